@@ -1,0 +1,34 @@
+"""The few exceptions a user can meet.
+
+Every message names the object (file, column, parameter), says what is wrong and what to
+do about it, and never holds a value of the data. The command line prints the message
+alone and exits with status 2.
+"""
+
+
+class PegsynthError(Exception):
+    """Base of all errors that are the caller's to mend."""
+
+
+class ParameterError(PegsynthError, ValueError):
+    """A parameter is outside its range or does not go with another."""
+
+
+class SchemaError(PegsynthError, ValueError):
+    """The schema is not readable, not consistent, or not reviewed."""
+
+
+class DataError(PegsynthError, ValueError):
+    """A table cannot be read or does not fit its schema."""
+
+
+class BudgetError(PegsynthError, ValueError):
+    """A privacy budget is missing, malformed, impossible to meet, or spent."""
+
+
+class ModelError(PegsynthError, ValueError):
+    """A model or ledger file is truncated, foreign, newer than this program, or altered."""
+
+
+class OutputError(PegsynthError, OSError):
+    """An output cannot be written; nothing was left half-written."""

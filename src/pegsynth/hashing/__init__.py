@@ -1,0 +1,15 @@
+"""From rows to keys: heads in clear, tail bits by XOR, and how heads are chosen."""
+
+from pegsynth.hashing.order import heads_by_score, public_heads
+from pegsynth.hashing.pairs import PairCounts, count_pairs, mutual_information
+from pegsynth.hashing.spec import HashSpec, tail_codes
+
+__all__ = [
+    "HashSpec",
+    "PairCounts",
+    "count_pairs",
+    "heads_by_score",
+    "mutual_information",
+    "public_heads",
+    "tail_codes",
+]

@@ -1,0 +1,169 @@
+"""Exact random integers from an AES-CTR stream (R15).
+
+A `RandomStream` holds a secret 256-bit key. Without a seed the key comes from the
+operating system, is replaced after a fork, is never written and cannot be copied or
+pickled. With a seed the key is derived from it: the stream is then reproducible, and
+whoever uses it must say so in the ledger, because a seeded draw protects nobody.
+
+`substream` numbers give independent keystreams of one key, so that work split into
+chunks yields the same words whatever the number of threads. Words become exact uniform
+integers by rejection, here for Python callers (`below`) and in `pegsynth.kernels` for
+compiled ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import weakref
+from typing import NoReturn
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext
+from cryptography.hazmat.primitives.ciphers.algorithms import AES256
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+from numpy.typing import NDArray
+
+_BUFFER_WORDS = 512
+_ZEROS = bytes(1 << 16)
+_live: weakref.WeakSet[RandomStream] = weakref.WeakSet()
+
+
+class RandomStream:
+    """A source of 64-bit words that nobody can predict, or that a seed fixes.
+
+    Parameters
+    ----------
+    seed
+        None for a secure stream. A whole number or text makes it reproducible.
+    """
+
+    def __init__(self, seed: int | str | None = None) -> None:
+        self._seeded = seed is not None
+        self._next_substream = 0
+        self._lock = threading.Lock()
+        self._key = _seed_key(seed) if seed is not None else os.urandom(32)
+        if not self._seeded:
+            _live.add(self)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether a seed fixed this stream; such draws carry no guarantee."""
+        return self._seeded
+
+    def substream(self, number: int | None = None) -> Words:
+        """Open keystream `number` of this key, or the next one that was not handed out.
+
+        Numbers below 2**63 are the caller's to assign; the automatic ones lie above.
+        A secure stream hands every number out at most once per key by construction of
+        its callers: a number used twice would repeat its words.
+        """
+        with self._lock:
+            if number is None:
+                number = (1 << 63) + self._next_substream
+                self._next_substream += 1
+        return Words(self, number)
+
+    def substreams(self, count: int) -> int:
+        """Reserve `count` consecutive automatic numbers and return the first."""
+        with self._lock:
+            first = (1 << 63) + self._next_substream
+            self._next_substream += count
+        return first
+
+    def _keystream(self, number: int) -> CipherContext:
+        counter = number.to_bytes(8, "big") + bytes(8)
+        return Cipher(AES256(self._key), CTR(counter)).encryptor()
+
+    def _rekey(self) -> None:
+        # The child of a fork must not repeat its parent's words.
+        self._key = os.urandom(32)
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"RandomStream({'seeded' if self._seeded else 'secure'})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a RandomStream cannot be copied or pickled: its words would repeat")
+
+    def __copy__(self) -> NoReturn:
+        self.__reduce__()
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self.__reduce__()
+
+
+class Words:
+    """One keystream: an endless sequence of 64-bit words, read once."""
+
+    def __init__(self, stream: RandomStream, number: int) -> None:
+        self._stream = stream
+        self._number = number
+        self._key = stream._key
+        self._context = stream._keystream(number)
+        self._buffer: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+        self._position = 0
+
+    def take(self, count: int) -> NDArray[np.uint64]:
+        """Return the next `count` words."""
+        self._follow_fork()
+        size = 8 * count
+        out = np.empty(size + 16, dtype=np.uint8)
+        view = memoryview(out)
+        done = 0
+        while done < size:
+            step = min(len(_ZEROS), size - done)
+            self._context.update_into(_ZEROS[:step], view[done:])
+            done += step
+        return out[:size].view(np.uint64)
+
+    def below(self, bound: int) -> int:
+        """Return an exact uniform integer in [0, bound), by rejection; any size of bound."""
+        if bound < 1:
+            raise ValueError("the bound of a uniform integer must be positive")
+        bits = (bound - 1).bit_length()
+        words = max(1, -(-bits // 64))
+        while True:
+            value = 0
+            for _ in range(words):
+                value = (value << 64) | self._word()
+            value >>= 64 * words - bits
+            if value < bound:
+                return value
+
+    def _word(self) -> int:
+        if self._position >= len(self._buffer) or self._stream._key is not self._key:
+            self._buffer = self.take(_BUFFER_WORDS)
+            self._position = 0
+        word = int(self._buffer[self._position])
+        self._position += 1
+        return word
+
+    def _follow_fork(self) -> None:
+        if self._stream._key is not self._key:
+            self._key = self._stream._key
+            self._context = self._stream._keystream(self._number)
+            self._buffer = np.empty(0, dtype=np.uint64)
+            self._position = 0
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("random words cannot be copied or pickled: they would repeat")
+
+    def __copy__(self) -> NoReturn:
+        self.__reduce__()
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self.__reduce__()
+
+
+def _seed_key(seed: int | str) -> bytes:
+    return hashlib.sha256(f"pegsynth seed {type(seed).__name__} {seed}".encode()).digest()
+
+
+def _rekey_after_fork() -> None:
+    for stream in list(_live):
+        stream._rekey()
+
+
+os.register_at_fork(after_in_child=_rekey_after_fork)

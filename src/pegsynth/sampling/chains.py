@@ -1,0 +1,166 @@
+"""Synthesize: run chains over perturbed blocks, chunk by chunk.
+
+Rows come out in order, in chunks of bounded size. Every chunk draws from its own numbered
+keystream, so the rows are the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.errors import ParameterError
+from pegsynth.kernels.gibbs import ROW, run_chains
+from pegsynth.kernels.tables import EntryTables, KeyTables, PriorTables, RuleTables
+from pegsynth.random import RandomStream
+from pegsynth.sampling.seeds import WORD_BITS, Codes, SeedPool, WordSource
+
+CHUNK_ROWS = 1 << 13
+_SLACK = 64
+_MOST_EPOCH = (1 << 32) - 1
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Everything a sweep reads: keys, counts, virtual rows, rules, and what to draw.
+
+    `targets` are the features drawn, in sweep order; the others keep their value.
+    """
+
+    keys: KeyTables
+    entries: EntryTables
+    prior: PriorTables
+    rules: RuleTables
+    targets: NDArray[np.int64]
+
+    @property
+    def features(self) -> int:
+        """Number of features."""
+        return len(self.keys.category_start) - 1
+
+    @property
+    def entry_count(self) -> int:
+        """Number of numbered entries of all blocks."""
+        return int(self.entries.entry_base[-1])
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How rows hang together: chains, sweeps per row, and answers per entry.
+
+    Parameters
+    ----------
+    chain_rows
+        Rows from one seed row to the next: 1 for PeGS, B for PeGS.rs.
+    sweeps
+        Sweeps per row; only the state after the last one is shown.
+    limit
+        Visits that an entry answers from its counts in one chain, 0 for all (R4, R5).
+    """
+
+    chain_rows: int = 1
+    sweeps: int = 1
+    limit: int = 0
+
+    def __post_init__(self) -> None:
+        if self.chain_rows < 1 or self.sweeps < 1 or self.limit < 0:
+            raise ParameterError("block size and sweeps must be at least 1")
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows per chunk: whole chains, about `CHUNK_ROWS`."""
+        return self.chain_rows * max(1, CHUNK_ROWS // self.chain_rows)
+
+
+def sample_rows(
+    machine: Machine,
+    seeds: SeedPool,
+    schedule: Schedule,
+    rows: int,
+    stream: RandomStream,
+    *,
+    threads: int = 1,
+) -> Iterator[Codes]:
+    """Yield `rows` synthetic rows as chunks of codes, in order."""
+    size = schedule.chunk_rows
+    chunks = -(-rows // size)
+    first = stream.substreams(chunks)
+    counters: queue.SimpleQueue[_Visits] = queue.SimpleQueue()
+    for _ in range(threads):
+        counters.put(_Visits(machine.entry_count if schedule.limit else 0))
+
+    def work(chunk: int) -> Codes:
+        words = stream.substream(first + chunk)
+        count = min(size, rows - chunk * size)
+        visits = counters.get()
+        try:
+            return _run_chunk(machine, seeds, schedule, count, words.take, visits)
+        finally:
+            counters.put(visits)
+
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[Codes]] = deque()
+        for chunk in range(chunks):
+            waiting.append(pool.submit(work, chunk))
+            if len(waiting) > 2 * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+class _Visits:
+    """Visit counters of one thread; an epoch per chain saves clearing them."""
+
+    def __init__(self, entries: int) -> None:
+        self.counts = np.zeros(entries, dtype=np.uint32)
+        self._epoch = 0
+
+    def open(self, chains: int, limit: int) -> int:
+        """Reserve epochs for `chains` chains and return the first."""
+        if self._epoch + chains * limit > _MOST_EPOCH:
+            self.counts[:] = 0
+            self._epoch = 0
+        first = self._epoch
+        self._epoch += chains * limit
+        return first
+
+
+def _run_chunk(
+    machine: Machine,
+    seeds: SeedPool,
+    schedule: Schedule,
+    count: int,
+    words: WordSource,
+    visits: _Visits,
+) -> Codes:
+    chains = -(-count // schedule.chain_rows)
+    start = seeds.draw(chains, words)
+    rows = np.empty((count, machine.features), dtype=np.uint32)
+    state = np.zeros(4, dtype=np.int64)
+    epoch = visits.open(chains, schedule.limit)
+    draws = schedule.sweeps * len(machine.targets)
+    while not run_chains(
+        start,
+        rows,
+        state,
+        machine.keys,
+        machine.entries,
+        machine.prior,
+        machine.rules,
+        machine.targets,
+        schedule.sweeps,
+        schedule.chain_rows,
+        schedule.limit,
+        visits.counts,
+        epoch,
+        words((count - int(state[ROW])) * draws + _SLACK),
+        WORD_BITS,
+    ):
+        pass
+    return rows

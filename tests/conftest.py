@@ -1,0 +1,6 @@
+"""Shared fixtures; the tests folder itself is importable (``oracle``)."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
