@@ -44,8 +44,7 @@ class RandomStream:
         self._next_substream = 0
         self._lock = threading.Lock()
         self._key = _seed_key(seed) if seed is not None else os.urandom(32)
-        if not self._seeded:
-            _live.add(self)
+        _live.add(self)
 
     @property
     def seeded(self) -> bool:
@@ -77,8 +76,10 @@ class RandomStream:
         return Cipher(AES256(self._key), CTR(counter)).encryptor()
 
     def _rekey(self) -> None:
-        # The child of a fork must not repeat its parent's words.
-        self._key = os.urandom(32)
+        # The child of a fork must not repeat its parent's words, nor wait for a lock
+        # that a thread of the parent held.
+        if not self._seeded:
+            self._key = os.urandom(32)
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:

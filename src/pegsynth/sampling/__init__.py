@@ -1,6 +1,16 @@
-"""Draw rows: seed pools, and Gibbs chains over perturbed blocks."""
+"""Draw rows: seed pools, Gibbs chains over perturbed blocks, and the trace of one row."""
 
 from pegsynth.sampling.chains import Machine, Schedule, sample_rows
 from pegsynth.sampling.seeds import FilePool, SeedPool, WeightedPool
+from pegsynth.sampling.trace import Step, trace_row
 
-__all__ = ["FilePool", "Machine", "Schedule", "SeedPool", "WeightedPool", "sample_rows"]
+__all__ = [
+    "FilePool",
+    "Machine",
+    "Schedule",
+    "SeedPool",
+    "Step",
+    "WeightedPool",
+    "sample_rows",
+    "trace_row",
+]

@@ -91,16 +91,16 @@ def sample_rows(
     size = schedule.chunk_rows
     chunks = -(-rows // size)
     first = stream.substreams(chunks)
-    counters: queue.SimpleQueue[_Visits] = queue.SimpleQueue()
+    counters: queue.SimpleQueue[Visits] = queue.SimpleQueue()
     for _ in range(threads):
-        counters.put(_Visits(machine.entry_count if schedule.limit else 0))
+        counters.put(Visits(machine.entry_count if schedule.limit else 0))
 
     def work(chunk: int) -> Codes:
         words = stream.substream(first + chunk)
         count = min(size, rows - chunk * size)
         visits = counters.get()
         try:
-            return _run_chunk(machine, seeds, schedule, count, words.take, visits)
+            return run_chunk(machine, seeds, schedule, count, words.take, visits)
         finally:
             counters.put(visits)
 
@@ -114,7 +114,7 @@ def sample_rows(
             yield waiting.popleft().result()
 
 
-class _Visits:
+class Visits:
     """Visit counters of one thread; an epoch per chain saves clearing them."""
 
     def __init__(self, entries: int) -> None:
@@ -131,14 +131,16 @@ class _Visits:
         return first
 
 
-def _run_chunk(
+def run_chunk(
     machine: Machine,
     seeds: SeedPool,
     schedule: Schedule,
     count: int,
     words: WordSource,
-    visits: _Visits,
+    visits: Visits | None = None,
 ) -> Codes:
+    """Draw `count` rows, whole chains from the first on, with words from one source."""
+    visits = visits or Visits(machine.entry_count if schedule.limit else 0)
     chains = -(-count // schedule.chain_rows)
     start = seeds.draw(chains, words)
     rows = np.empty((count, machine.features), dtype=np.uint32)

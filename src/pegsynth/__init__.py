@@ -1,0 +1,91 @@
+"""pegsynth: synthetic categorical microdata with a disclosure risk that is quantified and true.
+
+Describe the table
+    `Schema`, `Feature`, `Rule`: the public codebook; `Schema.load`, `Schema.draft`.
+Synthesize
+    `synthesize`: a table in, synthetic tables and a ledger out.
+    `PeGS`: fit once, sample later.
+Say what it costs
+    `Budget`, `Ledger`: what may be spent, and what was.
+Try it
+    `datasets.discharge`: built-in, invented hospital discharges.
+When something is wrong
+    `PegsynthError` and its kinds: one message that names the thing and the remedy.
+
+Names are loaded when first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pegsynth import datasets
+    from pegsynth.errors import (
+        BudgetError,
+        DataError,
+        ModelError,
+        OutputError,
+        ParameterError,
+        PegsynthError,
+        SchemaError,
+    )
+    from pegsynth.privacy import Budget, Ledger
+    from pegsynth.schema import Feature, Rule, Schema
+    from pegsynth.synthesizers.estimator import PeGS
+    from pegsynth.synthesizers.synthesize import Release, synthesize
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Schema": "pegsynth.schema",
+    "Feature": "pegsynth.schema",
+    "Rule": "pegsynth.schema",
+    "synthesize": "pegsynth.synthesizers.synthesize",
+    "Release": "pegsynth.synthesizers.synthesize",
+    "PeGS": "pegsynth.synthesizers.estimator",
+    "Budget": "pegsynth.privacy",
+    "Ledger": "pegsynth.privacy",
+    "datasets": "",
+    "PegsynthError": "pegsynth.errors",
+    "ParameterError": "pegsynth.errors",
+    "SchemaError": "pegsynth.errors",
+    "DataError": "pegsynth.errors",
+    "BudgetError": "pegsynth.errors",
+    "ModelError": "pegsynth.errors",
+    "OutputError": "pegsynth.errors",
+}
+
+__all__ = [
+    "Budget",
+    "BudgetError",
+    "DataError",
+    "Feature",
+    "Ledger",
+    "ModelError",
+    "OutputError",
+    "ParameterError",
+    "PeGS",
+    "PegsynthError",
+    "Release",
+    "Rule",
+    "Schema",
+    "SchemaError",
+    "datasets",
+    "synthesize",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pegsynth' has no attribute {name!r}")
+    if not _HOMES[name]:
+        return import_module(f"pegsynth.{name}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted([*__all__, "__version__"])

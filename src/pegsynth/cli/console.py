@@ -1,0 +1,67 @@
+"""What the user sees while work goes on: messages and progress, on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pegsynth.synthesizers.model import Progress, quiet
+
+
+def say(text: str) -> None:
+    """Print one line for people on standard error."""
+    print(text, file=sys.stderr)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """Yield a progress function: a bar on a terminal, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield quiet
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description:<12}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[speed]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield _Follower(bar)
+
+
+class _Follower:
+    """Turns stage reports into one bar per stage."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+        self._tasks: dict[str, Any] = {}
+        self._started: dict[str, float] = {}
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        if stage not in self._tasks or done == 0:
+            self._started[stage] = time.monotonic()
+            self._tasks[stage] = self._bar.add_task(stage, total=total, speed="")
+        seconds = time.monotonic() - self._started[stage]
+        speed = f"{done / seconds:,.0f} rows/s" if done and seconds > 0 else ""
+        self._bar.update(self._tasks[stage], completed=done, total=total, speed=speed)
+
+
+def announce_compilation() -> None:
+    """Say on a terminal that the first run compiles, when it will."""
+    if not sys.stderr.isatty():
+        return
+    from pathlib import Path
+
+    from pegsynth.kernels.gibbs import run_chains
+
+    cache = Path(run_chains.stats.cache_path)
+    if not any(cache.glob("gibbs.run_chains*.nbi")):
+        say("First run: compiling the kernels, which takes about 20 seconds once.")

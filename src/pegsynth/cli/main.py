@@ -1,0 +1,46 @@
+"""The command ``pegs``: parses, calls the library, prints. One message per error."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from pegsynth.errors import PegsynthError
+
+app = typer.Typer(
+    name="pegs",
+    help="Turn a confidential table of categories into synthetic tables that can be published, "
+    "with a disclosure risk that is quantified and true.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def main() -> None:
+    """Run the command line; errors of the user are one message and exit status 2."""
+    from pegsynth.cli import commands
+
+    commands.register(app)
+    try:
+        app()
+    except PegsynthError as error:
+        print(f"pegs: {error}", file=sys.stderr)
+        sys.exit(2)
+    except MemoryError:
+        print("pegs: not enough memory for this; use fewer heads or a smaller block", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("pegs: interrupted; nothing was written", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output went away; Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""What was measured: records, the summary, and ``metrics.json``.
+
+A `Record` is one figure with all that is needed to read it: what it is about, the figure a
+perfect method would get by chance (`baseline`), which direction is better, and how it was
+computed. `Metrics` is a list of them with a summary; `to_json` and `from_json` are inverse
+to each other. A figure that could not be computed is None (null in the file), never 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import msgspec
+
+from pegsynth.errors import ModelError, ParameterError
+
+FORMAT = 1
+
+SUMMARY_KEYS = (
+    "tvd1",
+    "tvd2",
+    "tvd3",
+    "marginal_distance",
+    "conditional_distance",
+    "regression_distance",
+    "uniqueness",
+)
+
+Better = Literal["lower", "higher"]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One measured figure.
+
+    Parameters
+    ----------
+    name
+        What is measured; several records share it, one for each subject.
+    subject
+        The feature or features it is about; empty for the table as a whole.
+    value
+        The figure; None (also given as NaN) when nothing could be computed.
+    low, high
+        Smallest and largest value over several synthetic tables; None for a single one.
+    baseline
+        The value expected of a bootstrap of equal size, or another yardstick that `note`
+        names.
+    better
+        Whether lower or higher values are better.
+    n
+        Rows of the (smallest) synthetic table.
+    note
+        How the value was computed, and what was decided where the definition is silent.
+    """
+
+    name: str
+    subject: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    baseline: float | None = None
+    better: Better = "lower"
+    n: int = 0
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for field in ("value", "low", "high", "baseline"):
+            msgspec.structs.force_setattr(self, field, _finite(getattr(self, field), field))
+
+
+class Marginal(msgspec.Struct, frozen=True, kw_only=True):
+    """Shares of one feature's categories, side by side.
+
+    Parameters
+    ----------
+    feature, label
+        Name and description of the feature.
+    categories
+        Labels of all categories, in the order of the schema.
+    original, synthetic
+        Share of the rows in each category; the mean share over several synthetic tables.
+    """
+
+    feature: str
+    label: str
+    categories: tuple[str, ...]
+    original: tuple[float, ...]
+    synthetic: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.categories) == len(self.original) == len(self.synthetic):
+            raise ParameterError("a marginal needs one original and one synthetic share a category")
+
+
+class Metrics(msgspec.Struct, frozen=True, kw_only=True):
+    """All figures of one comparison, as ``metrics.json`` holds them.
+
+    Parameters
+    ----------
+    summary
+        The headline figures by name.
+    records
+        Every figure with its subject, baseline and note.
+    marginals
+        One-way tables for the report.
+    format
+        Version of the file's layout.
+    """
+
+    summary: dict[str, float | None]
+    records: tuple[Record, ...]
+    marginals: tuple[Marginal, ...] = ()
+    format: int = FORMAT
+
+    def __post_init__(self) -> None:
+        if self.format != FORMAT:
+            raise ParameterError(f"this program reads format {FORMAT}, not {self.format}")
+        clean = {name: _finite(value, name) for name, value in self.summary.items()}
+        msgspec.structs.force_setattr(self, "summary", clean)
+
+    def record(self, name: str, subject: str = "") -> Record | None:
+        """Return the record of that name and subject, if there is one."""
+        found = (r for r in self.records if r.name == name and r.subject == subject)
+        return next(found, None)
+
+    def to_json(self) -> str:
+        """Write ``metrics.json``; the same metrics give the same text."""
+        plain = msgspec.to_builtins(self)
+        ordered = {key: plain[key] for key in ("format", "summary", "records", "marginals")}
+        return msgspec.json.format(msgspec.json.encode(ordered), indent=2).decode() + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, source: str = "the metrics") -> Metrics:
+        """Read ``metrics.json``.
+
+        Raises
+        ------
+        ModelError
+            The text is truncated, foreign, newer than this program, or malformed.
+        """
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except RecursionError:
+            reason = "it is nested too deeply"
+        except (msgspec.DecodeError, UnicodeError) as error:
+            reason = str(error)
+        raise ModelError(f"{source}: not metrics that can be read: {reason}")
+
+
+def _finite(value: float | None, name: str) -> float | None:
+    if value is None or math.isnan(value):
+        return None
+    if math.isinf(value):
+        raise ParameterError(f"{name} is infinite; a record holds finite numbers only")
+    return float(value)

@@ -1,0 +1,40 @@
+"""Share of rows that are alone with their values of the quasi-identifiers.
+
+Two tables of different size cannot be compared directly: the smaller one has more unique
+rows by its size alone. The larger is therefore judged by the share expected in a random
+part of it, as large as the smaller one; the expectation is exact, nothing is drawn.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.errors import ParameterError
+
+
+def expected_uniqueness(group_sizes: NDArray[np.int64], *, rows: int) -> float:
+    """Share of unique rows expected in a random part of a table.
+
+    Parameters
+    ----------
+    group_sizes
+        Rows of every combination of quasi-identifiers that occurs in the table, sum N.
+    rows
+        Rows n of the part, drawn without replacement; N gives the table's own share.
+
+    Notes
+    -----
+    A row whose combination has c rows is unique in the part when none of the other c - 1 is
+    drawn: the product over t < c - 1 of (N - n - t)/(N - 1 - t).
+    """
+    total = int(group_sizes.sum())
+    if not 1 <= rows <= total:
+        raise ParameterError(f"uniqueness at {rows} rows needs a table of at least as many")
+    groups = np.bincount(group_sizes)
+    sizes = np.flatnonzero(groups)
+    others = np.arange(min(int(sizes[-1]) - 1, total - rows), dtype=np.float64)
+    alone = np.cumprod((total - rows - others) / (total - 1 - others))
+    # Groups so large that another of their rows is always drawn are never unique.
+    chance = np.concatenate(([1.0], alone, [0.0]))[np.minimum(sizes - 1, len(alone) + 1)]
+    return float(np.sum(groups[sizes] * sizes * chance) / total)

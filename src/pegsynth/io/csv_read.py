@@ -1,0 +1,253 @@
+"""Streaming CSV: bytes of a file in, frames of text out, strictly.
+
+The file is cut into blocks of whole records, so that memory is bounded whatever its size.
+Before Polars parses a block its skeleton (separators, line ends and quotes, nothing else)
+is compared with the one every record must have: too many and too few fields, blank lines
+and stray quotes are refused with their line number, where a parser would pad or guess.
+An unquoted empty field is null; a quoted one is the empty text.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pegsynth.errors import DataError
+from pegsynth.io.csv_text import unprotect
+
+BLOCK_BYTES = 1 << 23
+RECORD_BYTES = 1 << 28
+BATCH_ROWS = 1 << 18
+
+_QUOTE, _COMMA, _NEWLINE, _RETURN = b'",\n\r'
+_NOT_SKELETON = bytes(byte for byte in range(256) if byte not in b'",\n')
+_BLANK_LINE = re.compile(rb"(?:^|\n)\r?(?=\n)")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_header(path: Path) -> tuple[tuple[str, ...], bool]:
+    """Return the column names of a CSV file, and whether any row follows them."""
+    blocks = _blocks(path, BLOCK_BYTES)
+    first = next(blocks, None)
+    if first is None:
+        raise DataError(f"{path}: the file is empty; give one with a header line and rows")
+    _check_bytes(path, first, 1)
+    end = _first_record_end(first)
+    names = _header_names(path, first[:end])
+    return names, len(first) > end or next(blocks, None) is not None
+
+
+def read_batches(
+    path: Path, columns: Sequence[str] | None = None, *, block_bytes: int | None = None
+) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a CSV file as frames of text, in order.
+
+    Parameters
+    ----------
+    path
+        The file.
+    columns
+        Names of the columns to keep, in the order wanted; None keeps all.
+    block_bytes
+        Bytes to read at a time; the rows do not depend on it.
+    """
+    names: tuple[str, ...] = ()
+    line = 1
+    for block in _blocks(path, block_bytes or BLOCK_BYTES):
+        _check_bytes(path, block, line)
+        body = block
+        if not names:
+            end = _first_record_end(block)
+            names = _header_names(path, block[:end])
+            body = block[end:]
+            line += block.count(b"\n", 0, end)
+        if body:
+            rows = _check_records(path, body, len(names), line)
+            frame = _parse(path, body, names, rows)
+            yield from (frame if columns is None else frame.select(columns)).iter_slices(BATCH_ROWS)
+        line += body.count(b"\n")
+
+
+def _blocks(path: Path, block_bytes: int) -> Iterator[bytes]:
+    """Yield blocks of whole records, each ending with a line end."""
+    with path.open("rb") as handle:
+        carry = _skip_mark(path, handle)
+        size = block_bytes
+        while data := handle.read(size):
+            carry += data
+            cut = _last_record_end(carry)
+            if cut:
+                yield carry[:cut]
+                carry = carry[cut:]
+            elif len(carry) > RECORD_BYTES:
+                raise DataError(
+                    f"{path}: a record has no end within {RECORD_BYTES >> 20} MiB; look for a "
+                    "quote that is opened and never closed"
+                )
+            size = max(block_bytes, len(carry))
+    if carry.count(b'"') % 2:
+        raise DataError(
+            f"{path}: a quote is opened and never closed; close it, or double it inside a "
+            "quoted field"
+        )
+    carry = carry.rstrip(b"\r\n")
+    if carry:
+        yield carry + b"\n"
+
+
+def _skip_mark(path: Path, handle: BinaryIO) -> bytes:
+    start = handle.read(3)
+    if start[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+        raise DataError(f"{path}: the file is UTF-16; save it as UTF-8")
+    return b"" if start == _BYTE_ORDER_MARK else start
+
+
+def _last_record_end(data: bytes) -> int:
+    """Position after the last whole record that is not followed by blank lines only."""
+    end = data.rfind(b"\n")
+    odd = data.count(b'"', 0, max(end, 0)) % 2 if _QUOTE in data else 0
+    while end >= 0 and odd:
+        before = data.rfind(b"\n", 0, data.rfind(b'"', 0, end))
+        odd = (odd + data.count(b'"', max(before, 0), end)) % 2
+        end = before
+    if end < 0:
+        return 0
+    # Blank lines wait for what follows them: at the end of the file they are dropped.
+    used = end
+    while used and data[used - 1] in b"\r\n":
+        used -= 1
+    return data.find(b"\n", used) + 1 if used else 0
+
+
+def _first_record_end(block: bytes) -> int:
+    end = block.find(b"\n")
+    quotes = block.count(b'"', 0, end)
+    while quotes % 2:
+        after = block.find(b"\n", end + 1)
+        quotes += block.count(b'"', end, after)
+        end = after
+    return end + 1
+
+
+def _header_names(path: Path, record: bytes) -> tuple[str, ...]:
+    _check_quotes(path, record, 1)
+    try:
+        cells = next(csv.reader([record.decode().rstrip("\r\n")], strict=True), [])
+    except csv.Error:
+        raise DataError(f"{path}: line 1: the column names cannot be read") from None
+    if len(cells) == 1 and _QUOTE not in record and re.search(r"[;\t|]", cells[0]):
+        raise DataError(f"{path}: fields are not separated by commas; save it with commas")
+    return tuple(unprotect(cell) for cell in cells)
+
+
+def _check_bytes(path: Path, block: bytes, line: int) -> None:
+    zero = block.find(b"\0")
+    if zero >= 0:
+        at = line + block.count(b"\n", 0, zero)
+        raise DataError(
+            f"{path}: line {at}: the file has zero bytes and is not text; save it as UTF-8 CSV"
+        )
+    if block.isascii():
+        return
+    try:
+        block.decode()
+    except UnicodeDecodeError as error:
+        at = line + block.count(b"\n", 0, error.start)
+        raise DataError(f"{path}: line {at}: the text is not UTF-8; save it as UTF-8") from None
+
+
+def _check_records(path: Path, body: bytes, fields: int, line: int) -> int:
+    """Refuse records without exactly `fields` fields; return the number of records."""
+    skeleton = body.translate(None, _NOT_SKELETON)
+    quoted = _QUOTE in skeleton
+    if quoted:
+        _check_quotes(path, body, line)
+        skeleton = _outside_quotes(skeleton.replace(b'""', b""))
+    rows = len(skeleton) // fields
+    if skeleton != (b"," * (fields - 1) + b"\n") * rows:
+        raise _ragged(path, body, skeleton, fields, line)
+    if fields == 1:
+        _check_blank(path, body, line)
+    return rows
+
+
+def _outside_quotes(skeleton: bytes) -> bytes:
+    if _QUOTE not in skeleton:
+        return skeleton
+    marks = np.frombuffer(skeleton, dtype=np.uint8)
+    return marks[_outside(marks)].tobytes()
+
+
+def _outside(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Say of every byte whether it is neither a quote nor between two."""
+    quote = data == _QUOTE
+    return np.asarray(~(quote | np.logical_xor.accumulate(quote)))
+
+
+def _check_quotes(path: Path, body: bytes, line: int) -> None:
+    """Refuse quotes that neither open nor close a whole field."""
+    data = np.frombuffer(body, dtype=np.uint8)
+    at = np.flatnonzero(data == _QUOTE)
+    opening, closing = at[0::2], at[1::2]
+    before = data[np.maximum(opening, 1) - 1]
+    good_open = (opening == 0) | np.isin(before, (_COMMA, _NEWLINE, _QUOTE))
+    after = data[np.minimum(closing, len(data) - 2) + 1]
+    good_close = np.isin(after, (_COMMA, _NEWLINE, _RETURN, _QUOTE))
+    if good_open.all() and good_close.all():
+        return
+    bad = min([*opening[~good_open][:1], *closing[~good_close][:1]])
+    number = line + body.count(b"\n", 0, int(bad))
+    raise DataError(
+        f"{path}: line {number}: a quote stands inside a field; quote the whole field and "
+        "double the quotes inside it"
+    )
+
+
+def _ragged(path: Path, body: bytes, skeleton: bytes, fields: int, line: int) -> DataError:
+    counts = [len(commas) + 1 for commas in skeleton.split(b"\n")[:-1]]
+    record = next(index for index, count in enumerate(counts) if count != fields)
+    data = np.frombuffer(body, dtype=np.uint8)
+    ends = np.flatnonzero((data == _NEWLINE) & _outside(data))
+    start = int(ends[record - 1]) + 1 if record else 0
+    number = line + body.count(b"\n", 0, start)
+    if not body[start : int(ends[record])].strip(b"\r"):
+        return _blank(path, number)
+    return DataError(
+        f"{path}: line {number}: {counts[record]} fields where the header has {fields}; mend "
+        "the line, and quote fields that hold commas"
+    )
+
+
+def _check_blank(path: Path, body: bytes, line: int) -> None:
+    quotes = 0
+    position = 0
+    for match in _BLANK_LINE.finditer(body):
+        quotes += body.count(b'"', position, match.end())
+        position = match.end()
+        if quotes % 2 == 0:
+            raise _blank(path, line + body.count(b"\n", 0, position))
+
+
+def _blank(path: Path, line: int) -> DataError:
+    return DataError(
+        f'{path}: line {line} is blank; remove it, or write "" for an empty field of a table '
+        "with one column"
+    )
+
+
+def _parse(path: Path, body: bytes, names: Sequence[str], rows: int) -> pl.DataFrame:
+    try:
+        frame = pl.read_csv(body, has_header=False, infer_schema=False)
+    except (pl.exceptions.PolarsError, OSError):
+        raise DataError(f"{path}: the file cannot be read as CSV; save it again") from None
+    if frame.shape != (rows, len(names)):
+        raise DataError(f"{path}: the quotes are not balanced; quote fields in whole")
+    frame.columns = list(names)
+    return frame

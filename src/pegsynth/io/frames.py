@@ -1,0 +1,175 @@
+"""Dataframes of the caller's own kind: in as Polars, out as they came.
+
+The kind is recognised by the module of the class, so that neither pandas nor PyArrow is
+imported for a caller who does not use it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import polars as pl
+
+from pegsynth.errors import DataError
+
+FrameKind = Literal["pandas", "polars", "pyarrow"]
+
+
+def frame_kind(data: object) -> FrameKind | None:
+    """Say whose dataframe `data` is; None when it is none."""
+    module = type(data).__module__.split(".")[0]
+    name = type(data).__name__
+    if module == "polars" and name in {"DataFrame", "LazyFrame"}:
+        return "polars"
+    if module == "pandas" and name == "DataFrame":
+        return "pandas"
+    if module == "pyarrow" and name in {"Table", "RecordBatch", "RecordBatchReader"}:
+        return "pyarrow"
+    return "pandas" if any(_is_pandas(base) for base in type(data).__mro__) else None
+
+
+def from_frame(data: Any) -> pl.DataFrame | pl.LazyFrame:
+    """Return a dataframe as Polars; a lazy frame stays lazy."""
+    kind = frame_kind(data)
+    if kind == "polars":
+        frame: pl.DataFrame | pl.LazyFrame = data
+        return frame
+    return _from_pandas(data) if kind == "pandas" else _from_pyarrow(data)
+
+
+def to_kind(frame: pl.DataFrame, kind: FrameKind | None, like: Any = None) -> Any:
+    """Return a Polars frame as the caller's kind.
+
+    Parameters
+    ----------
+    frame
+        The table.
+    kind
+        "pandas", "polars" or "pyarrow"; None means Polars.
+    like
+        The caller's own table: columns of the same name take its types where the values
+        allow it. A pandas integer column with missing values becomes a nullable one;
+        categories come from `frame`, that is from the schema, never from `like`, and
+        so a Polars Categorical comes back as an Enum.
+    """
+    if kind == "pandas":
+        return _to_pandas(frame, like)
+    if kind == "pyarrow":
+        return _to_pyarrow(frame, like)
+    return _like_polars(frame, like)
+
+
+def _is_pandas(kind: type) -> bool:
+    return kind.__module__.split(".")[0] == "pandas" and kind.__name__ == "DataFrame"
+
+
+def _from_pandas(data: Any) -> pl.DataFrame:
+    import pyarrow as pa
+
+    columns = []
+    for position, name in enumerate(data.columns):
+        values = data.iloc[:, position]
+        try:
+            series: Any = pl.from_pandas(values.reset_index(drop=True), nan_to_null=True)
+        except (pa.ArrowException, pl.exceptions.PolarsError, TypeError, ValueError):
+            raise DataError(
+                f"the table: column {str(name)!r} mixes several types; convert it to text with "
+                "astype(str), or to one type"
+            ) from None
+        columns.append(series.alias(str(name)))
+    names = [column.name for column in columns]
+    check_names(names, "the table")
+    return pl.DataFrame(columns)
+
+
+def _from_pyarrow(data: Any) -> pl.DataFrame:
+    import pyarrow as pa
+
+    from pegsynth.io.arrow_read import check_types, to_polars
+
+    check_names(data.schema.names, "the table")
+    check_types(data.schema, "the table")
+    try:
+        return to_polars(data.read_all() if hasattr(data, "read_all") else data)
+    except (pa.ArrowException, pl.exceptions.PolarsError):
+        raise DataError("the table cannot be read; check that PyArrow validates it") from None
+
+
+def check_names(names: list[str] | tuple[str, ...], source: str) -> None:
+    """Refuse tables without columns, and empty or repeated column names."""
+    if not names:
+        raise DataError(f"{source}: the table has no columns")
+    for position, name in enumerate(names, start=1):
+        if not str(name).strip():
+            raise DataError(f"{source}: column {position} has no name; give every column one")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise DataError(f"{source}: column {twice!r} appears twice; rename one of them")
+
+
+def _to_pandas(frame: pl.DataFrame, like: Any) -> Any:
+    table = frame.to_pandas()
+    wanted = {} if like is None else {str(name): dtype for name, dtype in like.dtypes.items()}
+    for name in frame.columns:
+        if name in wanted:
+            table[name] = _like_pandas(table[name], wanted[name])
+    return table
+
+
+def _like_pandas(values: Any, dtype: Any) -> Any:
+    import pandas as pd
+
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _like_category(values, dtype)
+    if values.isna().any() and dtype.kind in "iub" and not hasattr(dtype, "na_value"):
+        dtype = {"i": "Int", "u": "UInt", "b": "boolean"}[dtype.kind] + (
+            str(8 * dtype.itemsize) if dtype.kind in "iu" else ""
+        )
+    try:
+        return values.astype(dtype)
+    except (TypeError, ValueError):
+        return values
+
+
+def _like_category(values: Any, dtype: Any) -> Any:
+    values = values.astype("category")
+    if dtype.ordered != values.cat.ordered:
+        values = values.cat.as_ordered() if dtype.ordered else values.cat.as_unordered()
+    try:
+        return values.cat.rename_categories(values.cat.categories.astype(dtype.categories.dtype))
+    except (TypeError, ValueError):
+        return values
+
+
+def _to_pyarrow(frame: pl.DataFrame, like: Any) -> Any:
+    import pyarrow as pa
+
+    table = frame.to_arrow()
+    if like is None:
+        return table
+    for position, name in enumerate(table.column_names):
+        index = like.schema.get_field_index(name)
+        if index < 0:
+            continue
+        try:
+            column = table.column(position).cast(like.schema.field(index).type)
+        except pa.ArrowException:
+            continue
+        table = table.set_column(position, name, column)
+    return table
+
+
+def _like_polars(frame: pl.DataFrame, like: Any) -> pl.DataFrame:
+    if like is None:
+        return frame
+    for name, dtype in like.lazy().collect_schema().items():
+        if name not in frame.columns or dtype == frame.schema[name]:
+            continue
+        # Categorical columns share one pool of texts, which holds those of `like`.
+        if isinstance(dtype, pl.Categorical | pl.Enum):
+            continue
+        try:
+            frame = frame.with_columns(pl.col(name).cast(dtype))
+        except pl.exceptions.PolarsError:
+            continue
+    return frame

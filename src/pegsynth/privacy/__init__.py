@@ -1,0 +1,72 @@
+"""What a release costs and what it promises: events, accountants, ledger, budget.
+
+Nothing here sees data. A mechanism records an *event* with its public parameters;
+*accountants* read events; the *ledger* states the one claim that follows; a *budget* is
+turned into an exact alpha by *calibration*.
+"""
+
+from pegsynth.privacy.assumptions import Assumption
+from pegsynth.privacy.budget import Allowance, Budget, Shares
+from pegsynth.privacy.calibrate import (
+    DEFAULT_SCALE,
+    Calibration,
+    alpha_per_row,
+    calibrate,
+    calibrate_draws,
+    smallest_alpha,
+    stated_alpha,
+)
+from pegsynth.privacy.draws import (
+    BlockDraws,
+    CappedDraws,
+    ContingencyDraws,
+    ImputationDraws,
+    MarginalDraws,
+    PegsDraws,
+    UrnDraws,
+)
+from pegsynth.privacy.events import (
+    Diversity,
+    Event,
+    NoisyCounts,
+    NotPrivate,
+    Selection,
+    UnitBound,
+    UnknownEvent,
+)
+from pegsynth.privacy.files import verify
+from pegsynth.privacy.guarantee import Guarantee
+from pegsynth.privacy.ledger import Ledger
+from pegsynth.privacy.shape import Shape
+
+__all__ = [
+    "DEFAULT_SCALE",
+    "Allowance",
+    "Assumption",
+    "BlockDraws",
+    "Budget",
+    "Calibration",
+    "CappedDraws",
+    "ContingencyDraws",
+    "Diversity",
+    "Event",
+    "Guarantee",
+    "ImputationDraws",
+    "Ledger",
+    "MarginalDraws",
+    "NoisyCounts",
+    "NotPrivate",
+    "PegsDraws",
+    "Selection",
+    "Shape",
+    "Shares",
+    "UnitBound",
+    "UnknownEvent",
+    "UrnDraws",
+    "alpha_per_row",
+    "calibrate",
+    "calibrate_draws",
+    "smallest_alpha",
+    "stated_alpha",
+    "verify",
+]

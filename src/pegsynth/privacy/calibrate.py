@@ -1,0 +1,211 @@
+"""The smallest exact alpha that a budget allows.
+
+alpha = p/s with integers p and s (R15). The price of a draw falls as p grows, so the
+smallest p within an allowance is found by bisection on the very prices that the ledger
+will charge: what is calibrated here never costs more than was allowed. R2's formula,
+alpha >= 1/(exp(eps/count) - 1), is what the bisection finds up to one unit of p. (The
+paper prints `<=` there; privacy needs `>=`.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, draw_price
+from pegsynth.privacy.budget import Allowance, Budget, Route
+from pegsynth.privacy.conversion import check_epsilon
+from pegsynth.privacy.draws import Draws
+from pegsynth.privacy.rounding import fraction_down
+from pegsynth.privacy.shape import Shape
+
+DEFAULT_SCALE: Final = 2**20
+"""Steps of alpha, s. Smallest alpha about 1e-6, so that rounding up costs less than 0.1 %
+from alpha = 0.001 on; room for 4e12 rows, and for as many virtual rows, in 62 bits."""
+
+LARGEST_TOTAL: Final = 2**62
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """An exact alpha and the event it will be charged as.
+
+    Parameters
+    ----------
+    numerator, scale
+        alpha = numerator/scale, the same for every category.
+    route
+        The currency in which it was found; the other parts of the release must be paid
+        in the same one.
+    event
+        What the ledger records.
+    """
+
+    numerator: int
+    scale: int
+    route: Route
+    event: Draws
+
+    @property
+    def alpha(self) -> Fraction:
+        """The exact alpha."""
+        return Fraction(self.numerator, self.scale)
+
+
+def smallest_alpha(
+    epsilon: float, *, count: int, scale: int = DEFAULT_SCALE, categories: int = 1
+) -> int:
+    """Smallest p with `count` draws of log(1 + s/p) within `epsilon`, all rounded up (R2, R3).
+
+    Parameters
+    ----------
+    epsilon
+        Pure allowance of all the draws together.
+    count
+        Draws that one row can influence.
+    scale
+        Steps of alpha (s).
+    categories
+        The largest number of categories C_i; p times it must stay below 2**62 (R15).
+    """
+    check_epsilon(epsilon)
+    _check_at_least_one(count=count, scale=scale, categories=categories)
+    return _per_unit(Fraction(epsilon) / count, scale=scale, categories=categories)
+
+
+def alpha_per_row(
+    epsilon_per_row: float,
+    *,
+    features: int,
+    sweeps: int = 1,
+    block_size: int | None = None,
+    scale: int = DEFAULT_SCALE,
+    categories: int = 1,
+) -> int:
+    """Smallest p for the paper's convention, an epsilon per synthetic row.
+
+    Without `block_size` alpha = 1/(exp(eps/(M S)) - 1) (R2); with it the sweeps are free
+    and alpha = 1/(exp(eps B/M) - 1) (R4). Never below 1/s (R15).
+    """
+    check_epsilon(epsilon_per_row, name="epsilon per row")
+    _check_at_least_one(features=features, sweeps=sweeps, block_size=block_size or 1, scale=scale)
+    exact = Fraction(epsilon_per_row)
+    draw = exact / (features * sweeps) if block_size is None else exact * block_size / features
+    return _per_unit(draw, scale=scale, categories=categories)
+
+
+def stated_alpha(alpha: float, *, scale: int = DEFAULT_SCALE, categories: int = 1) -> int:
+    """Smallest p with p/s at least a positive `alpha` that the user stated (R15)."""
+    if not (math.isfinite(alpha) and alpha > 0):
+        raise BudgetError(f"alpha must be a finite number above 0; it was {alpha}")
+    _check_at_least_one(scale=scale, categories=categories)
+    numerator = math.ceil(Fraction(alpha) * scale)
+    if numerator > _largest_numerator(categories):
+        raise _overflow(scale, categories)
+    return numerator
+
+
+def calibrate(
+    shape: Shape,
+    allowance: Allowance,
+    *,
+    rows_per_unit: int = 1,
+    scale: int = DEFAULT_SCALE,
+    categories: int = 1,
+) -> Calibration:
+    """Find the smallest alpha of a release whose draws stay within `allowance`."""
+    _check_at_least_one(rows_per_unit=rows_per_unit, scale=scale, categories=categories)
+    accountant = PureAccountant() if allowance.route == "pure" else ZCDPAccountant()
+    allowed = fraction_down(allowance.amount)
+
+    def affordable(numerator: int) -> bool:
+        event = shape.event(numerator, scale)
+        price = accountant.price(event, rows_per_unit=rows_per_unit)
+        return price is not None and price <= allowed
+
+    numerator = _smallest(affordable, scale, categories)
+    return Calibration(numerator, scale, allowance.route, shape.event(numerator, scale))
+
+
+def calibrate_draws(
+    shape: Shape,
+    budget: Budget,
+    *,
+    parts: tuple[str, ...] = (),
+    routes: tuple[Route, ...] | None = None,
+    rows_per_unit: int = 1,
+    scale: int = DEFAULT_SCALE,
+    categories: int = 1,
+) -> Calibration:
+    """Find the smallest alpha that the draws' share of a total allows, by the better accountant.
+
+    Parameters
+    ----------
+    shape
+        The release.
+    budget
+        Its epsilon, with or without delta.
+    parts
+        What else the release pays for: "order", "marginals".
+    routes
+        Currencies to try; by default all that the budget has. A release that uses Gaussian
+        noise elsewhere must leave out "pure".
+    rows_per_unit
+        Most rows per unit, k (R12).
+    scale, categories
+        As in `smallest_alpha`.
+    """
+    found = [
+        calibrate(
+            shape,
+            budget.parts(parts, route=route)["draws"],
+            rows_per_unit=rows_per_unit,
+            scale=scale,
+            categories=categories,
+        )
+        for route in routes or budget.routes
+    ]
+    return min(found, key=lambda calibration: calibration.numerator)
+
+
+def _per_unit(draw: Fraction, *, scale: int, categories: int) -> int:
+    """Smallest p with log(1 + s/p), rounded up, at most `draw`."""
+    allowed = fraction_down(draw)
+    return _smallest(lambda p: draw_price(p, scale) <= allowed, scale, categories)
+
+
+def _smallest(affordable: Callable[[int], bool], scale: int, categories: int) -> int:
+    """Bisect for the smallest p that is affordable; every larger one is affordable too."""
+    low, high = 1, _largest_numerator(categories)
+    if not affordable(high):
+        raise _overflow(scale, categories)
+    while low < high:
+        middle = (low + high) // 2
+        if affordable(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _largest_numerator(categories: int) -> int:
+    return (LARGEST_TOTAL - 1) // categories
+
+
+def _overflow(scale: int, categories: int) -> BudgetError:
+    return BudgetError(
+        f"this budget needs more than {_largest_numerator(categories) / scale:.3g} virtual rows "
+        f"per category, which does not fit in 64 bits with {categories} categories; state a larger "
+        "epsilon or a delta, draw fewer rows or datasets, use pegs-capped or pegs-once, or a "
+        f"smaller scale than {scale}"
+    )
+
+
+def _check_at_least_one(**values: int) -> None:
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ParameterError(f"{name.replace('_', ' ')} must be a whole number of at least 1")

@@ -1,0 +1,197 @@
+"""What was done to the confidential table, said in public parameters only.
+
+Every crossing of the privacy boundary is one frozen event. An event knows *what happened*
+(which mechanism, how often one row can influence it, with which exact alpha or noise
+scale) and nothing about accounting: the accountants read events. No field may hold
+anything computed from the data, such as its row count, a visit to a seen key or a hash.
+The draws themselves are in `draws`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Final, Literal, Self, TypeAlias, get_args
+
+import msgspec
+
+from pegsynth.errors import ParameterError
+from pegsynth.privacy.draws import Draws, Recorded
+
+NoiseMechanism: TypeAlias = Literal["discrete-laplace", "discrete-gaussian"]
+
+
+class NoisyCounts(Recorded, frozen=True, kw_only=True, tag="noisy-counts"):
+    """Integer noise on every cell of a public key space, zeros included (R10, R11).
+
+    Parameters
+    ----------
+    mechanism
+        Noise of the discrete Laplace or the discrete Gaussian distribution.
+    purpose
+        What the counts are for: order, marginals, blocks, total, ..
+    scale_numerator, scale_denominator
+        The scale b of Laplace noise or the *variance* sigma^2 of Gaussian noise, exact.
+    cells
+        Cells that one row changes, each by 1.
+    """
+
+    mechanism: NoiseMechanism
+    purpose: str
+    scale_numerator: int
+    scale_denominator: int
+    cells: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mechanism not in get_args(NoiseMechanism):
+            raise ParameterError(f"NoisyCounts: unknown mechanism {self.mechanism!r}")
+
+    @classmethod
+    def laplace(cls, scale: Fraction | float, *, cells: int, purpose: str, label: str = "") -> Self:
+        """Record discrete Laplace noise of scale b."""
+        return cls._exact("discrete-laplace", _fraction(scale), cells, purpose, label)
+
+    @classmethod
+    def gaussian(
+        cls, standard_deviation: Fraction | float, *, cells: int, purpose: str, label: str = ""
+    ) -> Self:
+        """Record discrete Gaussian noise of parameter sigma."""
+        variance = _fraction(standard_deviation) ** 2
+        return cls._exact("discrete-gaussian", variance, cells, purpose, label)
+
+    @classmethod
+    def _exact(
+        cls, mechanism: NoiseMechanism, scale: Fraction, cells: int, purpose: str, label: str
+    ) -> Self:
+        return cls(
+            mechanism=mechanism,
+            purpose=purpose,
+            scale_numerator=scale.numerator,
+            scale_denominator=scale.denominator,
+            cells=cells,
+            label=label,
+        )
+
+
+class Selection(Recorded, frozen=True, kw_only=True, tag="selection"):
+    """Choices by the exponential mechanism with a proven sensitivity (R10).
+
+    Parameters
+    ----------
+    epsilon_numerator, epsilon_denominator
+        eps_s of one choice, exact.
+    count
+        How many such choices were made.
+    purpose
+        What was chosen.
+    """
+
+    epsilon_numerator: int
+    epsilon_denominator: int
+    count: int
+    purpose: str
+
+    @classmethod
+    def of(cls, epsilon: Fraction | float, *, count: int, purpose: str, label: str = "") -> Self:
+        """Record `count` choices of `epsilon` each."""
+        exact = _fraction(epsilon)
+        return cls(
+            epsilon_numerator=exact.numerator,
+            epsilon_denominator=exact.denominator,
+            count=count,
+            purpose=purpose,
+            label=label,
+        )
+
+
+def _fraction(value: Fraction | float) -> Fraction:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ParameterError("a noise scale or a choice's epsilon must be a finite number")
+    exact = Fraction(value)
+    if exact <= 0:
+        raise ParameterError("a noise scale or a choice's epsilon must be above 0")
+    return exact
+
+
+class UnitBound(Recorded, frozen=True, kw_only=True, tag="unit-bound"):
+    """The loader let at most `rows_per_unit` rows of one unit in (R12)."""
+
+    rows_per_unit: int
+
+
+class Diversity(Recorded, frozen=True, kw_only=True, tag="l-diversity"):
+    """Entries made entropy l-diverse (R7).
+
+    Parameters
+    ----------
+    l
+        The smallest l over the features.
+    features
+        Names of the features concerned.
+    source
+        "confidential": alpha was chosen by looking at true counts, which carries no
+        differential privacy. "released": applied to noisy blocks, as post-processing.
+    """
+
+    l: float  # noqa: E741
+    features: tuple[str, ...]
+    source: Literal["confidential", "released"] = "confidential"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        msgspec.structs.force_setattr(self, "l", float(self.l))
+        msgspec.structs.force_setattr(self, "features", tuple(self.features))
+        if not (math.isfinite(self.l) and self.l >= 1):
+            raise ParameterError("Diversity: l must be a finite number of at least 1")
+        if self.source not in ("confidential", "released"):
+            raise ParameterError(f"Diversity: unknown source {self.source!r}")
+
+
+REASONS: Final[Mapping[str, str]] = {
+    "seeded": "the random numbers came from a seed, so whoever knows it can repeat every draw",
+    "data-order": "the order of the head features was read off the data and not paid for",
+    "data-prior": "the prior was read off the data and not paid for",
+    "data-tuning": "a parameter was chosen by looking at the data",
+    "unreviewed-schema": "nobody has declared the schema's categories and edges to be public",
+    "original-seed-pool": "chains start from rows of the original table",
+    "unperturbed": "values were drawn from counts without virtual rows (alpha = 0)",
+    "kept-columns": "some columns hold original values",
+    "unit-not-bounded": "the number of rows per unit was not bounded when the table was read",
+    "no-proof": "no privacy result is known for this method",
+}
+
+
+class NotPrivate(Recorded, frozen=True, kw_only=True, tag="not-private"):
+    """Something that no result covers; the guarantee is then "none" (R10)."""
+
+    code: str
+    text: str
+
+    @classmethod
+    def because(cls, code: str, *, detail: str = "") -> Self:
+        """Record one of the known `REASONS`, with public detail if there is any."""
+        if code not in REASONS:
+            raise ParameterError(f"unknown reason {code!r}; known are {', '.join(REASONS)}")
+        return cls(code=code, text=f"{REASONS[code]} ({detail})" if detail else REASONS[code])
+
+
+class UnknownEvent(msgspec.Struct, frozen=True):
+    """An event of a kind that this version does not know, kept word for word."""
+
+    kind: str
+    content: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """No words of its own."""
+        return ""
+
+
+KnownEvent: TypeAlias = Draws | NoisyCounts | Selection | UnitBound | Diversity | NotPrivate
+Event: TypeAlias = KnownEvent | UnknownEvent
+
+KNOWN_KINDS: Final[frozenset[str]] = frozenset(
+    event.__struct_config__.tag for event in get_args(KnownEvent)
+)

@@ -1,0 +1,171 @@
+"""The one claim that a list of events supports.
+
+Goes in: events and the stated delta. Comes out: a `Guarantee`, and a line for every event
+that no result covers. Without a delta the claim is pure; with one it is approximate, at
+the smaller of the pure epsilon and the epsilon of the summed rho (R6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, draw_price, total
+from pegsynth.privacy.conversion import epsilon_at
+from pegsynth.privacy.draws import (
+    DRAWS,
+    BlockDraws,
+    ContingencyDraws,
+    ImputationDraws,
+    MarginalDraws,
+    PegsDraws,
+)
+from pegsynth.privacy.events import (
+    Diversity,
+    Event,
+    NoisyCounts,
+    NotPrivate,
+    UnitBound,
+    UnknownEvent,
+)
+from pegsynth.privacy.rounding import float_up, product_up, ratio_up
+
+GuaranteeKind: TypeAlias = Literal["pure", "approximate", "l-diversity", "none"]
+
+
+class Guarantee(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is promised, as ``privacy.json`` writes it.
+
+    Parameters
+    ----------
+    kind
+        "pure", "approximate", "l-diversity" (no differential privacy) or "none".
+    epsilon, rho
+        For the whole release, rounded up; None unless `kind` is pure or approximate.
+    delta
+        As stated; 0 for a pure guarantee. It stays when `kind` is "none", where it
+        promises nothing, because which events are not covered can depend on it.
+    epsilon_per_row
+        Pure price of the draws per synthetic row and per original *row*, which is how the
+        paper counts; None when there is no such figure (a visit cap, urns, several runs).
+    neighbours
+        Tables that differ by adding or removing one unit.
+    unit, rows_per_unit
+        What is protected, and its most rows (k, R12).
+    l
+        The smallest l of entropy l-diversity, when it holds.
+    """
+
+    kind: GuaranteeKind
+    epsilon: float | None = None
+    delta: float | None = None
+    rho: float | None = None
+    epsilon_per_row: float | None = None
+    neighbours: Literal["add-remove"] = "add-remove"
+    unit: Literal["row", "unit"] = "row"
+    rows_per_unit: int = 1
+    l: float | None = None  # noqa: E741
+
+
+def guarantee_of(events: Sequence[Event], *, delta: float | None) -> Guarantee:
+    """Work out the claim that `events` support at the stated `delta`."""
+    bounds = [event.rows_per_unit for event in events if isinstance(event, UnitBound)]
+    rows_per_unit = max(bounds, default=1)
+    unit: Literal["row", "unit"] = "unit" if bounds else "row"
+    smallest_l = min((event.l for event in events if isinstance(event, Diversity)), default=None)
+    kind = _kind(events, delta)
+    if kind in ("none", "l-diversity"):
+        return Guarantee(
+            kind=kind,
+            delta=delta,
+            unit=unit,
+            rows_per_unit=rows_per_unit,
+            l=smallest_l if kind == "l-diversity" else None,
+        )
+    pure = total(PureAccountant(), events, rows_per_unit=rows_per_unit)
+    rho = total(ZCDPAccountant(), events, rows_per_unit=rows_per_unit)
+    return Guarantee(
+        kind=kind,
+        epsilon=_epsilon(pure, rho, delta),
+        delta=0.0 if delta is None else delta,
+        rho=None if rho is None else float_up(rho),
+        epsilon_per_row=epsilon_per_row(events),
+        unit=unit,
+        rows_per_unit=rows_per_unit,
+        l=smallest_l,
+    )
+
+
+def not_covered(events: Sequence[Event], *, delta: float | None) -> tuple[str, ...]:
+    """One line for each event that no result covers: which it is, and why."""
+    lines = []
+    for position, event in enumerate(events, start=1):
+        reason = _why_not_covered(event, delta)
+        if reason:
+            lines.append(f"event {position} ({_name(event)}): {reason}")
+    return tuple(lines)
+
+
+def epsilon_per_row(events: Sequence[Event]) -> float | None:
+    """Pure price of the draws per synthetic row, as the paper counts it (R2, R4, R8, R9)."""
+    draws = [event for event in events if isinstance(event, DRAWS)]
+    if len(draws) != 1:
+        return None
+    match draws[0]:
+        case PegsDraws() | ImputationDraws() | ContingencyDraws() | MarginalDraws() as event:
+            eta = draw_price(event.alpha_numerator, event.alpha_denominator)
+            return float_up(product_up(event.draws_per_row, eta))
+        case BlockDraws() as event:
+            eta = draw_price(event.alpha_numerator, event.alpha_denominator)
+            # R4: a block of B rows costs M eta, so one row counts for M eta / B.
+            return float_up(product_up(ratio_up(event.features, event.block_size), eta))
+        case _:
+            return None
+
+
+def _kind(events: Sequence[Event], delta: float | None) -> GuaranteeKind:
+    failing = [event for event in events if _why_not_covered(event, delta)]
+    if not failing:
+        return "pure" if delta is None else "approximate"
+    # R7: l-diversity of true counts stands alone, beside nothing that is not covered.
+    return "l-diversity" if all(isinstance(event, Diversity) for event in failing) else "none"
+
+
+def _epsilon(pure: Decimal | None, rho: Decimal | None, delta: float | None) -> float | None:
+    candidates = [] if pure is None else [float_up(pure)]
+    if delta is not None and rho is not None:
+        candidates.append(epsilon_at(rho, delta=delta))  # R6
+    return min(candidates, default=None)
+
+
+def _why_not_covered(event: Event, delta: float | None) -> str | None:
+    match event:
+        case NotPrivate():
+            return event.text
+        case UnknownEvent():
+            return "this version does not know such an event, so it counts as not private"
+        case Diversity(source="confidential"):
+            return (
+                "virtual rows were chosen entry by entry from the data to reach l-diversity, "
+                "which is not differential privacy"
+            )
+        case NoisyCounts(mechanism="discrete-gaussian") if delta is None:
+            return "Gaussian noise has no pure guarantee; state a delta"
+        case _:
+            return None
+
+
+def _name(event: Event) -> str:
+    if isinstance(event, UnknownEvent):
+        return event.kind
+    tag = str(event.__struct_config__.tag)
+    match event:
+        case NotPrivate():
+            return event.code
+        case NoisyCounts():
+            return f"{tag}, {event.purpose}"
+        case _:
+            return tag

@@ -1,0 +1,173 @@
+"""Everything that was done with a table, and the one honest claim that follows.
+
+A `Ledger` is a value: adding an event gives another ledger. It never sees data. The claim
+is worked out from the events each time and cannot be set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pegsynth.errors import ParameterError
+from pegsynth.privacy.assumptions import Assumption
+from pegsynth.privacy.conversion import check_delta
+from pegsynth.privacy.events import Diversity, Event, NotPrivate, UnitBound
+from pegsynth.privacy.guarantee import Guarantee, guarantee_of, not_covered
+
+LARGEST_USUAL_DELTA = 1e-6
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Events, assumptions and a stated delta.
+
+    Parameters
+    ----------
+    events
+        What was done, in order.
+    assumptions
+        What was declared to be public.
+    delta
+        The constant the user stated; 0 (or None) for a pure guarantee. Never computed from
+        the data (R6).
+    """
+
+    events: tuple[Event, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "events", tuple(self.events))
+        object.__setattr__(self, "assumptions", tuple(self.assumptions))
+        object.__setattr__(self, "delta", check_delta(self.delta) if self.delta else 0.0)
+
+    def add(self, *events: Event) -> Ledger:
+        """Return this ledger with further events."""
+        return replace(self, events=self.events + events)
+
+    def assume(self, *assumptions: Assumption) -> Ledger:
+        """Return this ledger with further assumptions; a repeated one is kept once."""
+        return replace(self, assumptions=_once((*self.assumptions, *assumptions)))
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The claim that the events support."""
+        return guarantee_of(self.events, delta=self.delta or None)
+
+    @property
+    def epsilon(self) -> float | None:
+        """Epsilon of the whole release, rounded up; None without differential privacy."""
+        return self.guarantee.epsilon
+
+    @property
+    def rho(self) -> float | None:
+        """Rho of the whole release, rounded up; None without differential privacy."""
+        return self.guarantee.rho
+
+    @cached_property
+    def not_covered(self) -> tuple[str, ...]:
+        """One line for each event that no result covers."""
+        return not_covered(self.events, delta=self.delta or None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a careful reader should notice although the claim is true."""
+        if self.delta <= LARGEST_USUAL_DELTA:
+            return ()
+        return (
+            f"delta = {self.delta:g} is larger than {LARGEST_USUAL_DELTA:g}: with delta near one "
+            "over the number of people, revealing somebody outright would satisfy the definition",
+        )
+
+    def covered_part(self) -> Ledger:
+        """Return the ledger without the events that no result covers.
+
+        Its epsilon is what the other parts cost. It is a figure for studies and planning,
+        not a claim about the release.
+        """
+        delta = self.delta or None
+        covered = [event for event in self.events if not not_covered((event,), delta=delta)]
+        return replace(self, events=tuple(covered))
+
+    def statement(self) -> str:
+        """Say in plain words what is promised, to whom, and what is not covered."""
+        from pegsynth.privacy.statement import statement
+
+        return statement(self)
+
+    def to_json(self) -> str:
+        """Write ``privacy.json``."""
+        from pegsynth.privacy.files import to_json
+
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, *, source: str = "the ledger") -> Ledger:
+        """Read ``privacy.json``; the claim is recomputed from its events."""
+        from pegsynth.privacy.files import from_json
+
+        return from_json(text, source=source)
+
+    @classmethod
+    def combine(cls, ledgers: Sequence[Ledger]) -> Ledger:
+        """Add several runs on the same table.
+
+        Events are concatenated, so pure epsilons and rhos add (sequential composition). A
+        sum of rhos may be converted at any delta; the largest stated one is taken, which is
+        no weaker than what one of the runs already promises by itself.
+
+        Notes
+        -----
+        Runs that bound the rows of a unit do not add up with runs that do not, and
+        l-diversity does not compose: both are recorded as not private.
+        """
+        if not ledgers:
+            raise ParameterError("there is no ledger to combine")
+        if len(ledgers) == 1:
+            return ledgers[0]
+        events = [event for ledger in ledgers for event in ledger.events]
+        events = _without_partial_diversity(events, ledgers)
+        return cls(
+            events=(*events, *_obstacles(ledgers)),
+            assumptions=_once(a for ledger in ledgers for a in ledger.assumptions),
+            delta=max(ledger.delta for ledger in ledgers),
+        )
+
+
+def _once(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
+    kept: list[Assumption] = []
+    for assumption in assumptions:
+        if assumption not in kept:
+            kept.append(assumption)
+    return tuple(kept)
+
+
+def _has(ledger: Ledger, kind: type[Event]) -> bool:
+    return any(isinstance(event, kind) for event in ledger.events)
+
+
+def _without_partial_diversity(events: list[Event], ledgers: Sequence[Ledger]) -> list[Event]:
+    """Drop l-diversity of released blocks unless every run has it: it costs nothing."""
+    if all(_has(ledger, Diversity) for ledger in ledgers):
+        return events
+    return [e for e in events if not (isinstance(e, Diversity) and e.source == "released")]
+
+
+def _obstacles(ledgers: Sequence[Ledger]) -> list[NotPrivate]:
+    """Name what stops the runs from adding up."""
+    obstacles = []
+    if len({_has(ledger, UnitBound) for ledger in ledgers}) > 1:
+        text = "one run protects units of several rows and another protects single rows"
+        obstacles.append(NotPrivate(code="mixed-units", text=text))
+    confidential = [
+        event
+        for ledger in ledgers
+        for event in ledger.events
+        if isinstance(event, Diversity) and event.source == "confidential"
+    ]
+    if confidential:
+        text = "l-diversity of several runs together is not known to hold"
+        obstacles.append(NotPrivate(code="l-diversity-does-not-add", text=text))
+    return obstacles

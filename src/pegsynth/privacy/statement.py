@@ -1,0 +1,118 @@
+"""A ledger in words that a data-protection officer can read."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pegsynth.privacy.events import Diversity
+from pegsynth.privacy.guarantee import Guarantee
+from pegsynth.privacy.rounding import display_up
+
+if TYPE_CHECKING:
+    from pegsynth.privacy.ledger import Ledger
+
+WEAK_EPSILON = 10.0
+_LARGEST_EXPONENT = 300.0
+
+
+def statement(ledger: Ledger) -> str:
+    """Say what is promised, to whom, what it assumes and what it does not cover."""
+    guarantee = ledger.guarantee
+    paragraphs = [
+        " ".join((*_claim(ledger), *_per_row(guarantee))),
+        _unit(guarantee),
+        _list("Not covered:", ledger.not_covered),
+        _list("Assumed to be public knowledge:", [a.text for a in ledger.assumptions]),
+        _list("Note:", ledger.warnings),
+    ]
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph) + "\n"
+
+
+def _claim(ledger: Ledger) -> list[str]:
+    guarantee = ledger.guarantee
+    if guarantee.kind == "none":
+        return [
+            "This release carries no privacy guarantee.",
+            "What stands in the way is listed below as not covered.",
+        ]
+    if guarantee.kind == "l-diversity":
+        return [
+            f"This release is not differentially private. {_diversity(ledger)}",
+            "It limits how surely a value can be told from the entry it was drawn from, and "
+            "says nothing about what else an outsider may know.",
+        ]
+    sentences = [_differential(guarantee), _odds(guarantee)]
+    if guarantee.l is not None:
+        sentences.append(_diversity(ledger))
+    return sentences
+
+
+def _differential(guarantee: Guarantee) -> str:
+    epsilon = display_up(guarantee.epsilon or 0.0)
+    if guarantee.kind == "pure":
+        return (
+            f"This release as a whole is differentially private with epsilon = {epsilon} "
+            "(delta = 0)."
+        )
+    return (
+        f"This release as a whole is differentially private with epsilon = {epsilon} at "
+        f"delta = {display_up(guarantee.delta or 0.0)}."
+    )
+
+
+def _odds(guarantee: Guarantee) -> str:
+    epsilon = guarantee.epsilon or 0.0
+    extra = f", give or take a chance of {display_up(guarantee.delta)}" if guarantee.delta else ""
+    weak = (
+        f" An epsilon above {WEAK_EPSILON:g} is a weak promise." if epsilon > WEAK_EPSILON else ""
+    )
+    return (
+        f"In plain words: whatever an outsider knows already, no outcome of this release is more "
+        f"than exp(epsilon) = {_factor(epsilon)} times as likely with a given {guarantee.unit} in "
+        f"the original table as without it, or the other way round{extra}; the odds that it was "
+        f"there cannot change by more.{weak}"
+    )
+
+
+def _factor(epsilon: float) -> str:
+    if epsilon > _LARGEST_EXPONENT:
+        return "1e130 or more (no limit in practice)"
+    return display_up(math.nextafter(math.exp(epsilon), math.inf))
+
+
+def _per_row(guarantee: Guarantee) -> list[str]:
+    if guarantee.epsilon_per_row is None:
+        return []
+    return [
+        f"The draws cost {display_up(guarantee.epsilon_per_row)} per synthetic row, which is how "
+        "the original paper counts epsilon; the figure for the whole release is the one above."
+    ]
+
+
+def _diversity(ledger: Ledger) -> str:
+    events = [event for event in ledger.events if isinstance(event, Diversity)]
+    parts = [
+        f"l = {event.l:g} for {', '.join(event.features) or 'all features'}" for event in events
+    ]
+    return f"Every distribution drawn from has entropy of at least log l: {'; '.join(parts)}."
+
+
+def _unit(guarantee: Guarantee) -> str:
+    if guarantee.kind not in ("pure", "approximate"):
+        return ""
+    if guarantee.unit == "row":
+        return (
+            "Protected is one row of the original table: the promise compares the table with the "
+            "table that has one row more or less. A person with several rows is protected less."
+        )
+    return (
+        f"Protected is one unit with all its rows, at most {guarantee.rows_per_unit}, a limit that "
+        "was enforced when the table was read: the promise compares the table with the table that "
+        "has one unit more or less."
+    )
+
+
+def _list(heading: str, lines: tuple[str, ...] | list[str]) -> str:
+    """Write lines as a list; white space is collapsed, so that none can pose as a paragraph."""
+    return "\n".join((heading, *(f"- {' '.join(line.split())}" for line in lines))) if lines else ""

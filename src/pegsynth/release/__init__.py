@@ -1,0 +1,1 @@
+"""The release folder: what may leave the house, and what may not."""

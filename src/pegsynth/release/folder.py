@@ -1,0 +1,83 @@
+"""A folder that appears whole or not at all.
+
+`new_folder` yields a hidden folder beside the wanted one and renames it when the block
+ends well. `seal` writes the checksum list of exactly what may leave.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pegsynth.errors import OutputError
+from pegsynth.io.atomic import atomic_text, output_error
+
+CHECKSUMS = "SHA256SUMS"
+
+
+def check_folder(path: str | Path, *, force: bool) -> None:
+    """Refuse, before any work, a folder that exists or cannot be made."""
+    target = Path(path)
+    if target.exists() and not target.is_dir():
+        raise OutputError(f"cannot write {str(path)!r}: a file of that name is in the way")
+    if target.exists() and not force:
+        raise OutputError(
+            f"cannot write {str(path)!r}: the folder exists; choose another, or replace it with "
+            "--force"
+        )
+    parent = target.absolute().parent
+    if not parent.is_dir():
+        raise OutputError(f"cannot write {str(path)!r}: its parent folder does not exist")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise OutputError(f"cannot write {str(path)!r}: its parent folder may not be written to")
+
+
+@contextmanager
+def new_folder(path: str | Path, *, force: bool = False) -> Iterator[Path]:
+    """Yield a folder to fill; it appears under `path` when the block ends well."""
+    check_folder(path, force=force)
+    target = Path(path).absolute()
+    building = target.parent / f".pegs-{secrets.token_hex(8)}.tmp"
+    try:
+        building.mkdir(mode=0o700)
+        yield building
+        building.chmod(0o755)
+        _swap(building, target, force=force)
+    except OutputError:
+        raise
+    except OSError as error:
+        raise output_error(path, error) from None
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _swap(building: Path, target: Path, *, force: bool) -> None:
+    check_folder(target, force=force)
+    if not target.exists():
+        building.rename(target)
+        return
+    old = target.parent / f".pegs-{secrets.token_hex(8)}.tmp"
+    target.rename(old)
+    try:
+        building.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def seal(folder: Path) -> None:
+    """Write the checksum list of all files below a folder, in the form sha256sum reads."""
+    lines = []
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest = hashlib.sha256()
+        with file.open("rb") as handle:
+            while chunk := handle.read(1 << 20):
+                digest.update(chunk)
+        lines.append(f"{digest.hexdigest()}  {file.relative_to(folder)}")
+    atomic_text(folder / CHECKSUMS, "\n".join(lines) + "\n")

@@ -1,0 +1,50 @@
+"""One synthetic row, step by step: the paper's table of sampling steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.random import RandomStream
+from pegsynth.sampling.chains import Machine, Schedule, run_chunk
+from pegsynth.sampling.seeds import FilePool, SeedPool
+
+
+@dataclass(frozen=True)
+class Step:
+    """The row after one feature was drawn."""
+
+    feature: int
+    row: tuple[int, ...]
+
+
+def trace_row(
+    machine: Machine, seeds: SeedPool, sweeps: int, stream: RandomStream
+) -> tuple[tuple[int, ...], list[Step]]:
+    """Draw one row and return its seed row and the row after every draw.
+
+    A sweep draws every target once, so the rows in between follow from the rows before
+    and after it.
+    """
+    words = stream.substream()
+    before = seeds.draw(1, words.take)
+    seed = tuple(int(code) for code in before[0])
+    steps: list[Step] = []
+    for _ in range(sweeps):
+        after = run_chunk(machine, FilePool(before), Schedule(), 1, words.take)
+        steps += _between(before[0], after[0], machine.targets)
+        before = after
+    return seed, steps
+
+
+def _between(
+    before: NDArray[np.uint32], after: NDArray[np.uint32], targets: NDArray[np.int64]
+) -> list[Step]:
+    row = before.copy()
+    steps = []
+    for target in targets:
+        row[target] = after[target]
+        steps.append(Step(int(target), tuple(int(code) for code in row)))
+    return steps

@@ -1,0 +1,94 @@
+"""Bin edges for a numeric feature that has none yet.
+
+In go the range of a column, or its quantiles; out come strictly increasing finite edges.
+Equal-width edges are round numbers, which a reviewer can take for public figures; edges
+at quantiles are values of the data.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterable
+from fractions import Fraction
+
+MAX_BINS = 100_000
+
+_ROUND_STEPS = (Fraction(1), Fraction(2), Fraction(5, 2), Fraction(5))
+_INTEGER_TYPE = re.compile(r"(u?)int(\d+)")
+
+
+def round_edges(lowest: float, highest: float, bins: int, *, whole: bool) -> tuple[float, ...]:
+    """Edges at multiples of a round step that cover a range in at most `bins` bins.
+
+    Parameters
+    ----------
+    lowest, highest
+        The range, finite.
+    bins
+        The most bins wanted, at least 1.
+    whole
+        Whether the edges must be whole numbers.
+    """
+    low, high = Fraction(lowest), Fraction(highest)
+    exponent = _exponent(lowest, highest, bins)
+    while True:
+        for mantissa in _ROUND_STEPS:
+            step = mantissa * Fraction(10) ** exponent
+            if whole and step.denominator != 1:
+                continue
+            first, last = math.floor(low / step), math.ceil(high / step)
+            last = max(last, first + 1)
+            if last - first <= bins or (bins == 1 and first == -1 and last == 1):
+                return increasing(_as_float(k * step) for k in _multiples(first, last, bins))
+        exponent += 1
+
+
+def quantile_edges(
+    lowest: float, inner: Iterable[float], highest: float, *, whole: bool
+) -> tuple[float, ...]:
+    """Edges at given quantiles, equal ones merged."""
+    if lowest == highest:
+        return round_edges(lowest, highest, 1, whole=whole)
+    return increasing((lowest, *inner, highest))
+
+
+def within_type(edges: tuple[float, ...], dtype: str) -> tuple[float, ...]:
+    """Edges held inside the range of an integer type, so that every drawn value fits it."""
+    match = _INTEGER_TYPE.fullmatch(dtype)
+    if not match:
+        return edges
+    bits = int(match[2]) - (not match[1])
+    floor = 0.0 if match[1] else -(2.0**bits)
+    ceiling = 2.0**bits - 1 if bits <= 53 else math.nextafter(2.0**bits, 0)
+    return increasing(min(max(edge, floor), ceiling) for edge in edges)
+
+
+def increasing(edges: Iterable[float]) -> tuple[float, ...]:
+    """Sorted distinct edges, at least two."""
+    distinct = sorted(set(edges))
+    if len(distinct) == 1:
+        distinct.append(math.nextafter(distinct[0], math.inf))
+    return tuple(distinct)
+
+
+def _exponent(lowest: float, highest: float, bins: int) -> int:
+    # Divided first: the difference of two floats can overflow.
+    width = highest / bins - lowest / bins
+    if width > 0:
+        return math.floor(math.log10(width))
+    size = max(abs(lowest), abs(highest))
+    return max(0, math.floor(math.log10(size)) - 14) if size >= 1 else 0
+
+
+def _multiples(first: int, last: int, bins: int) -> Iterable[int]:
+    # A range across zero needs two bins at any step; one bin spans both.
+    return (first, last) if bins == 1 else range(first, last + 1)
+
+
+def _as_float(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return sys.float_info.max if value > 0 else -sys.float_info.max

@@ -1,0 +1,231 @@
+"""Tables to codes and back.
+
+`Encoder` turns batches of a table into code matrices, `Decoder` turns code matrices into
+frames. Codes come from the schema alone. A value outside the schema is counted per
+column over the whole stream and refused at its end, without being shown.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pegsynth.errors import DataError, ParameterError
+from pegsynth.schema.decoding import How, column_decoder
+from pegsynth.schema.dtypes import polars_dtype
+from pegsynth.schema.encoding import ColumnEncoder
+
+if TYPE_CHECKING:
+    from pegsynth.io.read import TableReader
+    from pegsynth.schema.schema import Schema
+
+Codes = NDArray[np.unsignedinteger[Any]]
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+_CELLS_WORTH_THREADS = 1 << 15
+
+
+class Encoder:
+    """Turns batches of one table into codes.
+
+    Parameters
+    ----------
+    schema
+        The public codebook.
+    source
+        What messages call the table.
+    columns
+        Column names of the table. Identifier columns may be absent.
+    need_unit
+        Whether the unit column must be there; synthetic tables have none.
+
+    Raises
+    ------
+    DataError
+        A column of the schema is not in the table, or the reverse.
+    """
+
+    def __init__(
+        self, schema: Schema, *, source: str, columns: Sequence[str], need_unit: bool = True
+    ) -> None:
+        self.schema = schema
+        self._source = source
+        self._check_columns(columns, need_unit)
+        self._columns = [ColumnEncoder(feature) for feature in schema.features]
+
+    def _check_columns(self, columns: Sequence[str], need_unit: bool) -> None:
+        schema = self.schema
+        needed = [*schema.names, *((schema.unit,) if schema.unit and need_unit else ())]
+        for name in needed:
+            if name not in columns:
+                raise DataError(
+                    f"{self._source}: column {name!r} of the schema is not in the table; add it, "
+                    "or take it out of the schema"
+                )
+        described = {column.name for column in schema.columns} | {schema.unit}
+        for name in columns:
+            if name not in described:
+                raise DataError(
+                    f"{self._source}: column {name!r} is not in the schema; describe it there "
+                    '(role = "identifier" drops it), or take it out of the table'
+                )
+
+    def encode(self, batch: pl.DataFrame) -> Codes:
+        """Return one row of codes per row, in the order of the schema's features.
+
+        Values that have no code get 0 until `finish` refuses the table.
+        """
+        codes = np.empty((batch.height, len(self._columns)), dtype=self.schema.code_dtype)
+
+        def fill(index: int) -> None:
+            column = self._columns[index]
+            codes[:, index] = column.encode(batch.get_column(column.feature.name))
+
+        _each(fill, range(len(self._columns)), cells=codes.size)
+        return codes
+
+    def finish(self) -> None:
+        """Refuse the table if any value seen was outside the schema."""
+        faults = [line for column in self._columns for line in _faults(column)]
+        if faults:
+            raise DataError("\n".join(f"{self._source}: {line}" for line in faults))
+
+
+class Decoder:
+    """Turns codes into frames.
+
+    Parameters
+    ----------
+    schema
+        The public codebook.
+    how
+        "values" draws numbers inside their bin; "labels" writes the bin's label.
+    columns
+        Output order; names that are not features are passed over. None: schema order.
+    dtypes
+        Types that the original columns had, Arrow or Polars. The schema's own come first;
+        a column whose categories the type cannot hold is written as text.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        how: How = "values",
+        columns: Sequence[str] | None = None,
+        dtypes: Mapping[str, Any] | None = None,
+    ) -> None:
+        if how not in {"values", "labels"}:
+            raise ParameterError(f'decode is "values" or "labels", not {how!r}')
+        seen = dtypes or {}
+        order = [name for name in columns or schema.names if name in schema.names]
+        self.columns: tuple[str, ...] = tuple(order)
+        self._positions = [schema.index(name) for name in order]
+        # Words belong to features, so that the order of the output changes no value.
+        numeric = [f.name for f in schema.features if f.kind == "numeric" and how == "values"]
+        self._word_of = {name: index for index, name in enumerate(numeric)}
+        self._decoders = [
+            column_decoder(schema.features[index], how, polars_dtype(seen.get(name, "")))
+            for name, index in zip(order, self._positions, strict=True)
+        ]
+
+    @property
+    def schema(self) -> dict[str, pl.DataType]:
+        """Names and types of the frames to come."""
+        types = (decoder.dtype for decoder in self._decoders)
+        return dict(zip(self.columns, types, strict=True))
+
+    def words_needed(self, rows: int) -> int:
+        """Random words that `decode` takes for `rows` rows: one per number."""
+        return rows * len(self._word_of)
+
+    def decode(self, codes: Codes, words: NDArray[np.uint64] | None = None) -> pl.DataFrame:
+        """Return the table that a code matrix stands for.
+
+        Parameters
+        ----------
+        codes
+            One row per row, columns in the order of the schema's features.
+        words
+            `words_needed` words, row by row: a table decoded in parts, with the words
+            of one stream, equals the table decoded at once.
+        """
+        needed = self.words_needed(len(codes))
+        if needed and (words is None or len(words) < needed):
+            raise ParameterError(f"decoding {len(codes)} rows takes {needed} random words")
+        grid = None if words is None or not needed else words[:needed].reshape(len(codes), -1)
+
+        def column(index: int) -> pl.Series:
+            word = self._word_of.get(self.columns[index])
+            draws = None if grid is None or word is None else grid[:, word]
+            return self._decoders[index].decode(codes[:, self._positions[index]], draws)
+
+        cells = len(codes) * len(self.columns)
+        return pl.DataFrame(_each(column, range(len(self.columns)), cells=cells))
+
+
+def encode_table(reader: TableReader, schema: Schema, *, need_unit: bool = True) -> Iterator[Codes]:
+    """Yield the codes of a table batch by batch; raise at the end if a value had none."""
+    columns = reader.columns
+    encoder = Encoder(schema, source=reader.source, columns=columns, need_unit=need_unit)
+    for batch in reader.batches(schema.names):
+        yield encoder.encode(batch)
+    encoder.finish()
+
+
+def encode(data: Any, schema: Schema, *, need_unit: bool = True) -> Codes:
+    """Return the codes of a file or dataframe as one matrix."""
+    from pegsynth.io.read import open_table
+
+    parts = list(encode_table(open_table(data), schema, need_unit=need_unit))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def decode(
+    codes: Codes,
+    schema: Schema,
+    words: NDArray[np.uint64] | None = None,
+    *,
+    how: How = "values",
+    columns: Sequence[str] | None = None,
+    dtypes: Mapping[str, Any] | None = None,
+) -> pl.DataFrame:
+    """Return the frame that a code matrix stands for; see `Decoder`."""
+    return Decoder(schema, how=how, columns=columns, dtypes=dtypes).decode(codes, words)
+
+
+def _faults(column: ColumnEncoder) -> list[str]:
+    name = repr(column.feature.name)
+    lines = []
+    if column.unknown:
+        count = _values(column.unknown)
+        if column.feature.kind == "numeric":
+            noun = "a number" if column.unknown == 1 else "numbers"
+            what = f"not {noun}; mend them, list them under missing or not_applicable,"
+        else:
+            what = "not in the schema; list them under categories,"
+        lines.append(f'column {name}: {count} {what} or set unknown = "category"')
+    if column.absent:
+        lines.append(
+            f"column {name}: {_values(column.absent)} missing, and the schema has no missing "
+            'category for it; add missing = [""]'
+        )
+    return lines
+
+
+def _values(count: int) -> str:
+    return "1 value is" if count == 1 else f"{count} values are"
+
+
+def _each(work: Callable[[_Item], _Result], items: Iterable[_Item], *, cells: int) -> list[_Result]:
+    """Do `work` for every item, on several threads when there is enough of it."""
+    if cells < _CELLS_WORTH_THREADS:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return list(pool.map(work, items))

@@ -1,0 +1,182 @@
+"""Codes of one feature in, a column of values out.
+
+Categories are looked up. Numbers are drawn inside their public bin, one 64-bit word per
+cell, so that no value of the data is ever used. The type of the column follows from the
+schema and the types asked for, never from the codes, so every batch has the same.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pegsynth.schema.dtypes import as_text, polars_dtype, typed_labels
+from pegsynth.schema.encoding import parsed_number
+from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
+
+How = Literal["values", "labels"]
+Codes = NDArray[np.unsignedinteger[Any]]
+
+
+class LabelDecoder:
+    """Looks up the category, or the bin label, of every code."""
+
+    words = False
+
+    def __init__(self, feature: Feature, dtype: pl.DataType | None) -> None:
+        labels: list[str | None] = list(feature.labels)
+        if feature.missing_code is not None:
+            labels[feature.missing_code] = None
+        self._name = feature.name
+        self._labels = typed_labels(labels, dtype or pl.String())
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """Type of the column."""
+        return self._labels.dtype
+
+    def decode(self, codes: Codes, words: NDArray[np.uint64] | None) -> pl.Series:
+        """Return the column; `words` are not used."""
+        positions = pl.Series(codes.astype(np.uint32))
+        return self._labels.gather(positions).alias(self._name)
+
+
+class NumberDecoder:
+    """Draws a number uniformly inside the bin of every code."""
+
+    words = True
+
+    def __init__(self, feature: Feature, dtype: pl.DataType | None) -> None:
+        self._feature = feature
+        not_applicable = feature.not_applicable[0] if feature.not_applicable else None
+        self._not_applicable = parsed_number(not_applicable or "")
+        numbers = {parsed_number(text) for text in (*feature.missing, *feature.not_applicable)}
+        self._taken = sorted(number for number in numbers if number is not None)
+        self._draw_dtype = self._drawn_type(dtype)
+        text = not_applicable is not None and not _fits(self._not_applicable, self._draw_dtype)
+        self.dtype: pl.DataType = pl.String() if text or dtype == pl.String else self._draw_dtype
+        if self._draw_dtype.is_integer():
+            self._low, self._width = self._whole_bins()
+        else:
+            self._low, self._high = self._float_bins()
+
+    def decode(self, codes: Codes, words: NDArray[np.uint64] | None) -> pl.Series:
+        """Return the column, drawing cell i with word i."""
+        feature = self._feature
+        if words is None:
+            words = np.zeros(len(codes), dtype=np.uint64)
+        bins = np.minimum(codes, feature.bin_count - 1)
+        drawn = (
+            self._whole(bins, words) if self._draw_dtype.is_integer() else self._float(bins, words)
+        )
+        column = pl.Series(feature.name, drawn).cast(self._draw_dtype)
+        if self.dtype == pl.String:
+            column = as_text(column)
+        if feature.category_count > feature.bin_count:
+            column = self._with_specials(column, codes)
+        return column
+
+    def _drawn_type(self, dtype: pl.DataType | None) -> pl.DataType:
+        if dtype is None or not dtype.is_numeric() or dtype.is_decimal():
+            return pl.Float64()
+        if dtype.is_integer():
+            low, width = self._whole_bins()
+            last = math.floor(self._feature.edges[-1])
+            inside = _fits(float(low[0]), dtype) and _fits(float(last), dtype)
+            return dtype if inside and (width > 0).all() else pl.Float64()
+        return dtype
+
+    def _whole_bins(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First whole number of every bin and how many there are, taken numbers left out."""
+        edges = [max(-(2.0**62), min(2.0**62, edge)) for edge in self._feature.edges]
+        low = np.array([math.ceil(edge) for edge in edges[:-1]], dtype=np.int64)
+        high = np.array([math.ceil(edge) for edge in edges[1:]], dtype=np.int64)
+        high[-1] = math.floor(edges[-1]) + 1
+        taken = np.zeros_like(low)
+        for number in self._taken:
+            taken += (number >= low) & (number < high) & number.is_integer()
+        # A bin of taken numbers only keeps them: there is nothing else to draw.
+        self._steps_over = (taken > 0) & (taken < high - low)
+        return low, high - low - np.where(self._steps_over, taken, 0)
+
+    def _whole(self, bins: Codes, words: NDArray[np.uint64]) -> NDArray[np.int64]:
+        width = self._width[bins]
+        steps = np.minimum((_unit(words) * width).astype(np.int64), width - 1)
+        values = self._low[bins] + steps
+        if self._steps_over.any():
+            low, steps_over = self._low[bins], self._steps_over[bins]
+            for number in self._taken:
+                values += steps_over & number.is_integer() & (low <= number) & (values >= number)
+        return values
+
+    def _float_bins(self) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
+        """Smallest and largest number of every bin that the column's type can hold."""
+        kind = np.float32 if self._draw_dtype == pl.Float32 else np.float64
+        edges = np.asarray(self._feature.edges, dtype=np.float64)
+        low, high = edges[:-1].astype(kind), edges[1:].astype(kind)
+        low = np.where(low < edges[:-1], np.nextafter(low, kind(np.inf)), low)
+        beyond = high >= edges[1:]
+        beyond[-1] = high[-1] > edges[-1]
+        high = np.where(beyond, np.nextafter(high, kind(-np.inf)), high)
+        return low, np.maximum(low, high)
+
+    def _float(self, bins: Codes, words: NDArray[np.uint64]) -> NDArray[np.floating[Any]]:
+        low, high = self._low[bins], self._high[bins]
+        values = (low + _unit(words) * (high.astype(np.float64) - low)).astype(low.dtype)
+        clipped: NDArray[np.floating[Any]] = np.clip(values, low, high)
+        return clipped
+
+    def _with_specials(self, column: pl.Series, codes: Codes) -> pl.Series:
+        feature = self._feature
+        text = self.dtype == pl.String
+        marks: list[tuple[int | None, Any]] = [
+            (feature.missing_code, None),
+            (feature.unknown_code, UNKNOWN_LABEL if text else None),
+            (feature.not_applicable_code, self._not_applicable_value()),
+        ]
+        for code, value in marks:
+            if code is not None:
+                fill = pl.Series([value], dtype=self.dtype)
+                hit = pl.Series(codes == code)
+                column = (
+                    fill.new_from_index(0, len(column)).alias(column.name).zip_with(hit, column)
+                )
+        return column
+
+    def _not_applicable_value(self) -> Any:
+        if self.dtype == pl.String:
+            return (*self._feature.not_applicable, None)[0]
+        number = self._not_applicable
+        return int(number) if number is not None and self.dtype.is_integer() else number
+
+
+def column_decoder(
+    feature: Feature, how: How, dtype: pl.DataType | None
+) -> LabelDecoder | NumberDecoder:
+    """Choose how a feature is decoded; the schema's own type comes before `dtype`."""
+    wanted = polars_dtype(feature.dtype) or dtype
+    if wanted == pl.String and isinstance(dtype, pl.Categorical | pl.Enum):
+        wanted = dtype
+    if feature.kind != "numeric":
+        return LabelDecoder(feature, wanted)
+    return NumberDecoder(feature, wanted) if how == "values" else LabelDecoder(feature, None)
+
+
+def _unit(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Numbers in [0, 1), multiples of 2**-53."""
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _fits(number: float | None, dtype: pl.DataType) -> bool:
+    if number is None:
+        return False
+    if not dtype.is_integer():
+        return True
+    bits = int(str(dtype).lstrip("UInt").rstrip("()") or 64)
+    signed = dtype.is_signed_integer()
+    low, high = (-(1 << (bits - 1)), 1 << (bits - 1)) if signed else (0, 1 << bits)
+    return number.is_integer() and low <= number < high

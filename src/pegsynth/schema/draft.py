@@ -1,0 +1,258 @@
+"""A first schema for a table, for a person to review.
+
+In goes a table; out comes an unreviewed `Schema` that covers what was seen in it. It is
+made by looking at the data (R10), so every feature says ``drafted_from_data`` and nothing
+that rests on it is private until a person declares it public. The table is read in
+batches, once, in bounded memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import polars as pl
+
+from pegsynth.errors import ParameterError, SchemaError
+from pegsynth.io.frames import frame_kind
+from pegsynth.io.read import TableReader, open_table
+from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
+from pegsynth.schema.dtypes import as_text
+from pegsynth.schema.feature import MISSING_LABEL, UNKNOWN_LABEL, Feature
+from pegsynth.schema.schema import Schema
+from pegsynth.schema.tally import (
+    FILE_MISSING,
+    MAX_TEXTS,
+    TEXTS,
+    TYPED_MISSING,
+    ColumnTally,
+    QuantileSketch,
+)
+
+Binning = Literal["equal-width", "quantile"]
+
+MAX_ORDINAL_INTEGERS = 256
+
+# What the schema itself calls these categories; no value is listed under either name.
+_RESERVED = (MISSING_LABEL, UNKNOWN_LABEL)
+
+
+@dataclass(frozen=True)
+class _Options:
+    min_count: int
+    bins: int
+    binning: Binning
+
+    def __post_init__(self) -> None:
+        if self.min_count < 1:
+            raise ParameterError("min_count must be at least 1; 1 lists every category")
+        if not 1 <= self.bins <= MAX_BINS:
+            raise ParameterError(f"bins must be from 1 to {MAX_BINS:,}")
+        if self.binning not in get_args(Binning):
+            raise ParameterError(f"binning must be one of {', '.join(get_args(Binning))}")
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """Categories that a column's own type lists."""
+
+    categories: tuple[str, ...]
+    ordered: bool
+
+
+def draft(
+    data: Any,
+    *,
+    min_count: int = 1,
+    bins: int = 20,
+    binning: Binning = "equal-width",
+    unit: str | None = None,
+) -> Schema:
+    """Draft a schema from a table.
+
+    Parameters
+    ----------
+    data
+        A path, a glob of paths, or a dataframe.
+    min_count
+        Categories with fewer rows are not listed; the feature then has a category "other".
+    bins
+        The most bins of a numeric feature.
+    binning
+        ``equal-width`` bins between round numbers, or ``quantile`` bins of about equal
+        size, whose edges are values of the data.
+    unit
+        Column that names the privacy unit; it is dropped, and `rows_per_unit` stays 1
+        until a person sets it.
+
+    Returns
+    -------
+    Schema
+        Unreviewed, one feature per column in column order.
+
+    Raises
+    ------
+    SchemaError
+        No column is left to synthesize, or the unit column does not exist.
+    DataError
+        The table cannot be read or is empty.
+    """
+    options = _Options(min_count, bins, binning)
+    table = open_table(data)
+    if unit is not None and unit not in table.columns:
+        raise SchemaError(f"{table.source}: there is no column {unit!r} to be the unit")
+    tallies, types = _tally(table, options)
+    declared = _declared_categories(data, types)
+    dtypes = _dtype_names(table)
+    columns = tuple(
+        _unit_column(name)
+        if name == unit
+        else _feature(tallies[name], dtypes[name], declared.get(name), options)
+        for name in table.columns
+    )
+    if all(column.role == "identifier" for column in columns):
+        raise SchemaError(
+            f"{table.source}: every column looks like an identifier and would be dropped; group "
+            "their values into fewer categories, or write the schema by hand"
+        )
+    return Schema(columns, unit=unit)
+
+
+def _tally(
+    table: TableReader, options: _Options
+) -> tuple[dict[str, ColumnTally], dict[str, pl.DataType]]:
+    wanted = options.binning == "quantile"
+    tallies = {
+        name: ColumnTally(name, table.typed, QuantileSketch() if wanted else None)
+        for name in table.columns
+    }
+    types: dict[str, pl.DataType] = {}
+    for batch in table.batches():
+        types.update(batch.schema)
+        for name, tally in tallies.items():
+            tally.add(batch[name])
+    return tallies, types
+
+
+def _declared_categories(data: Any, types: Mapping[str, pl.DataType]) -> dict[str, _Declared]:
+    """Collect what categorical types say of their categories.
+
+    Those of a pandas frame are asked for here: on the way through Arrow they are lost.
+    """
+    declared = {
+        str(name): _Declared(_category_texts(dtype.categories), bool(dtype.ordered))
+        for name, dtype in (data.dtypes.items() if frame_kind(data) == "pandas" else ())
+        if hasattr(dtype, "categories") and hasattr(dtype, "ordered")
+    }
+    for name, dtype in types.items():
+        if isinstance(dtype, pl.Enum):
+            declared[name] = _Declared(_category_texts(dtype.categories), True)
+        elif dtype.is_temporal():
+            declared.pop(name, None)
+    return declared
+
+
+def _category_texts(values: Iterable[Any]) -> tuple[str, ...]:
+    texts = as_text(pl.Series(list(values), strict=False))
+    return tuple(text for text in texts if text)
+
+
+def _dtype_names(table: TableReader) -> dict[str, str]:
+    schema = table.arrow_schema
+    if schema is None:
+        return dict.fromkeys(table.columns, "")
+    return {field.name: _dtype_name(field.type) for field in schema}
+
+
+def _dtype_name(dtype: Any) -> str:
+    text = str(getattr(dtype, "value_type", dtype))
+    if text in {"string", "large_string", "string_view"}:
+        return "dictionary" if hasattr(dtype, "value_type") else "string"
+    return text
+
+
+def _unit_column(name: str) -> Feature:
+    return Feature(name, role="identifier", label="the privacy unit", drafted_from_data=True)
+
+
+def _feature(
+    tally: ColumnTally, dtype: str, declared: _Declared | None, options: _Options
+) -> Feature:
+    if dtype == "bool":
+        return _listed(tally, ("false", "true"), dtype=dtype)
+    integers = tally.numeric and _few_integers(tally)
+    if tally.rows == 0 and declared is None:
+        return _listed(tally, (), dtype=dtype or "string")
+    if tally.numeric and not integers and declared is None:
+        return _binned(tally, dtype or ("int64" if tally.whole else "double"), options)
+    if not integers and (tally.texts is None or tally.nearly_unique):
+        label = f"more than {MAX_TEXTS:,} distinct texts or nearly one per row; dropped"
+        return Feature(tally.name, role="identifier", label=label, drafted_from_data=True)
+    # "1.0" of an untyped file is matched and written as that very text.
+    dtype = dtype or ("int64" if integers and tally.whole else "string")
+    ordered = declared.ordered if declared else integers
+    return _listed(tally, *_common(tally, declared, options), dtype=dtype, ordered=ordered)
+
+
+def _few_integers(tally: ColumnTally) -> bool:
+    few = tally.texts is not None and tally.texts.height <= MAX_ORDINAL_INTEGERS
+    return few and (tally.whole or tally.whole_decimals)
+
+
+def _common(
+    tally: ColumnTally, declared: _Declared | None, options: _Options
+) -> tuple[tuple[str, ...], bool]:
+    """List the categories with enough rows, in order, and say whether any were left out."""
+    texts = pl.DataFrame(schema=TEXTS) if tally.texts is None else tally.texts
+    key = pl.col("value").cast(pl.Float64) if tally.numeric else pl.col("value")
+    counts = dict(texts.sort(key).iter_rows())
+    # A category that the type declares is listed although no row has it.
+    least = options.min_count if options.min_count > 1 else 0
+    order = declared.categories if declared else tuple(counts)
+    common = tuple(text for text in order if text not in _RESERVED and counts.get(text, 0) >= least)
+    return common, not set(counts) <= set(common)
+
+
+def _listed(
+    tally: ColumnTally,
+    categories: tuple[str, ...],
+    others: bool = False,
+    *,
+    dtype: str,
+    ordered: bool = False,
+) -> Feature:
+    nothing_else = not categories and not others
+    return Feature(
+        tally.name,
+        kind="ordinal" if ordered else "nominal",
+        categories=categories,
+        missing=_missing(tally, always=nothing_else),
+        dtype=dtype,
+        unknown="category" if others else "error",
+        drafted_from_data=True,
+    )
+
+
+def _binned(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
+    low, high = tally.lowest or 0.0, tally.highest or 0.0
+    if tally.sketch is not None:
+        inner = tally.sketch.quantiles(options.bins)
+        edges = quantile_edges(low, inner, high, whole=tally.whole)
+    else:
+        edges = round_edges(low, high, options.bins, whole=tally.whole)
+    return Feature(
+        tally.name,
+        kind="numeric",
+        edges=within_type(edges, dtype),
+        missing=_missing(tally),
+        dtype=dtype,
+        label="quantile bins: the edges are values of the data" if tally.sketch else "",
+        drafted_from_data=True,
+    )
+
+
+def _missing(tally: ColumnTally, *, always: bool = False) -> tuple[str, ...]:
+    if not (tally.has_missing or always):
+        return ()
+    return TYPED_MISSING if tally.typed else FILE_MISSING

@@ -1,0 +1,142 @@
+"""Types of columns: Arrow type names in, Polars types out, and values as canonical text.
+
+Categories are text. `as_text` says what the text of a typed value is, and `typed_labels`
+goes back, refusing whenever the way there and back would change a category.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+_NAMES: dict[str, pl.DataType] = {
+    "string": pl.String(),
+    "large_string": pl.String(),
+    "string_view": pl.String(),
+    "utf8": pl.String(),
+    "bool": pl.Boolean(),
+    "halffloat": pl.Float32(),
+    "float": pl.Float32(),
+    "float32": pl.Float32(),
+    "double": pl.Float64(),
+    "float64": pl.Float64(),
+    "date32": pl.Date(),
+    "date32[day]": pl.Date(),
+    "date64": pl.Date(),
+    "date64[ms]": pl.Date(),
+    "dictionary": pl.Categorical(),
+    **{
+        str(dtype).lower(): dtype
+        for dtype in (
+            *(pl.Int8(), pl.Int16(), pl.Int32(), pl.Int64()),
+            *(pl.UInt8(), pl.UInt16(), pl.UInt32(), pl.UInt64()),
+        )
+    },
+}
+_TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=(.+))?\]")
+
+
+def polars_dtype(spec: Any) -> pl.DataType | None:
+    """Return the Polars type of an Arrow type, an Arrow type name or a Polars type.
+
+    None means that there is no type to hold to: the name is empty or not one that columns
+    of categories or numbers are written in.
+    """
+    if isinstance(spec, pl.DataType):
+        return spec
+    if isinstance(spec, type) and issubclass(spec, pl.DataType):
+        return spec()
+    name = str(spec)
+    if match := _TIMESTAMP.fullmatch(name):
+        unit = match[1] if match[1] != "s" else "ms"
+        return pl.Datetime(unit, match[2])  # type: ignore[arg-type]
+    if name.startswith("decimal"):
+        return pl.Float64()
+    return _NAMES.get(name.split("<", maxsplit=1)[0])
+
+
+def as_text(values: pl.Series) -> pl.Series:
+    """Return the canonical text of every value; NaN becomes null.
+
+    Whole floats are written without a decimal point, so that integers read as floats
+    because of a gap keep their text; times at midnight as their date; booleans as
+    "true" and "false".
+    """
+    dtype = values.dtype
+    if dtype == pl.String:
+        return values
+    if dtype.is_float() or dtype.is_decimal():
+        return _float_text(values.cast(pl.Float64) if dtype.is_decimal() else values)
+    if isinstance(dtype, pl.Datetime):
+        text = values.dt.to_string("%Y-%m-%dT%H:%M:%S%.f")
+        return text.str.strip_suffix("T00:00:00")
+    if isinstance(dtype, pl.Duration):
+        return values.dt.to_string("iso")
+    return values.cast(pl.String)
+
+
+def _float_text(values: pl.Series) -> pl.Series:
+    name = values.name
+    column = pl.col(name)
+    whole = (column == column.round()) & (column.abs() < 9.2e18)
+    text = (
+        pl.when(whole)
+        .then(column.cast(pl.Int64, strict=False).cast(pl.String))
+        .when(column.is_nan())
+        .then(None)
+        .otherwise(column.cast(pl.String))
+    )
+    return values.to_frame().select(text.alias(name)).to_series()
+
+
+def typed_labels(labels: Sequence[str | None], dtype: pl.DataType) -> pl.Series:
+    """Return category texts as `dtype`, or as text when that would change one of them."""
+    text = pl.Series(labels, dtype=pl.String)
+    if dtype == pl.String:
+        return text
+    if isinstance(dtype, pl.Categorical | pl.Enum):
+        listed = [label for label in dict.fromkeys(labels) if label is not None]
+        return text.cast(pl.Enum(listed))
+    typed = _parsed(text, dtype)
+    if typed is None:
+        return text
+    plain = text.str.to_lowercase() if dtype == pl.Boolean else text
+    return typed if as_text(typed).equals(plain, check_names=False) else text
+
+
+def _parsed(text: pl.Series, dtype: pl.DataType) -> pl.Series | None:
+    if dtype.is_numeric():
+        return text.cast(dtype, strict=False)
+    reader = _READERS.get(dtype.base_type())
+    if reader is None:
+        return None
+    try:
+        values = [None if label is None else reader(label) for label in text]
+    except (ValueError, KeyError):
+        return None
+    if isinstance(dtype, pl.Datetime) and dtype.time_zone is not None:
+        local = pl.Series(values, dtype=pl.Datetime(dtype.time_unit)).dt
+        return local.replace_time_zone(dtype.time_zone, ambiguous="earliest", non_existent="null")
+    return pl.Series(values, dtype=dtype)
+
+
+_READERS: dict[Any, Any] = {
+    pl.Boolean: lambda text: {"true": True, "false": False}[text.lower()],
+    pl.Date: dt.date.fromisoformat,
+    pl.Datetime: dt.datetime.fromisoformat,
+}
+
+
+def dtype_name(dtype: pl.DataType) -> str:
+    """Return the Arrow name of a Polars type, or "" for one that is not written."""
+    for name, known in _NAMES.items():
+        if known == dtype:
+            return name
+    if isinstance(dtype, pl.Datetime):
+        zone = f", tz={dtype.time_zone}" if dtype.time_zone else ""
+        return f"timestamp[{dtype.time_unit}{zone}]"
+    return "dictionary" if isinstance(dtype, pl.Enum | pl.Categorical) else ""

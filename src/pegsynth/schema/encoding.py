@@ -1,0 +1,194 @@
+"""One column of a table in, its codes out.
+
+Text is looked up whole; only what is not found there is looked at again, once per
+distinct text: missing codes between spaces, the apostrophe of the CSV convention, bin
+labels. What is still not found is counted, never kept.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pegsynth.io.csv_text import unprotect
+from pegsynth.schema.dtypes import as_text
+from pegsynth.schema.feature import MISSING_LABEL, Feature
+
+_UNKNOWN = -1
+_ABSENT = -2
+_WHOLE_FLOAT = re.compile(r"(-?\d+)\.0+", re.ASCII)
+
+Codes = NDArray[np.integer[Any]]
+
+
+class ColumnEncoder:
+    """Turns values of one feature into codes, counting those that have none.
+
+    Attributes
+    ----------
+    unknown
+        Values seen so far that the schema does not list.
+    absent
+        Missing values seen so far where the schema has no missing category.
+    """
+
+    def __init__(self, feature: Feature) -> None:
+        self.feature = feature
+        self.unknown = 0
+        self.absent = 0
+        self._exact = _exact_codes(feature)
+        self._missing = {text.strip() for text in feature.missing}
+        self._numeric = feature.kind == "numeric"
+        self._inner_edges = np.asarray(feature.edges[1:-1], dtype=np.float64)
+        self._numbers = _special_numbers(feature)
+        self._boolean = feature.dtype == "bool"
+        self._table = pl.Enum(list(self._exact))
+        self._codes = np.fromiter(self._exact.values(), dtype=np.int64, count=len(self._exact))
+        self._identity = bool((self._codes == np.arange(len(self._codes))).all())
+
+    def encode(self, values: pl.Series) -> Codes:
+        """Return the code of every value; values that have none are counted and get 0."""
+        if self._numeric and (values.dtype.is_numeric() or values.dtype == pl.Boolean):
+            return self._encode_numbers(values)
+        if values.dtype == pl.Boolean:
+            self._boolean = True
+        if self._numeric:
+            return self._encode_number_texts(as_text(values))
+        return self._encode_texts(values)
+
+    def _encode_texts(self, values: pl.Series) -> Codes:
+        text = as_text(values)
+        if not self._exact:
+            return self._resolve(text)
+        found = text.cast(self._table, strict=False).to_physical()
+        gaps = found.null_count()
+        positions: Codes = (found.fill_null(0) if gaps else found).to_numpy()
+        codes: Codes = positions if self._identity else self._codes[positions]
+        if gaps:
+            codes = codes.astype(np.int64)
+            lost = found.is_null()
+            codes[lost.to_numpy()] = self._resolve(text.filter(lost))
+        return codes
+
+    def _encode_numbers(self, values: pl.Series) -> Codes:
+        numbers = values.cast(pl.Float64).to_numpy()
+        codes = self._bins(numbers)
+        gaps = np.isnan(numbers)
+        count = int(np.count_nonzero(gaps))
+        if count:
+            codes[gaps] = self._counted(_ABSENT, count)
+        return codes
+
+    def _encode_number_texts(self, text: pl.Series) -> Codes:
+        numbers = text.cast(pl.Float64, strict=False).to_numpy()
+        codes = self._bins(numbers)
+        gaps = np.isnan(numbers)
+        if gaps.any():
+            codes[gaps] = self._resolve(text.filter(pl.Series(gaps)))
+        return codes
+
+    def _bins(self, numbers: NDArray[np.float64]) -> Codes:
+        # Outer edges are left out: what lies beyond them falls in the end bins.
+        codes = np.searchsorted(self._inner_edges, numbers, side="right")
+        for number, code in self._numbers.items():
+            codes[numbers == number] = code
+        return codes
+
+    def _resolve(self, text: pl.Series) -> Codes:
+        """Code of every text that the exact lookup did not find."""
+        codes = np.full(len(text), _ABSENT, dtype=np.int64)
+        distinct = text.drop_nulls().unique()
+        if len(distinct):
+            found = pl.Series([self._code(each) for each in distinct], dtype=pl.Int64)
+            mapped = text.replace_strict(distinct, found, default=None, return_dtype=pl.Int64)
+            codes = mapped.fill_null(_ABSENT).to_numpy().copy()
+        for mark in (_UNKNOWN, _ABSENT):
+            hit = codes == mark
+            count = int(np.count_nonzero(hit))
+            if count:
+                codes[hit] = self._counted(mark, count)
+        return codes
+
+    def _counted(self, mark: int, count: int) -> int:
+        feature = self.feature
+        if mark == _ABSENT and feature.missing_code is not None:
+            return feature.missing_code
+        # Numeric columns are written with null for "unknown", so null reads back as it.
+        accepts = mark == _UNKNOWN or self._numeric
+        if accepts and feature.unknown_code is not None:
+            return feature.unknown_code
+        if mark == _ABSENT:
+            self.absent += count
+        else:
+            self.unknown += count
+        return 0
+
+    def _code(self, text: str) -> int:
+        stripped = text.strip()
+        if text in self._exact:
+            return self._exact[text]
+        if not stripped or stripped in self._missing:
+            return _ABSENT
+        for variant in self._variants(text):
+            if variant in self._exact:
+                return self._exact[variant]
+        if stripped == MISSING_LABEL and self.feature.missing:
+            return _ABSENT
+        return self._number_code(stripped) if self._numeric else _UNKNOWN
+
+    def _variants(self, text: str) -> tuple[str, ...]:
+        plain = unprotect(text)
+        if self._boolean and text.lower() in {"true", "false"}:
+            return plain, text.lower(), text.title(), text.upper(), str(int(text.lower() == "true"))
+        if self.feature.integer and (match := _WHOLE_FLOAT.fullmatch(text)):
+            return plain, match[1]
+        return (plain,)
+
+    def _number_code(self, text: str) -> int:
+        try:
+            number = float(text.replace("_", "?"))
+        except ValueError:
+            return _UNKNOWN
+        return _ABSENT if math.isnan(number) else int(self._bins(np.array([number]))[0])
+
+
+def _exact_codes(feature: Feature) -> dict[str, int]:
+    """Texts that stand for a code as they are; the first meaning of a text counts."""
+    codes: dict[str, int] = {}
+    for code, label in enumerate(feature.labels[: feature.bin_count]):
+        codes.setdefault(label, code)
+    for text in feature.not_applicable:
+        if feature.not_applicable_code is not None:
+            codes.setdefault(text, feature.not_applicable_code)
+    for text in feature.missing:
+        if feature.missing_code is not None:
+            codes.setdefault(text, feature.missing_code)
+    return codes
+
+
+def _special_numbers(feature: Feature) -> dict[float, int]:
+    """Numbers that mean "missing" or "not applicable" in a numeric feature."""
+    numbers: dict[float, int] = {}
+    for texts, code in (
+        (feature.not_applicable, feature.not_applicable_code),
+        (feature.missing, feature.missing_code),
+    ):
+        for text in texts:
+            number = parsed_number(text)
+            if number is not None and code is not None:
+                numbers.setdefault(number, code)
+    return numbers
+
+
+def parsed_number(text: str) -> float | None:
+    """Return the finite number that a text spells, or None."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

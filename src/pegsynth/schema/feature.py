@@ -1,0 +1,207 @@
+"""One column of the public codebook, and the codes it defines.
+
+A `Feature` says which categories a column can hold, in order. Codes 0, 1, .. follow that
+order and nothing else: first the categories (or bins), then "unknown" when the schema
+accepts unlisted values, then "not applicable", then "missing". No code ever depends on
+the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, get_args
+
+from pegsynth.errors import SchemaError
+
+Kind = Literal["nominal", "ordinal", "numeric"]
+Role = Literal["identifier", "quasi-identifier", "sensitive", "other"]
+Unknown = Literal["error", "category"]
+
+KINDS: tuple[str, ...] = get_args(Kind)
+ROLES: tuple[str, ...] = get_args(Role)
+
+MISSING_LABEL = "(missing)"
+UNKNOWN_LABEL = "(other)"
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column: what it may hold, what it means to the intruder, how it is written.
+
+    Parameters
+    ----------
+    name
+        Column name.
+    kind
+        ``nominal`` (matched as text), ``ordinal`` (the same, in order) or ``numeric``
+        (binned by public `edges`).
+    categories
+        Listed values as text, in order; empty for numeric features and identifiers.
+    edges
+        Bin edges of a numeric feature, lowest and highest included. Bins are
+        half-open, the last one closed; values beyond fall in the end bins.
+    missing
+        Texts read as missing (nulls always are, when the tuple is not empty). Empty:
+        the feature has no missing category.
+    not_applicable
+        Texts read as "not applicable", a category of its own, written as the first of them.
+    role
+        ``identifier`` columns are dropped; the others are modelled.
+    dtype
+        Arrow type name to write ("string", "int64", "double", "bool", "date32", ..);
+        empty: as the input had it.
+    heads
+        Public head features of this target, most important first.
+    l
+        Entropy l-diversity wanted of this feature.
+    parent
+        Feature of which this one is a detail.
+    unknown
+        What an unlisted value is: an error, or a category of its own.
+    drafted_from_data
+        The categories or edges were read off a confidential table.
+    label
+        A line of description.
+    """
+
+    name: str
+    kind: Kind = "nominal"
+    categories: tuple[str, ...] = ()
+    edges: tuple[float, ...] = ()
+    missing: tuple[str, ...] = ()
+    not_applicable: tuple[str, ...] = ()
+    role: Role = "other"
+    dtype: str = ""
+    heads: tuple[str, ...] = ()
+    l: float | None = None  # noqa: E741 - the literature's own letter
+    parent: str | None = None
+    unknown: Unknown = "error"
+    drafted_from_data: bool = False
+    label: str = ""
+    _where: str = field(default="", repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise SchemaError(f"{self._where}a feature has no name; give every feature one")
+        if self.kind not in KINDS:
+            raise self._error(f"kind {self.kind!r} is not one of {', '.join(KINDS)}")
+        if self.role not in ROLES:
+            raise self._error(f"role {self.role!r} is not one of {', '.join(ROLES)}")
+        if self.unknown not in get_args(Unknown):
+            raise self._error('unknown must be "error" or "category"')
+        if self.l is not None and not (math.isfinite(self.l) and self.l >= 1):
+            raise self._error("l must be a finite number of at least 1")
+        if self.role == "identifier":
+            return
+        if self.kind == "numeric":
+            self._check_edges()
+        else:
+            self._check_categories()
+        self._check_special()
+
+    def _error(self, what: str) -> SchemaError:
+        return SchemaError(f"{self._where}feature {self.name!r}: {what}")
+
+    def _check_edges(self) -> None:
+        if self.categories:
+            raise self._error("a numeric feature has edges, not categories")
+        if len(self.edges) < 2:
+            raise self._error("a numeric feature needs at least two edges: lowest and highest")
+        if not all(math.isfinite(edge) for edge in self.edges):
+            raise self._error("edges must be finite; values beyond fall in the end bins")
+        if any(a >= b for a, b in zip(self.edges, self.edges[1:], strict=False)):
+            raise self._error("edges must increase strictly")
+        if self.integer and any(edge != int(edge) for edge in self.edges):
+            raise self._error("edges of an integer column must be whole numbers")
+
+    def _check_categories(self) -> None:
+        if self.edges:
+            raise self._error(f"a {self.kind} feature has categories, not edges")
+        if self.category_count == 0:
+            raise self._error("no categories are listed; list them, or make it an identifier")
+
+    def _check_special(self) -> None:
+        texts = (*self.categories, *self.not_applicable)
+        if len(set(texts)) != len(texts):
+            raise self._error("a category is listed twice; list each once")
+        if set(texts) & set(self.missing):
+            raise self._error(
+                "a text is listed both as a category and as missing; keep it in one list"
+            )
+        if len(set(self.labels)) != len(self.labels):
+            raise self._error(
+                f"a category or not-applicable text has the label of a bin, {UNKNOWN_LABEL!r} or "
+                f"{MISSING_LABEL!r}; rename it"
+            )
+
+    @property
+    def integer(self) -> bool:
+        """Whether values are whole numbers."""
+        return self.dtype.startswith(("int", "uint"))
+
+    @property
+    def bin_count(self) -> int:
+        """Number of listed categories or bins, special categories aside."""
+        return len(self.edges) - 1 if self.kind == "numeric" else len(self.categories)
+
+    @property
+    def unknown_code(self) -> int | None:
+        """Code of unlisted values, if they have one."""
+        return self.bin_count if self.unknown == "category" else None
+
+    @property
+    def not_applicable_code(self) -> int | None:
+        """Code of "not applicable", if it is a category."""
+        if not self.not_applicable:
+            return None
+        return self.bin_count + (self.unknown == "category")
+
+    @property
+    def missing_code(self) -> int | None:
+        """Code of missing values, if they are a category."""
+        if not self.missing:
+            return None
+        return self.bin_count + (self.unknown == "category") + bool(self.not_applicable)
+
+    @property
+    def category_count(self) -> int:
+        """Number of codes, C_i in the paper."""
+        special = (self.unknown == "category") + bool(self.not_applicable) + bool(self.missing)
+        return self.bin_count + special
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Text of every code, in order."""
+        listed = self._bin_labels() if self.kind == "numeric" else self.categories
+        special: list[str] = []
+        if self.unknown == "category":
+            special.append(UNKNOWN_LABEL)
+        if self.not_applicable:
+            special.append(self.not_applicable[0])
+        if self.missing:
+            special.append(MISSING_LABEL)
+        return (*listed, *special)
+
+    def _bin_labels(self) -> tuple[str, ...]:
+        labels = []
+        last = self.bin_count - 1
+        for index, (low, high) in enumerate(zip(self.edges, self.edges[1:], strict=False)):
+            if self.integer and index < last and high == low + 1:
+                labels.append(f"{low:.0f}")
+            else:
+                close = "]" if index == last else ")"
+                labels.append(f"[{number_text(low)}, {number_text(high)}{close}")
+        return tuple(labels)
+
+
+def number_text(value: float) -> str:
+    """Shortest text of a number; whole numbers without a decimal point."""
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def category_counts(features: Sequence[Feature]) -> tuple[int, ...]:
+    """C_1 .. C_M."""
+    return tuple(feature.category_count for feature in features)

@@ -1,0 +1,183 @@
+"""Rules as people write them: by feature name and category, not by index and code.
+
+In go the ``[[rules]]`` tables of a schema file and the features they speak of; out come
+`Rule` values (R18), and the way back. A rule is written in one of two forms:
+
+* ``forbid = { MDC = ["14"], sex = ["Male"] }``: these cannot occur together;
+* ``when = { MDC = ["14"] }`` with ``allow_only = { sex = ["Female"] }``: where the first
+  holds, no other category of the second can occur, "(missing)" included unless listed.
+
+Categories are given as a list, or as a range ``{ at_least = x, below = y }`` of a numeric
+feature (at its edges) or of an ordinal feature whose categories are numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pegsynth.errors import SchemaError
+from pegsynth.schema.entry import Entry, shown
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.rules import Rule
+
+_RULE_KEYS = ("label", "forbid", "when", "allow_only")
+_RANGE_KEYS = ("at_least", "below")
+_DEEPEST_NAME = 32
+
+
+def read_rules(tables: Sequence[Any], features: Sequence[Feature]) -> tuple[Rule, ...]:
+    """Turn the ``[[rules]]`` tables into rules over feature indices and codes."""
+    positions = {feature.name: index for index, feature in enumerate(features)}
+    return tuple(
+        rule
+        for number, table in enumerate(tables, start=1)
+        for rule in _read_rule(_entry(number, table), positions, features)
+    )
+
+
+def rule_labels(rule: Rule, features: Sequence[Feature]) -> dict[str, tuple[str, ...]]:
+    """Feature name to the labels a rule forbids together, for writing."""
+    return {
+        features[index].name: tuple(features[index].labels[code] for code in sorted(codes))
+        for index, codes in rule.forbid
+    }
+
+
+def _entry(number: int, table: Any) -> Entry:
+    label = table.get("label") if isinstance(table, dict) else None
+    name = f"rule {shown(label)}" if isinstance(label, str) and label else f"rule {number}"
+    return Entry.of(name, table, _RULE_KEYS)
+
+
+def _read_rule(
+    entry: Entry, positions: Mapping[str, int], features: Sequence[Feature]
+) -> Iterable[Rule]:
+    label = entry.text("label")
+    given = set(entry.values) - {"label"}
+    if given == {"forbid"}:
+        return (Rule.of(_read_codes(entry, "forbid", positions, features), label),)
+    if given == {"when", "allow_only"}:
+        when = _read_codes(entry, "when", positions, features)
+        allowed = _read_codes(entry, "allow_only", positions, features)
+        return tuple(
+            Rule.of({**when, index: _others(entry, features[index], codes, index in when)}, label)
+            for index, codes in allowed.items()
+        )
+    raise entry.error("give either forbid, or when together with allow_only")
+
+
+def _others(entry: Entry, feature: Feature, allowed: Sequence[int], repeated: bool) -> list[int]:
+    if repeated:
+        raise entry.error(f"feature {feature.name!r} is named in both when and allow_only")
+    others = sorted(set(range(feature.category_count)) - set(allowed))
+    if not others:
+        raise entry.error(
+            f"allow_only lists every category of {feature.name!r} and so forbids nothing; "
+            "list fewer or remove the rule"
+        )
+    return others
+
+
+def _read_codes(
+    entry: Entry, key: str, positions: Mapping[str, int], features: Sequence[Feature]
+) -> dict[int, tuple[int, ...]]:
+    table = entry.values[key]
+    if not isinstance(table, dict) or not table:
+        raise entry.error(f"{key} must name features, as {key} = {{ sex = [..] }}")
+    codes: dict[int, tuple[int, ...]] = {}
+    for name, value in _flatten(entry, table, positions):
+        if name not in positions:
+            raise entry.error(
+                f"{key} names {shown(name)}, which is not a modelled feature of this schema; "
+                "correct the name (identifiers and the unit column cannot be in a rule)"
+            )
+        if positions[name] in codes:
+            raise entry.error(f"{key} names {shown(name)} twice; name it once")
+        codes[positions[name]] = _codes(entry, features[positions[name]], value)
+    return codes
+
+
+def _flatten(
+    entry: Entry, table: Mapping[str, Any], positions: Mapping[str, int], prefix: str = ""
+) -> Iterable[tuple[str, Any]]:
+    # TOML reads an unquoted `age.yrs = ..` as a table in a table; here it is one name.
+    for key, value in table.items():
+        name = prefix + key
+        a_range = name in positions and isinstance(value, dict) and set(value) <= set(_RANGE_KEYS)
+        longer = any(other.startswith(name + ".") for other in positions)
+        if a_range or not longer or not isinstance(value, dict):
+            yield name, value
+        elif name.count(".") >= _DEEPEST_NAME:
+            raise entry.error("a feature name has too many parts; put it in quotes")
+        else:
+            yield from _flatten(entry, value, positions, name + ".")
+
+
+def _codes(entry: Entry, feature: Feature, value: Any) -> tuple[int, ...]:
+    where = f"{entry.where}, feature {feature.name!r}"
+    if isinstance(value, dict):
+        return _range_codes(Entry.of(where, value, _RANGE_KEYS), feature)
+    if not isinstance(value, list) or not value:
+        raise SchemaError(
+            f"{where}: give a list of categories, or a range {{ at_least = .., below = .. }}"
+        )
+    return _listed_codes(Entry(where, {"categories": value}), feature)
+
+
+def _listed_codes(entry: Entry, feature: Feature) -> tuple[int, ...]:
+    known = {label: code for code, label in enumerate(feature.labels)}
+    for code, texts in (
+        (feature.not_applicable_code, feature.not_applicable),
+        (feature.missing_code, feature.missing),
+    ):
+        for text in texts:
+            known.setdefault(text, code if code is not None else -1)
+    wanted = entry.categories("categories")
+    for text in wanted:
+        if text not in known:
+            raise entry.error(
+                f"{shown(text)} is not one of its categories; write it as the schema does"
+            )
+    return tuple(known[text] for text in wanted)
+
+
+def _range_codes(entry: Entry, feature: Feature) -> tuple[int, ...]:
+    low, high = entry.number("at_least"), entry.number("below")
+    if low is None and high is None:
+        raise entry.error("a range needs at_least, below or both")
+    if feature.kind == "numeric":
+        codes = _bins_between(entry, feature.edges, low, high)
+    else:
+        codes = _categories_between(entry, feature, low, high)
+    if not codes:
+        raise entry.error("the range holds no category; at_least must lie under below")
+    return codes
+
+
+def _bins_between(
+    entry: Entry, edges: Sequence[float], low: float | None, high: float | None
+) -> tuple[int, ...]:
+    for key, value, possible in (("at_least", low, edges[:-1]), ("below", high, edges[1:-1])):
+        if value is not None and value not in possible:
+            raise entry.error(
+                f"{key} does not fall on an inner bin edge; use an edge of the feature "
+                "(leave below out to include the last bin, which holds its upper edge)"
+            )
+    first = 0 if low is None else edges.index(low)
+    last = len(edges) - 1 if high is None else edges.index(high)
+    return tuple(range(first, last))
+
+
+def _categories_between(
+    entry: Entry, feature: Feature, low: float | None, high: float | None
+) -> tuple[int, ...]:
+    try:
+        values = [float(text) for text in feature.categories]
+    except ValueError:
+        values = []
+    if feature.kind != "ordinal" or not values:
+        raise entry.error("its categories are not ordered numbers; list them instead of a range")
+    floor, ceiling = -math.inf if low is None else low, math.inf if high is None else high
+    return tuple(code for code, value in enumerate(values) if floor <= value < ceiling)

@@ -1,0 +1,43 @@
+"""Public rules: combinations that cannot occur (R18).
+
+A rule forbids every row in which each of its features holds one of the listed codes. It
+restricts the draw (a forbidden category gets weight 0), never the counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.errors import SchemaError
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A forbidden combination: feature index to the codes that, together, cannot occur."""
+
+    forbid: tuple[tuple[int, frozenset[int]], ...]
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.forbid or any(not codes for _, codes in self.forbid):
+            raise SchemaError("a rule must name at least one feature and one category of each")
+        ordered = tuple(sorted(self.forbid, key=lambda part: part[0]))
+        if len({index for index, _ in ordered}) < len(ordered):
+            raise SchemaError("a rule names a feature twice; name it once with all its categories")
+        object.__setattr__(self, "forbid", ordered)
+
+    @classmethod
+    def of(cls, forbid: Mapping[int, Sequence[int]], label: str = "") -> Rule:
+        """Build a rule from a mapping of feature index to codes."""
+        return cls(tuple((index, frozenset(codes)) for index, codes in forbid.items()), label)
+
+    def broken_by(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
+        """Say for every row of a code matrix whether it breaks the rule."""
+        broken = np.ones(len(codes), dtype=bool)
+        for feature, forbidden in self.forbid:
+            broken &= np.isin(codes[:, feature], sorted(forbidden))
+        return broken

@@ -1,0 +1,1 @@
+"""Methods: how stages are put together to make synthetic tables."""

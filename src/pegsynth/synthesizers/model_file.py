@@ -1,0 +1,194 @@
+"""The model file ``*.pegs``: one Parquet file, counts as columns, manifest as metadata.
+
+No pickle. Each row is a cell (feature, key, category, count); the manifest holds the
+schema, the hash function and the ledger so far. Nothing in the file is trusted on the way
+in: every number is checked against the schema before it is used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.blocks import Block, Blocks, DenseBlock, SparseBlock
+from pegsynth.blocks.blocks import MOST_ROWS, dense_limit
+from pegsynth.errors import ModelError, ParameterError, SchemaError
+from pegsynth.hashing import HashSpec
+from pegsynth.io.atomic import atomic_file
+from pegsynth.privacy import Ledger
+from pegsynth.schema.dtypes import dtype_name, polars_dtype
+from pegsynth.schema.toml import dumps, loads
+from pegsynth.synthesizers.model import Model
+
+FORMAT = 1
+NOTICE = "CONFIDENTIAL: exact counts of a confidential table; not for release"
+_KEY = b"pegsynth"
+_COLUMNS = ("feature", "key", "category", "count")
+
+Int64 = NDArray[np.int64]
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What a model file says about itself; public parameters only."""
+
+    format: int
+    notice: str
+    schema: str
+    columns: list[str]
+    dtypes: dict[str, str]
+    heads: list[list[int]]
+    tail_bits: int
+    ledger: msgspec.Raw
+
+
+def save_model(model: Model, path: str | Path) -> None:
+    """Write a model, readable by its owner only, whole or not at all."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    spec = model.blocks.spec
+    manifest = Manifest(
+        format=FORMAT,
+        notice=NOTICE,
+        schema=dumps(model.schema),
+        columns=list(model.columns),
+        dtypes={name: dtype_name(dtype) for name, dtype in model.dtypes.items()},
+        heads=[list(heads) for heads in spec.heads],
+        tail_bits=spec.tail_bits,
+        ledger=msgspec.Raw(model.ledger.to_json().encode()),
+    )
+    types = [pa.uint32(), pa.int64(), pa.uint32(), pa.int64()]
+    layout = pa.schema(list(zip(_COLUMNS, types, strict=True)))
+    layout = layout.with_metadata({_KEY: msgspec.json.encode(manifest)})
+    with (
+        atomic_file(path, mode=0o600) as temporary,
+        pq.ParquetWriter(temporary, layout, compression="zstd") as writer,
+    ):
+        for target, block in enumerate(model.blocks.blocks):
+            keys, codes, counts = block.cells()
+            feature = np.full(len(keys), target, dtype=np.uint32)
+            parts = (feature, keys, codes.astype(np.uint32), counts)
+            arrays = [pa.array(part, type=t) for part, t in zip(parts, types, strict=True)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=layout))
+
+
+def read_manifest(path: str | Path) -> Manifest:
+    """Read what a model file says about itself, without its counts."""
+    with _opened(path) as file:
+        return _manifest(file, path)
+
+
+def load_model(path: str | Path) -> Model:
+    """Read a model; every number is checked against its schema."""
+    with _opened(path) as file:
+        manifest = _manifest(file, path)
+        schema, spec, ledger = _public_part(manifest, path)
+        blocks = Blocks(spec, tuple(_read_blocks(file, spec, path)))
+    dtypes = {name: polars_dtype(dtype) for name, dtype in manifest.dtypes.items() if dtype}
+    return Model(schema, blocks, ledger, tuple(manifest.columns), dtypes)
+
+
+def _foreign(path: str | Path, why: str) -> ModelError:
+    return ModelError(f"{path}: {why}; make the model again with pegs fit")
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not Path(path).is_file():
+        raise ModelError(f"{path}: there is no such model file; check the name")
+    try:
+        with pq.ParquetFile(path) as file:
+            yield file
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise _foreign(path, "this is not a model file, or it is truncated or damaged") from None
+
+
+def _manifest(file: Any, path: str | Path) -> Manifest:
+    text = (file.schema_arrow.metadata or {}).get(_KEY)
+    if text is None:
+        raise _foreign(path, "this Parquet file is not a model")
+    # The format is looked at first: a newer file may have other fields altogether.
+    stated = re.match(rb'\{"format":(\d{1,9})\b', text)
+    if stated is None or int(stated[1]) < 1:
+        raise _foreign(path, "its manifest is damaged")
+    if int(stated[1]) > FORMAT:
+        raise ModelError(
+            f"{path}: the model has format {int(stated[1])} and this program reads up to {FORMAT}; "
+            "update pegsynth"
+        )
+    try:
+        return msgspec.json.decode(text, type=Manifest)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        raise _foreign(path, "its manifest is damaged") from None
+
+
+def _public_part(manifest: Manifest, path: str | Path) -> tuple[Any, HashSpec, Ledger]:
+    try:
+        schema = loads(manifest.schema, source=f"the schema inside {path}")
+        heads = tuple(tuple(line) for line in manifest.heads)
+        features = len(schema.features)
+        if len(heads) != features or any(not 0 <= h < features for line in heads for h in line):
+            raise _foreign(path, "its heads do not fit its schema")
+        spec = HashSpec(schema.names, schema.category_counts, heads, manifest.tail_bits)
+        return schema, spec, Ledger.from_json(bytes(manifest.ledger), source=f"{path}")
+    except (SchemaError, ParameterError) as error:
+        raise _foreign(path, f"its manifest is damaged ({error})") from None
+
+
+def _read_blocks(file: Any, spec: HashSpec, path: str | Path) -> Iterator[Block]:
+    features = len(spec.category_counts)
+    if file.schema_arrow.names != list(_COLUMNS):
+        raise _foreign(path, "its columns are not those of a model")
+    parts: list[list[tuple[Int64, Int64, Int64]]] = [[] for _ in range(features)]
+    last = 0
+    for batch in file.iter_batches(batch_size=1 << 20):
+        feature, keys, codes, counts = (
+            column.to_numpy(zero_copy_only=False).astype(np.int64) for column in batch.columns
+        )
+        if not len(feature):
+            continue
+        if feature[0] < last or np.any(np.diff(feature) < 0) or feature[-1] >= features:
+            raise _foreign(path, "its cells are out of order")
+        last = int(feature[-1])
+        for target in np.unique(feature):
+            chosen = slice(*np.searchsorted(feature, [target, target + 1]))
+            parts[target].append((keys[chosen], codes[chosen], counts[chosen]))
+    for target in range(features):
+        yield _checked_block(spec, target, parts[target], path)
+
+
+def _checked_block(
+    spec: HashSpec, target: int, parts: list[tuple[Int64, Int64, Int64]], path: str | Path
+) -> Block:
+    empty = np.empty(0, dtype=np.int64)
+    keys, codes, counts = (
+        (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else (empty,) * 3
+    )
+    categories, space = spec.category_counts[target], spec.key_space(target)
+    sorted_cells = (np.diff(keys) > 0) | ((np.diff(keys) == 0) & (np.diff(codes) > 0))
+    if len(keys) and (
+        not sorted_cells.all()
+        or keys[0] < 0
+        or int(keys[-1]) >= space
+        or codes.min() < 0
+        or codes.max() >= categories
+        or counts.min() < 1
+        or counts.max() > MOST_ROWS
+        or int(counts.sum()) > MOST_ROWS
+    ):
+        raise _foreign(path, f"the counts of feature {spec.names[target]!r} do not fit the schema")
+    if space * categories > dense_limit(len(spec.category_counts)):
+        return SparseBlock.from_cells(categories, keys, codes, counts)
+    table = np.zeros((space, categories), dtype=np.int64)
+    table[keys, codes] = counts
+    return DenseBlock(table)

@@ -1,0 +1,142 @@
+"""From a table to synthetic tables in one call.
+
+`synthesize` is the library's front door and what ``pegs synthesize`` calls: read, fit,
+draw, decode, with one ledger for everything that looked at the data.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pegsynth.errors import SchemaError
+from pegsynth.io.frames import to_kind
+from pegsynth.io.read import TableReader, open_table
+from pegsynth.privacy import Budget, Ledger
+from pegsynth.random import RandomStream
+from pegsynth.schema import Schema
+from pegsynth.schema.codec import Decoder
+from pegsynth.schema.decoding import How
+from pegsynth.synthesizers.model import Codes, Model, Progress, draw, fit, prepare, quiet
+from pegsynth.synthesizers.options import DrawOptions, FitOptions
+
+
+@dataclass(frozen=True)
+class Release:
+    """Synthetic tables of the caller's own kind, and what they cost."""
+
+    frames: list[Any]
+    ledger: Ledger = field(repr=False)
+
+
+def default_threads() -> int:
+    """Return the number of processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def load_schema(schema: Schema | str | Path) -> Schema:
+    """Return a schema given as such or as the name of its file."""
+    return schema if isinstance(schema, Schema) else Schema.load(schema)
+
+
+def check_reviewed(schema: Schema, budget: Budget, *, accept: bool, source: str) -> None:
+    """Refuse a differentially private run under a schema that nobody has reviewed (R10)."""
+    private = budget.epsilon is not None or budget.epsilon_per_row is not None
+    if private and not schema.reviewed and not accept:
+        raise SchemaError(
+            f"{source}: the schema is not reviewed. Check that its categories, order, bin edges "
+            "and rows per unit are public knowledge, then set reviewed = true; or go on without "
+            "a guarantee with --accept-unreviewed-schema"
+        )
+
+
+def synthesize(
+    data: Any,
+    schema: Schema | str | Path,
+    *,
+    rows: int,
+    method: str = "pegs",
+    epsilon: float | None = None,
+    delta: float | None = None,
+    epsilon_per_row: float | None = None,
+    l: float | None = None,  # noqa: E741
+    alpha: float | None = None,
+    datasets: int = 1,
+    heads: int | None = None,
+    tail_bits: int = 1,
+    order: str | None = None,
+    sweeps: int = 1,
+    block_size: int = 10,
+    seed_pool: str | Path = "uniform",
+    decode: How = "values",
+    seed: int | None = None,
+    threads: int | None = None,
+    accept_unreviewed_schema: bool = False,
+) -> Release:
+    """Return synthetic tables and their ledger.
+
+    Parameters
+    ----------
+    data
+        A pandas, Polars or PyArrow table, or the name (or glob) of a file.
+    schema
+        A `Schema` or the name of its file.
+    rows, datasets
+        n rows in each of K datasets.
+    epsilon, delta, epsilon_per_row, l, alpha
+        The budget: exactly one of epsilon (with or without delta, for everything
+        together), epsilon per row (the paper's convention), l, or alpha.
+    seed
+        For tests and studies: reproducible, and without any guarantee.
+
+    Returns
+    -------
+    Release
+        `frames`, of the same kind as `data`, and `ledger`.
+    """
+    book = load_schema(schema)
+    budget = Budget(
+        epsilon=epsilon, delta=delta, epsilon_per_row=epsilon_per_row, l=l, alpha=alpha
+    )
+    source = "the schema" if isinstance(schema, Schema) else str(schema)
+    check_reviewed(book, budget, accept=accept_unreviewed_schema, source=source)
+    fit_options = FitOptions(heads, tail_bits, order)  # type: ignore[arg-type]
+    options = DrawOptions(rows, method, datasets, sweeps, block_size, seed_pool)  # type: ignore[arg-type]
+    used = threads or default_threads()
+    stream = RandomStream(seed)
+    reader = open_table(data)
+    model = fit(
+        reader, book, fit_options, accept_unreviewed=accept_unreviewed_schema, threads=used
+    )
+    prepared = prepare(model, budget, options, seeded=stream.seeded)
+    frames = []
+    for _ in range(datasets):
+        chunks = draw(prepared, rows, stream, threads=used)
+        whole = pl.concat(decoded(model, chunks, stream, how=decode))
+        frames.append(to_kind(whole, reader.frame_kind, like=data if reader.frame_kind else None))
+    return Release(frames, prepared.ledger)
+
+
+def decoded(
+    model: Model,
+    chunks: Iterator[Codes],
+    stream: RandomStream,
+    *,
+    how: How = "values",
+    rows: int | None = None,
+    progress: Progress = quiet,
+) -> Iterator[pl.DataFrame]:
+    """Yield code chunks as frames with the columns and types of the original table."""
+    decoder = Decoder(model.schema, how=how, columns=model.columns or None, dtypes=model.dtypes)
+    words = stream.substream()
+    done = 0
+    progress("rows", 0, rows)
+    for codes in chunks:
+        yield decoder.decode(codes, words.take(decoder.words_needed(len(codes))))
+        done += len(codes)
+        progress("rows", done, rows)
