@@ -42,9 +42,7 @@ def fit_p_value(observed: Sequence[int], probabilities: Sequence[float]) -> floa
     return float(stats.chisquare(counts[kept], expected[kept]).pvalue)
 
 
-def fits(
-    observed: Sequence[int], probabilities: Sequence[float], *, alpha: float = ALPHA
-) -> bool:
+def fits(observed: Sequence[int], probabilities: Sequence[float], *, alpha: float = ALPHA) -> bool:
     """Whether counts are compatible with the distribution at false-alarm rate `alpha`."""
     return fit_p_value(observed, probabilities) >= alpha
 

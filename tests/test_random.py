@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from significance import bonferroni, fits
 
 from pegsynth.random import RandomStream, Words
+from significance import bonferroni, fits
 
 
 def words_of(stream, count=16, number=0):
@@ -32,7 +32,10 @@ def test_a_seed_fixes_every_word():
 
 
 def test_seeded_words_stay_the_same_from_version_to_version():
-    assert RandomStream(0).substream(0).take(2).tolist() == [15450161765276127520, 6189217963904379542]
+    assert RandomStream(0).substream(0).take(2).tolist() == [
+        15450161765276127520,
+        6189217963904379542,
+    ]
 
 
 def test_different_seeds_give_different_words():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from significance import ALPHA, bonferroni, fit_p_value, fits, outcomes_fit
 
 

@@ -46,7 +46,9 @@ def test_rows_and_counted_cells_add_up(space, pending, parts):
             keys += shift
             counter.add(keys, codes.astype(np.uint8))
             counter.add_counts(keys, codes, counts)
-            for key, code, count in zip(keys.tolist(), codes.tolist(), counts.tolist(), strict=True):
+            for key, code, count in zip(
+                keys.tolist(), codes.tolist(), counts.tolist(), strict=True
+            ):
                 expected[key, code] += 1 + count
         assert_counts(counter, expected)
         assert_counts(counter, expected)

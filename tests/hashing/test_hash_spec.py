@@ -30,12 +30,12 @@ def test_a_key_beyond_63_bits_names_the_feature_and_what_fits(counts, tail_bits)
         of_heads(3, tail_bits, counts)
     message = str(caught.value)
     target = next(i for i, name in enumerate(NAMES) if repr(name) in message)
-    most = int(message.split("--heads ")[1].split()[0])
+    most = int(message.split("--heads ")[1].split(maxsplit=1)[0])
     own = [ALL[target] if i == target else () for i in range(4)]
-    heads = lambda m: tuple(h[:m] for h in own)  # noqa: E731
-    assert HashSpec(NAMES, counts, heads(most), tail_bits).key_space(target) <= 2**63
+    fitting, too_many = (tuple(h[:m] for h in own) for m in (most, most + 1))
+    assert HashSpec(NAMES, counts, fitting, tail_bits).key_space(target) <= 2**63
     with pytest.raises(ParameterError, match=f"{NAMES[target]}.*--heads {most} or fewer"):
-        HashSpec(NAMES, counts, heads(most + 1), tail_bits)
+        HashSpec(NAMES, counts, too_many, tail_bits)
 
 
 def test_exactly_63_bits_fit():
@@ -54,7 +54,7 @@ def test_tail_bits_out_of_range(tail_bits):
 
 @pytest.mark.parametrize("heads", [(0,), (1, 1), (2, 0)])
 def test_heads_are_distinct_other_features(heads):
-    with pytest.raises(ParameterError, match="'age'.*distinct others"):
+    with pytest.raises(ParameterError, match=r"'age'.*distinct others"):
         HashSpec(NAMES, COUNTS, (heads, (), (), ()), 1)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def table(rows, seed, dtype=np.uint16):
 
 def cut(codes, cuts):
     edges = [0, *sorted(min(c, len(codes)) for c in cuts), len(codes)]
-    return [codes[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [codes[a:b] for a, b in pairwise(edges)]
 
 
 @pytest.mark.parametrize("wide", [False, True], ids=["tables", "cells"])

@@ -1,14 +1,14 @@
 """Keys, counts and searches of the kernels against their slow twins."""
 
 from collections import Counter
-from itertools import product
+from itertools import accumulate, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import slow_key
 
+from oracle import slow_key
 from pegsynth.hashing import HashSpec
 from pegsynth.kernels.counting import add_dense, add_pair, keys_of, run_lengths, tail_totals
 from pegsynth.kernels.gibbs import COUNTED, find_key, first_above, key_of
@@ -145,7 +145,7 @@ def test_a_search_finds_the_first_count_above(counts, before):
     counts[-1] += 1
     cumulative = np.concatenate([np.full(before, 9), np.cumsum(counts)]).astype(np.uint32)
     for value in range(sum(counts)):
-        expected = next(j for j in range(len(counts)) if sum(counts[: j + 1]) > value)
+        expected = next(j for j, upto in enumerate(accumulate(counts)) if upto > value)
         assert first_above(cumulative, before, len(counts), np.uint32(value)) == expected
 
 

@@ -91,6 +91,8 @@ class Marginal(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not len(self.categories) == len(self.original) == len(self.synthetic):
             raise ParameterError("a marginal needs one original and one synthetic share a category")
+        if not all(0 <= share <= 1 for share in (*self.original, *self.synthetic)):
+            raise ParameterError("the shares of a marginal lie between 0 and 1")
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +117,9 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.format != FORMAT:
-            raise ParameterError(f"this program reads format {FORMAT}, not {self.format}")
+            raise ParameterError(
+                f"format {self.format} is not the format {FORMAT} of this program; update pegsynth"
+            )
         clean = {name: _finite(value, name) for name, value in self.summary.items()}
         msgspec.structs.force_setattr(self, "summary", clean)
 
@@ -140,12 +144,19 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
             The text is truncated, foreign, newer than this program, or malformed.
         """
         try:
+            msgspec.json.decode(text, type=_Header)
             return msgspec.json.decode(text, type=cls)
         except RecursionError:
             reason = "it is nested too deeply"
         except (msgspec.DecodeError, UnicodeError) as error:
             reason = str(error)
         raise ModelError(f"{source}: not metrics that can be read: {reason}")
+
+
+class _Header(msgspec.Struct):
+    """What a file must state for itself, where `Metrics` has a default."""
+
+    format: int
 
 
 def _finite(value: float | None, name: str) -> float | None:

@@ -34,7 +34,7 @@ from pegsynth.schema.schema import Schema
 T = TypeVar("T")
 
 _FLOOR = "baseline: expected of a bootstrap of the original with as many rows"
-NOTES = {
+_NOTES = {
     "tvd1": f"mean total variation distance of all one-way tables; {_FLOOR}, exact (binomial)",
     "tvd2": f"mean total variation distance of all two-way tables; {_FLOOR}, exact (binomial)",
     "tvd3": f"mean total variation distance of three-way tables: {RULE}; {_FLOOR}, exact",
@@ -281,7 +281,7 @@ def _headline(name: str, figures: list[_Figure], tables: _Tables, schema: Schema
         tuple(_mean(figure.floors[k] for figure in ours) for k in range(count)),
     )
     note = (
-        NOTES[name] if ours or name == "regression_distance" else "not computed: too few features"
+        _NOTES[name] if ours or name == "regression_distance" else "not computed: too few features"
     )
     return _record(means, tables, note=note)
 
@@ -302,7 +302,7 @@ def _uniqueness(tables: _Tables, schema: Schema) -> Record:
         tuple(expected_uniqueness(original, rows=n) for n in smaller),
     )
     names = ", ".join(tables.names[i] for i in quasi)
-    note = NOTES["uniqueness"].format(features=names, rows=min(smaller))
+    note = _NOTES["uniqueness"].format(features=names, rows=min(smaller))
     return _record(figure, tables, note=note)
 
 

@@ -22,8 +22,11 @@ from numba import njit
 from pegsynth.kernels.tables import PUBLIC, EntryTables, KeyTables, PriorTables, RuleTables
 from pegsynth.kernels.uniform import REJECTED, bounded
 
-ROW, SWEEP, POSITION, WORD = range(4)
+ROW, SWEEP, DRAW, WORD = range(4)
 """Meaning of the four numbers in `state`."""
+
+LANES = 128
+"""Chains of one row that advance together."""
 
 COUNTED = 64
 """Up to this many cells a search counts instead of halving."""
@@ -73,109 +76,105 @@ def first_above(cumulative: Any, start: int, count: int, value: Any) -> int:
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def own_codes(row: Any, rules: RuleTables, rule: int, target: int) -> int:
+    """Return where the codes start that an active rule forbids the target; -1 if inactive."""
+    own = np.int64(-1)
+    for item in range(rules.item_start[rule], rules.item_start[rule + 1]):
+        feature = rules.item_feature[item]
+        if feature == target:
+            own = rules.item_member[item]
+        elif not rules.member[rules.item_member[item] + row[feature]]:
+            return np.int64(-1)
+    return own
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def active_pattern(row: Any, rules: RuleTables, target: int) -> int:
+    """Return which rules on `target` are active, as bits (saturating at bit 30)."""
+    pattern = 0
+    start = rules.target_start[target]
+    for position in range(start, rules.target_start[target + 1]):
+        if own_codes(row, rules, rules.target_rules[position], target) >= 0:
+            pattern |= 1 << min(position - start, 30)
+    return pattern
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
 def active_rules(
     row: Any, rules: RuleTables, target: int, categories: int, forbidden: Any
 ) -> int:
     """Mark the categories of `target` that the rest of the row forbids.
 
-    Returns the pattern of active rules as bits (saturating at bit 30), 0 when none is.
+    Returns the pattern of active rules; nothing is marked when it is 0.
     """
-    pattern = 0
-    start = rules.target_start[target]
-    for position in range(start, rules.target_start[target + 1]):
-        rule = rules.target_rules[position]
-        own = np.int64(-1)
-        active = True
-        for item in range(rules.item_start[rule], rules.item_start[rule + 1]):
-            feature = rules.item_feature[item]
-            if feature == target:
-                own = rules.item_member[item]
-            elif not rules.member[rules.item_member[item] + row[feature]]:
-                active = False
-                break
-        if active:
-            if pattern == 0:
-                forbidden[:categories] = False
-            pattern |= 1 << min(position - start, 30)
-            for code in range(categories):
-                forbidden[code] |= rules.member[own + code]
+    pattern = active_pattern(row, rules, target)
+    if pattern > 0:
+        forbidden[:categories] = False
+        for position in range(rules.target_start[target], rules.target_start[target + 1]):
+            own = own_codes(row, rules, rules.target_rules[position], target)
+            if own >= 0:
+                for code in range(categories):
+                    forbidden[code] |= rules.member[own + code]
     return pattern
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def allowed_rows(
-    entries: EntryTables, target: int, start: int, count: int, forbidden: Any
-) -> np.uint64:
-    """Return the count of an entry over the categories that are not forbidden."""
+def list_marked(marked: Any, count: int, out: Any) -> int:
+    """Write the marked positions below `count`, ascending; return how many there are."""
+    size = 0
+    for position in range(count):
+        if marked[position]:
+            out[size] = position
+            size += 1
+    return size
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def list_cells(categories: Any, start: int, count: int, codes: Any, out: Any) -> int:
+    """Write which of the cells of an entry hold one of `codes`, both ascending."""
+    size, cell = 0, 0
+    for code in codes:
+        while cell < count and categories[start + cell] < code:
+            cell += 1
+        if cell < count and categories[start + cell] == code:
+            out[size] = cell
+            size += 1
+    return size
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def sum_of(cumulative: Any, start: int, positions: Any) -> np.uint64:
+    """Return the sum over some positions of a run of cumulated numbers."""
     total = np.uint64(0)
-    before = np.uint64(0)
-    for cell in range(start, start + count):
-        if entries.dense[target]:
-            code = cell - start
-            upto = np.uint64(entries.dense_cumulative[cell])
-        else:
-            code = np.int64(entries.cell_category[cell])
-            upto = np.uint64(entries.cell_cumulative[cell])
-        if not forbidden[code]:
-            total += upto - before
-        before = upto
+    for position in positions:
+        total += np.uint64(cumulative[start + position])
+        if position > 0:
+            total -= np.uint64(cumulative[start + position - 1])
     return total
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def allowed_weight(prior: PriorTables, first: int, categories: int, forbidden: Any) -> np.uint64:
-    """Return the sum of the weights of the categories that are not forbidden."""
-    total = np.uint64(0)
-    before = np.uint64(0)
-    for code in range(categories):
-        upto = prior.weight_cumulative[first + code]
-        if not forbidden[code]:
-            total += upto - before
-        before = upto
-    return total
+def step_over(cumulative: Any, start: int, positions: Any, value: np.uint64) -> np.uint64:
+    """Turn a value below the sum without `positions` into one below the whole sum (R18).
+
+    Values of the positions left in stay in order, and none falls on a position left out.
+    """
+    for position in positions:
+        before = np.uint64(cumulative[start + position - 1]) if position > 0 else np.uint64(0)
+        if value < before:
+            break
+        value += np.uint64(cumulative[start + position]) - before
+    return value
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def pick_allowed(
-    entries: EntryTables,
-    prior: PriorTables,
-    target: int,
-    first: int,
-    categories: int,
-    start: int,
-    count: int,
-    data: np.uint64,
-    alpha: np.uint64,
-    value: np.uint64,
-    forbidden: Any,
-) -> int:
-    """Return the category of `value` when forbidden categories have weight 0 (R18)."""
-    before = np.uint64(0)
-    if value < data:
-        for cell in range(start, start + count):
-            if entries.dense[target]:
-                code = cell - start
-                upto = np.uint64(entries.dense_cumulative[cell])
-            else:
-                code = np.int64(entries.cell_category[cell])
-                upto = np.uint64(entries.cell_cumulative[cell])
-            if not forbidden[code]:
-                weight = (upto - before) * prior.scale
-                if value < weight:
-                    return code
-                value -= weight
-            before = upto
-    if data > np.uint64(0):
-        value = (value - data) // alpha
-    before = np.uint64(0)
-    for code in range(categories):
-        upto = prior.weight_cumulative[first + code]
-        if not forbidden[code]:
-            if value < upto - before:
-                return code
-            value -= upto - before
-        before = upto
-    return -1
+def tails_of(rows: Any, keys: KeyTables, totals: Any) -> None:
+    """Write the XOR of the public bits of all features of every row."""
+    for lane in range(rows.shape[0]):
+        total = np.int64(0)
+        for feature in range(rows.shape[1]):
+            total ^= keys.tail_codes[keys.category_start[feature] + rows[lane, feature]]
+        totals[lane] = total
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -198,12 +197,16 @@ def run_chains(
 ) -> bool:
     """Fill `rows` with chains of `chain_rows` rows each; chain c starts at seeds[c].
 
+    Chains of one row advance together, up to `LANES` of them: one target is drawn for
+    all of them before the next, so that its counts stay in the processor's cache.
+
     Parameters
     ----------
     seeds, rows
         Codes, one row per chain and one row per synthetic row.
     state
-        Four int64 numbers, zero at the start: row, sweep, target position, words used.
+        Four int64 numbers, zero at the start: first row of the chains that advance
+        together, sweep, draws of the sweep that are made, words used.
     targets
         Features to draw, in sweep order.
     limit
@@ -221,105 +224,136 @@ def run_chains(
     """
     category_start, tail_codes = keys.category_start, keys.tail_codes
     dense_cumulative, cell_cumulative = entries.dense_cumulative, entries.cell_cumulative
+    cell_category = entries.cell_category
     weight_cumulative = prior.weight_cumulative
     scale = prior.scale
-    features = rows.shape[1]
+    word_count = len(words)
     used = np.int64(0)
-    forbidden = np.zeros(np.max(np.diff(category_start)), dtype=np.bool_)
+    widest = np.max(np.diff(category_start))
+    marked = np.zeros(widest, dtype=np.bool_)
+    codes_left_out = np.zeros(widest, dtype=np.int64)
+    cells_left_out = np.zeros(widest, dtype=np.int64)
+    # Visit counters serve one chain at a time, and the rows of a chain follow each other.
+    most_lanes = LANES if chain_rows == 1 and limit == 0 else 1
+    totals = np.zeros(most_lanes, dtype=np.int64)
     while state[ROW] < rows.shape[0]:
         number = state[ROW]
-        row = rows[number]
         chain = number // chain_rows
-        if state[SWEEP] == 0 and state[POSITION] == 0:
-            row[:] = seeds[chain] if number % chain_rows == 0 else rows[number - 1]
-        total = np.int64(0)
-        for feature in range(features):
-            total ^= tail_codes[category_start[feature] + row[feature]]
+        lanes = min(most_lanes, rows.shape[0] - number)
+        group = rows[number : number + lanes]
+        if state[SWEEP] == 0 and state[DRAW] == 0:
+            if number % chain_rows == 0:
+                group[:] = seeds[chain : chain + lanes]
+            else:
+                group[0] = rows[number - 1]
+        tails_of(group, keys, totals)
         while state[SWEEP] < sweeps:
-            for position in range(state[POSITION], len(targets)):
+            for position in range(state[DRAW] // lanes, len(targets)):
                 target = targets[position]
                 first = category_start[target]
                 categories = category_start[target + 1] - first
                 dense = entries.dense[target]
-                key = key_of(row, total, keys, target)
-
-                # Which cells answer, and how many rows they hold.
-                entry = key
-                held = np.uint64(0)
-                start, count = np.int64(0), np.int64(0)
-                if dense:
-                    start, count = entries.cell_base[target] + key * categories, categories
-                    held = np.uint64(dense_cumulative[start + count - 1])
-                else:
-                    base = entries.key_base[target]
-                    entry = find_key(entries.keys, base, entries.key_base[target + 1], key)
-                    if entry >= 0:
-                        start = entries.cell_start[base + entry]
-                        count = entries.cell_start[base + entry + 1] - start
-                        held = np.uint64(cell_cumulative[start + count - 1])
-                visited = entries.entry_base[target] + entry
-                spent = np.int64(0)
-                if limit > 0 and entry >= 0:
-                    spent = max(np.int64(visits[visited]) - epoch - chain * limit, 0)
-                    if spent >= limit:
-                        held = np.uint64(0)
-
-                # Virtual rows, and what the rules forbid.
-                pattern = 0
-                if rules.target_start[target + 1] > rules.target_start[target]:
-                    pattern = active_rules(row, rules, target, categories, forbidden)
-                alpha = prior.multiplier[target]
+                public_weight = weight_cumulative[first + categories - 1]
+                equal_weights = public_weight == np.uint64(categories)
+                ruled = rules.target_start[target + 1] > rules.target_start[target]
+                feature_alpha = prior.multiplier[target]
                 own = prior.multiplier_start[target]
-                if own >= 0 and entry >= 0:
-                    line = prior.pattern_row[prior.pattern_start[target] + pattern]
-                    alpha = prior.entry_multiplier[
-                        own + line * prior.multiplier_stride[target] + entry
-                    ]
-                if alpha == PUBLIC:
-                    held = np.uint64(0)
-                weight = weight_cumulative[first + categories - 1]
-                if pattern > 0:
-                    weight = allowed_weight(prior, first, categories, forbidden)
-                    if held > np.uint64(0):
-                        held = allowed_rows(entries, target, start, count, forbidden)
+                for lane in range(state[DRAW] - position * lanes, lanes):
+                    row = group[lane]
+                    key = key_of(row, totals[lane], keys, target)
 
-                # One exact integer below the total: counts first, then virtual rows (R1).
-                data = held * scale
-                bound = data + alpha * weight if data > np.uint64(0) else weight
-                value = REJECTED
-                while value == REJECTED and used < len(words):
-                    value = bounded(words[used], bound, bits)
-                    used += 1
-                if value == REJECTED:
-                    state[POSITION] = position
-                    state[WORD] = used
-                    return False
-                if limit > 0 and entry >= 0 and spent < limit:
-                    visits[visited] = np.uint32(epoch + chain * limit + spent + 1)
-                if pattern > 0:
-                    code = pick_allowed(
-                        entries, prior, target, first, categories, start, count,
-                        data, alpha, value, forbidden,
-                    )
-                elif value < data:
-                    rows_before = np.uint32(value // scale)
+                    # Which cells answer, and how many rows they hold.
+                    entry = key
+                    held = np.uint64(0)
+                    start, count = np.int64(0), np.int64(0)
                     if dense:
-                        code = first_above(dense_cumulative, start, count, rows_before)
+                        start, count = entries.cell_base[target] + key * categories, categories
+                        held = np.uint64(dense_cumulative[start + count - 1])
                     else:
-                        cell = first_above(cell_cumulative, start, count, rows_before)
-                        code = np.int64(entries.cell_category[start + cell])
-                else:
-                    if data > np.uint64(0):
-                        value = (value - data) // alpha
-                    code = np.int64(value)
-                    if weight != np.uint64(categories):
-                        code = first_above(weight_cumulative, first, categories, value)
-                total ^= tail_codes[first + row[target]] ^ tail_codes[first + code]
-                row[target] = code
-            state[POSITION] = 0
+                        base = entries.key_base[target]
+                        entry = find_key(entries.keys, base, entries.key_base[target + 1], key)
+                        if entry >= 0:
+                            start = entries.cell_start[base + entry]
+                            count = entries.cell_start[base + entry + 1] - start
+                            held = np.uint64(cell_cumulative[start + count - 1])
+                    visited = entries.entry_base[target] + entry
+                    spent = np.int64(0)
+                    if limit > 0 and entry >= 0:
+                        spent = max(np.int64(visits[visited]) - epoch - chain * limit, 0)
+                        if spent >= limit:
+                            held = np.uint64(0)
+
+                    # Virtual rows, and what the rules leave out.
+                    pattern = 0
+                    if ruled:
+                        pattern = active_pattern(row, rules, target)
+                    alpha = feature_alpha
+                    if own >= 0 and entry >= 0:
+                        line = prior.pattern_row[prior.pattern_start[target] + pattern]
+                        alpha = prior.entry_multiplier[
+                            own + line * prior.multiplier_stride[target] + entry
+                        ]
+                    if alpha == PUBLIC:
+                        held = np.uint64(0)
+                    weight = public_weight
+                    if pattern > 0:
+                        listed = rules.pattern_start[target]
+                        if listed >= 0:
+                            begin = rules.forbidden_start[listed + pattern]
+                            size = rules.forbidden_start[listed + pattern + 1] - begin
+                            codes_out = rules.forbidden[begin : begin + size]
+                        else:
+                            active_rules(row, rules, target, categories, marked)
+                            size = list_marked(marked, categories, codes_left_out)
+                            codes_out = codes_left_out[:size]
+                        cells_out = codes_out
+                        weight -= sum_of(weight_cumulative, first, codes_out)
+                        if held > np.uint64(0) and dense:
+                            held -= sum_of(dense_cumulative, start, cells_out)
+                        elif held > np.uint64(0):
+                            size = list_cells(cell_category, start, count, codes_out, cells_left_out)
+                            cells_out = cells_left_out[:size]
+                            held -= sum_of(cell_cumulative, start, cells_out)
+
+                    # One exact integer below the total: counts first, then virtual rows (R1).
+                    data = held * scale
+                    bound = data + alpha * weight if data > np.uint64(0) else weight
+                    value = REJECTED
+                    while value == REJECTED and used < word_count:
+                        value = bounded(words[used], bound, bits)
+                        used += 1
+                    if value == REJECTED:
+                        state[DRAW] = position * lanes + lane
+                        state[WORD] = used
+                        return False
+                    if limit > 0 and entry >= 0 and spent < limit:
+                        visits[visited] = np.uint32(epoch + chain * limit + spent + 1)
+                    if value < data:
+                        value //= scale
+                        if dense:
+                            if pattern > 0:
+                                value = step_over(dense_cumulative, start, cells_out, value)
+                            code = first_above(dense_cumulative, start, count, np.uint32(value))
+                        else:
+                            if pattern > 0:
+                                value = step_over(cell_cumulative, start, cells_out, value)
+                            cell = first_above(cell_cumulative, start, count, np.uint32(value))
+                            code = np.int64(cell_category[start + cell])
+                    else:
+                        if data > np.uint64(0):
+                            value = (value - data) // alpha
+                        if pattern > 0:
+                            value = step_over(weight_cumulative, first, codes_out, value)
+                        code = np.int64(value)
+                        if not equal_weights:
+                            code = first_above(weight_cumulative, first, categories, value)
+                    totals[lane] ^= tail_codes[first + row[target]] ^ tail_codes[first + code]
+                    row[target] = code
+                state[DRAW] = (position + 1) * lanes
+            state[DRAW] = 0
             state[SWEEP] += 1
         state[SWEEP] = 0
-        state[ROW] += 1
+        state[ROW] += lanes
     state[WORD] = used
     return True
 

@@ -67,6 +67,10 @@ class RuleTables(NamedTuple):
     Rules of target i are target_rules[target_start[i] .. target_start[i + 1]]. Rule r is
     the conjunction of items item_start[r] .. item_start[r + 1]; item x says that feature
     item_feature[x] holds a code c with member[item_member[x] + c].
+
+    What the pattern p of active rules forbids target i is listed, ascending, from
+    forbidden_start[pattern_start[i] + p] on; a target with too many rules for such lists
+    has pattern_start -1.
     """
 
     target_start: NDArray[np.int64]
@@ -75,3 +79,6 @@ class RuleTables(NamedTuple):
     item_feature: NDArray[np.int64]
     item_member: NDArray[np.int64]
     member: NDArray[np.bool_]
+    pattern_start: NDArray[np.int64]
+    forbidden_start: NDArray[np.int64]
+    forbidden: NDArray[np.int64]

@@ -57,7 +57,7 @@ class Prior:
         for weights, multiplier in zip(self.weights, self.multipliers, strict=True):
             if int(weights.min()) < 1 or multiplier < 0:
                 raise ParameterError("prior weights must be positive, multipliers not negative")
-            if multiplier * sum(int(w) for w in weights) >= MOST_TOTAL:
+            if max(multiplier, 1) * sum(int(w) for w in weights) >= MOST_TOTAL:
                 raise BudgetError(
                     "this budget asks for more virtual rows than 64-bit totals hold; "
                     "raise epsilon, ask for fewer rows, or use pegs-rs or pegs-capped"

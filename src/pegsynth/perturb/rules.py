@@ -12,6 +12,7 @@ from pegsynth.kernels.tables import RuleTables
 from pegsynth.schema.rules import Rule
 
 MOST_PATTERN_RULES = 12
+_MOST_LISTED = 1 << 20
 
 
 def rule_tables(rules: Sequence[Rule], category_counts: Sequence[int]) -> RuleTables:
@@ -29,6 +30,7 @@ def rule_tables(rules: Sequence[Rule], category_counts: Sequence[int]) -> RuleTa
             size += category_counts[feature]
         item_start.append(len(item_feature))
     lengths = [len(numbers) for numbers in by_target]
+    pattern_start, forbidden = _listed_patterns(rules, by_target, category_counts)
     return RuleTables(
         target_start=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         target_rules=np.array([n for numbers in by_target for n in numbers], dtype=np.int64),
@@ -36,7 +38,27 @@ def rule_tables(rules: Sequence[Rule], category_counts: Sequence[int]) -> RuleTa
         item_feature=np.array(item_feature, dtype=np.int64),
         item_member=np.array(item_member, dtype=np.int64),
         member=np.concatenate(members) if members else np.zeros(0, dtype=bool),
+        pattern_start=pattern_start,
+        forbidden_start=np.cumsum([0, *map(len, forbidden)]).astype(np.int64),
+        forbidden=np.array([code for codes in forbidden for code in codes], dtype=np.int64),
     )
+
+
+def _listed_patterns(
+    rules: Sequence[Rule], by_target: Sequence[Sequence[int]], category_counts: Sequence[int]
+) -> tuple[NDArray[np.int64], list[list[int]]]:
+    """Return where the patterns of each target start, and what each pattern forbids."""
+    start = np.full(len(category_counts), -1, dtype=np.int64)
+    forbidden: list[list[int]] = []
+    for target, numbers in enumerate(by_target):
+        if not numbers or category_counts[target] << len(numbers) > _MOST_LISTED:
+            continue
+        start[target] = len(forbidden)
+        own = [dict(rules[number].forbid)[target] for number in numbers]
+        for pattern in range(1 << len(own)):
+            active = [codes for bit, codes in enumerate(own) if pattern >> bit & 1]
+            forbidden.append(sorted(frozenset[int]().union(*active)))
+    return start, forbidden
 
 
 def forbidden_patterns(
@@ -45,7 +67,8 @@ def forbidden_patterns(
     """Return, for every set of rules that can be active at once, what it forbids the target.
 
     Sets are bit patterns over the rules that mention the target, in order; rules whose
-    other conditions contradict each other are never active together.
+    other conditions contradict each other are never active together, and no row that
+    obeys the rules meets a set that leaves the target no category.
     """
     own = [rule for rule in rules if any(feature == target for feature, _ in rule.forbid)]
     if len(own) > MOST_PATTERN_RULES:
@@ -60,7 +83,8 @@ def forbidden_patterns(
             forbidden = np.zeros(categories, dtype=bool)
             for rule in chosen:
                 forbidden |= _member(dict(rule.forbid)[target], categories)
-            found[pattern] = forbidden
+            if not forbidden.all():
+                found[pattern] = forbidden
     return found
 
 

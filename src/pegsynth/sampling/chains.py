@@ -120,9 +120,19 @@ class Visits:
     def __init__(self, entries: int) -> None:
         self.counts = np.zeros(entries, dtype=np.uint32)
         self._epoch = 0
+        self._running = False
+
+    @classmethod
+    def running(cls, counts: NDArray[np.uint32]) -> Visits:
+        """Return counters of one chain that runs on from call to call."""
+        visits = cls(0)
+        visits.counts, visits._running = counts, True
+        return visits
 
     def open(self, chains: int, limit: int) -> int:
         """Reserve epochs for `chains` chains and return the first."""
+        if self._running:
+            return 0
         if self._epoch + chains * limit > _MOST_EPOCH:
             self.counts[:] = 0
             self._epoch = 0

@@ -24,6 +24,7 @@ WordSource = Callable[[int], NDArray[np.uint64]]
 
 WORD_BITS = np.uint64(64)
 _SLACK = 64
+_MOST_SLACK = 1 << 16
 _MOST_ATTEMPTS = 100_000
 
 
@@ -48,15 +49,18 @@ class WeightedPool:
         features = len(self.category_start) - 1
         rows = np.zeros((count, features), dtype=np.uint32)
         state = np.zeros(4, dtype=np.int64)
+        slack = _SLACK
         while not draw_seeds(
             rows,
             state,
             self.category_start,
             self.weight_cumulative,
             self.rules,
-            words((count - int(state[0])) * features + _SLACK),
+            words((count - int(state[0])) * features + slack),
             WORD_BITS,
         ):
+            # A row that needs more words than it got would need them again, for ever.
+            slack = min(2 * slack, _MOST_SLACK)
             if state[SWEEP] > _MOST_ATTEMPTS:
                 raise SchemaError(
                     "hardly any row of independent features obeys the schema's rules, so no "

@@ -1,0 +1,252 @@
+"""From a table to a synthetic table: counting, drawing, the command line, wide tables.
+
+Every function takes a `Setting` and returns the figures of one theme. Data is invented
+and lives in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from benchmarks.timing import MEBIBYTE, Figure, best_of, run_program
+from pegsynth.blocks import Blocks, disintegrate
+from pegsynth.datasets import discharge, discharge_schema
+from pegsynth.hashing import HashSpec, count_pairs, heads_by_score
+from pegsynth.io import open_table
+from pegsynth.privacy import Budget
+from pegsynth.random import RandomStream
+from pegsynth.schema import Feature, Schema
+from pegsynth.schema.codec import encode
+from pegsynth.synthesizers import model as models
+from pegsynth.synthesizers.options import DrawOptions
+
+THREADS = 2
+HEADS = 2
+SEED = 1
+RULES_AS_SHIPPED = "with the schema's rules"
+PEGS = (sys.executable, "-m", "pegsynth.cli.main")
+
+_REREAD = "import sys, polars as pl; pl.read_csv(sys.argv[1]).write_csv(sys.argv[2])"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Sizes, and a folder for files.
+
+    Parameters
+    ----------
+    rows
+        Rows of the built-in table.
+    wide_rows, wide_features
+        Shape of the table with many features.
+    many_categories
+        Categories of the feature that has many.
+    repeats
+        How often work that takes less than a second is repeated.
+    """
+
+    folder: Path
+    rows: int = 1_000_000
+    wide_rows: int = 100_000
+    wide_features: int = 1_000
+    many_categories: int = 50_000
+    repeats: int = 5
+
+    @classmethod
+    def quick(cls, folder: Path) -> Setting:
+        """Return sizes that only show that every figure can be computed."""
+        return cls(folder, 2_000, 500, 20, 300, 1)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema of the built-in table, rules and heads included."""
+        return discharge_schema(heads=True)
+
+    @cached_property
+    def schema_file(self) -> Path:
+        """The same as a file."""
+        path = self.folder / "schema.toml"
+        self.schema.save(path)
+        return path
+
+    @cached_property
+    def table(self) -> Path:
+        """The built-in table as a CSV file."""
+        path = self.folder / "discharge.csv"
+        discharge(self.rows, seed=SEED).write_csv(path)
+        return path
+
+    @cached_property
+    def codes(self) -> NDArray[np.uint8]:
+        """The built-in table as a row-major matrix of small integers."""
+        return np.ascontiguousarray(encode(self.table, self.schema), dtype=np.uint8)
+
+
+def counting(setting: Setting) -> list[Figure]:
+    """Pair counts, order and blocks, against reading the same rows from CSV."""
+    codes, schema, table = setting.codes, setting.schema, setting.table
+
+    def count() -> Blocks:
+        pairs = count_pairs([codes], schema.category_counts, threads=THREADS)
+        heads = heads_by_score(pairs.mutual_information(), HEADS)
+        spec = HashSpec(schema.names, schema.category_counts, heads)
+        return disintegrate([codes], spec, threads=THREADS)
+
+    count()
+    best = best_of({"count": count, "read": lambda: pl.read_csv(table)}, setting.repeats)
+    ratio = best["count"] / best["read"]
+    what = "pair counts + order + disintegrate / Polars reads the CSV"
+    return [Figure(what, ratio, 1.0, best["count"], best["read"])]
+
+
+def drawing(setting: Setting) -> list[Figure]:
+    """Rows drawn from a fitted model, against copying random rows of the data."""
+    codes, rows = setting.codes, setting.rows
+    model = models.fit(open_table(setting.table), setting.schema, threads=THREADS)
+    free = replace(model, schema=replace(setting.schema, rules=()))
+    generator = np.random.default_rng(SEED)
+    work: dict[str, Callable[[], object]] = {
+        "copy": lambda: codes[generator.integers(0, len(codes), len(codes))],
+        RULES_AS_SHIPPED: _sampler(model, rows),
+        "without rules": _sampler(free, rows),
+    }
+    best_of(work, 1)
+    best = best_of(work, setting.repeats)
+    copy = best.pop("copy")
+    return [
+        Figure(f"draw rows, {how} / copy random rows", time / copy, 8.0, time, copy)
+        for how, time in best.items()
+    ]
+
+
+def _sampler(model: models.Model, rows: int) -> Callable[[], NDArray[np.uint8]]:
+    budget = Budget(epsilon_per_row=1.0)
+    prepared = models.prepare(model, budget, DrawOptions(rows), seeded=True)
+
+    def draw() -> NDArray[np.uint8]:
+        drawn = np.empty((rows, len(model.schema.features)), dtype=np.uint8)
+        done = 0
+        for chunk in models.draw(prepared, rows, RandomStream(SEED), threads=THREADS):
+            drawn[done : done + len(chunk)] = chunk
+            done += len(chunk)
+        return drawn
+
+    return draw
+
+
+def command_line(setting: Setting) -> list[Figure]:
+    """``pegs synthesize`` from CSV to CSV, against Polars reading and writing that CSV."""
+    table, copy = setting.table, setting.folder / "copy.csv"
+    command = _synthesize(setting, table, setting.schema_file, setting.rows, "synthetic.csv")
+    work: dict[str, Callable[[], object]] = {
+        "ours": lambda: run_program(command),
+        "warm": lambda: pl.read_csv(table).write_csv(copy),
+        "program": lambda: run_program([sys.executable, "-c", _REREAD, table, copy]),
+    }
+    best_of(work, 1)
+    best = best_of(work, min(setting.repeats, 3))
+    ours = best["ours"]
+    what = "pegs synthesize, CSV to CSV / Polars reads and writes it"
+    return [
+        Figure(what, ours / best["warm"], 5.0, ours, best["warm"]),
+        Figure(f"{what}, as a program", ours / best["program"], None, ours, best["program"]),
+    ]
+
+
+def start_up(setting: Setting) -> list[Figure]:
+    """``pegs --help``, and all kernels compiled from an empty cache."""
+    best = best_of({"help": lambda: run_program([*PEGS, "--help"])}, max(setting.repeats, 2))
+    return [Figure("pegs --help", best["help"], 0.4, best["help"])]
+
+
+def compiling(setting: Setting) -> list[Figure]:
+    """Every kernel compiled from cold: the same work with an empty cache and a full one."""
+    cache = setting.folder / "kernel-cache"
+    command = [sys.executable, "-m", "benchmarks.every_kernel"]
+    environment = {"NUMBA_CACHE_DIR": str(cache)}
+    cold = run_program(command, environment=environment).seconds
+    warm = run_program(command, environment=environment).seconds
+    return [Figure("compile all kernels from cold", cold - warm, 30.0, cold, warm)]
+
+
+def wide(setting: Setting) -> list[Figure]:
+    """Many features, and a feature of many categories: time and memory."""
+    rows, features = setting.wide_rows, setting.wide_features
+    generator = np.random.default_rng(SEED)
+    table, schema = _invented(setting, "wide", rows, [5] * features, generator)
+    shape = f"{features:,} features x {rows:,} rows"
+    figures = [
+        _memory(setting, f"{shape}, order {order}", table, schema, features, ("--order", order))
+        for order in ("public", "data")
+    ]
+    counts = [setting.many_categories, 2, 20, 5]
+    table, schema = _invented(setting, "long", rows, counts, generator)
+    what = f"a feature of {setting.many_categories:,} categories x {rows:,} rows"
+    options = ("--order", "data")
+    return [*figures, _memory(setting, what, table, schema, len(counts), options)]
+
+
+def _invented(
+    setting: Setting, name: str, rows: int, counts: Sequence[int], generator: np.random.Generator
+) -> tuple[Path, Path]:
+    """Write a table of skewed, dependent categories, and its schema."""
+    shared = generator.random((rows, 1))
+    columns, features = [], []
+    for number, count in enumerate(counts):
+        mixed = (shared[:, 0] + generator.random(rows)) / 2
+        codes = np.minimum((mixed * count).astype(np.uint32), count - 1)
+        labels = [str(code) for code in range(count)]
+        feature = f"f{number}"
+        columns.append(pl.Series(feature, labels, dtype=pl.String).gather(codes))
+        features.append(Feature(feature, categories=tuple(labels), dtype="string"))
+    table, schema = setting.folder / f"{name}.parquet", setting.folder / f"{name}.toml"
+    pl.DataFrame([c.alias(f.name) for c, f in zip(columns, features, strict=True)]).write_parquet(
+        table
+    )
+    Schema(tuple(features), reviewed=True).save(schema)
+    return table, schema
+
+
+def _memory(
+    setting: Setting, what: str, table: Path, schema: Path, features: int, options: Sequence[str]
+) -> Figure:
+    rows = setting.wide_rows
+    done = run_program([*_synthesize(setting, table, schema, rows, "out.parquet"), *options])
+    cells = rows * features
+    note = f"{done.seconds:.1f} s"
+    return Figure(
+        f"{what}: peak memory / one byte per cell",
+        done.peak_bytes / cells,
+        None,
+        done.peak_bytes / MEBIBYTE,
+        cells / MEBIBYTE,
+        "MiB",
+        note,
+    )
+
+
+def _synthesize(
+    setting: Setting, table: Path, schema: Path, rows: int, output: str
+) -> list[str | Path]:
+    return [
+        *(*PEGS, "synthesize", table, "--schema", schema, "--rows", str(rows)),
+        *("--epsilon-per-row", "1", "--threads", str(THREADS), "-o", setting.folder / output),
+    ]
+
+
+FIGURES: dict[str, Callable[[Setting], list[Figure]]] = {
+    "count": counting,
+    "draw": drawing,
+    "command": command_line,
+    "start": start_up,
+    "compile": compiling,
+    "wide": wide,
+}

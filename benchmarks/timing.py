@@ -1,0 +1,97 @@
+"""Measuring: figures, interleaved repeats, and programs run to their end.
+
+Times on a shared machine are noisy, so nothing here is judged by a time alone: what we
+do and what it is compared with are run in turn, the best of the repeats counts, and every
+figure carries the load of the machine when it was taken.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table.
+
+    Parameters
+    ----------
+    what
+        What was measured, in words.
+    value
+        The number that is judged: a ratio, or seconds.
+    asked
+        The largest value that is good enough; None for a figure that is only reported.
+    ours, reference
+        What was measured on either side, in `unit`; no reference for plain times.
+    note
+        Anything a reader should know beside the number.
+    """
+
+    what: str
+    value: float
+    asked: float | None
+    ours: float
+    reference: float | None = None
+    unit: str = "s"
+    note: str = ""
+    load: float = field(default_factory=lambda: os.getloadavg()[0])
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the figure is good enough; None when nothing is asked."""
+        return None if self.asked is None else self.value <= self.asked
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A program that ended well: its time and the most memory it held."""
+
+    seconds: float
+    peak_bytes: int
+    output: str
+
+
+def best_of(work: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Run all pieces of work in turn, `repeats` times; return the best time of each."""
+    best = dict.fromkeys(work, float("inf"))
+    for _ in range(repeats):
+        for name, piece in work.items():
+            start = time.perf_counter()
+            piece()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def run_program(
+    command: Sequence[str | Path], *, environment: Mapping[str, str] | None = None
+) -> Finished:
+    """Run a program to its end; raise if it fails.
+
+    Its memory is what the operating system recorded for this very process, so nothing
+    need be built into the program.
+    """
+    # Installed programs have their modules compiled; so have ours when they are timed.
+    inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    start = time.perf_counter()
+    with subprocess.Popen(
+        [str(part) for part in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**inherited, **(environment or {})},
+    ) as process:
+        output = process.stdout.read() if process.stdout else b""
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - start
+    text = output.decode(errors="replace")
+    if process.returncode:
+        raise RuntimeError(f"{command[0]} ended with status {process.returncode}:\n{text}")
+    return Finished(seconds, usage.ru_maxrss * 1024, text)

@@ -1,0 +1,63 @@
+"""Paid-for marginals: noisy one-way counts, what they say, and the prior they give.
+
+`noisy_marginals` crosses the privacy boundary: exact one-way counts and the event that
+pays for the noise go in. Everything after it is post-processing of paid numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.perturb.noise import add_noise
+from pegsynth.privacy import NoisyCounts
+from pegsynth.random import RandomStream
+
+Shares = NDArray[np.float64]
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """Noisy shares of every category of every feature, and the noisy number of rows."""
+
+    shares: tuple[Shares, ...]
+    total: float
+
+
+def noisy_marginals(
+    counts: Sequence[Int64], event: NoisyCounts, stream: RandomStream
+) -> Marginals:
+    """Put the event's noise on all one-way counts (R11: one row changes M cells)."""
+    flat = add_noise(np.concatenate(counts), event, stream)
+    cuts = np.cumsum([len(count) for count in counts])[:-1]
+    return marginals_from_noisy(np.split(flat, cuts))
+
+
+def marginals_from_noisy(noisy: Sequence[Int64]) -> Marginals:
+    """Return shares that fit the noisy counts best, and their common total.
+
+    The sums of the features estimate one number of rows, a feature of C categories with
+    variance proportional to C; each feature is then projected on the simplex.
+    """
+    precision = np.array([1 / len(count) for count in noisy])
+    sums = np.array([float(count.sum()) for count in noisy])
+    total = max(float(np.sum(precision * sums) / np.sum(precision)), 1.0)
+    return Marginals(tuple(_project(count.astype(np.float64), total) for count in noisy), total)
+
+
+def _project(counts: Shares, total: float) -> Shares:
+    """Project on the simplex of sum `total` (least squares), as shares."""
+    ordered = np.sort(counts)[::-1]
+    excess = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
+    shift = excess[np.flatnonzero(ordered > excess)[-1]]
+    kept = np.maximum(counts - shift, 0.0)
+    return kept / kept.sum()
+
+
+def integer_weights(shares: Shares, resolution: int) -> NDArray[np.uint64]:
+    """Return integer prior weights of about `resolution` in sum, each at least 1 (R14)."""
+    return np.maximum(np.rint(shares * resolution), 1.0).astype(np.uint64)

@@ -1,0 +1,100 @@
+"""The command ``pegs`` for tests: in this process for speed, or in a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+SECRET = "SECRET-4711"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+def pegs(*arguments: object) -> Outcome:
+    """Run the command in this process."""
+    from pegsynth.cli.main import main
+
+    out, err = io.StringIO(), io.StringIO()
+    code: object = 0
+    with (
+        mock.patch.object(sys, "argv", ["pegs", *map(str, arguments)]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as leaving:
+            code = leaving.code
+    return Outcome(code if isinstance(code, int) else int(code is not None), *map(_text, (out, err)))
+
+
+def pegs_process(*arguments: object, **options: object) -> Outcome:
+    """Run the command as a user does."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pegsynth.cli.main", *map(str, arguments)],
+        capture_output=True,
+        timeout=120,
+        check=False,
+        **options,
+    )
+    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def done(*arguments: object) -> Outcome:
+    """Run the command in this process; it must succeed."""
+    outcome = pegs(*arguments)
+    assert outcome.code == 0, outcome.err
+    return outcome
+
+
+def check_refused(outcome: Outcome, *names: object) -> None:
+    """One readable message that names `names`, exit status 2, and no value of the data."""
+    assert outcome.code == 2, outcome
+    assert outcome.out == ""
+    assert "Traceback" not in outcome.err
+    assert SECRET not in outcome.err
+    if outcome.err.startswith("Usage: "):
+        assert outcome.err.count("\nError: ") == 1
+    else:
+        assert outcome.err.startswith("pegs: ")
+        assert outcome.err.count("pegs: ") == 1
+    assert outcome.err.endswith("\n")
+    for name in names:
+        assert str(name) in outcome.err, outcome.err
+
+
+def snapshot(folder: Path) -> dict[str, bytes | None]:
+    """Every file below a folder with its bytes; folders with None."""
+    found = {}
+    for root, folders, files in os.walk(folder):
+        found |= {os.path.join(root, name): None for name in folders}
+        for name in files:
+            path = Path(root, name)
+            found[str(path)] = path.read_bytes() if path.is_file() else None
+    return found
+
+
+def review(schema: Path) -> Path:
+    """Do what a reviewer does: declare a drafted schema public."""
+    text = schema.read_text()
+    assert re.search(r"^reviewed = false$", text, re.MULTILINE)
+    schema.write_text(text.replace("reviewed = false", "reviewed = true"))
+    return schema
+
+
+def _text(stream: io.StringIO) -> str:
+    return stream.getvalue()

@@ -1,0 +1,227 @@
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from importlib import resources
+
+import pytest
+
+from pegsynth.evaluate import Marginal, Metrics, Record
+from pegsynth.report import render
+from pegsynth.report.words import number, percent
+
+HOSTILE = "<script>alert('x')</script>"
+STATEMENT = (
+    "This release is private.\n\nAssumed to be public knowledge:\n- the schema & its edges\n"
+)
+GUARANTEE = {"kind": "approximate", "epsilon": 0.99, "delta": 1e-9, "rho": 0.01, "l": None}
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+def record(name, subject, value, baseline):
+    return Record(name=name, subject=subject, value=value, baseline=baseline, n=100, note="how")
+
+
+def marginal(feature, size, label=""):
+    labels = (HOSTILE, *(f"c{i}" for i in range(1, size)))
+    shares = tuple(1 / size for _ in range(size))
+    return Marginal(
+        feature=feature, label=label, categories=labels, original=shares, synthetic=shares
+    )
+
+
+def metrics(tvd2=0.02, baseline=0.01, sizes=(3, 40, 5000)):
+    headline = [record("tvd1", "", 0.01, 0.005), record("tvd2", "", tvd2, baseline)]
+    ones = [record("tvd1", f"f{i}", 0.01 * i, 0.005) for i in range(len(sizes))]
+    pairs = [record("tvd2", f"f0, <i>{i}</i>", i / 100, 0.01) for i in range(15)]
+    return Metrics(
+        summary={"tvd1": 0.01, "tvd2": tvd2, "regression_distance": None, "new measure": 3.0},
+        records=(*headline, record("uniqueness", "", 0.5, 0.25), *ones, *pairs),
+        marginals=tuple(marginal(f"f{i}", size, "<b>label</b>") for i, size in enumerate(sizes)),
+    )
+
+
+class Page(HTMLParser):
+    """What a browser would see: tags in order, their attributes, the text."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.tags, self.attributes, self.text, self.open = [], [], "", []
+        self.feed(source)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def source():
+    return render(metrics(), statement=STATEMENT, guarantee=GUARANTEE, title=f"Report {HOSTILE}")
+
+
+@pytest.fixture(scope="module")
+def page(source):
+    return Page(source)
+
+
+def test_it_opens_with_the_warning_then_privacy_verdict_summary(page):
+    order = [
+        "Made from real data. Not for release.",
+        "if you rerun or choose because of what you read here, the guarantees add up",
+        "ε = 0.99 at δ = 1e-09",
+        "This release is private.",
+        "the schema & its edges",
+        "Close to the original.",
+        "One-way tables",
+        "Features side by side",
+        "Two-way tables furthest above their floor",
+    ]
+    places = [page.text.casefold().index(text.casefold()) for text in order]
+    assert places == sorted(places)
+
+
+def test_hostile_text_is_shown_and_not_run(page):
+    assert "script" not in page.tags
+    assert "i" not in page.tags
+    assert "b" not in page.tags
+    assert page.text.count(HOSTILE) == 5  # title, heading, one category in each feature
+    assert "<i>14</i>" in page.text
+
+
+def test_nothing_is_fetched_and_no_script_runs(source, page):
+    assert not re.search(r"https?://|url\(|@import|//[a-z]", source)
+    for tag, attributes in page.attributes:
+        assert tag not in ("script", "link", "img", "iframe", "object", "embed", "form")
+        assert "src" not in attributes
+        assert not any(name.startswith("on") for name in attributes)
+        assert attributes.get("href", "#").startswith("#")
+    policy = next(a["content"] for t, a in page.attributes if a.get("http-equiv"))
+    assert policy.startswith("default-src 'none'")
+
+
+def test_a_reader_without_eyes_or_mouse_finds_the_way(page):
+    ids = {attributes["id"] for _, attributes in page.attributes if "id" in attributes}
+    links = [attributes["href"][1:] for tag, attributes in page.attributes if tag == "a"]
+    assert links[0] == "main"
+    assert set(links) <= ids
+    labelled = {a["aria-labelledby"] for _, a in page.attributes if "aria-labelledby" in a}
+    assert labelled <= ids
+    assert page.tags.count("table") == page.tags.count("caption")
+    assert page.tags.count("h1") == 1
+    assert dict(page.attributes)["html"] == {"lang": "en"}
+    assert all("scope" in attributes for tag, attributes in page.attributes if tag == "th")
+
+
+def test_long_features_are_folded_away(page):
+    assert "and 10 more, less common" in page.text
+    assert "and 4,970 more, less common" in page.text
+    assert "The other 4,770 categories together: 95.40% of the original rows" in page.text
+
+
+def test_worst_pairs_come_first(page):
+    assert page.text.index("f0, <i>14</i>") < page.text.index("f0, <i>13</i>")
+    assert "f0, <i>4</i>" not in page.text
+
+
+def test_what_was_not_computed_is_not_zero(page):
+    assert re.search(r"Regression distance.*n/a", page.text, re.DOTALL)
+    assert "new measure" in page.text
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0.0125, "As close as chance allows."),
+        (0.03, "Close to the original."),
+        (0.11, "Roughly alike"),
+        (0.12, "Far apart"),
+        (None, "There is no two-way table"),
+    ],
+)
+def test_the_verdict_follows_its_rule(value, words):
+    page = Page(render(metrics(value), statement="", guarantee=GUARANTEE, title="t"))
+    assert words in page.text
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "words"),
+    [
+        ({"kind": "pure", "epsilon": 1.5, "delta": 0.0}, "ε = 1.5, for the whole release"),
+        ({"kind": "l-diversity", "l": 2.0}, "l = 2.0; not differentially private"),
+        ({"kind": "none"}, "No privacy guarantee"),
+        ({}, "No privacy guarantee"),
+        ({"kind": HOSTILE, "epsilon": 0.1}, "No privacy guarantee"),
+    ],
+)
+def test_the_guarantee_in_one_line(guarantee, words):
+    source = render(metrics(), statement="", guarantee=guarantee, title="t")
+    assert words in Page(source).text
+    assert "<script" not in source
+
+
+def test_an_empty_result_is_still_a_page():
+    page = Page(render(Metrics(summary={}, records=()), statement="", guarantee={}, title=""))
+    assert "No one-way tables were saved." in page.text
+    assert "No pairs of features were compared." in page.text
+
+
+def test_the_same_results_give_the_same_page(source):
+    saved = Metrics.from_json(metrics().to_json())
+    again = render(saved, statement=STATEMENT, guarantee=GUARANTEE, title=f"Report {HOSTILE}")
+    assert again == source
+
+
+def test_labels_that_are_empty_or_endless():
+    shares = (0.5, 0.5)
+    odd = Marginal(
+        feature="f", label="", categories=("", "x" * 10_000), original=shares, synthetic=shares
+    )
+    source = render(
+        Metrics(summary={}, records=(), marginals=(odd,)), statement="", guarantee={}, title="t"
+    )
+    assert "(empty)" in source
+    assert "x" * 100 not in source
+
+
+def test_light_dark_print_and_narrow(source):
+    for rule in ("prefers-color-scheme: dark", "@media print", "max-width: 40rem"):
+        assert rule in source
+    assert 'name="viewport"' in source
+
+
+def test_templates_are_package_data():
+    folder = resources.files("pegsynth.report") / "templates"
+    assert {"report.html.j2", "report.css"} <= {entry.name for entry in folder.iterdir()}
+
+
+def test_the_report_loads_nothing_that_computes():
+    code = (
+        "import sys, pegsynth.report.html as h; h._environment().get_template('report.html.j2');"
+        "print([m for m in ('numpy', 'numba', 'polars', 'pegsynth.evaluate') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0, "0.00%"), (1e-9, "<0.01%"), (0.12345, "12.35%"), (1, "100.00%")]
+)
+def test_percentages(share, text):
+    assert percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.00012345, "0.000123"), (8.36e-7, "8.36\u00d710⁻⁷"), (1234.5, "1234"), (-2, "-2")],
+)
+def test_numbers(value, text):
+    assert number(value) == text

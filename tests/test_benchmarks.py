@@ -1,0 +1,38 @@
+"""Every benchmark figure can be computed; its value is for `make bench` to judge."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def bench(*arguments):
+    command = [sys.executable, "-m", "benchmarks.run", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_quick_form_computes_every_figure(tmp_path):
+    done = bench("--quick", "--output", tmp_path)
+    assert done.returncode == 0, done.stderr
+    saved = json.loads((tmp_path / "results.json").read_text())
+    figures = saved["figures"]
+    assert saved["quick"]
+    assert all(math.isfinite(f["value"]) and f["ours"] > 0 and f["load"] >= 0 for f in figures)
+    assert all(f["what"] in done.stdout for f in figures)
+    # One figure per promise that has a number; the others are reported without one.
+    assert [f["asked"] for f in figures if f["asked"] is not None] == [1, 8, 8, 5, 0.4, 30]
+    assert all(f["met"] == (f["value"] <= f["asked"]) for f in figures if f["asked"] is not None)
+
+
+def test_some_figures_and_an_unknown_name(tmp_path):
+    assert bench("--quick", "count", "--output", tmp_path).returncode == 0
+    assert len(json.loads((tmp_path / "results.json").read_text())["figures"]) == 1
+    refused = bench("no-such-figure")
+    assert refused.returncode == 2
+    assert "no-such-figure" in refused.stderr
