@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -16,22 +16,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.timing import MEBIBYTE, Figure, best_of, run_program
+from benchmarks.timing import MEBIBYTE, Figure, best_of, processor_time, run_program
 from pegsynth.blocks import Blocks, disintegrate
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.hashing import HashSpec, count_pairs, heads_by_score
-from pegsynth.io import open_table
-from pegsynth.privacy import Budget
+from pegsynth.hashing import HashSpec, count_pairs, heads_by_score, public_heads
+from pegsynth.perturb import SCALE, dirichlet, rule_tables
+from pegsynth.privacy import alpha_per_row
 from pegsynth.random import RandomStream
-from pegsynth.schema import Feature, Schema
+from pegsynth.sampling import Machine, Schedule, WeightedPool, sample_rows
+from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.schema.codec import encode
-from pegsynth.synthesizers import model as models
-from pegsynth.synthesizers.options import DrawOptions
 
 THREADS = 2
 HEADS = 2
 SEED = 1
-RULES_AS_SHIPPED = "with the schema's rules"
 PEGS = (sys.executable, "-m", "pegsynth.cli.main")
 
 _REREAD = "import sys, polars as pl; pl.read_csv(sys.argv[1]).write_csv(sys.argv[2])"
@@ -108,35 +106,51 @@ def counting(setting: Setting) -> list[Figure]:
 
 
 def drawing(setting: Setting) -> list[Figure]:
-    """Rows drawn from a fitted model, against copying random rows of the data."""
-    codes, rows = setting.codes, setting.rows
-    model = models.fit(open_table(setting.table), setting.schema, threads=THREADS)
-    free = replace(model, schema=replace(setting.schema, rules=()))
+    """Rows drawn from blocks, against copying random rows of the data."""
+    codes, schema = setting.codes, setting.schema
+    spec = HashSpec(schema.names, schema.category_counts, public_heads(schema, HEADS))
+    blocks = disintegrate([codes], spec, threads=THREADS)
     generator = np.random.default_rng(SEED)
     work: dict[str, Callable[[], object]] = {
         "copy": lambda: codes[generator.integers(0, len(codes), len(codes))],
-        RULES_AS_SHIPPED: _sampler(model, rows),
-        "without rules": _sampler(free, rows),
+        "with the schema's rules": _sampler(blocks, schema.rules, setting.rows),
+        "without rules": _sampler(blocks, (), setting.rows),
     }
     best_of(work, 1)
     best = best_of(work, setting.repeats)
+    busy = processor_time(work, setting.repeats)
     copy = best.pop("copy")
     return [
-        Figure(f"draw rows, {how} / copy random rows", time / copy, 8.0, time, copy)
+        Figure(
+            f"draw rows, {how} / copy random rows",
+            time / copy,
+            8.0,
+            time,
+            copy,
+            note=f"by processor time, shared by {THREADS} threads: "
+            f"{busy[how] / THREADS / max(busy['copy'], 1e-9):.1f}",
+        )
         for how, time in best.items()
     ]
 
 
-def _sampler(model: models.Model, rows: int) -> Callable[[], NDArray[np.uint8]]:
-    budget = Budget(epsilon_per_row=1.0)
-    prepared = models.prepare(model, budget, DrawOptions(rows), seeded=True)
+def _sampler(blocks: Blocks, rules: Sequence[Rule], rows: int) -> Callable[[], NDArray[np.uint8]]:
+    """Return a function that draws a matrix of rows at an epsilon of 1 per row."""
+    spec = blocks.spec
+    features = len(spec.names)
+    prior = dirichlet(spec.category_counts, alpha_per_row(1.0, features=features, scale=SCALE))
+    tables = rule_tables(rules, spec.category_counts)
+    targets = np.arange(features, dtype=np.int64)
+    machine = Machine(spec.tables, blocks.tables, prior.tables, tables, targets)
+    pool = WeightedPool(spec.tables.category_start, prior.tables.weight_cumulative, tables)
 
     def draw() -> NDArray[np.uint8]:
-        drawn = np.empty((rows, len(model.schema.features)), dtype=np.uint8)
+        drawn = np.empty((rows, features), dtype=np.uint8)
         done = 0
-        for chunk in models.draw(prepared, rows, RandomStream(SEED), threads=THREADS):
-            drawn[done : done + len(chunk)] = chunk
-            done += len(chunk)
+        stream = RandomStream(SEED)
+        for part in sample_rows(machine, pool, Schedule(), rows, stream, threads=THREADS):
+            drawn[done : done + len(part)] = part
+            done += len(part)
         return drawn
 
     return draw

@@ -83,9 +83,7 @@ class SlowSampler:
         if level >= len(allowed):
             return None
         for numerator in range(1 << 14):
-            alpha = {
-                j: Fraction(numerator * self.weights[target][j], self.scale) for j in allowed
-            }
+            alpha = {j: Fraction(numerator * self.weights[target][j], self.scale) for j in allowed}
             total = sum(counts[j] + alpha[j] for j in allowed)
             shares = [float((counts[j] + alpha[j]) / total) for j in allowed]
             if -sum(p * math.log(p) for p in shares if p) >= math.log(level):

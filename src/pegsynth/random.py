@@ -111,7 +111,7 @@ class Words:
         self._follow_fork()
         size = 8 * count
         out = np.empty(size + 16, dtype=np.uint8)
-        view = memoryview(out)
+        view = memoryview(out.data)
         done = 0
         while done < size:
             step = min(len(_ZEROS), size - done)

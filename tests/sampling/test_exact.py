@@ -5,8 +5,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from oracle import SlowSampler
 
+from oracle import SlowSampler
 from pegsynth.audit.enumeration import enumerate_rows, word_bits
 from pegsynth.blocks import disintegrate
 from pegsynth.hashing import HashSpec

@@ -7,18 +7,20 @@ those of the compiled code itself, rejection included, as exact fractions.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.kernels.gibbs import run_chains
+from pegsynth.kernels.enumerate import try_words
+from pegsynth.kernels.gibbs import WORD
 from pegsynth.sampling.chains import Machine, Schedule
 
 Outcome = tuple[tuple[int, ...], ...]
+
+MOST_BITS = 16
 
 
 def word_bits(machine: Machine, most_rows: int) -> int:
@@ -48,48 +50,51 @@ def enumerate_rows(
     bits
         Width of the enumerated words; every total must be at most 2**bits.
     """
-    if bits > 16:
-        raise ParameterError("enumeration needs totals below 2**16; use a smaller scale")
+    if bits > MOST_BITS:
+        raise ParameterError(f"enumeration takes words of {MOST_BITS} bits at most; lower scale")
     probability: dict[Outcome, Fraction] = defaultdict(Fraction)
-    words = np.arange(1 << bits, dtype=np.uint64)
-    # Paths that reach the same state by different words are followed once.
-    open_paths: dict[tuple[object, ...], tuple[list[int], Fraction]] = {(): ([], Fraction(1))}
+    start = np.zeros(WORD, dtype=np.int64)
+    open_paths: list[tuple[list[int], NDArray[np.int64], Fraction]] = [([], start, Fraction(1))]
     while open_paths:
-        _, (prefix, mass) = open_paths.popitem()
-        outcomes: dict[tuple[object, ...], tuple[int, int, bool]] = {}
-        accepted = 0
-        before = _run(machine, seeds, schedule, rows, prefix, bits)[1]
-        for word in words:
-            done, state, table = _run(machine, seeds, schedule, rows, [*prefix, int(word)], bits)
-            if not done and state == before:
-                continue
-            accepted += 1
-            count = outcomes.get((state, table), (0, 0, False))[0]
-            outcomes[state, table] = (count + 1, int(word), done)
-        for (_, table), (count, word, done) in outcomes.items():
+        prefix, before, mass = open_paths.pop()
+        tables, states, done = _try(machine, seeds, schedule, rows, prefix, bits)
+        # A rejected word leaves the state where it was; every other word moves it on.
+        moved = done | (states[:, :WORD] != before).any(axis=1)
+        reached: Counter[tuple[bool, Outcome]] = Counter()
+        word_for: dict[tuple[bool, Outcome], int] = {}
+        for word in np.flatnonzero(moved):
+            table: Outcome = tuple(map(tuple, tables[word].tolist()))
+            key = (bool(done[word]), table)
+            reached[key] += 1
+            # Words with the same outcome lead on alike; one stands for all.
+            word_for[key] = int(word)
+        accepted = int(moved.sum())
+        for (finished, table), count in reached.items():
             share = mass * Fraction(count, accepted)
-            if done:
-                probability[table] += share  # type: ignore[index]
+            if finished:
+                probability[table] += share
             else:
-                path = [*prefix, word]
-                open_paths[tuple(path)] = (path, share)
+                chosen = word_for[finished, table]
+                open_paths.append(([*prefix, chosen], states[chosen, :WORD], share))
     return dict(probability)
 
 
-def _run(
+def _try(
     machine: Machine,
     seeds: NDArray[np.uint32],
     schedule: Schedule,
     rows: int,
-    words: Sequence[int],
+    prefix: list[int],
     bits: int,
-) -> tuple[bool, tuple[int, ...], Outcome]:
-    table = np.zeros((rows, machine.features), dtype=np.uint32)
-    state = np.zeros(4, dtype=np.int64)
-    done = run_chains(
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.bool_]]:
+    size = 1 << bits
+    tables = np.zeros((size, rows, machine.features), dtype=np.uint32)
+    states = np.zeros((size, 4), dtype=np.int64)
+    done = np.zeros(size, dtype=np.bool_)
+    try_words(
         seeds,
-        table,
-        state,
+        np.array(prefix, dtype=np.uint64),
+        np.uint64(bits),
         machine.keys,
         machine.entries,
         machine.prior,
@@ -99,9 +104,8 @@ def _run(
         schedule.chain_rows,
         schedule.limit,
         np.zeros(machine.entry_count, dtype=np.uint32),
-        0,
-        np.array(words, dtype=np.uint64),
-        np.uint64(bits),
+        tables,
+        states,
+        done,
     )
-    reached = tuple(int(number) for number in state[:3])
-    return bool(done), reached, tuple(tuple(int(code) for code in row) for row in table)
+    return tables, states, done

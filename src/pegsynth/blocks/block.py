@@ -37,7 +37,8 @@ class DenseBlock:
 
     def entry(self, key: int) -> Int64:
         """Return the counts of one key."""
-        return self.counts[key]
+        counts: Int64 = self.counts[key]
+        return counts
 
 
 @dataclass(frozen=True)

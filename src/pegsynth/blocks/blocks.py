@@ -99,7 +99,8 @@ def _offsets(sizes: Sequence[int]) -> NDArray[np.int64]:
 def _cumulate_entries(block: SparseBlock) -> NDArray[np.int64]:
     running = np.cumsum(block.counts)
     before = np.concatenate([[0], running])[block.start[:-1]]
-    return running - np.repeat(before, np.diff(block.start))
+    cumulated: NDArray[np.int64] = running - np.repeat(before, np.diff(block.start))
+    return cumulated
 
 
 def _narrow(parts: list[NDArray[np.int64]]) -> NDArray[np.uint32]:

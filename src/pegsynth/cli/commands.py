@@ -1,4 +1,4 @@
-"""The commands; each checks its arguments, calls the library and prints."""
+"""The commands; each gathers its flags, calls the library and prints."""
 
 from __future__ import annotations
 
@@ -10,19 +10,24 @@ import typer
 from pegsynth.cli import flags
 
 if TYPE_CHECKING:
-    from pegsynth.privacy import Budget
+    from pegsynth.cli.request import Request
 
 
 def register(app: typer.Typer) -> None:
     """Add all commands to the application, in the order of the user's path."""
     app.command("demo")(demo)
     app.command("schema")(draft_schema)
-    app.command("synthesize")(synthesize)
+    app.command("plan")(plan)
     app.command("release")(release)
+    app.command("synthesize")(synthesize)
     app.command("fit")(fit)
     app.command("sample")(sample)
     app.command("inspect")(inspect)
     app.command("trace")(trace)
+    app.command("audit")(audit)
+
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model.pegs file.")]
 
 
 def demo(
@@ -32,9 +37,9 @@ def demo(
     rows: flags.Rows = 5000,
 ) -> None:
     """Run the whole path on built-in, invented discharge data."""
-    from pegsynth.cli import working
+    from pegsynth.cli import folders
 
-    working.demo(output, rows)
+    folders.demo(output, rows)
 
 
 def draft_schema(
@@ -54,6 +59,30 @@ def draft_schema(
     working.draft(data, output, min_count=min_count, bins=bins, binning=binning)
 
 
+def plan(
+    schema: flags.SchemaFile,
+    rows: flags.Rows,
+    epsilon: flags.Epsilon = None,
+    delta: flags.Delta = None,
+    rows_in: flags.RowsIn = None,
+    datasets: flags.Datasets = 1,
+    heads: flags.Heads = None,
+    tail_bits: flags.TailBits = 1,
+    order: flags.Order = None,
+    sweeps: flags.Sweeps = 1,
+    block_size: flags.BlockSize = 10,
+    visits: flags.Visits = None,
+    chains: flags.Chains = None,
+    prior: flags.Prior = None,
+    seed_pool: flags.SeedPool = None,
+    share: flags.Shares = None,
+) -> None:
+    """Show what every method could do with a budget; reads no data."""
+    from pegsynth.cli import planning
+
+    planning.show(schema, _request(locals()))
+
+
 def synthesize(
     data: flags.Data,
     schema: flags.SchemaFile,
@@ -65,12 +94,17 @@ def synthesize(
     epsilon_per_row: flags.EpsilonPerRow = None,
     l: flags.Diversity = None,  # noqa: E741
     alpha: flags.Alpha = None,
+    share: flags.Shares = None,
     heads: flags.Heads = None,
     tail_bits: flags.TailBits = 1,
     order: flags.Order = None,
     sweeps: flags.Sweeps = 1,
     block_size: flags.BlockSize = 10,
-    seed_pool: flags.SeedPool = "uniform",
+    visits: flags.Visits = None,
+    chains: flags.Chains = None,
+    prior: flags.Prior = None,
+    seed_pool: flags.SeedPool = None,
+    rows_in: flags.RowsIn = None,
     decode: flags.Decode = "values",
     threads: flags.Threads = None,
     seed: flags.Seed = None,
@@ -80,19 +114,7 @@ def synthesize(
     """Write one synthetic table, and its ledger first."""
     from pegsynth.cli import working
 
-    working.synthesize(
-        data,
-        schema,
-        output,
-        budget=_budget(epsilon, delta, epsilon_per_row, l, alpha),
-        fit_options={"heads": heads, "tail_bits": tail_bits, "order": order},
-        draw_options=_draw_options(rows, method, 1, sweeps, block_size, seed_pool),
-        decode=decode,
-        threads=threads,
-        seed=seed,
-        ledger_file=ledger,
-        accept=accept_unreviewed_schema,
-    )
+    working.synthesize(data, schema, output, ledger, _request(locals()))
 
 
 def release(
@@ -106,13 +128,18 @@ def release(
     epsilon_per_row: flags.EpsilonPerRow = None,
     l: flags.Diversity = None,  # noqa: E741
     alpha: flags.Alpha = None,
+    share: flags.Shares = None,
     datasets: flags.Datasets = 1,
     heads: flags.Heads = None,
     tail_bits: flags.TailBits = 1,
     order: flags.Order = None,
     sweeps: flags.Sweeps = 1,
     block_size: flags.BlockSize = 10,
-    seed_pool: flags.SeedPool = "uniform",
+    visits: flags.Visits = None,
+    chains: flags.Chains = None,
+    prior: flags.Prior = None,
+    seed_pool: flags.SeedPool = None,
+    rows_in: flags.RowsIn = None,
     decode: flags.Decode = "values",
     threads: flags.Threads = None,
     seed: flags.Seed = None,
@@ -123,44 +150,48 @@ def release(
     accept_unreviewed_schema: flags.AcceptUnreviewed = False,
 ) -> None:
     """Write a release folder: public/ may leave, internal/ may not."""
-    from pegsynth.cli import working
+    from pegsynth.cli import folders
 
-    folder = working.release(
-        data,
-        schema,
-        output,
-        budget=_budget(epsilon, delta, epsilon_per_row, l, alpha),
-        fit_options={"heads": heads, "tail_bits": tail_bits, "order": order},
-        draw_options=_draw_options(rows, method, datasets, sweeps, block_size, seed_pool),
-        decode=decode,
-        threads=threads,
-        seed=seed,
-        force=force,
-        public_only=public_only,
-        accept=accept_unreviewed_schema,
-    )
-    print(f"{folder}/public may leave; read {folder}/internal/report.html first, here only.")
+    request = _request(locals())
+    folders.release(data, schema, output, request, force=force, public_only=public_only)
 
 
 def fit(
     data: flags.Data,
     schema: flags.SchemaFile,
     output: flags.Output,
+    method: flags.Method = "pegs",
+    rows: Annotated[
+        int | None, typer.Option("--rows", help="The most rows ever to be drawn.")
+    ] = None,
+    epsilon: flags.Epsilon = None,
+    delta: flags.Delta = None,
+    epsilon_per_row: flags.EpsilonPerRow = None,
+    l: flags.Diversity = None,  # noqa: E741
+    alpha: flags.Alpha = None,
+    share: flags.Shares = None,
     heads: flags.Heads = None,
     tail_bits: flags.TailBits = 1,
     order: flags.Order = None,
+    sweeps: flags.Sweeps = 1,
+    block_size: flags.BlockSize = 10,
+    visits: flags.Visits = None,
+    chains: flags.Chains = None,
+    prior: flags.Prior = None,
+    seed_pool: flags.SeedPool = None,
+    rows_in: flags.RowsIn = None,
     threads: flags.Threads = None,
+    seed: flags.Seed = None,
     accept_unreviewed_schema: flags.AcceptUnreviewed = False,
 ) -> None:
-    """Count DATA into a model file (CONFIDENTIAL) to sample from later."""
+    """Count DATA into a model file (CONFIDENTIAL), with or without a budget."""
     from pegsynth.cli import working
 
-    options = {"heads": heads, "tail_bits": tail_bits, "order": order}
-    working.fit(data, schema, output, options, threads, accept_unreviewed_schema)
+    working.fit(data, schema, output, _request(locals()))
 
 
 def sample(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model.pegs file.")],
+    model: ModelFile,
     rows: flags.Rows,
     output: flags.Output,
     method: flags.Method = "pegs",
@@ -171,27 +202,25 @@ def sample(
     alpha: flags.Alpha = None,
     sweeps: flags.Sweeps = 1,
     block_size: flags.BlockSize = 10,
-    seed_pool: flags.SeedPool = "uniform",
+    visits: flags.Visits = None,
+    chains: flags.Chains = None,
+    prior: flags.Prior = None,
+    seed_pool: flags.SeedPool = None,
+    rows_in: flags.RowsIn = None,
     decode: flags.Decode = "values",
     threads: flags.Threads = None,
     seed: flags.Seed = None,
     ledger: flags.LedgerFile = None,
     accept_unreviewed_schema: flags.AcceptUnreviewed = False,
 ) -> None:
-    """Draw a synthetic table from a model, and write its ledger first."""
+    """Draw a synthetic table from a model, and write its ledger first.
+
+    A model fitted with a budget spends from it and takes no other; for one without,
+    state a budget here.
+    """
     from pegsynth.cli import working
 
-    working.sample(
-        model,
-        output,
-        budget=_budget(epsilon, delta, epsilon_per_row, l, alpha),
-        draw_options=_draw_options(rows, method, 1, sweeps, block_size, seed_pool),
-        decode=decode,
-        threads=threads,
-        seed=seed,
-        ledger_file=ledger,
-        accept=accept_unreviewed_schema,
-    )
+    working.sample(model, output, ledger, _request(locals()))
 
 
 def inspect(
@@ -209,50 +238,40 @@ def inspect(
 
 
 def trace(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model.pegs file.")],
+    model: ModelFile,
     epsilon_per_row: flags.EpsilonPerRow = None,
     l: flags.Diversity = None,  # noqa: E741
     alpha: flags.Alpha = None,
     sweeps: flags.Sweeps = 1,
-    seed_pool: flags.SeedPool = "uniform",
+    seed_pool: flags.SeedPool = None,
     seed: flags.Seed = None,
     accept_unreviewed_schema: flags.AcceptUnreviewed = False,
 ) -> None:
-    """Print the sampling steps of one row, which costs a row."""
+    """Print the sampling steps of one row, which costs a row.
+
+    For a model without a budget the row costs epsilon 1 unless stated otherwise.
+    """
     from pegsynth.cli import working
 
-    if epsilon_per_row is None and l is None and alpha is None:
-        epsilon_per_row = 1.0
-    working.trace(
-        model,
-        budget=_budget(None, None, epsilon_per_row, l, alpha),
-        draw_options=_draw_options(1, "pegs", 1, sweeps, 1, seed_pool),
-        seed=seed,
-        accept=accept_unreviewed_schema,
-    )
+    rows = 1
+    working.trace(model, _request(locals()))
 
 
-def _budget(
-    epsilon: float | None,
-    delta: float | None,
-    epsilon_per_row: float | None,
-    l: float | None,  # noqa: E741
-    alpha: float | None,
-) -> Budget:
-    from pegsynth.privacy import Budget
+def audit(
+    method: Annotated[str | None, typer.Option("--method", help="Audit this method only.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="More cases and more releases.")] = False,
+    threads: flags.Threads = None,
+) -> None:
+    """Check the claimed guarantee of the shipped code; exit status 1 if it is broken."""
+    from pegsynth.cli import auditing
+    from pegsynth.synthesizers.synthesize import default_threads
 
-    return Budget(epsilon=epsilon, delta=delta, epsilon_per_row=epsilon_per_row, l=l, alpha=alpha)
+    raise typer.Exit(auditing.run(method, full=full, threads=threads or default_threads()))
 
 
-def _draw_options(
-    rows: int, method: str, datasets: int, sweeps: int, block_size: int, seed_pool: str
-) -> dict[str, Any]:
-    return {
-        "rows": rows,
-        "method": method,
-        "datasets": datasets,
-        "sweeps": sweeps,
-        "block_size": block_size,
-        "seed_pool": seed_pool,
-    }
+def _request(flags_given: dict[str, Any]) -> Request:
+    """Gather the flags of a command; those it does not have keep their defaults."""
+    from pegsynth.cli.request import Request
 
+    known = Request.__dataclass_fields__
+    return Request(**{name: value for name, value in flags_given.items() if name in known})

@@ -62,6 +62,6 @@ def announce_compilation() -> None:
 
     from pegsynth.kernels.gibbs import run_chains
 
-    cache = Path(run_chains.stats.cache_path)
+    cache = Path(run_chains.stats.cache_path or "")
     if not any(cache.glob("gibbs.run_chains*.nbi")):
         say("First run: compiling the kernels, which takes about 20 seconds once.")

@@ -12,7 +12,7 @@ Data = Annotated[
 ]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema.toml of the table.")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
-Method = Annotated[str, typer.Option("--method", help="pegs or pegs-rs.")]
+Method = Annotated[str, typer.Option("--method", help="pegs, pegs-rs or pegs-capped.")]
 Rows = Annotated[int, typer.Option("--rows", help="Rows of each synthetic table.")]
 Datasets = Annotated[int, typer.Option("--datasets", help="How many synthetic tables.")]
 Epsilon = Annotated[
@@ -33,12 +33,46 @@ Heads = Annotated[
 TailBits = Annotated[int, typer.Option("--tail-bits", help="Tail bits of the key, 0 to 16.")]
 Order = Annotated[
     str | None,
-    typer.Option("--order", help="public, or data (the paper's; not private) [default: public]."),
+    typer.Option(
+        "--order",
+        help="Where heads come from: public, private (paid) or data (the paper's; not private) "
+        "[default: private with --epsilon if the schema lists no heads, else public].",
+    ),
 ]
 Sweeps = Annotated[int, typer.Option("--sweeps", help="Gibbs sweeps per row.")]
 BlockSize = Annotated[int, typer.Option("--block-size", help="Rows per block of pegs-rs.")]
+Visits = Annotated[
+    int | None,
+    typer.Option("--visits", help="Visit cap of pegs-capped [default: from rows and schema]."),
+]
+Chains = Annotated[int | None, typer.Option("--chains", help="Chains of pegs-capped [default: 4].")]
+Prior = Annotated[
+    str | None,
+    typer.Option(
+        "--prior",
+        help="uniform or marginal (paid) virtual rows [default: marginal for pegs-capped with "
+        "--epsilon, else uniform].",
+    ),
+]
 SeedPool = Annotated[
-    str, typer.Option("--seed-pool", help="uniform, or a file of public rows to start from.")
+    str | None,
+    typer.Option(
+        "--seed-pool",
+        help="Where chains start: uniform, marginal (paid), or a file of public rows "
+        "[default: marginal with --epsilon, else uniform].",
+    ),
+]
+RowsIn = Annotated[
+    int | None,
+    typer.Option("--rows-in", help="Public or rounded number of original rows, if it is public."),
+]
+Shares = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--share",
+        metavar="NAME=SHARE",
+        help="Share of --epsilon for order, marginals or draws [default: 0.1, 0.1, 0.8].",
+    ),
 ]
 Decode = Annotated[
     str, typer.Option("--decode", help="values: numbers drawn inside their bin; or labels.")

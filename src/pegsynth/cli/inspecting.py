@@ -73,7 +73,8 @@ def _inspect_model(file: Path, *, confidential: bool) -> None:
     spec = model.blocks.spec
     # Heads read off the data are not public, whatever else the manifest is.
     heads_public = confidential or not any(
-        isinstance(event, NotPrivate) and event.code == "data-order" for event in model.ledger.events
+        isinstance(event, NotPrivate) and event.code == "data-order"
+        for event in model.ledger.events
     )
     print(manifest.notice)
     print(f"format {manifest.format}; {len(spec.names)} features; tail bits: {spec.tail_bits}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from types import FrameType
 
 import typer
 
@@ -24,14 +26,19 @@ def main() -> None:
     """Run the command line; errors of the user are one message and exit status 2."""
     from pegsynth.cli import commands
 
-    commands.register(app)
+    if not app.registered_commands:
+        commands.register(app)
+    # Leaving through an exception removes files that are half-written.
+    signal.signal(signal.SIGTERM, _leave)
     try:
-        app()
+        app(prog_name="pegs")
     except PegsynthError as error:
         print(f"pegs: {error}", file=sys.stderr)
         sys.exit(2)
     except MemoryError:
-        print("pegs: not enough memory for this; use fewer heads or a smaller block", file=sys.stderr)
+        print(
+            "pegs: not enough memory for this; use fewer heads or a smaller block", file=sys.stderr
+        )
         sys.exit(2)
     except KeyboardInterrupt:
         print("pegs: interrupted; nothing was written", file=sys.stderr)
@@ -40,6 +47,10 @@ def main() -> None:
         # The reader of our output went away; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,28 @@
-"""What the commands do, once their flags are parsed."""
+"""What the commands on tables and models do, once their flags are parsed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pegsynth.cli.console import announce_compilation, progress_bar, say
-from pegsynth.errors import ParameterError
+from pegsynth.cli.request import Request
+from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.read import open_table
 from pegsynth.io.write import check_writable, open_writer
-from pegsynth.privacy import Budget, Ledger
+from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
-from pegsynth.release.folder import check_folder, new_folder
 from pegsynth.schema import Schema
 from pegsynth.synthesizers import model as models
-from pegsynth.synthesizers.model_file import load_model, save_model
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
-from pegsynth.synthesizers.synthesize import check_reviewed, decoded, default_threads
+from pegsynth.synthesizers.model_file import load_model, read_manifest, save_model
+from pegsynth.synthesizers.options import FitOptions
+from pegsynth.synthesizers.recipe import Recipe, make_recipe
+from pegsynth.synthesizers.session import Session
+from pegsynth.synthesizers.spending import locked, read_spent, write_spent
+from pegsynth.synthesizers.synthesize import check_reviewed, decoded
 
 
 def draft(data: str, output: Path, *, min_count: int, bins: int, binning: str) -> None:
@@ -34,219 +39,120 @@ def draft(data: str, output: Path, *, min_count: int, bins: int, binning: str) -
 
 
 def synthesize(
-    data: str,
-    schema_file: Path,
-    output: Path,
-    *,
-    budget: Budget,
-    fit_options: dict[str, Any],
-    draw_options: dict[str, Any],
-    decode: str,
-    threads: int | None,
-    seed: int | None,
-    ledger_file: Path | None,
-    accept: bool,
+    data: str, schema_file: Path, output: Path, ledger_file: Path | None, request: Request
 ) -> None:
     """Fit, draw and write one table."""
     check_writable(output)
     ledger_path = _ledger_path(output, ledger_file)
-    options = DrawOptions(**draw_options)
-    model = _fit(data, schema_file, FitOptions(**fit_options), budget, threads, accept)
-    _write_rows(model, budget, options, output, ledger_path, decode, threads, seed)
+    session = open_session(data, schema_file, request)
+    write_rows(session, output, ledger_path, request)
 
 
-def fit(
-    data: str,
-    schema_file: Path,
-    output: Path,
-    options: dict[str, Any],
-    threads: int | None,
-    accept: bool,
-) -> None:
-    """Fit and save a model."""
+def fit(data: str, schema_file: Path, output: Path, request: Request) -> None:
+    """Fit and save a model, with its budget if one was stated."""
     check_target(output)
-    model = _fit(data, schema_file, FitOptions(**options), None, threads, accept)
+    schema = Schema.load(schema_file)
+    plan: Recipe | FitOptions = request.fit_options
+    if request.has_budget or request.delta is not None:
+        plan = _recipe(schema, request, source=str(schema_file))
+    model = fit_model(data, schema, plan, RandomStream(request.seed), request)
+    if request.seed is not None:
+        model = replace(model, ledger=models.seeded_ledger(model.ledger))
     save_model(model, output)
     say(f"{output}: CONFIDENTIAL model of {len(model.schema.features)} features.")
 
 
-def sample(
-    model_file: Path,
-    output: Path,
-    *,
-    budget: Budget,
-    draw_options: dict[str, Any],
-    decode: str,
-    threads: int | None,
-    seed: int | None,
-    ledger_file: Path | None,
-    accept: bool,
-) -> None:
+def sample(model_file: Path, output: Path, ledger_file: Path | None, request: Request) -> None:
     """Draw from a saved model and write one table."""
     check_writable(output)
-    options = DrawOptions(**draw_options)
-    model = load_model(model_file)
-    check_reviewed(model.schema, budget, accept=accept, source=str(model_file))
-    _write_rows(
-        model, budget, options, output, _ledger_path(output, ledger_file), decode, threads, seed
-    )
+    ledger_path = _ledger_path(output, ledger_file)
+    with locked(model_file):
+        session, commit = _saved_session(model_file, request)
+        write_rows(session, output, ledger_path, request, commit)
 
 
-def trace(
-    model_file: Path,
-    *,
-    budget: Budget,
-    draw_options: dict[str, Any],
-    seed: int | None,
-    accept: bool,
-) -> None:
+def trace(model_file: Path, request: Request) -> None:
     """Print the paper's table of sampling steps for one row."""
     from pegsynth.cli.tracing import steps_table
     from pegsynth.sampling import trace_row
 
-    model = load_model(model_file)
-    check_reviewed(model.schema, budget, accept=accept, source=str(model_file))
-    stream = RandomStream(seed)
-    announce_compilation()
-    prepared = models.prepare(model, budget, DrawOptions(**draw_options), seeded=stream.seeded)
-    start, steps = trace_row(prepared.machine, prepared.pool, prepared.schedule.sweeps, stream)
-    print(steps_table(model.schema, start, steps))
-    print(f"\n{prepared.ledger.statement()}")
-
-
-def release(
-    data: Any,
-    schema: Path | Schema,
-    output: Path,
-    *,
-    budget: Budget,
-    fit_options: dict[str, Any],
-    draw_options: dict[str, Any],
-    decode: str = "values",
-    threads: int | None = None,
-    seed: int | None = None,
-    force: bool = False,
-    public_only: bool = False,
-    accept: bool = False,
-) -> Path:
-    """Write a release folder and return its path."""
-    from pegsynth.release.write import write_internal, write_public
-
-    check_folder(output, force=force)
-    options = DrawOptions(**draw_options)
-    model = _fit(data, schema, FitOptions(**fit_options), budget, threads, accept)
-    stream = RandomStream(seed)
-    prepared = models.prepare(model, budget, options, seeded=stream.seeded)
-    used = threads or default_threads()
-    with new_folder(output, force=force) as folder, progress_bar() as progress:
-        written = write_public(
-            folder,
-            model,
-            prepared,
-            stream,
-            rows=options.rows,
-            datasets=options.datasets,
-            how=_decoding(decode),
-            threads=used,
-            progress=progress,
+    with locked(model_file):
+        budgeted = read_manifest(model_file).recipe is not None
+        if not request.has_budget and not budgeted:
+            request = replace(request, epsilon_per_row=1.0)
+        session, commit = _saved_session(model_file, request)
+        ready, draw = session.prepared, session.recipe.draw
+        announce_compilation()
+        session.charge(1)
+        counters, limit = session.first_chain()
+        start, steps = trace_row(
+            ready.machine,
+            ready.pool,
+            draw.sweeps,
+            RandomStream(request.seed),
+            counters=counters,
+            limit=limit,
         )
-        if not public_only:
-            write_internal(folder, open_table(data), model, prepared.ledger, written, threads=used)
-    _warn(prepared.ledger)
-    return output
+        commit()
+    print(steps_table(session.model.schema, start, steps))
+    print(f"\n{session.ledger.statement()}")
 
 
-def demo(output: Path, rows: int) -> None:
-    """Release built-in data and say where to look."""
-    from pegsynth.datasets import discharge, discharge_schema
-
-    say("Made-up hospital discharges: 50,000 stays, 13 features, no real person among them.")
-    release(
-        discharge(50_000),
-        discharge_schema(heads=True),
-        output,
-        budget=Budget(epsilon_per_row=1.0),
-        fit_options={},
-        draw_options={"rows": rows, "method": "pegs-rs"},
-        force=True,
-    )
-    print(
-        f"Wrote {output}/\n"
-        f"  public/synthetic-1.csv   {rows:,} synthetic rows\n"
-        "  public/PRIVACY.md        what is promised, in words\n"
-        "  internal/report.html     original and synthetic side by side: open it in a browser"
-    )
-
-
-def _fit(
-    data: Any,
-    schema: Path | Schema,
-    options: FitOptions,
-    budget: Budget | None,
-    threads: int | None,
-    accept: bool,
-) -> models.Model:
+def open_session(data: Any, schema: Path | Schema, request: Request) -> Session:
+    """Settle the recipe, fit the model and open a session on it."""
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
     source = "the schema" if isinstance(schema, Schema) else str(schema)
-    if budget is not None:
-        check_reviewed(book, budget, accept=accept, source=source)
+    recipe = _recipe(book, request, source=source)
+    stream = RandomStream(request.seed)
+    model = fit_model(data, book, recipe, stream, request)
+    return Session(model, recipe, stream, threads=request.thread_count)
+
+
+def fit_model(
+    data: Any, schema: Schema, plan: Recipe | FitOptions, stream: RandomStream, request: Request
+) -> models.Model:
+    """Fit with a progress bar."""
     reader = open_table(data)
     announce_compilation()
     with progress_bar() as progress:
         return models.fit(
             reader,
-            book,
-            options,
-            accept_unreviewed=accept,
-            threads=threads or default_threads(),
+            schema,
+            plan,
+            stream,
+            accept_unreviewed=request.accept_unreviewed_schema,
+            threads=request.thread_count,
             progress=progress,
         )
 
 
-def _write_rows(
-    model: models.Model,
-    budget: Budget,
-    options: DrawOptions,
+def write_rows(
+    session: Session,
     output: Path,
     ledger_path: Path,
-    decode: str,
-    threads: int | None,
-    seed: int | None,
+    request: Request,
+    commit: Callable[[], None] = lambda: None,
 ) -> None:
-    """Draw one table; its ledger becomes visible before it does."""
-    stream = RandomStream(seed)
-    how = _decoding(decode)
+    """Draw one table; what it cost is on disk before the table becomes visible."""
+    rows = request.rows or 0
+    stream = session.stream
     announce_compilation()
-    prepared = models.prepare(model, budget, options, seeded=stream.seeded)
-    with (
-        progress_bar() as progress,
-        open_writer(
-            output, before=lambda: atomic_text(ledger_path, prepared.ledger.to_json())
-        ) as writer,
-    ):
-        chunks = models.draw(prepared, options.rows, stream, threads=threads or default_threads())
-        for frame in decoded(
-            model, chunks, stream, how=how, rows=options.rows, progress=progress
-        ):
+    (chunks,) = session.draw(rows)
+
+    def before() -> None:
+        commit()
+        atomic_text(ledger_path, session.ledger.to_json())
+
+    with progress_bar() as progress, open_writer(output, before=before) as writer:
+        frames = decoded(
+            session.model, chunks, stream, how=request.how, rows=rows, progress=progress
+        )
+        for frame in frames:
             writer.write(frame)
-    _warn(prepared.ledger)
+    say_guarantee(session.ledger)
 
 
-def _decoding(decode: str) -> Any:
-    if decode not in ("values", "labels"):
-        raise ParameterError(f"--decode is values or labels, not {decode!r}")
-    return decode
-
-
-def _ledger_path(output: Path, ledger_file: Path | None) -> Path:
-    path = ledger_file or output.with_name(output.name + ".privacy.json")
-    check_target(path)
-    if path.resolve() == output.resolve():
-        raise ParameterError("--ledger and --output name the same file; choose another")
-    return path
-
-
-def _warn(ledger: Ledger) -> None:
+def say_guarantee(ledger: Ledger) -> None:
     """Say in a line what was promised, and every reason why it is not."""
     guarantee = ledger.guarantee
     if guarantee.kind == "none":
@@ -257,3 +163,57 @@ def _warn(ledger: Ledger) -> None:
         say(f"Guarantee: epsilon = {guarantee.epsilon:.6g}, delta = {guarantee.delta:g} in total.")
     for line in (*ledger.not_covered, *ledger.warnings):
         say(f"  {line}")
+
+
+def _recipe(schema: Schema, request: Request, *, source: str) -> Recipe:
+    budget = request.budget
+    accept = request.accept_unreviewed_schema
+    check_reviewed(schema, budget, accept=accept, source=source)
+    return make_recipe(schema, budget, request.fit_options, request.draw_options)
+
+
+def _saved_session(model_file: Path, request: Request) -> tuple[Session, Callable[[], None]]:
+    """Open a session on a saved model, and how to write down what it spends."""
+    identity = read_manifest(model_file).identity
+    model = load_model(model_file)
+    stream = RandomStream(request.seed)
+    if model.recipe is None:
+        recipe = _drawing_recipe(model, request, source=str(model_file))
+        session = Session(model, recipe, stream, threads=request.thread_count)
+        return session, lambda: None
+    if request.has_budget or request.delta is not None:
+        raise BudgetError(f"{model_file}: the model has a budget of its own; leave yours out")
+    spent = read_spent(model_file, identity)
+    session = Session(model, model.recipe, stream, spent=spent, threads=request.thread_count)
+    return session, lambda: write_spent(model_file, identity, session.spent)
+
+
+def _drawing_recipe(model: models.Model, request: Request, *, source: str) -> Recipe:
+    """Settle how to draw from a model that was fitted without a budget.
+
+    Its heads are fixed and were not paid for privately, and it holds no paid marginals,
+    so prior and seed rows are public.
+    """
+    if request.prior == "marginal" or request.seed_pool == "marginal":
+        raise BudgetError(
+            f"{source}: the model holds no paid marginals; fit it with --epsilon, or use uniform "
+            "prior and seed rows"
+        )
+    spec = model.blocks.spec
+    fixed = replace(
+        request,
+        heads=len(spec.heads[0]),
+        tail_bits=spec.tail_bits,
+        order="public",
+        prior="uniform",
+        seed_pool=request.seed_pool or "uniform",
+    )
+    return _recipe(model.schema, fixed, source=source)
+
+
+def _ledger_path(output: Path, ledger_file: Path | None) -> Path:
+    path = ledger_file or output.with_name(output.name + ".privacy.json")
+    check_target(path)
+    if path.resolve() == output.resolve():
+        raise ParameterError("--ledger and --output name the same file; choose another")
+    return path

@@ -31,6 +31,22 @@ class PairCounts:
     tables: dict[Pair, Int64]
     cells: dict[Pair, tuple[Int64, Int64, Int64]]
 
+    def one_way_counts(self) -> list[Int64]:
+        """Return the one-way counts of every feature, summed from one of its pairs."""
+        features = len(self.category_counts)
+        return [
+            self._one_way(i, (i, i + 1) if i + 1 < features else (0, i)) for i in range(features)
+        ]
+
+    def _one_way(self, feature: int, pair: Pair) -> Int64:
+        if pair in self.tables:
+            counts: Int64 = self.tables[pair].sum(axis=0 if pair[1] == feature else 1)
+            return counts
+        left, right, held = self.cells[pair]
+        codes = right if pair[1] == feature else left
+        summed = np.bincount(codes, weights=held, minlength=self.category_counts[feature])
+        return summed.astype(np.int64)
+
     def mutual_information(self) -> NDArray[np.float64]:
         """Return the symmetric matrix of mutual information in nats, diagonal 0."""
         features = len(self.category_counts)

@@ -28,9 +28,8 @@ def pair_scores(
     features = len(pairs.category_counts)
     scores = np.zeros((features, features), dtype=np.int64)
     for (left, right), table in pairs.tables.items():
-        expected = total * np.outer(shares[left], shares[right])
-        reference = np.rint(expected).astype(np.int64)
-        chance = int(_MEAN_ABSOLUTE_NORMAL * np.sum(np.sqrt(expected)))
+        reference = np.rint(np.outer(total * shares[left], shares[right])).astype(np.int64)
+        chance = _by_chance(shares[left], shares[right], total)
         score = int(np.abs(table - reference).sum()) - chance
         scores[left, right] = scores[right, left] = score
     for (left, right), cells in pairs.cells.items():
@@ -51,8 +50,13 @@ def _sparse_score(
     seen = int(np.abs(counts - reference).sum())
     # Cells that do not occur contribute their reference; the sum over all cells is public.
     everything = sum(int(np.rint(total * share * right).sum()) for share in left)
-    chance = int(_MEAN_ABSOLUTE_NORMAL * np.sqrt(total) * np.sqrt(left).sum() * np.sqrt(right).sum())
-    return seen + everything - int(reference.sum()) - chance
+    return seen + everything - int(reference.sum()) - _by_chance(left, right, total)
+
+
+def _by_chance(left: NDArray[np.float64], right: NDArray[np.float64], total: float) -> int:
+    """Return what independent features would score on average, from paid numbers alone."""
+    roots = np.sqrt(left).sum() * np.sqrt(right).sum()
+    return int(_MEAN_ABSOLUTE_NORMAL * np.sqrt(total) * roots)
 
 
 def heads_by_choice(

@@ -46,7 +46,9 @@ class HashSpec:
             raise ParameterError(f"tail bits must lie between 0 and {MOST_TAIL_BITS}")
         for target, heads in enumerate(self.heads):
             if target in heads or len(set(heads)) < len(heads):
-                raise ParameterError(f"feature {self.names[target]!r}: its heads must be distinct others")
+                raise ParameterError(
+                    f"feature {self.names[target]!r}: its heads must be distinct others"
+                )
             if self.key_space(target) > 1 << KEY_BITS:
                 raise ParameterError(
                     f"feature {self.names[target]!r}: a key of {len(heads)} heads does not fit in "
@@ -54,7 +56,7 @@ class HashSpec:
                 )
 
     def key_space(self, target: int) -> int:
-        """Number of possible keys of a target, seen or not."""
+        """Return the number of possible keys of a target, seen or not."""
         return prod(self.category_counts[head] for head in self.heads[target]) << self.tail_bits
 
     def _most_heads(self, target: int) -> int:
@@ -93,6 +95,8 @@ def tail_codes(category_counts: tuple[int, ...], tail_bits: int) -> NDArray[np.i
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     word ^= word >> np.uint64(31)
-    return (word >> np.uint64(64 - tail_bits)).astype(np.int64) if tail_bits else np.zeros(
-        len(word), dtype=np.int64
+    return (
+        (word >> np.uint64(64 - tail_bits)).astype(np.int64)
+        if tail_bits
+        else np.zeros(len(word), dtype=np.int64)
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Callable, Iterator
@@ -85,9 +86,17 @@ def atomic_text(path: str | Path, text: str, mode: int | None = None) -> None:
 
 def output_error(path: str | Path, error: OSError) -> OutputError:
     """Say which file could not be written and what to do about it."""
-    known = _REMEDIES.get(error.errno or 0)
-    what = known or f"the system says {error.strerror or 'no more'}; choose another place"
+    number = error.errno or _number_in(error)
+    known = _REMEDIES.get(number)
+    reason = error.strerror or (os.strerror(number) if number else "no more")
+    what = known or f"the system says {reason}; choose another place"
     return OutputError(f"cannot write {str(path)!r}: {what}")
+
+
+def _number_in(error: OSError) -> int:
+    """Return the system's error number that Polars writes into the text of its errors."""
+    found = re.search(r"\(os error (\d{1,4})\)", str(error))
+    return int(found[1]) if found else 0
 
 
 def _target(path: Path) -> Path:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
@@ -58,9 +59,27 @@ def read_batches(
     block_bytes
         Bytes to read at a time; the rows do not depend on it.
     """
+    # One block is parsed while the one before it is used and the one after it is checked.
+    with ThreadPoolExecutor(1) as parser:
+        parsing: Future[pl.DataFrame] | None = None
+        for job in _checked(path, block_bytes or BLOCK_BYTES):
+            started = parser.submit(_parse, path, *job)
+            if parsing is not None:
+                yield from _slices(parsing.result(), columns)
+            parsing = started
+        if parsing is not None:
+            yield from _slices(parsing.result(), columns)
+
+
+def _slices(frame: pl.DataFrame, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
+    return (frame if columns is None else frame.select(columns)).iter_slices(BATCH_ROWS)
+
+
+def _checked(path: Path, block_bytes: int) -> Iterator[tuple[bytes, tuple[str, ...], int]]:
+    """Yield blocks whose records are sound, with the column names and the number of records."""
     names: tuple[str, ...] = ()
     line = 1
-    for block in _blocks(path, block_bytes or BLOCK_BYTES):
+    for block in _blocks(path, block_bytes):
         _check_bytes(path, block, line)
         body = block
         if not names:
@@ -70,9 +89,8 @@ def read_batches(
             line += block.count(b"\n", 0, end)
         if body:
             rows = _check_records(path, body, len(names), line)
-            frame = _parse(path, body, names, rows)
-            yield from (frame if columns is None else frame.select(columns)).iter_slices(BATCH_ROWS)
-        line += body.count(b"\n")
+            yield body, names, rows
+            line += body.count(b"\n") if _QUOTE in body else rows
 
 
 def _blocks(path: Path, block_bytes: int) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from numba import njit
 from pegsynth.kernels.tables import KeyTables
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def tail_totals(columns: Any, tables: KeyTables, out: Any) -> None:
     """XOR the public bits of all features of every row into `out`."""
     out[:] = 0
@@ -24,7 +24,7 @@ def tail_totals(columns: Any, tables: KeyTables, out: Any) -> None:
             out[row] ^= tables.tail_codes[start + columns[feature, row]]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def keys_of(columns: Any, totals: Any, tables: KeyTables, target: int, out: Any) -> None:
     """Write the key h_i(x_-i) of every row for one target."""
     rows = columns.shape[1]
@@ -44,21 +44,21 @@ def keys_of(columns: Any, totals: Any, tables: KeyTables, target: int, out: Any)
         place *= tables.category_start[head + 1] - first
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def add_dense(keys: Any, codes: Any, category_count: int, counts: Any) -> None:
     """Count (key, code) pairs into a flat table."""
     for row in range(len(keys)):
         counts[keys[row] * category_count + codes[row]] += 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def add_pair(left: Any, right: Any, right_count: int, counts: Any) -> None:
     """Count (left, right) code pairs into a flat table."""
     for row in range(len(left)):
         counts[np.int64(left[row]) * right_count + right[row]] += 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def run_lengths(cells: Any, weights: Any, out_cells: Any, out_counts: Any) -> int:
     """Sum the weights of equal neighbours in sorted `cells`; return how many remain."""
     last = -1

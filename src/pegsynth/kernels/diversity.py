@@ -15,8 +15,10 @@ from numba import njit
 from pegsynth.kernels.tables import PUBLIC
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _entropy(counts: Any, weights: Any, rest: float, rest_log: float, scale: float, a: float) -> float:
+@njit(cache=True, nogil=True)
+def _entropy(
+    counts: Any, weights: Any, rest: float, rest_log: float, scale: float, a: float
+) -> float:
     """Entropy of scale * counts + a * weights, with categories of count 0 summed up.
 
     `rest` and `rest_log` are the sums of w and of w log w over those categories.
@@ -32,7 +34,7 @@ def _entropy(counts: Any, weights: Any, rest: float, rest_log: float, scale: flo
     return np.log(total) - sum_log / total
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def _smallest(
     counts: Any, weights: Any, rest: float, rest_log: float, scale: float, goal: float, most: int
 ) -> np.uint64:
@@ -52,7 +54,7 @@ def _smallest(
     return np.uint64(high)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def smallest_multipliers(
     start: Any,
     codes: Any,

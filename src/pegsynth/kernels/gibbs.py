@@ -32,21 +32,33 @@ COUNTED = 64
 """Up to this many cells a search counts instead of halving."""
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def key_of(row: Any, total: int, tables: KeyTables, target: int) -> int:
-    """Return the key of one row for one target; `total` is the XOR over all features."""
-    tail = total ^ tables.tail_codes[tables.category_start[target] + row[target]]
-    key = np.int64(0)
-    for position in range(tables.head_start[target], tables.head_start[target + 1]):
-        head = tables.heads[position]
-        first = tables.category_start[head]
-        code = np.int64(row[head])
-        tail ^= tables.tail_codes[first + code]
-        key = key * (tables.category_start[head + 1] - first) + code
-    return (key << tables.tail_bits) | tail
+@njit(cache=True, nogil=True)
+def tails_of(rows: Any, keys: KeyTables, totals: Any) -> None:
+    """Write the XOR of the public bits of all features of every row."""
+    for lane in range(rows.shape[0]):
+        total = np.int64(0)
+        for feature in range(rows.shape[1]):
+            total ^= keys.tail_codes[keys.category_start[feature] + rows[lane, feature]]
+        totals[lane] = total
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
+def keys_of_rows(rows: Any, totals: Any, keys: KeyTables, target: int, out: Any) -> None:
+    """Write the keys of several rows for one target; `totals` as in `tails_of`."""
+    own = keys.category_start[target]
+    for lane in range(rows.shape[0]):
+        tail = totals[lane] ^ keys.tail_codes[own + rows[lane, target]]
+        key = np.int64(0)
+        for position in range(keys.head_start[target], keys.head_start[target + 1]):
+            head = keys.heads[position]
+            first = keys.category_start[head]
+            code = np.int64(rows[lane, head])
+            tail ^= keys.tail_codes[first + code]
+            key = key * (keys.category_start[head + 1] - first) + code
+        out[lane] = (key << keys.tail_bits) | tail
+
+
+@njit(cache=True, nogil=True)
 def find_key(keys: Any, low: int, high: int, key: int) -> int:
     """Return the position of `key` in sorted keys[low:high], counted from low, or -1."""
     start, end = low, high
@@ -59,15 +71,16 @@ def find_key(keys: Any, low: int, high: int, key: int) -> int:
     return low - start if low < end and keys[low] == key else -1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def first_above(cumulative: Any, start: int, count: int, value: Any) -> int:
     """Return the first index j below count with cumulative[start + j] > value."""
-    low = np.int64(0)
     if count <= COUNTED:
         # Counting what is not above has no branch to mispredict and runs in vectors.
+        below = np.uint32(0)
         for index in range(start, start + count):
-            low += cumulative[index] <= value
-        return low
+            below = np.uint32(below + np.uint32(cumulative[index] <= value))
+        return np.int64(below)
+    low = np.int64(0)
     while count > 1:
         half = count >> 1
         low += half if cumulative[start + low + half - 1] <= value else 0
@@ -75,7 +88,7 @@ def first_above(cumulative: Any, start: int, count: int, value: Any) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def own_codes(row: Any, rules: RuleTables, rule: int, target: int) -> int:
     """Return where the codes start that an active rule forbids the target; -1 if inactive."""
     own = np.int64(-1)
@@ -88,7 +101,7 @@ def own_codes(row: Any, rules: RuleTables, rule: int, target: int) -> int:
     return own
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def active_pattern(row: Any, rules: RuleTables, target: int) -> int:
     """Return which rules on `target` are active, as bits (saturating at bit 30)."""
     pattern = 0
@@ -99,10 +112,8 @@ def active_pattern(row: Any, rules: RuleTables, target: int) -> int:
     return pattern
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def active_rules(
-    row: Any, rules: RuleTables, target: int, categories: int, forbidden: Any
-) -> int:
+@njit(cache=True, nogil=True)
+def active_rules(row: Any, rules: RuleTables, target: int, categories: int, forbidden: Any) -> int:
     """Mark the categories of `target` that the rest of the row forbids.
 
     Returns the pattern of active rules; nothing is marked when it is 0.
@@ -118,7 +129,7 @@ def active_rules(
     return pattern
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def list_marked(marked: Any, count: int, out: Any) -> int:
     """Write the marked positions below `count`, ascending; return how many there are."""
     size = 0
@@ -129,7 +140,7 @@ def list_marked(marked: Any, count: int, out: Any) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def list_cells(categories: Any, start: int, count: int, codes: Any, out: Any) -> int:
     """Write which of the cells of an entry hold one of `codes`, both ascending."""
     size, cell = 0, 0
@@ -142,7 +153,7 @@ def list_cells(categories: Any, start: int, count: int, codes: Any, out: Any) ->
     return size
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def sum_of(cumulative: Any, start: int, positions: Any) -> np.uint64:
     """Return the sum over some positions of a run of cumulated numbers."""
     total = np.uint64(0)
@@ -153,7 +164,7 @@ def sum_of(cumulative: Any, start: int, positions: Any) -> np.uint64:
     return total
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def step_over(cumulative: Any, start: int, positions: Any, value: np.uint64) -> np.uint64:
     """Turn a value below the sum without `positions` into one below the whole sum (R18).
 
@@ -167,17 +178,63 @@ def step_over(cumulative: Any, start: int, positions: Any, value: np.uint64) -> 
     return value
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def tails_of(rows: Any, keys: KeyTables, totals: Any) -> None:
-    """Write the XOR of the public bits of all features of every row."""
-    for lane in range(rows.shape[0]):
-        total = np.int64(0)
-        for feature in range(rows.shape[1]):
-            total ^= keys.tail_codes[keys.category_start[feature] + rows[lane, feature]]
-        totals[lane] = total
+@njit(cache=True, nogil=True)
+def draw_tabulated(
+    group: Any,
+    totals: Any,
+    lane_keys: Any,
+    lane: int,
+    target: int,
+    keys: KeyTables,
+    entries: EntryTables,
+    prior: PriorTables,
+    words: Any,
+    used: int,
+    bits: np.uint64,
+) -> tuple[int, int]:
+    """Draw one target for all lanes from `lane` on, in the plainest case.
+
+    The block is tabulated, and there are no rules, visit limits or multipliers of single
+    entries: what `run_chains` does in general, without asking for each row.
+
+    Returns
+    -------
+    tuple
+        The lane that found no word, or the number of lanes; and the words used so far.
+    """
+    first = keys.category_start[target]
+    categories = keys.category_start[target + 1] - first
+    tail_codes, cumulative = keys.tail_codes, entries.dense_cumulative
+    weight = prior.weight_cumulative[first + categories - 1]
+    equal_weights = weight == np.uint64(categories)
+    scale, alpha = prior.scale, prior.multiplier[target]
+    base = entries.cell_base[target]
+    word_count = len(words)
+    while lane < group.shape[0]:
+        start = base + lane_keys[lane] * categories
+        data = np.uint64(cumulative[start + categories - 1]) * scale
+        bound = data + alpha * weight if data > np.uint64(0) else weight
+        value = REJECTED
+        while value == REJECTED and used < word_count:
+            value = bounded(words[used], bound, bits)
+            used += 1
+        if value == REJECTED:
+            break
+        if value < data:
+            code = first_above(cumulative, start, categories, np.uint32(value // scale))
+        else:
+            if data > np.uint64(0):
+                value = (value - data) // alpha
+            code = np.int64(value)
+            if not equal_weights:
+                code = first_above(prior.weight_cumulative, first, categories, value)
+        totals[lane] ^= tail_codes[first + group[lane, target]] ^ tail_codes[first + code]
+        group[lane, target] = code
+        lane += 1
+    return lane, used
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def run_chains(
     seeds: Any,
     rows: Any,
@@ -236,6 +293,7 @@ def run_chains(
     # Visit counters serve one chain at a time, and the rows of a chain follow each other.
     most_lanes = LANES if chain_rows == 1 and limit == 0 else 1
     totals = np.zeros(most_lanes, dtype=np.int64)
+    lane_keys = np.zeros(most_lanes, dtype=np.int64)
     while state[ROW] < rows.shape[0]:
         number = state[ROW]
         chain = number // chain_rows
@@ -258,9 +316,28 @@ def run_chains(
                 ruled = rules.target_start[target + 1] > rules.target_start[target]
                 feature_alpha = prior.multiplier[target]
                 own = prior.multiplier_start[target]
-                for lane in range(state[DRAW] - position * lanes, lanes):
-                    row = group[lane]
-                    key = key_of(row, totals[lane], keys, target)
+                keys_of_rows(group, totals, keys, target, lane_keys)
+                begin = state[DRAW] - position * lanes
+                if dense and limit == 0 and own < 0 and not ruled:
+                    begin, used = draw_tabulated(
+                        group,
+                        totals,
+                        lane_keys,
+                        begin,
+                        target,
+                        keys,
+                        entries,
+                        prior,
+                        words,
+                        used,
+                        bits,
+                    )
+                    if begin < lanes:
+                        state[DRAW] = position * lanes + begin
+                        state[WORD] = used
+                        return False
+                for lane in range(begin, lanes):
+                    key = lane_keys[lane]
 
                     # Which cells answer, and how many rows they hold.
                     entry = key
@@ -286,7 +363,7 @@ def run_chains(
                     # Virtual rows, and what the rules leave out.
                     pattern = 0
                     if ruled:
-                        pattern = active_pattern(row, rules, target)
+                        pattern = active_pattern(group[lane], rules, target)
                     alpha = feature_alpha
                     if own >= 0 and entry >= 0:
                         line = prior.pattern_row[prior.pattern_start[target] + pattern]
@@ -299,11 +376,11 @@ def run_chains(
                     if pattern > 0:
                         listed = rules.pattern_start[target]
                         if listed >= 0:
-                            begin = rules.forbidden_start[listed + pattern]
-                            size = rules.forbidden_start[listed + pattern + 1] - begin
-                            codes_out = rules.forbidden[begin : begin + size]
+                            where = rules.forbidden_start[listed + pattern]
+                            size = rules.forbidden_start[listed + pattern + 1] - where
+                            codes_out = rules.forbidden[where : where + size]
                         else:
-                            active_rules(row, rules, target, categories, marked)
+                            active_rules(group[lane], rules, target, categories, marked)
                             size = list_marked(marked, categories, codes_left_out)
                             codes_out = codes_left_out[:size]
                         cells_out = codes_out
@@ -311,7 +388,9 @@ def run_chains(
                         if held > np.uint64(0) and dense:
                             held -= sum_of(dense_cumulative, start, cells_out)
                         elif held > np.uint64(0):
-                            size = list_cells(cell_category, start, count, codes_out, cells_left_out)
+                            size = list_cells(
+                                cell_category, start, count, codes_out, cells_left_out
+                            )
                             cells_out = cells_left_out[:size]
                             held -= sum_of(cell_cumulative, start, cells_out)
 
@@ -347,8 +426,10 @@ def run_chains(
                         code = np.int64(value)
                         if not equal_weights:
                             code = first_above(weight_cumulative, first, categories, value)
-                    totals[lane] ^= tail_codes[first + row[target]] ^ tail_codes[first + code]
-                    row[target] = code
+                    totals[lane] ^= (
+                        tail_codes[first + group[lane, target]] ^ tail_codes[first + code]
+                    )
+                    group[lane, target] = code
                 state[DRAW] = (position + 1) * lanes
             state[DRAW] = 0
             state[SWEEP] += 1
@@ -358,7 +439,7 @@ def run_chains(
     return True
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def breaks_rule(row: Any, rules: RuleTables) -> bool:
     """Say whether a row breaks any rule."""
     for rule in range(len(rules.item_start) - 1):
@@ -372,7 +453,7 @@ def breaks_rule(row: Any, rules: RuleTables) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def draw_seeds(
     rows: Any,
     state: Any,

@@ -20,7 +20,7 @@ REJECTED = np.uint64(0xFFFFFFFFFFFFFFFF)
 """What `bounded` returns for a word that must be thrown away; never a valid integer."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _multiply(typing_context: Any, word: Any, total: Any, bits: Any) -> Any:
     """Split the 128-bit product of word and total at `bits`: (high part, low part)."""
     signature = types.UniTuple(types.uint64, 2)(types.uint64, types.uint64, types.uint64)
@@ -37,7 +37,7 @@ def _multiply(typing_context: Any, word: Any, total: Any, bits: Any) -> Any:
     return signature, generate
 
 
-@njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True, inline="always")
 def bounded(word: np.uint64, total: np.uint64, bits: np.uint64) -> np.uint64:
     """Return the integer below `total` that `word` stands for, or `REJECTED`.
 
@@ -53,7 +53,7 @@ def bounded(word: np.uint64, total: np.uint64, bits: np.uint64) -> np.uint64:
     return high
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def bounded_array(words: Any, total: np.uint64, bits: np.uint64) -> Any:
     """Apply `bounded` to every word (for tests and small callers)."""
     out = np.empty(len(words), dtype=np.uint64)

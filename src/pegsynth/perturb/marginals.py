@@ -28,9 +28,7 @@ class Marginals:
     total: float
 
 
-def noisy_marginals(
-    counts: Sequence[Int64], event: NoisyCounts, stream: RandomStream
-) -> Marginals:
+def noisy_marginals(counts: Sequence[Int64], event: NoisyCounts, stream: RandomStream) -> Marginals:
     """Put the event's noise on all one-way counts (R11: one row changes M cells)."""
     flat = add_noise(np.concatenate(counts), event, stream)
     cuts = np.cumsum([len(count) for count in counts])[:-1]
@@ -55,9 +53,32 @@ def _project(counts: Shares, total: float) -> Shares:
     excess = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
     shift = excess[np.flatnonzero(ordered > excess)[-1]]
     kept = np.maximum(counts - shift, 0.0)
-    return kept / kept.sum()
+    shares: Shares = kept / kept.sum()
+    return shares
+
+
+PRIOR_RESOLUTION = 16
+"""Prior weights of a feature sum to about this many times its categories."""
+
+SEED_RESOLUTION = 1 << 20
 
 
 def integer_weights(shares: Shares, resolution: int) -> NDArray[np.uint64]:
-    """Return integer prior weights of about `resolution` in sum, each at least 1 (R14)."""
+    """Return integer weights of about `resolution` in sum, each at least 1 (R14)."""
     return np.maximum(np.rint(shares * resolution), 1.0).astype(np.uint64)
+
+
+def prior_weights(marginals: Marginals) -> tuple[NDArray[np.uint64], ...]:
+    """Return prior weights in proportion to the marginals, with a floor of 1 (R14).
+
+    The smallest alpha fixes the price, so a finer resolution follows the marginals more
+    closely and adds more virtual rows in all.
+    """
+    return tuple(
+        integer_weights(shares, PRIOR_RESOLUTION * len(shares)) for shares in marginals.shares
+    )
+
+
+def seed_weights(marginals: Marginals) -> tuple[NDArray[np.uint64], ...]:
+    """Return weights for seed rows, as close to the marginals as integers come."""
+    return tuple(integer_weights(shares, SEED_RESOLUTION) for shares in marginals.shares)

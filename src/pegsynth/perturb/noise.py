@@ -23,7 +23,6 @@ from pegsynth.random import RandomStream
 Int64 = NDArray[np.int64]
 
 
-
 class Below(Protocol):
     """A source of exact uniform integers."""
 
@@ -41,7 +40,7 @@ def add_noise(counts: Int64, event: NoisyCounts, stream: RandomStream) -> Int64:
         draw = discrete_gaussian if gaussian else discrete_laplace
         noise = [draw(size, words) for _ in range(counts.size)]
         return counts + np.array(noise, dtype=np.int64).reshape(counts.shape)
-    scale = _root(size) if gaussian else float(size)
+    scale = _root(size) if gaussian else _double(size)
     noisy = _vetted(counts.ravel().tolist(), scale, gaussian=gaussian)
     return np.array(noisy, dtype=np.int64).reshape(counts.shape)
 
@@ -54,13 +53,22 @@ def _vetted(counts: list[int], scale: float, *, gaussian: bool) -> list[int]:
     from opendp.mod import enable_features
 
     enable_features("contrib")
-    domain = vector_domain(atom_domain(T=int))
+    # Python's int would mean 32 bits there, and noise beyond them would be clamped.
+    domain = vector_domain(atom_domain(T="i64"))
     if gaussian:
         mechanism = make_gaussian(domain, l2_distance(T=float), scale=scale)
     else:
-        mechanism = make_laplace(domain, l1_distance(T=int), scale=scale)
+        mechanism = make_laplace(domain, l1_distance(T="i64"), scale=scale)
     noisy: list[int] = mechanism(counts)
     return noisy
+
+
+def _double(scale: Fraction) -> float:
+    """Return b of an event, which is a double by construction; never a smaller one."""
+    nearest = float(scale)
+    if Fraction(nearest) != scale:
+        raise ParameterError("the scale of Laplace noise must be a double")
+    return nearest
 
 
 def _root(variance: Fraction) -> float:

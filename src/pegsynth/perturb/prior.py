@@ -161,6 +161,14 @@ def _entry_multipliers(
     most = MOST_TOTAL // (2 * int(weights.sum()))
     goal = math.log(level) - _TOLERANCE
     smallest_multipliers(
-        block.entry_start(), codes, counts, weights.astype(np.float64), forbidden, float(prior.scale), goal, most, out
+        block.entry_start(),
+        codes,
+        counts,
+        weights.astype(np.float64),
+        forbidden,
+        float(prior.scale),
+        goal,
+        most,
+        out,
     )
     return out

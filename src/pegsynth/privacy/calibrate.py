@@ -3,8 +3,8 @@
 alpha = p/s with integers p and s (R15). The price of a draw falls as p grows, so the
 smallest p within an allowance is found by bisection on the very prices that the ledger
 will charge: what is calibrated here never costs more than was allowed. R2's formula,
-alpha >= 1/(exp(eps/count) - 1), is what the bisection finds up to one unit of p. (The
-paper prints `<=` there; privacy needs `>=`.)
+alpha >= 1/(exp(eps/count) - 1), in floating point says where to look, and is what the
+bisection finds up to one unit of p. (The paper prints `<=` there; privacy needs `>=`.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, draw_price
 from pegsynth.privacy.budget import Allowance, Budget, Route
 from pegsynth.privacy.conversion import check_epsilon
-from pegsynth.privacy.draws import Draws
+from pegsynth.privacy.draws import Draws, UrnDraws
 from pegsynth.privacy.rounding import fraction_down
 from pegsynth.privacy.shape import Shape
 
@@ -28,6 +28,7 @@ DEFAULT_SCALE: Final = 2**20
 from alpha = 0.001 on; room for 4e12 rows, and for as many virtual rows, in 62 bits."""
 
 LARGEST_TOTAL: Final = 2**62
+_LARGEST_EXPONENT: Final = 700.0
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,8 @@ def calibrate(
         price = accountant.price(event, rows_per_unit=rows_per_unit)
         return price is not None and price <= allowed
 
-    numerator = _smallest(affordable, scale, categories)
+    guess = _guess(_draw_allowance(shape, allowance, rows_per_unit), scale)
+    numerator = _smallest(affordable, scale, categories, guess)
     return Calibration(numerator, scale, allowance.route, shape.event(numerator, scale))
 
 
@@ -175,14 +177,45 @@ def calibrate_draws(
 def _per_unit(draw: Fraction, *, scale: int, categories: int) -> int:
     """Smallest p with log(1 + s/p), rounded up, at most `draw`."""
     allowed = fraction_down(draw)
-    return _smallest(lambda p: draw_price(p, scale) <= allowed, scale, categories)
+    guess = _guess(float(draw), scale)
+    return _smallest(lambda p: draw_price(p, scale) <= allowed, scale, categories, guess)
 
 
-def _smallest(affordable: Callable[[int], bool], scale: int, categories: int) -> int:
-    """Bisect for the smallest p that is affordable; every larger one is affordable too."""
-    low, high = 1, _largest_numerator(categories)
-    if not affordable(high):
-        raise _overflow(scale, categories)
+def _draw_allowance(shape: Shape, allowance: Allowance, rows_per_unit: int) -> float:
+    """Estimate what one draw may cost; it only says where to look."""
+    event = shape.event(1, 1)
+    count = event.features * event.visits if isinstance(event, UrnDraws) else event.count
+    share = float(allowance.amount / count)
+    if allowance.route == "pure":
+        return share / rows_per_unit
+    return math.sqrt(8 * share) / rows_per_unit
+
+
+def _guess(draw: float, scale: int) -> float:
+    """Solve log(1 + s/p) = `draw` for p in floating point (R2)."""
+    if draw > _LARGEST_EXPONENT:
+        return 1.0
+    return scale / math.expm1(draw) if draw > 0 else math.inf
+
+
+def _smallest(affordable: Callable[[int], bool], scale: int, categories: int, guess: float) -> int:
+    """Find the smallest p that is affordable; every larger one is affordable too.
+
+    The search widens from `guess` until it has one p that is affordable and the largest
+    known one that is not, and then bisects; a bad guess costs time and nothing else.
+    """
+    largest = _largest_numerator(categories)
+    start = max(1, math.ceil(min(guess, float(largest))))
+    low, high, step = 1, min(start, largest), 1
+    while not affordable(high):
+        if high == largest:
+            raise _overflow(scale, categories)
+        low, high, step = high + 1, min(high + step, largest), 4 * step
+    step = 1
+    while low < high and affordable(max(low, high - step)):
+        high, step = max(low, high - step), 4 * step
+    if low < high:
+        low = max(low, high - step + 1)
     while low < high:
         middle = (low + high) // 2
         if affordable(middle):

@@ -25,7 +25,7 @@ DrawMethod: TypeAlias = Literal[
 _EVENTS: Final[Mapping[str, tuple[type[Draws], tuple[str, ...]]]] = {
     "pegs": (PegsDraws, ("sweeps",)),
     "pegs-rs": (BlockDraws, ("sweeps", "block_size")),
-    "pegs-capped": (CappedDraws, ("sweeps", "visits", "hashings")),
+    "pegs-capped": (CappedDraws, ("sweeps", "visits", "hashings", "chains")),
     "urn": (UrnDraws, ("visits", "urns", "restricted")),
     "pmi": (ImputationDraws, ("sweeps",)),
     "contingency": (ContingencyDraws, ()),
@@ -47,8 +47,8 @@ class Shape:
         B, for `pegs-rs`.
     visits
         T, for `pegs-capped` and `urn`.
-    hashings
-        G, for `pegs-capped`.
+    hashings, chains
+        Hash functions, and chains that share the visits, for `pegs-capped`.
     urns, restricted
         Independent sets of urns and features drawn under a rule, for `urn`.
     """
@@ -61,6 +61,7 @@ class Shape:
     block_size: int | None = None
     visits: int | None = None
     hashings: int = 1
+    chains: int = 1
     urns: int = 1
     restricted: int = 0
 

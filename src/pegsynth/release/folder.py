@@ -48,8 +48,9 @@ def new_folder(path: str | Path, *, force: bool = False) -> Iterator[Path]:
         yield building
         building.chmod(0o755)
         _swap(building, target, force=force)
-    except OutputError:
-        raise
+    except OutputError as error:
+        # The caller knows the folder by its own name, not by that of the one being filled.
+        raise OutputError(str(error).replace(str(building), str(path))) from None
     except OSError as error:
         raise output_error(path, error) from None
     finally:

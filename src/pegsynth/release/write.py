@@ -15,40 +15,43 @@ from pegsynth.io.atomic import atomic_text
 from pegsynth.io.read import TableReader
 from pegsynth.io.write import open_writer
 from pegsynth.privacy import Ledger
-from pegsynth.random import RandomStream
 from pegsynth.release.folder import seal
 from pegsynth.release.texts import how_to_analyse, privacy_page
+from pegsynth.schema import Schema
 from pegsynth.schema.codec import encode, encode_table
 from pegsynth.schema.decoding import How
-from pegsynth.synthesizers.model import Codes, Model, Prepared, Progress, draw, quiet
+from pegsynth.synthesizers.model import Codes, Progress, quiet
+from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.synthesize import decoded
 
 TableFormat = Literal["csv", "parquet"]
+TITLE = "Original and synthetic table side by side"
 
 
 def write_public(
     folder: Path,
-    model: Model,
-    prepared: Prepared,
-    stream: RandomStream,
+    session: Session,
     *,
     rows: int,
     datasets: int,
     table_format: TableFormat = "csv",
     how: How = "values",
-    threads: int = 1,
     progress: Progress = quiet,
 ) -> list[Path]:
     """Write ``public/``: ledger first, then K synthetic tables, texts and checksums."""
     public = folder / "public"
     public.mkdir()
-    write_texts(public, model, prepared.ledger, rows=rows, datasets=datasets, how=table_format)
+    tables = session.draw(rows, datasets)
+    schema = session.model.schema
+    write_texts(public, schema, session.ledger, rows=rows, datasets=datasets, how=table_format)
     written = []
-    for number in range(1, datasets + 1):
+    for number, chunks in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
-        chunks = draw(prepared, rows, stream, threads=threads)
+        frames = decoded(
+            session.model, chunks, session.stream, how=how, rows=rows, progress=progress
+        )
         with open_writer(path) as writer:
-            for frame in decoded(model, chunks, stream, how=how, rows=rows, progress=progress):
+            for frame in frames:
                 writer.write(frame)
         written.append(path)
     seal(public)
@@ -56,21 +59,21 @@ def write_public(
 
 
 def write_texts(
-    public: Path, model: Model, ledger: Ledger, *, rows: int, datasets: int, how: TableFormat
+    public: Path, schema: Schema, ledger: Ledger, *, rows: int, datasets: int, how: TableFormat
 ) -> None:
     """Write the schema, the ledger and the pages that explain them."""
     atomic_text(public / "privacy.json", ledger.to_json())
     atomic_text(public / "PRIVACY.md", privacy_page(ledger))
-    analyse = how_to_analyse(model.schema, rows=rows, datasets=datasets, table_format=how)
+    analyse = how_to_analyse(schema, rows=rows, datasets=datasets, table_format=how)
     atomic_text(public / "HOW-TO-ANALYSE.md", analyse)
-    model.schema.save(public / "schema.toml")
+    schema.save(public / "schema.toml")
     (public / "schema.toml").chmod((public / "privacy.json").stat().st_mode)
 
 
 def write_internal(
     folder: Path,
     reader: TableReader,
-    model: Model,
+    schema: Schema,
     ledger: Ledger,
     synthetic: list[Path],
     *,
@@ -82,11 +85,13 @@ def write_internal(
 
     internal = folder / "internal"
     internal.mkdir(mode=0o700)
-    original = np.concatenate(list(encode_table(reader, model.schema)))
-    tables: list[Codes] = [encode(path, model.schema, need_unit=False) for path in synthetic]
-    metrics = evaluate_codes(original, tables, model.schema, threads=threads)
+    original = np.concatenate(list(encode_table(reader, schema)))
+    tables: list[Codes] = [encode(path, schema, need_unit=False) for path in synthetic]
+    metrics = evaluate_codes(original, tables, schema, threads=threads)
     atomic_text(internal / "metrics.json", metrics.to_json(), mode=0o600)
-    page = render(metrics, statement=ledger.statement(), guarantee=guarantee_fields(ledger))
+    page = render(
+        metrics, statement=ledger.statement(), guarantee=guarantee_fields(ledger), title=TITLE
+    )
     atomic_text(internal / "report.html", page, mode=0o600)
 
 

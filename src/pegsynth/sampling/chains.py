@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ from pegsynth.random import RandomStream
 from pegsynth.sampling.seeds import WORD_BITS, Codes, SeedPool, WordSource
 
 CHUNK_ROWS = 1 << 13
+PART_CELLS = 1 << 20
 _SLACK = 64
 _MOST_EPOCH = (1 << 32) - 1
 
@@ -87,9 +88,36 @@ def sample_rows(
     *,
     threads: int = 1,
 ) -> Iterator[Codes]:
-    """Yield `rows` synthetic rows as chunks of codes, in order."""
+    """Yield `rows` synthetic rows as parts of codes, in order."""
+    yield from grouped(_chunks(machine, seeds, schedule, rows, stream, threads))
+
+
+def grouped(chunks: Iterable[Codes], *, cells: int = PART_CELLS) -> Iterator[Codes]:
+    """Put small chunks together into parts of about `cells` codes: less to do per part."""
+    pending: list[Codes] = []
+    size = 0
+    for chunk in chunks:
+        pending.append(chunk)
+        size += chunk.size
+        if size >= cells:
+            yield pending[0] if len(pending) == 1 else np.concatenate(pending)
+            pending, size = [], 0
+    if pending:
+        yield np.concatenate(pending)
+
+
+def _chunks(
+    machine: Machine,
+    seeds: SeedPool,
+    schedule: Schedule,
+    rows: int,
+    stream: RandomStream,
+    threads: int,
+) -> Iterator[Codes]:
     size = schedule.chunk_rows
     chunks = -(-rows // size)
+    # Enough for the threads to go on while the caller is busy with the part before.
+    ahead = 2 * threads + PART_CELLS // (size * machine.features)
     first = stream.substreams(chunks)
     counters: queue.SimpleQueue[Visits] = queue.SimpleQueue()
     for _ in range(threads):
@@ -108,7 +136,7 @@ def sample_rows(
         waiting: deque[Future[Codes]] = deque()
         for chunk in range(chunks):
             waiting.append(pool.submit(work, chunk))
-            if len(waiting) > 2 * threads:
+            if len(waiting) > ahead:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.random import RandomStream
-from pegsynth.sampling.chains import Machine, Schedule, run_chunk
+from pegsynth.sampling.chains import Machine, Schedule, Visits, run_chunk
 from pegsynth.sampling.seeds import FilePool, SeedPool
 
 
@@ -21,19 +21,26 @@ class Step:
 
 
 def trace_row(
-    machine: Machine, seeds: SeedPool, sweeps: int, stream: RandomStream
+    machine: Machine,
+    seeds: SeedPool,
+    sweeps: int,
+    stream: RandomStream,
+    *,
+    counters: NDArray[np.uint32] | None = None,
+    limit: int = 0,
 ) -> tuple[tuple[int, ...], list[Step]]:
     """Draw one row and return its seed row and the row after every draw.
 
     A sweep draws every target once, so the rows in between follow from the rows before
-    and after it.
+    and after it. A capped model's visits are counted in `counters`, in place.
     """
+    visits = None if counters is None else Visits.running(counters)
     words = stream.substream()
     before = seeds.draw(1, words.take)
     seed = tuple(int(code) for code in before[0])
     steps: list[Step] = []
     for _ in range(sweeps):
-        after = run_chunk(machine, FilePool(before), Schedule(), 1, words.take)
+        after = run_chunk(machine, FilePool(before), Schedule(limit=limit), 1, words.take, visits)
         steps += _between(before[0], after[0], machine.targets)
         before = after
     return seed, steps

@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.errors import DataError, ParameterError
+from pegsynth.io.ahead import run_ahead
 from pegsynth.schema.decoding import How, column_decoder
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.encoding import ColumnEncoder
@@ -29,6 +30,7 @@ Codes = NDArray[np.unsignedinteger[Any]]
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _CELLS_WORTH_THREADS = 1 << 15
+_CELLS_AHEAD = 1 << 23
 
 
 class Encoder:
@@ -171,11 +173,14 @@ class Decoder:
 
 
 def encode_table(reader: TableReader, schema: Schema, *, need_unit: bool = True) -> Iterator[Codes]:
-    """Yield the codes of a table batch by batch; raise at the end if a value had none."""
+    """Yield the codes of a table batch by batch; raise at the end if a value had none.
+
+    A thread reads and encodes ahead, while the caller is busy with earlier batches.
+    """
     columns = reader.columns
     encoder = Encoder(schema, source=reader.source, columns=columns, need_unit=need_unit)
-    for batch in reader.batches(schema.names):
-        yield encoder.encode(batch)
+    batches = (encoder.encode(batch) for batch in reader.batches(schema.names))
+    yield from run_ahead(batches, size=np.size, most=_CELLS_AHEAD)
     encoder.finish()
 
 

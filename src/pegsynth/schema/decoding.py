@@ -57,6 +57,7 @@ class NumberDecoder:
         numbers = {parsed_number(text) for text in (*feature.missing, *feature.not_applicable)}
         self._taken = sorted(number for number in numbers if number is not None)
         self._draw_dtype = self._drawn_type(dtype)
+        self._low: NDArray[Any]
         text = not_applicable is not None and not _fits(self._not_applicable, self._draw_dtype)
         self.dtype: pl.DataType = pl.String() if text or dtype == pl.String else self._draw_dtype
         if self._draw_dtype.is_integer():
@@ -115,9 +116,10 @@ class NumberDecoder:
 
     def _float_bins(self) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
         """Smallest and largest number of every bin that the column's type can hold."""
-        kind = np.float32 if self._draw_dtype == pl.Float32 else np.float64
+        kind: Any = np.float32 if self._draw_dtype == pl.Float32 else np.float64
         edges = np.asarray(self._feature.edges, dtype=np.float64)
-        low, high = edges[:-1].astype(kind), edges[1:].astype(kind)
+        low: NDArray[Any] = edges[:-1].astype(kind)
+        high: NDArray[Any] = edges[1:].astype(kind)
         low = np.where(low < edges[:-1], np.nextafter(low, kind(np.inf)), low)
         beyond = high >= edges[1:]
         beyond[-1] = high[-1] > edges[-1]

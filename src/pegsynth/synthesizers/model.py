@@ -1,46 +1,42 @@
 """A fitted model: blocks, the schema they were counted under, and what fitting looked at.
 
 A model is confidential: it holds exact counts. `fit` makes one from a table in one or two
-passes; `draw` takes rows from it under a budget and says what that cost.
+passes, paying for what it looks at; `prepare` sets up a sampler for a recipe.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.blocks import Blocks, disintegrate
-from pegsynth.errors import ParameterError
-from pegsynth.hashing import HashSpec, count_pairs, heads_by_score, public_heads
-from pegsynth.perturb import SCALE, Prior, diverse, rule_tables, uniform_weights
-from pegsynth.privacy import (
-    Budget,
-    Diversity,
-    Event,
-    Ledger,
-    NotPrivate,
-    Shape,
-    alpha_per_row,
-    calibrate_draws,
-    stated_alpha,
-)
+from pegsynth.blocks import Blocks, DenseBlock, disintegrate
+from pegsynth.hashing import HashSpec, PairCounts, count_pairs, heads_by_score, public_heads
+from pegsynth.hashing.private_order import heads_by_choice, pair_scores
+from pegsynth.perturb import Prior, diverse, rule_tables, uniform_weights
+from pegsynth.perturb.marginals import Marginals, noisy_marginals, prior_weights, seed_weights
+from pegsynth.perturb.noise import choose
+from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, Selection
 from pegsynth.privacy.assumptions import public_heads as heads_assumption
-from pegsynth.privacy.assumptions import public_seed_pool, reviewed_schema
+from pegsynth.privacy.assumptions import public_seed_pool, reviewed_schema, rows_in
 from pegsynth.random import RandomStream
-from pegsynth.sampling import FilePool, Machine, Schedule, SeedPool, WeightedPool, sample_rows
-from pegsynth.schema.codec import encode, encode_table
-from pegsynth.synthesizers.options import DrawOptions, FitOptions, diversity_levels
+from pegsynth.sampling import FilePool, Machine, Schedule, SeedPool, WeightedPool
+from pegsynth.schema.codec import encode
+from pegsynth.synthesizers.options import FitOptions, diversity_levels
+from pegsynth.synthesizers.reading import bounded_codes
 
 if TYPE_CHECKING:
     from pegsynth.io.read import TableReader
     from pegsynth.schema import Schema
+    from pegsynth.synthesizers.recipe import Recipe
 
 Codes = NDArray[np.unsignedinteger[Any]]
 Progress = Callable[[str, int, int | None], None]
+Heads = tuple[tuple[int, ...], ...]
 
 
 def quiet(stage: str, done: int, total: int | None) -> None:
@@ -55,15 +51,21 @@ class Model:
     ----------
     schema, blocks
         The public codebook and the confidential counts.
+    ledger
+        What fitting assumed and what no result covers; priced events are the recipe's.
+    marginals
+        Noisy marginals, if the recipe paid for them.
+    recipe
+        The settled release, if the model was fitted for one.
     columns, dtypes
         Column order and types of the original table, public like its header.
-    ledger
-        What fitting looked at and assumed.
     """
 
     schema: Schema
     blocks: Blocks
     ledger: Ledger
+    marginals: Marginals | None = None
+    recipe: Recipe | None = None
     columns: tuple[str, ...] = ()
     dtypes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -78,14 +80,14 @@ class Prepared:
     machine: Machine
     pool: SeedPool
     schedule: Schedule
-    prior: Prior
     ledger: Ledger
 
 
 def fit(
     reader: TableReader,
     schema: Schema,
-    options: FitOptions | None = None,
+    plan: FitOptions | Recipe,
+    stream: RandomStream,
     *,
     accept_unreviewed: bool = False,
     threads: int = 1,
@@ -95,124 +97,138 @@ def fit(
 
     Parameters
     ----------
+    plan
+        A settled recipe, or options for a model that has no budget yet.
     accept_unreviewed
         Go on with a schema nobody has reviewed; recorded as not private.
     """
-    options = options or FitOptions()
-    heads = options.head_count(schema)
+    from pegsynth.synthesizers.recipe import Recipe, unpriced
+
+    recipe = plan if isinstance(plan, Recipe) else None
+    heads, tail_bits, order = (
+        (recipe.heads, recipe.tail_bits, recipe.order) if recipe else unpriced(schema, plan)  # type: ignore[arg-type]
+    )
     ledger = schema_ledger(schema, accept_unreviewed=accept_unreviewed)
-    if options.order == "data":
-        batches = _watched(encode_table(reader, schema), "pair counts", progress)
-        pairs = count_pairs(batches, schema.category_counts, threads=threads)
-        chosen = heads_by_score(pairs.mutual_information(), heads)
-        ledger = ledger.add(NotPrivate.because("data-order"))
-    else:
+    table = bounded_codes(reader, schema, stream)
+
+    def batches(stage: str) -> Iterator[Codes]:
+        return _watched(table(), stage, progress)
+
+    marginals = None
+    if order == "public":
         chosen = public_heads(schema, heads)
         if any(feature.heads for feature in schema.features):
             ledger = ledger.assume(heads_assumption())
-    spec = HashSpec(schema.names, schema.category_counts, chosen, options.tail_bits)
-    batches = _watched(encode_table(reader, schema), "blocks", progress)
-    blocks = disintegrate(batches, spec, threads=threads)
-    return Model(schema, blocks, ledger, reader.columns, dict(reader.dtypes))
+    else:
+        pairs = count_pairs(batches("pair counts"), schema.category_counts, threads=threads)
+        if order == "data":
+            chosen = heads_by_score(pairs.mutual_information(), heads)
+            ledger = ledger.add(NotPrivate.because("data-order"))
+        else:
+            marginals, chosen = _private_heads(pairs, recipe, stream)
+    spec = HashSpec(schema.names, schema.category_counts, chosen, tail_bits)
+    blocks = disintegrate(batches("blocks"), spec, threads=threads)
+    if recipe and recipe.marginals and marginals is None:
+        marginals = noisy_marginals(one_way_counts(blocks), recipe.marginals, stream)
+    return Model(schema, blocks, ledger, marginals, recipe, reader.columns, dict(reader.dtypes))
+
+
+def _private_heads(
+    pairs: PairCounts, recipe: Recipe | None, stream: RandomStream
+) -> tuple[Marginals, Heads]:
+    """Pay for marginals, then for every choice of a head (R10)."""
+    paid, choice = _paid_events(recipe)
+    marginals = noisy_marginals(pairs.one_way_counts(), paid, stream)
+    scores = pair_scores(pairs, marginals.shares, marginals.total)
+    epsilon = Fraction(choice.epsilon_numerator, choice.epsilon_denominator)
+    words = stream.substream()
+    heads = choice.count // len(scores)
+    return marginals, heads_by_choice(scores, heads, lambda line: choose(line, epsilon, words))
+
+
+def _paid_events(recipe: Recipe | None) -> tuple[NoisyCounts, Selection]:
+    from pegsynth.errors import BudgetError
+
+    if recipe is None or recipe.marginals is None or recipe.choice is None:
+        raise BudgetError("a private order is paid out of --epsilon; state that when fitting")
+    return recipe.marginals, recipe.choice
+
+
+def one_way_counts(blocks: Blocks) -> list[NDArray[np.int64]]:
+    """Return the exact one-way counts, which the blocks hold already."""
+    counts = []
+    for block, categories in zip(blocks.blocks, blocks.spec.category_counts, strict=True):
+        if isinstance(block, DenseBlock):
+            counts.append(block.counts.sum(axis=0))
+        else:
+            summed = np.bincount(block.codes, weights=block.counts, minlength=categories)
+            counts.append(summed.astype(np.int64))
+    return counts
 
 
 def schema_ledger(schema: Schema, *, accept_unreviewed: bool = False) -> Ledger:
     """Return the ledger that a schema starts: its review, or the lack of one (R10)."""
     if schema.reviewed:
         return Ledger().assume(reviewed_schema(drafted_from_data=schema.drafted_from_data))
-    if not accept_unreviewed:
-        return Ledger().add(NotPrivate.because("unreviewed-schema"))
-    return Ledger().add(NotPrivate.because("unreviewed-schema", detail="accepted by the user"))
+    detail = "accepted by the user" if accept_unreviewed else ""
+    return Ledger().add(NotPrivate.because("unreviewed-schema", detail=detail))
 
 
-def prepare(model: Model, budget: Budget, options: DrawOptions, *, seeded: bool) -> Prepared:
-    """Calibrate a sampler for K datasets of n rows under a budget; nothing is drawn yet."""
-    shape = Shape(
-        method=options.method,
-        features=len(model.schema.features),
-        rows=options.rows,
-        sweeps=options.sweeps,
-        datasets=options.datasets,
-        block_size=options.block_size if options.method == "pegs-rs" else None,
-    )
-    prior, events = perturbation(model.schema, budget, shape)
-    levels = diversity_levels(model.schema, budget)
-    rules = model.schema.rules
-    tables = diverse(model.blocks, prior, levels, rules) if levels else prior.tables
-    machine = Machine(
-        model.blocks.spec.tables,
-        model.blocks.tables,
-        tables,
-        rule_tables(rules, model.schema.category_counts),
-        np.arange(len(model.schema.features), dtype=np.int64),
-    )
-    pool, ledger = _seed_pool(model, machine, options, model.ledger)
-    ledger = Ledger(ledger.events, ledger.assumptions, budget.delta or 0.0).add(*events)
-    if seeded:
-        ledger = ledger.add(NotPrivate.because("seeded"))
-    schedule = (
-        Schedule(options.block_size, options.sweeps, limit=1)
-        if options.method == "pegs-rs"
-        else Schedule(1, options.sweeps)
-    )
-    return Prepared(machine, pool, schedule, prior, ledger)
-
-
-def draw(
-    prepared: Prepared, rows: int, stream: RandomStream, *, threads: int = 1
-) -> Iterator[Codes]:
-    """Yield one dataset of `rows` rows as chunks of codes."""
-    dtype = np.min_scalar_type(int(np.diff(prepared.machine.keys.category_start).max()) - 1)
-    for chunk in sample_rows(
-        prepared.machine, prepared.pool, prepared.schedule, rows, stream, threads=threads
-    ):
-        yield chunk.astype(dtype)
-
-
-def perturbation(
-    schema: Schema, budget: Budget, shape: Shape, *, scale: int = SCALE
-) -> tuple[Prior, tuple[Event, ...]]:
-    """Turn a budget into virtual rows, and into the events they will be charged as."""
+def prepare(model: Model, recipe: Recipe, *, seeded: bool) -> Prepared:
+    """Set up the sampler of a recipe; nothing is drawn yet."""
+    schema, blocks = model.schema, model.blocks
     counts = schema.category_counts
-    widest = max(counts)
-    if budget.kind == "l-diversity":
-        levels = diversity_levels(schema, budget)
-        names = tuple(schema.names[i] for i in sorted(levels))
-        event: Event = Diversity(l=min(levels.values()), features=names)
-        return Prior(uniform_weights(counts), (0,) * len(counts), scale), (event,)
-    if budget.alpha == 0:
-        unperturbed = Prior(uniform_weights(counts), (0,) * len(counts), scale)
-        return unperturbed, (NotPrivate.because("unperturbed"),)
-    if budget.alpha is not None:
-        numerator = stated_alpha(budget.alpha, scale=scale, categories=widest)
-    elif budget.epsilon_per_row is not None:
-        numerator = alpha_per_row(
-            budget.epsilon_per_row,
-            features=shape.features,
-            sweeps=shape.sweeps,
-            block_size=shape.block_size,
-            scale=scale,
-            categories=widest,
+    weights = (
+        prior_weights(model.marginals)
+        if recipe.prior == "marginal" and model.marginals
+        else uniform_weights(counts)
+    )
+    prior = Prior(weights, (recipe.numerator,) * len(counts), recipe.scale)
+    levels = diversity_levels(schema, recipe.budget)
+    machine = Machine(
+        blocks.spec.tables,
+        blocks.tables,
+        diverse(blocks, prior, levels, schema.rules) if levels else prior.tables,
+        rule_tables(schema.rules, counts),
+        np.arange(len(counts), dtype=np.int64),
+    )
+    pool, ledger = _seed_pool(model, machine, recipe)
+    if recipe.draw.rows_in:
+        ledger = ledger.assume(rows_in(recipe.draw.rows_in))
+    ledger = Ledger(ledger.events, ledger.assumptions, recipe.budget.delta or 0.0)
+    ledger = ledger.add(*recipe.events)
+    if seeded:
+        ledger = seeded_ledger(ledger)
+    return Prepared(machine, pool, schedule_of(recipe), ledger)
+
+
+def seeded_ledger(ledger: Ledger) -> Ledger:
+    """Return a ledger that says, once, that a seed fixed the random numbers."""
+    event = NotPrivate.because("seeded")
+    return ledger if event in ledger.events else ledger.add(event)
+
+
+def schedule_of(recipe: Recipe) -> Schedule:
+    """Return how rows of a recipe hang together."""
+    if recipe.draw.method == "pegs-rs":
+        return Schedule(recipe.draw.block_size, recipe.draw.sweeps, limit=1)
+    return Schedule(1, recipe.draw.sweeps)
+
+
+def _seed_pool(model: Model, machine: Machine, recipe: Recipe) -> tuple[SeedPool, Ledger]:
+    start = machine.keys.category_start
+    if recipe.seed_pool in ("uniform", "marginal"):
+        weights = (
+            seed_weights(model.marginals)
+            if recipe.seed_pool == "marginal" and model.marginals
+            else uniform_weights(model.schema.category_counts)
         )
-    else:
-        numerator = calibrate_draws(shape, budget, scale=scale, categories=widest).numerator
-    prior = Prior(uniform_weights(counts), (numerator,) * len(counts), scale)
-    return prior, (shape.event(numerator, scale),)
-
-
-def _seed_pool(
-    model: Model, machine: Machine, options: DrawOptions, ledger: Ledger
-) -> tuple[SeedPool, Ledger]:
-    if options.seed_pool == "uniform":
-        weights = Prior(uniform_weights(model.schema.category_counts), (0,) * machine.features)
-        cumulative = weights.tables.weight_cumulative
-        return WeightedPool(machine.keys.category_start, cumulative, machine.rules), ledger
-    if not str(options.seed_pool):
-        raise ParameterError("--seed-pool is uniform or the name of a file of public rows")
-    rows = encode(options.seed_pool, model.schema, need_unit=False)
+        cumulative = np.concatenate([np.cumsum(w, dtype=np.uint64) for w in weights])
+        return WeightedPool(start, cumulative, machine.rules), model.ledger
+    rows = encode(recipe.seed_pool, model.schema, need_unit=False)
     valid = rows[~model.schema.breaks_a_rule(rows)].astype(np.uint32)
-    name = str(options.seed_pool).rsplit("/", maxsplit=1)[-1]
-    return FilePool(valid), ledger.assume(public_seed_pool(name))
+    name = str(recipe.seed_pool).rsplit("/", maxsplit=1)[-1]
+    return FilePool(valid), model.ledger.assume(public_seed_pool(name))
 
 
 def _watched(batches: Iterable[Codes], stage: str, progress: Progress) -> Iterator[Codes]:

@@ -7,7 +7,9 @@ in: every number is checked against the schema before it is used.
 
 from __future__ import annotations
 
+import json
 import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,13 +21,20 @@ from numpy.typing import NDArray
 
 from pegsynth.blocks import Block, Blocks, DenseBlock, SparseBlock
 from pegsynth.blocks.blocks import MOST_ROWS, dense_limit
-from pegsynth.errors import ModelError, ParameterError, SchemaError
+from pegsynth.errors import ModelError, ParameterError, PegsynthError, SchemaError
 from pegsynth.hashing import HashSpec
 from pegsynth.io.atomic import atomic_file
-from pegsynth.privacy import Ledger
+from pegsynth.perturb.marginals import Marginals
+from pegsynth.privacy import Budget, Ledger, NoisyCounts, Selection
+from pegsynth.privacy.draws import DRAWS
+from pegsynth.privacy.files import event_from_builtins, event_to_builtins
+from pegsynth.random import RandomStream
+from pegsynth.schema import Schema
 from pegsynth.schema.dtypes import dtype_name, polars_dtype
 from pegsynth.schema.toml import dumps, loads
 from pegsynth.synthesizers.model import Model
+from pegsynth.synthesizers.options import DrawOptions, Order, PriorKind
+from pegsynth.synthesizers.recipe import Recipe, shape_of
 
 FORMAT = 1
 NOTICE = "CONFIDENTIAL: exact counts of a confidential table; not for release"
@@ -35,40 +44,68 @@ _COLUMNS = ("feature", "key", "category", "count")
 Int64 = NDArray[np.int64]
 
 
+class StoredRecipe(msgspec.Struct, frozen=True):
+    """A settled recipe; its events are enough to recompute the guarantee."""
+
+    order: Order
+    prior: PriorKind
+    seed_pool: str
+    draw: dict[str, Any]
+    budget: dict[str, Any]
+    numerator: int
+    scale: int
+    events: str
+
+
 class Manifest(msgspec.Struct, frozen=True):
-    """What a model file says about itself; public parameters only."""
+    """What a model file says about itself; public or paid-for parameters only."""
 
     format: int
     notice: str
+    identity: str
     schema: str
     columns: list[str]
     dtypes: dict[str, str]
     heads: list[list[int]]
     tail_bits: int
     ledger: msgspec.Raw
+    shares: list[list[float]] = []
+    total: float = 1.0
+    recipe: StoredRecipe | None = None
 
 
 def save_model(model: Model, path: str | Path) -> None:
-    """Write a model, readable by its owner only, whole or not at all."""
+    """Write a model, readable by its owner only, whole or not at all.
+
+    A model with a budget gets its record of what was spent first, beside it.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     spec = model.blocks.spec
+    identity = secrets.token_hex(16)
+    marginals = model.marginals
     manifest = Manifest(
         format=FORMAT,
         notice=NOTICE,
+        identity=identity,
         schema=dumps(model.schema),
         columns=list(model.columns),
         dtypes={name: dtype_name(dtype) for name, dtype in model.dtypes.items()},
         heads=[list(heads) for heads in spec.heads],
         tail_bits=spec.tail_bits,
         ledger=msgspec.Raw(model.ledger.to_json().encode()),
+        shares=[line.tolist() for line in marginals.shares] if marginals else [],
+        total=marginals.total if marginals else 1.0,
+        recipe=_stored(model.recipe) if model.recipe else None,
     )
     types = [pa.uint32(), pa.int64(), pa.uint32(), pa.int64()]
     layout = pa.schema(list(zip(_COLUMNS, types, strict=True)))
     layout = layout.with_metadata({_KEY: msgspec.json.encode(manifest)})
     with (
-        atomic_file(path, mode=0o600) as temporary,
+        atomic_file(
+            path, mode=0o600, before=lambda: _open_account(model, path, identity)
+        ) as temporary,
         pq.ParquetWriter(temporary, layout, compression="zstd") as writer,
     ):
         for target, block in enumerate(model.blocks.blocks):
@@ -92,7 +129,78 @@ def load_model(path: str | Path) -> Model:
         schema, spec, ledger = _public_part(manifest, path)
         blocks = Blocks(spec, tuple(_read_blocks(file, spec, path)))
     dtypes = {name: polars_dtype(dtype) for name, dtype in manifest.dtypes.items() if dtype}
-    return Model(schema, blocks, ledger, tuple(manifest.columns), dtypes)
+    marginals = _marginals(manifest, spec, path)
+    recipe = _recipe(manifest.recipe, schema, spec, path) if manifest.recipe else None
+    return Model(schema, blocks, ledger, marginals, recipe, tuple(manifest.columns), dtypes)
+
+
+def _open_account(model: Model, path: str | Path, identity: str) -> None:
+    """Write the record of a budgeted model before the model becomes visible."""
+    if model.recipe is not None:
+        from pegsynth.synthesizers.session import Session
+        from pegsynth.synthesizers.spending import write_spent
+
+        session = Session(model, model.recipe, RandomStream())
+        write_spent(path, identity, session.spent)
+
+
+def _stored(recipe: Recipe) -> StoredRecipe:
+    budget = {
+        name: getattr(recipe.budget, name)
+        for name in ("epsilon", "delta", "epsilon_per_row", "l", "alpha")
+    }
+    draw = {name: getattr(recipe.draw, name) for name in DrawOptions.__dataclass_fields__}
+    return StoredRecipe(
+        recipe.order,
+        recipe.prior,
+        str(recipe.seed_pool),
+        draw | {"seed_pool": str(recipe.seed_pool)},
+        budget,
+        recipe.numerator,
+        recipe.scale,
+        json.dumps([event_to_builtins(event) for event in recipe.events]),
+    )
+
+
+def _recipe(stored: StoredRecipe, schema: Schema, spec: HashSpec, path: str | Path) -> Recipe:
+    try:
+        events = tuple(event_from_builtins(event) for event in json.loads(stored.events))
+        draw, budget = DrawOptions(**stored.draw), Budget(**stored.budget)
+        draws = next((event for event in events if isinstance(event, DRAWS)), None)
+        price = (draws.alpha_numerator, draws.alpha_denominator) if draws else (0, stored.scale)
+        charged = shape_of(schema, draw).event(*price) if draws else None
+    except (PegsynthError, TypeError, ValueError, RecursionError):
+        raise _foreign(path, "its recipe is damaged") from None
+    if (stored.numerator, stored.scale) != price or draws != charged:
+        # What is drawn must be what is charged.
+        raise _foreign(path, "its recipe does not fit its events")
+    return Recipe(
+        len(spec.heads[0]),
+        spec.tail_bits,
+        stored.order,
+        next((event for event in events if isinstance(event, Selection)), None),
+        next((event for event in events if isinstance(event, NoisyCounts)), None),
+        stored.prior,
+        stored.seed_pool,
+        draw,
+        budget,
+        stored.numerator,
+        stored.scale,
+        draws,
+        events,
+    )
+
+
+def _marginals(manifest: Manifest, spec: HashSpec, path: str | Path) -> Marginals | None:
+    if not manifest.shares:
+        return None
+    shares = tuple(np.array(line, dtype=np.float64) for line in manifest.shares)
+    sizes = tuple(len(line) for line in shares)
+    if sizes != spec.category_counts or any(
+        line.min() < 0 or not np.isclose(line.sum(), 1.0) for line in shares
+    ):
+        raise _foreign(path, "its marginals do not fit its schema")
+    return Marginals(shares, manifest.total)
 
 
 def _foreign(path: str | Path, why: str) -> ModelError:

@@ -1,27 +1,27 @@
 """What the user asked for, checked before anything is read.
 
 `FitOptions` say how the table is cut into blocks, `DrawOptions` how rows are drawn from
-them. Both hold public choices only; their defaults depend on the schema and the budget,
-never on the data.
+them. Both hold public choices only. What the user left open is None here and is settled
+by `pegsynth.synthesizers.recipe` from the schema and the budget, never from the data.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
 from pegsynth.errors import ParameterError
-from pegsynth.hashing.order import check_head_count
 from pegsynth.privacy import Budget
 from pegsynth.schema import Schema
 
-Method = Literal["pegs", "pegs-rs"]
-Order = Literal["public", "data"]
+Method = Literal["pegs", "pegs-rs", "pegs-capped"]
+Order = Literal["public", "private", "data"]
+PriorKind = Literal["uniform", "marginal"]
 
 METHODS: tuple[str, ...] = get_args(Method)
 ORDERS: tuple[str, ...] = get_args(Order)
-DEFAULT_HEADS = 2
+PRIORS: tuple[str, ...] = get_args(PriorKind)
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class FitOptions:
     Parameters
     ----------
     heads
-        Head features per target, m; None for 2, or M-1 if that is less.
+        Head features per target, m.
     tail_bits
         Tail bits, t.
     order
-        ``public``: heads from the schema. ``data``: the paper's mutual information of the
-        data, recorded as not private (R10).
+        ``public``: heads from the schema. ``private``: chosen by the exponential mechanism
+        and paid for. ``data``: the paper's mutual information, recorded as not private (R10).
     """
 
     heads: int | None = None
@@ -44,15 +44,7 @@ class FitOptions:
     order: Order | None = None
 
     def __post_init__(self) -> None:
-        if self.order is not None and self.order not in ORDERS:
-            raise ParameterError(f"--order is one of {', '.join(ORDERS)}, not {self.order!r}")
-
-    def head_count(self, schema: Schema) -> int:
-        """Return m for a schema."""
-        features = len(schema.features)
-        if self.heads is None:
-            return min(DEFAULT_HEADS, features - 1)
-        return check_head_count(self.heads, features)
+        check_choice("order", self.order, ORDERS)
 
 
 @dataclass(frozen=True)
@@ -62,29 +54,52 @@ class DrawOptions:
     Parameters
     ----------
     method
-        ``pegs`` or ``pegs-rs``.
+        ``pegs``, ``pegs-rs`` or ``pegs-capped``.
     rows, datasets
-        n rows in each of K datasets.
+        n rows in each of K datasets; rows may be None where the price does not grow with
+        them.
     sweeps
         Sweeps per row, S.
     block_size
         Rows per block of ``pegs-rs``, B.
+    visits, chains
+        Visit cap T and parallel chains G of ``pegs-capped``.
+    prior
+        ``uniform`` virtual rows, or in proportion to a paid ``marginal``.
     seed_pool
-        ``uniform``, or the name of a public file of rows.
+        ``uniform``, a paid ``marginal``, or the name of a public file of rows.
+    rows_in
+        Public or rounded number of original rows.
     """
 
-    rows: int
+    rows: int | None
     method: Method = "pegs"
     datasets: int = 1
     sweeps: int = 1
     block_size: int = 10
-    seed_pool: str | Path = "uniform"
+    visits: int | None = None
+    chains: int | None = None
+    prior: PriorKind | None = None
+    seed_pool: str | Path | None = None
+    rows_in: int | None = field(default=None)
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ParameterError(f"--method is one of {', '.join(METHODS)}, not {self.method!r}")
-        for name in ("rows", "datasets", "sweeps", "block_size"):
-            check_whole(name, getattr(self, name))
+        check_choice("method", self.method, METHODS)
+        check_choice("prior", self.prior, PRIORS)
+        for name in ("rows", "datasets", "sweeps", "block_size", "visits", "chains", "rows_in"):
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name))
+        if self.method != "pegs-capped" and (self.visits or self.chains):
+            raise ParameterError("--visits and --chains go with --method pegs-capped only")
+        if self.seed_pool is not None and not str(self.seed_pool):
+            raise ParameterError("--seed-pool is uniform, marginal or a file of public rows")
+
+
+def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of the known ones; None is left open."""
+    if value is not None and value not in known:
+        flag = "--" + name.replace("_", "-")
+        raise ParameterError(f"{flag} is one of {', '.join(known)}, not {value!r}")
 
 
 def check_whole(name: str, value: object) -> int:

@@ -1,7 +1,7 @@
 """From a table to synthetic tables in one call.
 
-`synthesize` is the library's front door and what ``pegs synthesize`` calls: read, fit,
-draw, decode, with one ledger for everything that looked at the data.
+`synthesize` is the library's front door: read, fit, draw, decode, with one ledger for
+everything that looked at the data.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ import polars as pl
 
 from pegsynth.errors import SchemaError
 from pegsynth.io.frames import to_kind
-from pegsynth.io.read import TableReader, open_table
-from pegsynth.privacy import Budget, Ledger
+from pegsynth.io.read import open_table
+from pegsynth.privacy import Budget, Ledger, Shares
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import Decoder
 from pegsynth.schema.decoding import How
-from pegsynth.synthesizers.model import Codes, Model, Progress, draw, fit, prepare, quiet
+from pegsynth.synthesizers.model import Codes, Model, Progress, fit, quiet
 from pegsynth.synthesizers.options import DrawOptions, FitOptions
+from pegsynth.synthesizers.recipe import make_recipe
+from pegsynth.synthesizers.session import Session
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,6 @@ class Release:
 def default_threads() -> int:
     """Return the number of processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def load_schema(schema: Schema | str | Path) -> Schema:
-    """Return a schema given as such or as the name of its file."""
-    return schema if isinstance(schema, Schema) else Schema.load(schema)
 
 
 def check_reviewed(schema: Schema, budget: Budget, *, accept: bool, source: str) -> None:
@@ -66,13 +63,18 @@ def synthesize(
     epsilon_per_row: float | None = None,
     l: float | None = None,  # noqa: E741
     alpha: float | None = None,
+    shares: Shares | None = None,
     datasets: int = 1,
     heads: int | None = None,
     tail_bits: int = 1,
     order: str | None = None,
     sweeps: int = 1,
     block_size: int = 10,
-    seed_pool: str | Path = "uniform",
+    visits: int | None = None,
+    chains: int | None = None,
+    prior: str | None = None,
+    seed_pool: str | Path | None = None,
+    rows_in: int | None = None,
     decode: How = "values",
     seed: int | None = None,
     threads: int | None = None,
@@ -91,6 +93,8 @@ def synthesize(
     epsilon, delta, epsilon_per_row, l, alpha
         The budget: exactly one of epsilon (with or without delta, for everything
         together), epsilon per row (the paper's convention), l, or alpha.
+    shares
+        How epsilon is split over order, marginals and draws.
     seed
         For tests and studies: reproducible, and without any guarantee.
 
@@ -99,27 +103,43 @@ def synthesize(
     Release
         `frames`, of the same kind as `data`, and `ledger`.
     """
-    book = load_schema(schema)
+    book = schema if isinstance(schema, Schema) else Schema.load(schema)
     budget = Budget(
-        epsilon=epsilon, delta=delta, epsilon_per_row=epsilon_per_row, l=l, alpha=alpha
+        epsilon=epsilon,
+        delta=delta,
+        epsilon_per_row=epsilon_per_row,
+        l=l,
+        alpha=alpha,
+        shares=shares or Shares(),
     )
     source = "the schema" if isinstance(schema, Schema) else str(schema)
     check_reviewed(book, budget, accept=accept_unreviewed_schema, source=source)
     fit_options = FitOptions(heads, tail_bits, order)  # type: ignore[arg-type]
-    options = DrawOptions(rows, method, datasets, sweeps, block_size, seed_pool)  # type: ignore[arg-type]
+    options = DrawOptions(
+        rows,
+        method,  # type: ignore[arg-type]
+        datasets,
+        sweeps,
+        block_size,
+        visits,
+        chains,
+        prior,  # type: ignore[arg-type]
+        seed_pool,
+        rows_in,
+    )
+    recipe = make_recipe(book, budget, fit_options, options)
     used = threads or default_threads()
     stream = RandomStream(seed)
     reader = open_table(data)
     model = fit(
-        reader, book, fit_options, accept_unreviewed=accept_unreviewed_schema, threads=used
+        reader, book, recipe, stream, accept_unreviewed=accept_unreviewed_schema, threads=used
     )
-    prepared = prepare(model, budget, options, seeded=stream.seeded)
+    session = Session(model, recipe, stream, threads=used)
     frames = []
-    for _ in range(datasets):
-        chunks = draw(prepared, rows, stream, threads=used)
+    for chunks in session.draw(rows, datasets):
         whole = pl.concat(decoded(model, chunks, stream, how=decode))
         frames.append(to_kind(whole, reader.frame_kind, like=data if reader.frame_kind else None))
-    return Release(frames, prepared.ledger)
+    return Release(frames, session.ledger)
 
 
 def decoded(

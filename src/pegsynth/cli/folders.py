@@ -1,0 +1,75 @@
+"""The commands that write a release folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pegsynth.cli.console import progress_bar, say
+from pegsynth.cli.request import Request
+from pegsynth.cli.working import open_session, say_guarantee
+from pegsynth.io.read import open_table
+from pegsynth.release.folder import check_folder, new_folder
+from pegsynth.schema import Schema
+
+
+def release(
+    data: Any,
+    schema: Path | Schema,
+    output: Path,
+    request: Request,
+    *,
+    force: bool,
+    public_only: bool,
+    quiet: bool = False,
+) -> None:
+    """Write a release folder and say where to look."""
+    from pegsynth.release.write import write_internal, write_public
+
+    check_folder(output, force=force)
+    session = open_session(data, schema, request)
+    with new_folder(output, force=force) as folder:
+        with progress_bar() as progress:
+            written = write_public(
+                folder,
+                session,
+                rows=request.rows or 0,
+                datasets=request.datasets,
+                how=request.how,
+                progress=progress,
+            )
+        if not public_only:
+            write_internal(
+                folder,
+                open_table(data),
+                session.model.schema,
+                session.ledger,
+                written,
+                threads=request.thread_count,
+            )
+    say_guarantee(session.ledger)
+    if not quiet:
+        print(f"{output}/public may leave the house; {output}/internal may not.")
+
+
+def demo(output: Path, rows: int) -> None:
+    """Release built-in data and say where to look."""
+    from pegsynth.datasets import discharge, discharge_schema
+
+    say("Made-up hospital discharges: 50,000 stays, 13 features, no real person among them.")
+    request = Request(rows=rows, method="pegs-capped", epsilon=10.0, delta=1e-9)
+    release(
+        discharge(50_000),
+        discharge_schema(),
+        output,
+        request,
+        force=True,
+        public_only=False,
+        quiet=True,
+    )
+    print(
+        f"Wrote {output}/\n"
+        f"  public/synthetic-1.csv   {rows:,} synthetic rows\n"
+        "  public/PRIVACY.md        what is promised, in words\n"
+        "  internal/report.html     original and synthetic side by side: open it in a browser"
+    )

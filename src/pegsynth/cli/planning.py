@@ -1,0 +1,72 @@
+"""``pegs plan``: what every method could do with a budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pegsynth.cli.request import Request
+from pegsynth.errors import BudgetError
+from pegsynth.schema import Schema
+from pegsynth.synthesizers.plan import Option, plan
+
+_HEADER = (
+    "method",
+    "heads",
+    "alpha",
+    "virtual rows",
+    "prior share",
+    "error",
+    "pure total",
+    "total",
+    "detail",
+)
+
+
+def show(schema_file: Path, request: Request) -> None:
+    """Print the table and the choice."""
+    if request.epsilon is None:
+        raise BudgetError("a plan needs --epsilon, the total for the whole release")
+    schema = Schema.load(schema_file)
+    found = plan(schema, request.budget, request.fit_options, request.draw_options)
+    lines = [_HEADER, *(_line(option) for option in found.options)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(_HEADER))]
+    for line in lines:
+        print(
+            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        )
+    for method, why in found.refused:
+        print(f"{method}: {why}")
+    if request.rows_in is None:
+        print("\nThe number of original rows was not stated (--rows-in); taken to be --rows.")
+    best = found.best
+    if best is None:
+        raise BudgetError(
+            "no method can meet this budget; raise epsilon, add delta or draw fewer rows"
+        )
+    print(
+        f"\nChoice: {best.method}, for its smallest predicted error of pair tables. Predicted from "
+        f"the schema and the number of rows alone, {best.prior_share:.0%} of an average draw comes "
+        f"from {best.recipe.prior} virtual rows and the rest from the data."
+    )
+
+
+def _line(option: Option) -> tuple[str, ...]:
+    recipe, draw = option.recipe, option.recipe.draw
+    detail = {
+        "pegs": f"{draw.sweeps} sweeps per row",
+        "pegs-rs": f"blocks of {draw.block_size}",
+        "pegs-capped": f"{draw.visits} visits, {draw.chains} chains",
+    }[draw.method]
+    pure = option.pure.epsilon
+    stated = option.stated
+    return (
+        option.method,
+        str(recipe.heads),
+        f"{recipe.numerator / recipe.scale:.4g}",
+        f"{option.virtual_rows:.4g}",
+        f"{option.prior_share:.0%}",
+        f"{option.predicted_error:.3f}",
+        "none" if pure is None else f"{pure:.4g}",
+        "none" if stated.epsilon is None else f"{stated.epsilon:.4g} at {stated.delta:g}",
+        f"{detail}; order {recipe.order}, prior {recipe.prior}, seeds {recipe.seed_pool}",
+    )

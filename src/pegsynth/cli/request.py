@@ -1,0 +1,105 @@
+"""What a command line asked for, as the library's own types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.privacy import Budget, Shares
+from pegsynth.schema.decoding import How
+from pegsynth.synthesizers.options import DrawOptions, FitOptions
+from pegsynth.synthesizers.synthesize import default_threads
+
+
+@dataclass(frozen=True)
+class Request:
+    """All flags that steer a release; commands fill in those that they have."""
+
+    rows: int | None = None
+    method: str = "pegs"
+    epsilon: float | None = None
+    delta: float | None = None
+    epsilon_per_row: float | None = None
+    l: float | None = None  # noqa: E741
+    alpha: float | None = None
+    share: list[str] | None = None
+    datasets: int = 1
+    heads: int | None = None
+    tail_bits: int = 1
+    order: str | None = None
+    sweeps: int = 1
+    block_size: int = 10
+    visits: int | None = None
+    chains: int | None = None
+    prior: str | None = None
+    seed_pool: str | Path | None = None
+    rows_in: int | None = None
+    decode: str = "values"
+    threads: int | None = None
+    seed: int | None = None
+    accept_unreviewed_schema: bool = False
+
+    def __post_init__(self) -> None:
+        if self.decode not in ("values", "labels"):
+            raise ParameterError(f"--decode is values or labels, not {self.decode!r}")
+        if self.threads is not None and self.threads < 1:
+            raise ParameterError("--threads must be at least 1")
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether any budget was stated."""
+        stated = (self.epsilon, self.epsilon_per_row, self.l, self.alpha)
+        return any(value is not None for value in stated)
+
+    @property
+    def budget(self) -> Budget:
+        """The stated budget."""
+        return Budget(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            epsilon_per_row=self.epsilon_per_row,
+            l=self.l,
+            alpha=self.alpha,
+            shares=_shares(self.share),
+        )
+
+    @property
+    def fit_options(self) -> FitOptions:
+        """How to disintegrate."""
+        return FitOptions(self.heads, self.tail_bits, self.order)  # type: ignore[arg-type]
+
+    @property
+    def draw_options(self) -> DrawOptions:
+        """How to draw."""
+        names: Any = {name: getattr(self, name) for name in DrawOptions.__dataclass_fields__}
+        return DrawOptions(**names)
+
+    @property
+    def how(self) -> How:
+        """How to decode."""
+        return "labels" if self.decode == "labels" else "values"
+
+    @property
+    def thread_count(self) -> int:
+        """Threads to use."""
+        return self.threads or default_threads()
+
+
+def _shares(given: list[str] | None) -> Shares:
+    stated: dict[str, float] = {}
+    for text in given or ():
+        name, _, value = text.partition("=")
+        if name not in ("order", "marginals", "draws"):
+            raise BudgetError(f"--share {text}: the shares are order, marginals and draws")
+        try:
+            stated[name] = float(value)
+        except ValueError:
+            raise BudgetError(
+                f"--share {text}: write it as NAME=SHARE, such as order=0.1"
+            ) from None
+    if stated and "draws" not in stated:
+        others = [stated.get("order", 0.1), stated.get("marginals", 0.1)]
+        stated["draws"] = round(1 - sum(others), 12) if sum(others) <= 1 else 0.0
+    return Shares(**stated)

@@ -1,0 +1,112 @@
+"""`PeGS`: fit once, sample as long as the budget lasts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import polars as pl
+
+from pegsynth.errors import ParameterError
+from pegsynth.io.frames import to_kind
+from pegsynth.io.read import open_table
+from pegsynth.privacy import Budget, Ledger
+from pegsynth.random import RandomStream
+from pegsynth.schema import Schema
+from pegsynth.schema.decoding import How
+from pegsynth.synthesizers.model import fit
+from pegsynth.synthesizers.options import DrawOptions, FitOptions
+from pegsynth.synthesizers.recipe import make_recipe
+from pegsynth.synthesizers.session import Session
+from pegsynth.synthesizers.synthesize import check_reviewed, decoded, default_threads
+
+_FIT_OPTIONS = ("heads", "tail_bits", "order")
+_BUDGET = ("epsilon", "delta", "epsilon_per_row", "l", "alpha", "shares")
+
+
+class PeGS:
+    """A perturbed Gibbs sampler of the PeGS family.
+
+    Parameters
+    ----------
+    method
+        ``pegs``, ``pegs-rs`` or ``pegs-capped``.
+    rows
+        The most rows ever to be sampled; needed with `epsilon` for methods whose price
+        grows with rows.
+    seed
+        For tests and studies: reproducible, and without any guarantee.
+    **options
+        The budget and the options of `pegsynth.synthesize`.
+    """
+
+    def __init__(
+        self,
+        *,
+        method: str = "pegs",
+        rows: int | None = None,
+        seed: int | None = None,
+        threads: int | None = None,
+        decode: How = "values",
+        accept_unreviewed_schema: bool = False,
+        **options: Any,
+    ) -> None:
+        stated = {name: options.pop(name) for name in _BUDGET if name in options}
+        budget = {name: value for name, value in stated.items() if value is not None}
+        fitting = {name: options.pop(name) for name in _FIT_OPTIONS if name in options}
+        self._budget = Budget(**budget)
+        self._fit_options = FitOptions(**fitting)
+        try:
+            self._draw_options = DrawOptions(rows, method, **options)  # type: ignore[arg-type]
+        except TypeError:
+            unknown = sorted(set(options) - set(DrawOptions.__dataclass_fields__))
+            raise ParameterError(f"PeGS has no option {', '.join(unknown)}") from None
+        self._decode = decode
+        self._threads = threads or default_threads()
+        self._accept = accept_unreviewed_schema
+        self._stream = RandomStream(seed)
+        self._session: Session | None = None
+        self._kind: Any = None
+        self._like: Any = None
+
+    def fit(self, data: Any, schema: Schema | str | Path) -> Self:
+        """Count a table; return this estimator."""
+        book = schema if isinstance(schema, Schema) else Schema.load(schema)
+        check_reviewed(book, self._budget, accept=self._accept, source="the schema")
+        recipe = make_recipe(book, self._budget, self._fit_options, self._draw_options)
+        reader = open_table(data)
+        model = fit(
+            reader,
+            book,
+            recipe,
+            self._stream,
+            accept_unreviewed=self._accept,
+            threads=self._threads,
+        )
+        self._session = Session(model, recipe, self._stream, threads=self._threads)
+        self._kind = reader.frame_kind
+        # An empty table keeps the caller's types without keeping the caller's data.
+        self._like = data[:0] if reader.frame_kind in ("pandas", "polars") else None
+        return self
+
+    def sample(self, rows: int) -> Any:
+        """Return a synthetic table of the kind that was fitted."""
+        session = self._fitted()
+        (chunks,) = session.draw(rows)
+        frame = pl.concat(decoded(session.model, chunks, self._stream, how=self._decode))
+        return to_kind(frame, self._kind, like=self._like)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What all samples from this model together promise."""
+        return self._fitted().ledger
+
+    @property
+    def rows_left(self) -> int | None:
+        """Rows the budget still covers; None when there is no limit."""
+        return self._fitted().left()
+
+    def _fitted(self) -> Session:
+        if self._session is None:
+            raise ParameterError("this PeGS has not been fitted; call fit(data, schema) first")
+        return self._session

@@ -1,0 +1,310 @@
+"""Every public choice of a release, settled before the data is read.
+
+`make_recipe` takes the schema, the budget and what the user asked for; it fills in the
+defaults, splits the budget over the parts that look at the data (order, marginals,
+draws), and finds the smallest alpha the draws can afford. A recipe depends on public
+quantities only, and its events are exactly what the ledger will say.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.hashing.order import check_head_count
+from pegsynth.perturb import SCALE
+from pegsynth.privacy import (
+    Allowance,
+    Budget,
+    Diversity,
+    Draws,
+    Event,
+    NoisyCounts,
+    NotPrivate,
+    Selection,
+    Shape,
+    UnitBound,
+    alpha_per_row,
+    calibrate,
+    stated_alpha,
+)
+from pegsynth.sampling.capped import chain_limits
+from pegsynth.synthesizers.options import (
+    DrawOptions,
+    FitOptions,
+    Order,
+    PriorKind,
+    diversity_levels,
+)
+
+if TYPE_CHECKING:
+    from pegsynth.privacy.budget import Route
+    from pegsynth.schema import Schema
+
+DEFAULT_HEADS = 2
+CAPPED_HEADS = 1
+DEFAULT_CHAINS = 4
+ENTRIES_EXPONENT = 2 / 3
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A release, settled.
+
+    Parameters
+    ----------
+    heads, tail_bits, order
+        m, t, and where the heads come from.
+    choice
+        The event of all private head choices, if they are private.
+    marginals
+        The event of the noisy one-way counts, if any part needs them.
+    prior, seed_pool
+        Where virtual rows and seed rows come from.
+    draw
+        The options with every gap filled.
+    numerator, scale
+        Smallest alpha, exact: numerator / scale; 0 for unperturbed or l-diverse draws.
+    draws
+        The event of the draws, or None when they carry no price.
+    events
+        Everything the ledger will say, in order.
+    """
+
+    heads: int
+    tail_bits: int
+    order: Order
+    choice: Selection | None
+    marginals: NoisyCounts | None
+    prior: PriorKind
+    seed_pool: str | Path
+    draw: DrawOptions
+    budget: Budget
+    numerator: int
+    scale: int
+    draws: Draws | None
+    events: tuple[Event, ...]
+
+
+def make_recipe(
+    schema: Schema, budget: Budget, fit: FitOptions, draw: DrawOptions, *, scale: int = SCALE
+) -> Recipe:
+    """Settle a release from public quantities."""
+    total = budget.epsilon is not None
+    draw = _filled(schema, draw, fit, total=total)
+    heads = _head_count(schema, fit, draw, total=total)
+    order = _order(schema, fit, heads, total=total)
+    prior: PriorKind = draw.prior or "uniform"
+    pool = draw.seed_pool or "uniform"
+    needed = prior == "marginal" or pool == "marginal" or order == "private"
+    if needed and not total:
+        raise BudgetError(
+            "private order, marginal prior and marginal seed rows are paid out of --epsilon; "
+            "state that, or leave them public and uniform"
+        )
+    parts = (*(("order",) if order == "private" else ()), *(("marginals",) if needed else ()))
+    choices = [
+        _priced(schema, budget, draw, heads=heads, parts=parts, route=route, scale=scale)
+        for route in (budget.routes if total else ("pure",))
+    ]
+    paid = min(choices, key=lambda each: each.numerator)
+    return Recipe(
+        heads,
+        fit.tail_bits,
+        order,
+        paid.choice,
+        paid.marginals,
+        prior,
+        pool,
+        draw,
+        budget,
+        paid.numerator,
+        scale,
+        paid.draws,
+        paid.events,
+    )
+
+
+def unpriced(schema: Schema, fit: FitOptions) -> tuple[int, int, Order]:
+    """Return m, t and order of a model that is fitted without a budget."""
+    features = len(schema.features)
+    heads = min(DEFAULT_HEADS, features - 1)
+    if fit.heads is not None:
+        heads = check_head_count(fit.heads, features)
+    return heads, fit.tail_bits, _order(schema, fit, heads, total=False)
+
+
+def shape_of(schema: Schema, draw: DrawOptions) -> Shape:
+    """Return the public structure of the draws."""
+    return Shape(
+        method=draw.method,
+        features=len(schema.features),
+        rows=draw.rows or 1,
+        sweeps=draw.sweeps,
+        datasets=draw.datasets,
+        block_size=draw.block_size if draw.method == "pegs-rs" else None,
+        visits=draw.visits,
+        chains=draw.chains or 1,
+    )
+
+
+def default_visits(schema: Schema, rows: int, heads: int, tail_bits: int) -> int:
+    """Return the visit cap T that lets most entries answer all of their visits.
+
+    A chain of n rows visits the entries of a feature n times in all. Visits crowd on few
+    entries: on real tables about K**(2/3) of K keys take most of them, so n / K**(2/3)
+    visits each are enough and a larger cap would only cost alpha.
+    """
+    return max(1, math.ceil(rows / used_entries(schema, heads, tail_bits)))
+
+
+def used_entries(schema: Schema, heads: int, tail_bits: int) -> float:
+    """Estimate how many entries of a feature take most visits: K**(2/3) of K keys."""
+    counts = schema.category_counts
+    mean = math.exp(sum(map(math.log, counts)) / len(counts))
+    return float((mean**heads * 2**tail_bits) ** ENTRIES_EXPONENT)
+
+
+def _filled(schema: Schema, draw: DrawOptions, fit: FitOptions, *, total: bool) -> DrawOptions:
+    """Fill the gaps that depend on the method and the kind of budget."""
+    capped = draw.method == "pegs-capped"
+    if draw.rows is None and (total and not capped):
+        raise ParameterError(
+            f"--rows is needed: the price of {draw.method} grows with the rows ever to be drawn"
+        )
+    if capped and draw.visits is None:
+        heads = _head_count(schema, fit, draw, total=total)
+        if draw.rows is None:
+            raise ParameterError("--rows or --visits is needed to choose the visit cap")
+        visits = default_visits(schema, draw.rows * draw.datasets, heads, fit.tail_bits)
+        draw = replace(draw, visits=visits)
+    if capped and draw.visits is not None:
+        chains = draw.chains or min(DEFAULT_CHAINS, draw.visits)
+        chain_limits(draw.visits, chains)
+        draw = replace(draw, chains=chains)
+    prior: PriorKind = draw.prior or ("marginal" if total and capped else "uniform")
+    return replace(
+        draw, prior=prior, seed_pool=draw.seed_pool or ("marginal" if total else "uniform")
+    )
+
+
+def _head_count(schema: Schema, fit: FitOptions, draw: DrawOptions, *, total: bool) -> int:
+    features = len(schema.features)
+    if fit.heads is not None:
+        return check_head_count(fit.heads, features)
+    wanted = CAPPED_HEADS if draw.method == "pegs-capped" and total else DEFAULT_HEADS
+    return min(wanted, features - 1)
+
+
+def _order(schema: Schema, fit: FitOptions, heads: int, *, total: bool) -> Order:
+    if heads == 0:
+        return "public"
+    if fit.order is not None:
+        return fit.order
+    listed = any(feature.heads for feature in schema.features)
+    return "private" if total and not listed else "public"
+
+
+@dataclass(frozen=True)
+class _Paid:
+    choice: Selection | None
+    marginals: NoisyCounts | None
+    numerator: int
+    draws: Draws | None
+    events: tuple[Event, ...]
+
+
+def _priced(
+    schema: Schema,
+    budget: Budget,
+    draw: DrawOptions,
+    *,
+    heads: int,
+    parts: tuple[str, ...],
+    route: Route,
+    scale: int,
+) -> _Paid:
+    """Split the budget over the parts along one route, and price each."""
+    unit = schema.rows_per_unit if schema.unit else 1
+    bound: tuple[Event, ...] = (UnitBound(rows_per_unit=unit),) if schema.unit else ()
+    shape, widest = shape_of(schema, draw), max(schema.category_counts)
+    if budget.kind != "total":
+        numerator, draws, event = _unsplit(schema, budget, shape, scale, widest)
+        return _Paid(None, None, numerator, draws, (*bound, event))
+    allowed = budget.parts(parts, route=route)
+    features = len(schema.features)
+    marginals = (
+        _marginal_event(allowed["marginals"], features, unit) if "marginals" in parts else None
+    )
+    choice = _choice_event(allowed["order"], features * heads, unit) if "order" in parts else None
+    found = calibrate(shape, allowed["draws"], rows_per_unit=unit, scale=scale, categories=widest)
+    paid = tuple(event for event in (marginals, choice) if event is not None)
+    return _Paid(choice, marginals, found.numerator, found.event, (*bound, *paid, found.event))
+
+
+def _unsplit(
+    schema: Schema, budget: Budget, shape: Shape, scale: int, widest: int
+) -> tuple[int, Draws | None, Event]:
+    """Return alpha, draws and event of a budget that is not a total epsilon."""
+    if budget.kind == "l-diversity":
+        levels = diversity_levels(schema, budget)
+        names = tuple(schema.names[i] for i in sorted(levels))
+        return 0, None, Diversity(l=min(levels.values()), features=names)
+    if budget.alpha == 0:
+        return 0, None, NotPrivate.because("unperturbed")
+    if budget.alpha is not None:
+        numerator = stated_alpha(budget.alpha, scale=scale, categories=widest)
+    elif shape.method == "pegs-capped":
+        raise BudgetError(
+            "pegs-capped has no price per row: its price does not grow with rows; state --epsilon"
+        )
+    else:
+        numerator = alpha_per_row(
+            budget.epsilon_per_row or 0.0,
+            features=shape.features,
+            sweeps=shape.sweeps,
+            block_size=shape.block_size,
+            scale=scale,
+            categories=widest,
+        )
+    event = shape.event(numerator, scale)
+    return numerator, event, event
+
+
+def _marginal_event(allowed: Allowance, features: int, unit: int) -> NoisyCounts:
+    """Return the least noise on all one-way counts within an allowance (R11, R12)."""
+    if allowed.route == "pure":
+        scale = Fraction(features * unit) / allowed.amount
+        return NoisyCounts.laplace(_float_above(scale), cells=features, purpose="marginals")
+    variance = Fraction(features * unit * unit) / (2 * allowed.amount)
+    sigma = math.sqrt(variance)
+    while Fraction(sigma) ** 2 < variance:
+        sigma = math.nextafter(sigma, math.inf)
+    return NoisyCounts.gaussian(sigma, cells=features, purpose="marginals")
+
+
+def _float_above(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def _choice_event(allowed: Allowance, choices: int, unit: int) -> Selection:
+    """Return the largest epsilon of each private choice within an allowance (R10, R12)."""
+    each = allowed.amount / (choices * unit)
+    if allowed.route == "zcdp":
+        square = 8 * allowed.amount / (choices * unit * unit)
+        each = Fraction(math.sqrt(square))
+        while each * each > square:
+            each = Fraction(math.nextafter(float(each), 0.0))
+    # A short fraction keeps the exact choices quick; rounding down spends less.
+    epsilon = Fraction(math.floor(each * (1 << 40)), 1 << 40)
+    if epsilon <= 0:
+        raise BudgetError(
+            "the share of order is too small to choose heads privately; raise epsilon or use "
+            "--order public"
+        )
+    return Selection.of(epsilon, count=choices, purpose="order")

@@ -1,0 +1,226 @@
+"""Drawing from a model while keeping track of what was spent.
+
+A `Session` holds a model, its recipe and what was drawn so far: rows, blocks, and the
+visit counters of a capped model. Every draw is charged before its rows are handed out,
+and a draw beyond the budget is refused with what is left. A session cannot be copied: a
+second copy of its counters would be a second release.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.errors import BudgetError, ModelError
+from pegsynth.privacy import Ledger
+from pegsynth.random import RandomStream
+from pegsynth.sampling import sample_rows
+from pegsynth.sampling.capped import chain_limits, new_counters, sample_capped
+from pegsynth.synthesizers.model import Codes, Model, Prepared, prepare
+from pegsynth.synthesizers.options import check_whole
+from pegsynth.synthesizers.recipe import Recipe, shape_of
+
+SHUFFLED_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was drawn from a model so far.
+
+    Parameters
+    ----------
+    rows, blocks
+        Synthetic rows and blocks of PeGS.rs drawn so far, over all datasets.
+    counters
+        Visit counters of every chain of a capped model; empty before the first draw.
+    """
+
+    rows: int = 0
+    blocks: int = 0
+    counters: tuple[NDArray[np.uint32], ...] = field(default=(), repr=False)
+
+
+class Session:
+    """Draws from one model under one recipe.
+
+    Parameters
+    ----------
+    spent
+        What was drawn before, if this is not the first session on the model.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        recipe: Recipe,
+        stream: RandomStream,
+        *,
+        spent: Spent | None = None,
+        threads: int = 1,
+    ) -> None:
+        self.model = model
+        self.recipe = recipe
+        self._stream = stream
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._prepared: Prepared = prepare(model, recipe, seeded=stream.seeded)
+        self._spent = spent or Spent()
+        self._process = os.getpid()
+        if recipe.draw.method == "pegs-capped" and spent is None:
+            fresh = new_counters(self._prepared.machine, recipe.draw.chains or 1)
+            self._spent = replace(self._spent, counters=tuple(fresh))
+        self._check_counters()
+
+    @property
+    def spent(self) -> Spent:
+        """What was drawn so far, this session's draws included."""
+        return self._spent
+
+    @property
+    def stream(self) -> RandomStream:
+        """The random stream that draws and decodes."""
+        return self._stream
+
+    @property
+    def prepared(self) -> Prepared:
+        """The sampler itself, for the trace of a row; drawing with it charges nothing."""
+        return self._prepared
+
+    @property
+    def ledger(self) -> Ledger:
+        """What all draws from this model together promise, those still allowed included."""
+        recipe, ledger = self.recipe, self._prepared.ledger
+        if recipe.budget.epsilon is not None or recipe.draws is None:
+            return ledger
+        if recipe.draw.method == "pegs-capped" or not self._spent.rows:
+            return ledger
+        # Without a total there is no limit: the price follows the rows drawn so far.
+        shape = replace(shape_of(self.model.schema, recipe.draw), rows=self._rows_charged())
+        charged = replace(shape, datasets=1).event(recipe.numerator, recipe.scale)
+        events = tuple(charged if event is recipe.draws else event for event in ledger.events)
+        return Ledger(events, ledger.assumptions, ledger.delta)
+
+    def left(self) -> int | None:
+        """Return how many rows may still be drawn; None when there is no limit."""
+        draw = self.recipe.draw
+        if self.recipe.budget.epsilon is None or draw.method == "pegs-capped" or not draw.rows:
+            return None
+        if draw.method == "pegs-rs":
+            blocks = draw.datasets * -(-draw.rows // draw.block_size)
+            return max(blocks - self._spent.blocks, 0) * draw.block_size
+        return max(draw.rows * draw.datasets - self._spent.rows, 0)
+
+    def charge(self, rows: int, datasets: int = 1) -> None:
+        """Book rows before they are drawn, refusing what the budget does not cover."""
+        check_whole("rows", rows)
+        check_whole("datasets", datasets)
+        if os.getpid() != self._process:
+            # After a fork parent and child would each spend the whole budget.
+            raise BudgetError(
+                "a model cannot be sampled in a forked process: its budget would count twice; "
+                "draw in the process that fitted it"
+            )
+        with self._lock:
+            size = self.recipe.draw.block_size
+            blocks = datasets * -(-rows // size)
+            left = self.left()
+            wanted = blocks * size if self.recipe.draw.method == "pegs-rs" else rows * datasets
+            if left is not None and wanted > left:
+                raise BudgetError(
+                    f"the budget of this model covers {left} more rows and {rows * datasets} were "
+                    "asked for; draw fewer, or fit a new model with a budget of its own"
+                )
+            spent = self._spent
+            self._spent = replace(
+                spent, rows=spent.rows + rows * datasets, blocks=spent.blocks + blocks
+            )
+
+    def draw(self, rows: int, datasets: int = 1) -> list[Iterator[Codes]]:
+        """Charge and return K datasets of n rows as streams of code chunks."""
+        self.charge(rows, datasets)
+        dtype = self.model.schema.code_dtype
+        if self.recipe.draw.method == "pegs-capped":
+            return self._draw_capped(rows, datasets, dtype)
+        ready = self._prepared
+        return [
+            _narrow(
+                sample_rows(
+                    ready.machine,
+                    ready.pool,
+                    ready.schedule,
+                    rows,
+                    self._stream,
+                    threads=self._threads,
+                ),
+                dtype,
+            )
+            for _ in range(datasets)
+        ]
+
+    def _draw_capped(self, rows: int, datasets: int, dtype: np.dtype[Any]) -> list[Iterator[Codes]]:
+        """Draw all rows, then deal them to the datasets by a public permutation (R13)."""
+        chunks = _narrow(
+            sample_capped(
+                self._prepared.machine,
+                self._prepared.pool,
+                rows * datasets,
+                list(self._spent.counters),
+                self.recipe.draw.visits or 1,
+                self._stream,
+                sweeps=self.recipe.draw.sweeps,
+                threads=self._threads,
+            ),
+            dtype,
+        )
+        size = rows * datasets * len(self.model.schema.features) * dtype.itemsize
+        if datasets == 1 and size > SHUFFLED_BYTES:
+            return [chunks]
+        with self._lock:
+            everything = np.concatenate(list(chunks))
+        order = np.argsort(self._stream.substream().take(len(everything)), kind="stable")
+        return [iter([everything[part]]) for part in np.split(order, datasets)]
+
+    def first_chain(self) -> tuple[NDArray[np.uint32] | None, int]:
+        """Return the counters of the first chain and the visits it owns, for a trace."""
+        draw = self.recipe.draw
+        if draw.method == "pegs-rs":
+            # The row is a block of its own: its second sweep may not ask an entry again (R4).
+            return new_counters(self._prepared.machine, 1)[0], 1
+        if draw.method == "pegs":
+            return None, 0
+        limits = chain_limits(draw.visits or 1, draw.chains or 1)
+        return self._spent.counters[0], limits[0]
+
+    def _rows_charged(self) -> int:
+        if self.recipe.draw.method == "pegs-rs":
+            return self._spent.blocks * self.recipe.draw.block_size
+        return self._spent.rows
+
+    def _check_counters(self) -> None:
+        counters, entries = self._spent.counters, self._prepared.machine.entry_count
+        wanted = self.recipe.draw.chains if self.recipe.draw.method == "pegs-capped" else 0
+        if len(counters) != (wanted or 0) or any(len(line) != entries for line in counters):
+            raise ModelError(
+                "the visit counters do not belong to this model; restore the file that was "
+                "written beside it"
+            )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a session cannot be copied or pickled: its budget would count twice")
+
+    def __copy__(self) -> NoReturn:
+        self.__reduce__()
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        self.__reduce__()
+
+
+def _narrow(chunks: Iterator[NDArray[np.uint32]], dtype: np.dtype[Any]) -> Iterator[Codes]:
+    for chunk in chunks:
+        yield chunk.astype(dtype)
