@@ -91,8 +91,7 @@ def test_weights_are_positive_integers_close_to_the_shares(noisy):
     for shares, prior in zip(found.shares, prior_weights(found), strict=True):
         resolution = PRIOR_RESOLUTION * len(shares)
         assert np.all(np.abs(prior - np.maximum(shares * resolution, 1)) <= 0.5)
-        # What the recipe allows for when it refuses totals beyond 64 bits.
-        assert int(prior.sum()) <= (PRIOR_RESOLUTION + 2) * len(shares)
+        assert int(prior.sum()) <= (PRIOR_RESOLUTION + 1) * len(shares)
     seeds = seed_weights(found)
     for shares, line in zip(found.shares, seeds, strict=True):
         assert line / line.sum() == pytest.approx(shares, abs=1e-4)

@@ -40,6 +40,8 @@ def rho(event: Event, k: int = 1) -> float | None:
     return None if price is None else float(price)
 
 
+# K n S M draws (R3), K ceil(n/B) blocks of M (R4), M T visits (R5), K n and K n M (R9);
+# datasets count like rows, and under a cap not at all (R13).
 COUNTED = [
     (PegsDraws(features=13, rows=1000, sweeps=2, datasets=5, **ALPHA), 5 * 1000 * 2 * 13),
     (
@@ -62,6 +64,7 @@ def test_counted_draws_cost_eta_each_and_an_eighth_of_its_square(event: Event, c
 
 @pytest.mark.parametrize(("event", "count"), COUNTED)
 def test_units_cost_k_and_k_squared(event: Event, count: int) -> None:
+    # R12
     assert pure(event, 3) == pytest.approx(3 * count * ETA, rel=1e-14)
     assert rho(event, 3) == pytest.approx(9 * count * ETA**2 / 8, rel=1e-14)
 

@@ -40,6 +40,7 @@ def formula(exponent: Fraction, scale: int) -> int:
 @pytest.mark.parametrize("scale", [1, 1000, DEFAULT_SCALE, 2**32])
 @pytest.mark.parametrize("epsilon", PAPER_GRID)
 def test_the_papers_grid(epsilon: float, scale: int) -> None:
+    # R2 for rows, R4 for blocks.
     exact = Fraction(epsilon)
     assert alpha_per_row(epsilon, features=13, scale=scale) == formula(exact / 13, scale)
     assert alpha_per_row(epsilon, features=13, block_size=10, scale=scale) == formula(

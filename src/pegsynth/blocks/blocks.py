@@ -6,7 +6,7 @@ be counted in parts, by several workers, in any order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -83,12 +83,12 @@ def _entry_tables(blocks: Blocks) -> EntryTables:
         dense=dense,
         entry_base=_offsets(blocks.entry_counts),
         cell_base=_offsets([table.size for table in tabulated]),
-        dense_cumulative=_narrow([np.cumsum(table, axis=1).ravel() for table in tabulated]),
+        dense_cumulative=_narrow(np.cumsum(table, axis=1).ravel() for table in tabulated),
         key_base=_offsets([len(block.keys) for block in listed]),
         keys=np.concatenate([block.keys for block in listed]),
         cell_start=np.append(np.concatenate(starts), first_cell[-1]).astype(np.int64),
         cell_category=np.concatenate([block.codes for block in listed]).astype(np.uint32),
-        cell_cumulative=_narrow([_cumulate_entries(block) for block in listed]),
+        cell_cumulative=_narrow(_cumulate_entries(block) for block in listed),
     )
 
 
@@ -103,11 +103,13 @@ def _cumulate_entries(block: SparseBlock) -> NDArray[np.int64]:
     return cumulated
 
 
-def _narrow(parts: list[NDArray[np.int64]]) -> NDArray[np.uint32]:
-    whole = np.concatenate(parts)
-    if len(whole) and whole.max() > MOST_ROWS:
-        raise DataError(f"more than {MOST_ROWS} rows share a key; split the table or add heads")
-    return whole.astype(np.uint32)
+def _narrow(parts: Iterable[NDArray[np.int64]]) -> NDArray[np.uint32]:
+    narrow = []
+    for part in parts:
+        if len(part) and part.max() > MOST_ROWS:
+            raise DataError(f"more than {MOST_ROWS} rows share a key; split the table or add heads")
+        narrow.append(part.astype(np.uint32))
+    return np.concatenate(narrow)
 
 
 _NO_TABLE = np.empty((0, 1), dtype=np.int64)

@@ -58,7 +58,8 @@ SeedPool = Annotated[
     str | None,
     typer.Option(
         "--seed-pool",
-        help="Where chains start: uniform, marginal (paid), or a file of public rows "
+        help="Where chains start: uniform, marginal (paid), a file of public rows, or original "
+        "(no guarantee) "
         "[default: marginal with --epsilon, else uniform].",
     ),
 ]

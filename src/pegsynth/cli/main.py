@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from types import FrameType
+from typing import Annotated
 
 import typer
 
@@ -22,27 +23,46 @@ app = typer.Typer(
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from pegsynth import __version__
+
+        print(f"pegs {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Options of the program itself; everything else belongs to a command."""
+
+
+# The callback's words are for readers of the code; users see the application's own.
+options.__doc__ = app.info.help
+
+
 def main() -> None:
     """Run the command line; errors of the user are one message and exit status 2."""
     from pegsynth.cli import commands
 
     if not app.registered_commands:
         commands.register(app)
-    # Leaving through an exception removes files that are half-written.
-    signal.signal(signal.SIGTERM, _leave)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _leave)
     try:
         app(prog_name="pegs")
     except PegsynthError as error:
         print(f"pegs: {error}", file=sys.stderr)
         sys.exit(2)
     except MemoryError:
-        print(
-            "pegs: not enough memory for this; use fewer heads or a smaller block", file=sys.stderr
-        )
+        print("pegs: not enough memory; use fewer heads or a smaller block", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("pegs: interrupted; nothing was written", file=sys.stderr)
-        sys.exit(130)
     except BrokenPipeError:
         # The reader of our output went away; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -50,6 +70,8 @@ def main() -> None:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
+    """Leave through an exception, which removes files that are half-written."""
+    print("pegs: stopped; no output was changed", file=sys.stderr)
     sys.exit(128 + number)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ from pegsynth.cli.console import announce_compilation, progress_bar, say
 from pegsynth.cli.request import Request
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.io.atomic import atomic_text, check_target
-from pegsynth.io.read import open_table
+from pegsynth.io.read import open_table, table_files
 from pegsynth.io.write import check_writable, open_writer
 from pegsynth.privacy import Ledger
+from pegsynth.privacy.rounding import display_up
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.synthesizers import model as models
@@ -21,7 +22,7 @@ from pegsynth.synthesizers.model_file import load_model, read_manifest, save_mod
 from pegsynth.synthesizers.options import FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe
 from pegsynth.synthesizers.session import Session
-from pegsynth.synthesizers.spending import locked, read_spent, write_spent
+from pegsynth.synthesizers.spending import locked, read_spent, spent_path, write_spent
 from pegsynth.synthesizers.synthesize import check_reviewed, decoded
 
 
@@ -30,6 +31,7 @@ def draft(data: str, output: Path, *, min_count: int, bins: int, binning: str) -
     if binning not in ("equal-width", "quantile"):
         raise ParameterError(f"--binning is equal-width or quantile, not {binning!r}")
     check_target(output)
+    check_not_inputs((output,), data)
     schema = Schema.draft(data, min_count=min_count, bins=bins, binning=binning)
     schema.save(output)
     say(
@@ -44,6 +46,7 @@ def synthesize(
     """Fit, draw and write one table."""
     check_writable(output)
     ledger_path = _ledger_path(output, ledger_file)
+    check_not_inputs((output, ledger_path), data, schema_file)
     session = open_session(data, schema_file, request)
     write_rows(session, output, ledger_path, request)
 
@@ -51,9 +54,11 @@ def synthesize(
 def fit(data: str, schema_file: Path, output: Path, request: Request) -> None:
     """Fit and save a model, with its budget if one was stated."""
     check_target(output)
+    check_not_inputs((output,), data, schema_file)
     schema = Schema.load(schema_file)
     plan: Recipe | FitOptions = request.fit_options
     if request.has_budget or request.delta is not None:
+        request = honest_seed_pool(data, request)
         plan = _recipe(schema, request, source=str(schema_file))
     model = fit_model(data, schema, plan, RandomStream(request.seed), request)
     if request.seed is not None:
@@ -66,6 +71,7 @@ def sample(model_file: Path, output: Path, ledger_file: Path | None, request: Re
     """Draw from a saved model and write one table."""
     check_writable(output)
     ledger_path = _ledger_path(output, ledger_file)
+    check_not_inputs((output, ledger_path), str(model_file), spent_path(model_file))
     with locked(model_file):
         session, commit = _saved_session(model_file, request)
         write_rows(session, output, ledger_path, request, commit)
@@ -102,6 +108,7 @@ def open_session(data: Any, schema: Path | Schema, request: Request) -> Session:
     """Settle the recipe, fit the model and open a session on it."""
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
     source = "the schema" if isinstance(schema, Schema) else str(schema)
+    request = honest_seed_pool(data, request)
     recipe = _recipe(book, request, source=source)
     stream = RandomStream(request.seed)
     model = fit_model(data, book, recipe, stream, request)
@@ -160,9 +167,32 @@ def say_guarantee(ledger: Ledger) -> None:
     elif guarantee.kind == "l-diversity":
         say(f"Guarantee: entropy l-diversity, l = {guarantee.l:g}; no differential privacy.")
     else:
-        say(f"Guarantee: epsilon = {guarantee.epsilon:.6g}, delta = {guarantee.delta:g} in total.")
+        epsilon = display_up(guarantee.epsilon or 0.0)
+        say(f"Guarantee: epsilon = {epsilon}, delta = {guarantee.delta:g} in total.")
     for line in (*ledger.not_covered, *ledger.warnings):
         say(f"  {line}")
+
+
+def check_not_inputs(outputs: Sequence[Path], data: Any, *others: Path) -> None:
+    """Refuse to write over a file that is read."""
+    inputs = [*table_files(data), *others]
+    for output in outputs:
+        if any(_same_file(output, each) for each in inputs):
+            raise ParameterError(f"{output}: this file is read as input; choose another output")
+
+
+def _same_file(first: Path, second: Path) -> bool:
+    return first.exists() and second.exists() and first.samefile(second)
+
+
+def honest_seed_pool(data: Any, request: Request) -> Request:
+    """Call a seed pool that is the confidential table itself by its name (R10)."""
+    pool = request.seed_pool
+    if pool is None or pool in ("uniform", "marginal", "original"):
+        return request
+    if any(_same_file(a, b) for a in table_files(str(pool)) for b in table_files(data)):
+        return replace(request, seed_pool="original")
+    return request
 
 
 def _recipe(schema: Schema, request: Request, *, source: str) -> Recipe:

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH_ROWS = 1 << 17
+BATCH_CELLS = 1 << 21
+
+
+def batch_rows(columns: int) -> int:
+    """Return how many rows to read at a time, so that memory is bounded for wide tables too."""
+    return max(1, min(BATCH_ROWS, BATCH_CELLS // max(columns, 1)))
 
 
 def parquet_schema(path: Path) -> tuple[pa.Schema, int]:
@@ -34,7 +40,7 @@ def parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame
     import pyarrow.parquet as pq
 
     with _refusing(path, "Parquet"), pq.ParquetFile(path, memory_map=True) as file:
-        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns)):
+        for batch in file.iter_batches(batch_size=batch_rows(len(columns)), columns=list(columns)):
             yield to_polars(batch).select(columns)
 
 
@@ -46,10 +52,11 @@ def ipc_schema(path: Path) -> tuple[pa.Schema, int]:
 
 def ipc_batches(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Yield the wanted columns of an Arrow file or stream in order."""
+    size = batch_rows(len(columns))
     with _refusing(path, "Arrow"), _ipc(path) as (_, batches):
         for batch in batches:
-            for start in range(0, batch.num_rows, BATCH_ROWS):
-                yield to_polars(batch.slice(start, BATCH_ROWS).select(list(columns)))
+            for start in range(0, batch.num_rows, size):
+                yield to_polars(batch.slice(start, size).select(list(columns)))
 
 
 def to_polars(batch: Any) -> pl.DataFrame:

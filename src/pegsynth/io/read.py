@@ -120,6 +120,14 @@ def open_table(source: Any) -> TableReader:
     return _open_frame(source)
 
 
+def table_files(source: Any) -> list[Path]:
+    """Return the existing files that a source names; none for a dataframe."""
+    if not isinstance(source, str | Path):
+        return []
+    names = [str(source)] if Path(source).exists() else glob.glob(str(source), recursive=True)
+    return [Path(name) for name in names if Path(name).exists()]
+
+
 def table_format(path: str | Path) -> str | None:
     """Return "csv", "parquet" or "ipc" by the extension of a file name, else None."""
     return EXTENSIONS.get(Path(path).suffix.lower())

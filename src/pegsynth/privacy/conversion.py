@@ -23,10 +23,19 @@ _SLACK = Decimal("1e-45")
 _FARTHEST = 300.0
 
 
+SMALLEST_EPSILON = 1e-9
+LARGEST_EPSILON = 1e9
+
+
 def check_epsilon(epsilon: float, *, name: str = "epsilon") -> float:
-    """Refuse an epsilon that is not a positive finite number."""
+    """Refuse an epsilon that is not a positive finite number, or beyond all meaning."""
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise BudgetError(f"{name} must be a finite number above 0, such as 1; it was {epsilon}")
+    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        raise BudgetError(
+            f"{name} must lie between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}; "
+            f"it was {epsilon}"
+        )
     return float(epsilon)
 
 

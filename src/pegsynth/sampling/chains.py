@@ -23,6 +23,7 @@ from pegsynth.sampling.seeds import WORD_BITS, Codes, SeedPool, WordSource
 
 CHUNK_ROWS = 1 << 13
 PART_CELLS = 1 << 20
+MOST_WORDS = 1 << 20
 _SLACK = 64
 _MOST_EPOCH = (1 << 32) - 1
 
@@ -199,7 +200,7 @@ def run_chunk(
         schedule.limit,
         visits.counts,
         epoch,
-        words((count - int(state[ROW])) * draws + _SLACK),
+        words(min((count - int(state[ROW])) * draws, MOST_WORDS) + _SLACK),
         WORD_BITS,
     ):
         pass

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.blocks import Blocks, DenseBlock, disintegrate
+from pegsynth.errors import BudgetError, ModelError
 from pegsynth.hashing import HashSpec, PairCounts, count_pairs, heads_by_score, public_heads
 from pegsynth.hashing.private_order import heads_by_choice, pair_scores
 from pegsynth.perturb import Prior, diverse, rule_tables, uniform_weights
@@ -55,6 +56,8 @@ class Model:
         What fitting assumed and what no result covers; priced events are the recipe's.
     marginals
         Noisy marginals, if the recipe paid for them.
+    originals
+        All rows of the table, only where the user asked to start chains from them.
     recipe
         The settled release, if the model was fitted for one.
     columns, dtypes
@@ -66,6 +69,7 @@ class Model:
     ledger: Ledger
     marginals: Marginals | None = None
     recipe: Recipe | None = None
+    originals: Codes | None = field(default=None, repr=False)
     columns: tuple[str, ...] = ()
     dtypes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -130,7 +134,19 @@ def fit(
     blocks = disintegrate(batches("blocks"), spec, threads=threads)
     if recipe and recipe.marginals and marginals is None:
         marginals = noisy_marginals(one_way_counts(blocks), recipe.marginals, stream)
-    return Model(schema, blocks, ledger, marginals, recipe, reader.columns, dict(reader.dtypes))
+    originals = None
+    if recipe and recipe.seed_pool == "original":
+        originals = np.concatenate(list(batches("seed rows")))
+    return Model(
+        schema,
+        blocks,
+        ledger,
+        marginals,
+        recipe,
+        originals,
+        reader.columns,
+        dict(reader.dtypes),
+    )
 
 
 def _private_heads(
@@ -147,8 +163,6 @@ def _private_heads(
 
 
 def _paid_events(recipe: Recipe | None) -> tuple[NoisyCounts, Selection]:
-    from pegsynth.errors import BudgetError
-
     if recipe is None or recipe.marginals is None or recipe.choice is None:
         raise BudgetError("a private order is paid out of --epsilon; state that when fitting")
     return recipe.marginals, recipe.choice
@@ -225,10 +239,18 @@ def _seed_pool(model: Model, machine: Machine, recipe: Recipe) -> tuple[SeedPool
         )
         cumulative = np.concatenate([np.cumsum(w, dtype=np.uint64) for w in weights])
         return WeightedPool(start, cumulative, machine.rules), model.ledger
-    rows = encode(recipe.seed_pool, model.schema, need_unit=False)
-    valid = rows[~model.schema.breaks_a_rule(rows)].astype(np.uint32)
+    if recipe.seed_pool == "original":
+        return FilePool(_valid(model, model.originals)), model.ledger
+    valid = _valid(model, encode(recipe.seed_pool, model.schema, need_unit=False))
     name = str(recipe.seed_pool).rsplit("/", maxsplit=1)[-1]
     return FilePool(valid), model.ledger.assume(public_seed_pool(name))
+
+
+def _valid(model: Model, rows: Codes | None) -> NDArray[np.uint32]:
+    """Return the rows that obey the schema's rules, as seed rows."""
+    if rows is None:
+        raise ModelError("this model holds no original rows to start from; use pegs synthesize")
+    return rows[~model.schema.breaks_a_rule(rows)].astype(np.uint32)
 
 
 def _watched(batches: Iterable[Codes], stage: str, progress: Progress) -> Iterator[Codes]:

@@ -79,6 +79,8 @@ def save_model(model: Model, path: str | Path) -> None:
 
     A model with a budget gets its record of what was spent first, beside it.
     """
+    if model.originals is not None:
+        raise ModelError("original seed rows are never saved in a model; use pegs synthesize")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -129,9 +131,12 @@ def load_model(path: str | Path) -> Model:
         schema, spec, ledger = _public_part(manifest, path)
         blocks = Blocks(spec, tuple(_read_blocks(file, spec, path)))
     dtypes = {name: polars_dtype(dtype) for name, dtype in manifest.dtypes.items() if dtype}
+    if any(dtype is None for dtype in dtypes.values()):
+        raise _foreign(path, "it names a column type that is not known")
     marginals = _marginals(manifest, spec, path)
     recipe = _recipe(manifest.recipe, schema, spec, path) if manifest.recipe else None
-    return Model(schema, blocks, ledger, marginals, recipe, tuple(manifest.columns), dtypes)
+    columns = tuple(manifest.columns)
+    return Model(schema, blocks, ledger, marginals, recipe, columns=columns, dtypes=dtypes)
 
 
 def _open_account(model: Model, path: str | Path, identity: str) -> None:

@@ -22,6 +22,7 @@ PriorKind = Literal["uniform", "marginal"]
 METHODS: tuple[str, ...] = get_args(Method)
 ORDERS: tuple[str, ...] = get_args(Order)
 PRIORS: tuple[str, ...] = get_args(PriorKind)
+LARGEST_WHOLE = 10**12
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class DrawOptions:
     prior
         ``uniform`` virtual rows, or in proportion to a paid ``marginal``.
     seed_pool
-        ``uniform``, a paid ``marginal``, or the name of a public file of rows.
+        ``uniform``, a paid ``marginal``, the name of a public file of rows, or
+        ``original`` rows, which leaves no guarantee.
     rows_in
         Public or rounded number of original rows.
     """
@@ -104,9 +106,11 @@ def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
 
 def check_whole(name: str, value: object) -> int:
     """Return a whole number of at least 1, refusing everything else by name."""
+    flag = "--" + name.replace("_", "-")
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        flag = "--" + name.replace("_", "-")
         raise ParameterError(f"{flag} must be a whole number of at least 1; it was {value}")
+    if value > LARGEST_WHOLE:
+        raise ParameterError(f"{flag} must be at most {LARGEST_WHOLE}; it was {value}")
     return value
 
 

@@ -112,6 +112,9 @@ def make_recipe(
         for route in (budget.routes if total else ("pure",))
     ]
     paid = min(choices, key=lambda each: each.numerator)
+    events = paid.events
+    if pool == "original":
+        events = (*events, NotPrivate.because("original-seed-pool"))
     return Recipe(
         heads,
         fit.tail_bits,
@@ -125,7 +128,7 @@ def make_recipe(
         paid.numerator,
         scale,
         paid.draws,
-        paid.events,
+        events,
     )
 
 

@@ -50,7 +50,9 @@ def locked(model: str | Path) -> Iterator[None]:
     try:
         handle = os.open(model, os.O_RDONLY)
     except OSError as error:
-        raise ModelError(f"{model}: the model cannot be opened ({error.strerror})") from None
+        raise ModelError(
+            f"{model}: the model cannot be opened ({error.strerror}); check the name"
+        ) from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

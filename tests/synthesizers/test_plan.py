@@ -1,0 +1,86 @@
+"""The plan: recipes of every method side by side, from public quantities alone."""
+
+import pytest
+
+from pegsynth.errors import BudgetError
+from pegsynth.privacy import Budget, Ledger
+from pegsynth.schema import Feature, Schema
+from pegsynth.synthesizers.options import METHODS, DrawOptions, FitOptions
+from pegsynth.synthesizers.plan import plan
+from pegsynth.synthesizers.recipe import make_recipe
+
+SCHEMA = Schema(
+    tuple(Feature(name, categories=("x", "y", "z")) for name in "abcdef"), reviewed=True
+)
+
+
+def planned(epsilon=1.0, delta=None, **draw):
+    options = DrawOptions(**({"rows": 1000, "method": "pegs-capped"} | draw))
+    return plan(SCHEMA, Budget(epsilon=epsilon, delta=delta), FitOptions(), options)
+
+
+@pytest.mark.parametrize("delta", [None, 1e-9])
+def test_numbers_are_those_of_the_recipes(delta):
+    found = planned(2.0, delta, rows_in=10_000)
+    assert [option.method for option in found.options] == list(METHODS)
+    for option in found.options:
+        draw = DrawOptions(1000, option.method, rows_in=10_000)
+        settled = make_recipe(SCHEMA, Budget(epsilon=2.0, delta=delta), FitOptions(), draw)
+        assert option.recipe == settled
+        assert option.stated == Ledger(settled.events, (), delta or 0.0).guarantee
+        assert option.pure == Ledger(settled.events).guarantee
+        assert option.stated.epsilon <= 2.0
+        assert 0 <= option.prior_share <= 1
+        factor = 16 if settled.prior == "marginal" else 1
+        assert option.virtual_rows == pytest.approx(3 * factor * settled.numerator / settled.scale)
+
+
+def test_gaussian_noise_has_no_pure_total():
+    found = planned(1.0, 1e-9)
+    kinds = {option.method: option.pure.kind for option in found.options}
+    assert "none" in kinds.values()
+
+
+def test_more_epsilon_and_more_rows_mean_less_prior():
+    shares = [
+        [option.prior_share for option in planned(epsilon, rows_in=rows_in).options]
+        for epsilon, rows_in in ((0.1, 1000), (10.0, 1000), (10.0, 100_000))
+    ]
+    for low, more, most in zip(*shares, strict=True):
+        assert low > more > most
+
+
+def test_the_choice_is_the_smallest_predicted_error():
+    found = planned(1.0, 1e-9, rows_in=10_000)
+    assert found.best is not None
+    assert found.best.predicted_error == min(o.predicted_error for o in found.options)
+    assert found.best.method == "pegs-capped"
+
+
+def test_without_rows_in_the_original_is_taken_to_be_as_long_as_the_output():
+    said = planned(rows_in=1000)
+    assert [o.prior_share for o in planned().options] == [o.prior_share for o in said.options]
+
+
+def test_methods_that_cannot_meet_the_budget_say_why():
+    found = planned(1e-8, rows=10**8, visits=1, chains=1)
+    assert [method for method, _ in found.refused] == ["pegs", "pegs-rs"]
+    for _, why in found.refused:
+        assert "larger epsilon" in why
+        assert "fewer rows" in why
+    assert found.best.method == "pegs-capped"
+    nothing = planned(1e-9, rows=10**8, visits=10**9)
+    assert nothing.best is None
+    assert len(nothing.refused) == 3
+
+
+def test_a_cap_is_for_the_capped_method_alone():
+    found = planned(visits=8, chains=2)
+    assert len(found.options) == 3
+    assert [o.recipe.draw.visits for o in found.options] == [None, None, 8]
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 0.0}, {"epsilon": float("nan")}, {}])
+def test_budgets_that_cannot_be_planned(budget):
+    with pytest.raises(BudgetError):
+        plan(SCHEMA, Budget(**budget), FitOptions(), DrawOptions(10))

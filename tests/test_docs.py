@@ -1,0 +1,174 @@
+"""The documents are true: examples run, flags and commands exist, links and modules resolve."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+
+from command import review
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FLAG = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
+
+
+def fenced(page: Path, language: str) -> list[str]:
+    return [body for name, body in FENCE.findall(page.read_text()) if name == language]
+
+
+def code(page: Path) -> list[str]:
+    """Every line of a fenced block and every piece of code within a line."""
+    text = page.read_text()
+    lines = [line for _, body in FENCE.findall(text) for line in body.splitlines()]
+    return [*lines, *INLINE.findall(FENCE.sub("", text))]
+
+
+def calls(page: Path) -> list[tuple[str, str]]:
+    """Every call of the command in a page: the name of the subcommand, and what follows."""
+    found = (re.match(r"pegs ([a-z]+)\b(.*)", line) for line in code(page))
+    return [(match[1], match[2]) for match in found if match]
+
+
+@pytest.fixture(scope="module")
+def flags_of() -> dict[str, set[str]]:
+    """Give the flags of every command."""
+    from pegsynth.cli import commands
+
+    app = typer.Typer()
+    commands.register(app)
+    group = typer.main.get_command(app)
+    return {
+        name: {flag for parameter in command.params for flag in parameter.opts} | {"--help"}
+        for name, command in group.commands.items()
+    }
+
+
+def run(arguments: list[str], folder: Path) -> str:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        arguments,
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_python_example_prints_what_the_readme_shows(tmp_path):
+    (example,), (shown,) = fenced(README, "python"), fenced(README, "text")
+    assert run([sys.executable, "-c", example], tmp_path) == shown
+
+
+@pytest.mark.slow
+def test_the_shell_commands_run(tmp_path):
+    blocks = fenced(README, "sh")
+    assert len(blocks) == 3
+    for block in blocks:
+        run(["bash", "-euo", "pipefail", "-c", block], tmp_path)
+        if "pegs schema" in block:
+            review(tmp_path / "schema.toml")
+    assert {"public", "internal"} == {path.name for path in (tmp_path / "release").iterdir()}
+    assert (tmp_path / "first.csv").is_file()
+
+
+def test_make_targets_exist():
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    shown = {
+        name for page in PAGES for name in re.findall(r"\bmake ([a-z-]+)", "\n".join(code(page)))
+    }
+    assert {"demo", "test", "check", "bench"} <= shown
+    assert shown <= set(targets)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_and_their_flags_exist(page, flags_of):
+    for name, rest in calls(page):
+        assert name in flags_of, f"pegs {name} is no command"
+        for flag in FLAG.findall(rest):
+            assert flag in flags_of[name], f"pegs {name} has no flag {flag}"
+
+
+@pytest.mark.parametrize(
+    "page", [README, *(ROOT / "docs").glob("*.md")], ids=lambda page: page.name
+)
+def test_flags_without_a_command_belong_to_some_command(page, flags_of):
+    known = set().union(*flags_of.values())
+    alone = [piece for piece in code(page) if piece.startswith("--")]
+    for flag in FLAG.findall(" ".join(alone)):
+        assert flag in known, f"no command has a flag {flag}"
+
+
+def test_the_readme_mentions_every_command(flags_of):
+    assert {name for name, _ in calls(README)} == set(flags_of)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_resolve(page):
+    for target in LINK.findall(page.read_text()):
+        if not target.startswith("https://"):
+            assert (page.parent / target.partition("#")[0]).is_file(), target
+
+
+def test_every_document_is_linked_from_the_readme():
+    linked = {(ROOT / target).resolve() for target in LINK.findall(README.read_text())}
+    assert {page for page in PAGES if page != README} <= linked
+
+
+def test_the_architecture_lists_every_module():
+    source = ROOT / "src" / "pegsynth"
+    listed = re.findall(
+        r"^\| `([\w/]+\.py)` \|", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE
+    )
+    modules = {str(path.relative_to(source)) for path in source.rglob("*.py")}
+    assert set(listed) == {name for name in modules if not name.endswith("__init__.py")}
+    assert len(listed) == len(set(listed))
+
+
+def test_the_architecture_states_every_import_rule():
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
+    page = (ROOT / "ARCHITECTURE.md").read_text().partition("import-linter holds")[2]
+    for rule in rules:
+        for module in rule["source_modules"]:
+            assert f"`{module.removeprefix('pegsynth.')}`" in page, module
+
+
+def test_modules_named_in_the_proofs_exist():
+    text = (ROOT / "docs" / "maths.md").read_text()
+    named = set(re.findall(r"`((?:tests/)?[\w/]+\.py)`", text))
+    assert named
+    for name in named:
+        home = ROOT if name.startswith("tests/") else ROOT / "src" / "pegsynth"
+        assert (home / name).is_file(), name
+
+
+def test_one_version_everywhere():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    assert f"\n## [{version}]" in changes
+    assert "\n### Privacy\n" in changes
+
+
+def test_every_reason_for_no_guarantee_is_explained():
+    from pegsynth.privacy.events import REASONS
+
+    page = (ROOT / "docs" / "guarantee.md").read_text()
+    assert [code for code in REASONS if f"`{code}`" not in page] == []

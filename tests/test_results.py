@@ -1,0 +1,87 @@
+"""Every numbered result of docs/maths.md is cited where it is built and where it is tested."""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import pegsynth
+from pegsynth.synthesizers.options import METHODS
+
+ROOT = Path(__file__).parent.parent
+NUMBER = re.compile(r"\bR(?:1[0-8]|[1-9])\b")
+RESULTS = [f"R{number}" for number in range(1, 19)]
+MARK = "built by a later part"
+
+
+def method(*names: str) -> Callable[[], bool]:
+    return lambda: any(name in METHODS for name in names)
+
+
+# Results whose mechanism does not exist yet (some are priced already), and how to tell.
+LATER = {
+    "R8": method("pmi"),
+    "R9": method("contingency", "marginal"),
+    "R11": method("pegs-once"),
+    "R16": lambda: hasattr(pegsynth, "combine"),
+    "R17": method("marginal"),
+}
+
+
+@cache
+def cited(folder: str) -> frozenset[str]:
+    """Numbers in comments and strings of all modules below a folder; this module not counted."""
+    found: set[str] = set()
+    for path in (ROOT / folder).rglob("*.py"):
+        if path == Path(__file__):
+            continue
+        with path.open("rb") as file:
+            for token in tokenize.tokenize(file.readline):
+                if token.type in (tokenize.COMMENT, tokenize.STRING):
+                    found |= set(NUMBER.findall(token.string))
+    return frozenset(found)
+
+
+def sections() -> dict[str, str]:
+    """Number to text of every result in docs/maths.md."""
+    text = (ROOT / "docs" / "maths.md").read_text()
+    parts = re.split(r"^## ", text, flags=re.MULTILINE)
+    return {match[0]: part for part in parts if (match := re.match(r"R\d+", part))}
+
+
+def test_the_page_states_every_result_once_and_in_order():
+    assert list(sections()) == RESULTS
+    assert (
+        len(re.findall(r"^## R\d+\.", (ROOT / "docs" / "maths.md").read_text(), re.MULTILINE)) == 18
+    )
+
+
+@pytest.mark.parametrize("number", RESULTS)
+def test_every_result_says_where_it_is_built(number):
+    text = " ".join(sections()[number].split())
+    assert "*Where.*" in text
+    assert (MARK in text.lower()) == (number in LATER)
+
+
+@pytest.mark.parametrize("folder", ["src", "tests"])
+@pytest.mark.parametrize("number", [number for number in RESULTS if number not in LATER])
+def test_every_result_that_is_built_is_cited(number, folder):
+    assert number in cited(folder), f"no comment or docstring under {folder}/ cites {number}"
+
+
+@pytest.mark.parametrize("number", LATER)
+def test_what_is_left_for_later_does_not_exist_yet(number):
+    assert not LATER[number](), f"{number} is built: take it off LATER and off docs/maths.md"
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks"])
+def test_no_citation_leads_nowhere(folder):
+    numbers = re.compile(r"\bR\d+\b")
+    for path in (ROOT / folder).rglob("*.py"):
+        unknown = set(numbers.findall(path.read_text())) - set(RESULTS)
+        assert not unknown, f"{path.name} cites {sorted(unknown)}"
