@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -89,23 +90,30 @@ def run_program(
 ) -> Finished:
     """Run a program to its end; raise if it fails.
 
-    Its memory is what the operating system recorded for this very process, so nothing
-    need be built into the program.
+    A small program of ours starts it, so that the memory recorded for it does not begin
+    with that of this process.
     """
     # Installed programs have their modules compiled; so have ours when they are timed.
     inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    start = time.perf_counter()
-    with subprocess.Popen(
-        [str(part) for part in command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", _LAUNCHER, *map(str, command)],
+        capture_output=True,
+        text=True,
+        errors="replace",
         env={**inherited, **(environment or {})},
-    ) as process:
-        output = process.stdout.read() if process.stdout else b""
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    seconds = time.perf_counter() - start
-    text = output.decode(errors="replace")
-    if process.returncode:
-        raise RuntimeError(f"{command[0]} ended with status {process.returncode}:\n{text}")
-    return Finished(seconds, usage.ru_maxrss * 1024, text)
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} ended with status {done.returncode}:\n{done.stderr}")
+    *output, seconds, peak = done.stdout.rsplit("\n", 3)[:-1]
+    return Finished(float(seconds), int(peak) * 1024, "\n".join(output))
+
+
+_LAUNCHER = """
+import os, sys, time
+start = time.perf_counter()
+child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
+_, status, usage = os.wait4(child, 0)
+print("", time.perf_counter() - start, usage.ru_maxrss, sep="\\n")
+sys.exit(os.waitstatus_to_exitcode(status))
+"""

@@ -230,13 +230,13 @@ def test_counters_of_another_model(counters):
     if isinstance(counters, str):
         counters = own[1:] if "few" in counters else (*own, own[0])
     with pytest.raises(ModelError, match="counters do not belong"):
-        Session(model, settled, RandomStream(1), spent=Spent(5, 1, counters))
+        Session(model, settled, RandomStream(1), spent=Spent(5, 1, counters=counters))
 
 
 def test_counters_where_there_is_no_cap():
     model, settled = small_model(**BUDGETS["pegs"])
     with pytest.raises(ModelError, match="counters"):
-        Session(model, settled, RandomStream(1), spent=Spent(0, 0, (np.zeros(3, np.uint32),)))
+        Session(model, settled, RandomStream(1), spent=Spent(counters=(np.zeros(3, np.uint32),)))
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])

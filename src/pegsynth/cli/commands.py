@@ -194,7 +194,10 @@ def sample(
     model: ModelFile,
     rows: flags.Rows,
     output: flags.Output,
-    method: flags.Method = "pegs",
+    method: Annotated[
+        str | None,
+        typer.Option("--method", help="For a model without a budget [default: pegs]."),
+    ] = None,
     epsilon: flags.Epsilon = None,
     delta: flags.Delta = None,
     epsilon_per_row: flags.EpsilonPerRow = None,

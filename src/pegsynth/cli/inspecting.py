@@ -7,9 +7,15 @@ from pathlib import Path
 
 from pegsynth.cli.console import say
 from pegsynth.errors import ModelError, ParameterError
-from pegsynth.privacy import Ledger, NotPrivate, verify
+from pegsynth.privacy import Event, Ledger, NotPrivate, verify
+from pegsynth.privacy.files import event_to_builtins
+from pegsynth.privacy.rounding import display_up
+from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
+from pegsynth.synthesizers.model import Model
 from pegsynth.synthesizers.model_file import load_model, read_manifest
+from pegsynth.synthesizers.session import Session
+from pegsynth.synthesizers.spending import read_spent
 
 
 def inspect(files: Sequence[Path], *, confidential: bool) -> int:
@@ -46,8 +52,15 @@ def _inspect_ledgers(files: Sequence[Path]) -> int:
     print(combined.statement())
     print("\nEvents:")
     for number, event in enumerate(combined.events, start=1):
-        print(f"  {number}. {event}")
+        print(f"  {number}. {_described(event)}")
     return 1 if wrong else 0
+
+
+def _described(event: Event) -> str:
+    """Return an event as its kind and its public parameters."""
+    fields = {name: value for name, value in event_to_builtins(event).items() if value != ""}
+    kind = fields.pop("kind", "event")
+    return f"{kind}: " + ", ".join(f"{name.replace('_', ' ')} {v}" for name, v in fields.items())
 
 
 def _read(file: Path) -> bytes:
@@ -67,6 +80,19 @@ def _inspect_schema(file: Path) -> None:
     print(f"{len(schema.rules)} rules")
 
 
+def _print_budget(file: Path, identity: str, model: Model) -> None:
+    """Say what the model may still give, from its record of what was spent."""
+    if model.recipe is None:
+        return
+    session = Session(model, model.recipe, RandomStream(), spent=read_spent(file, identity))
+    left = session.left()
+    rows = "any number of" if left is None else f"{left}"
+    print(f"budget: {model.recipe.draw.method}, {rows} rows left")
+    guarantee = session.ledger.guarantee
+    if guarantee.epsilon is not None:
+        print(f"in total: epsilon {display_up(guarantee.epsilon)}, delta {guarantee.delta:g}")
+
+
 def _inspect_model(file: Path, *, confidential: bool) -> None:
     manifest = read_manifest(file)
     model = load_model(file)
@@ -82,6 +108,8 @@ def _inspect_model(file: Path, *, confidential: bool) -> None:
         heads = ", ".join(spec.names[head] for head in spec.heads[target]) or "none"
         shown = f", heads {heads}, key space {spec.key_space(target)}" if heads_public else ""
         print(f"  {name}: {spec.category_counts[target]} categories{shown}")
+    if model.recipe is not None:
+        _print_budget(file, manifest.identity, model)
     for line in model.ledger.not_covered:
         print(f"not covered by any guarantee: {line}")
     for assumption in model.ledger.assumptions:

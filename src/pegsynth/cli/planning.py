@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pegsynth.cli.request import Request
 from pegsynth.errors import BudgetError
+from pegsynth.privacy.rounding import display_up
 from pegsynth.schema import Schema
 from pegsynth.synthesizers.plan import Option, plan
 
@@ -66,7 +67,7 @@ def _line(option: Option) -> tuple[str, ...]:
         f"{option.virtual_rows:.4g}",
         f"{option.prior_share:.0%}",
         f"{option.predicted_error:.3f}",
-        "none" if pure is None else f"{pure:.4g}",
-        "none" if stated.epsilon is None else f"{stated.epsilon:.4g} at {stated.delta:g}",
+        "none" if pure is None else display_up(pure),
+        "none" if stated.epsilon is None else f"{display_up(stated.epsilon)} at {stated.delta:g}",
         f"{detail}; order {recipe.order}, prior {recipe.prior}, seeds {recipe.seed_pool}",
     )

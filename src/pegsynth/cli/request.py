@@ -18,7 +18,7 @@ class Request:
     """All flags that steer a release; commands fill in those that they have."""
 
     rows: int | None = None
-    method: str = "pegs"
+    method: str | None = "pegs"
     epsilon: float | None = None
     delta: float | None = None
     epsilon_per_row: float | None = None
@@ -74,7 +74,18 @@ class Request:
     def draw_options(self) -> DrawOptions:
         """How to draw."""
         names: Any = {name: getattr(self, name) for name in DrawOptions.__dataclass_fields__}
-        return DrawOptions(**names)
+        return DrawOptions(**names | {"method": self.method or "pegs"})
+
+    def changed(self) -> list[str]:
+        """Return the flags on how to draw that differ from their defaults."""
+        kept = {"rows", "datasets"}
+        names = [name for name in DrawOptions.__dataclass_fields__ if name not in kept]
+        plain = Request(method=None)
+        return [
+            "--" + name.replace("_", "-")
+            for name in names
+            if getattr(self, name) != getattr(plain, name)
+        ]
 
     @property
     def how(self) -> How:

@@ -86,7 +86,7 @@ def trace(model_file: Path, request: Request) -> None:
         budgeted = read_manifest(model_file).recipe is not None
         if not request.has_budget and not budgeted:
             request = replace(request, epsilon_per_row=1.0)
-        session, commit = _saved_session(model_file, request)
+        session, commit = _saved_session(model_file, replace(request, method=None))
         ready, draw = session.prepared, session.recipe.draw
         announce_compilation()
         session.charge(1)
@@ -213,6 +213,11 @@ def _saved_session(model_file: Path, request: Request) -> tuple[Session, Callabl
         return session, lambda: None
     if request.has_budget or request.delta is not None:
         raise BudgetError(f"{model_file}: the model has a budget of its own; leave yours out")
+    if flags := request.changed():
+        raise ParameterError(
+            f"{model_file}: the model was fitted for one way of drawing; leave out "
+            f"{', '.join(flags)}"
+        )
     spent = read_spent(model_file, identity)
     session = Session(model, model.recipe, stream, spent=spent, threads=request.thread_count)
     return session, lambda: write_spent(model_file, identity, session.spent)

@@ -233,8 +233,7 @@ def _overflow(scale: int, categories: int) -> BudgetError:
     return BudgetError(
         f"this budget needs more than {_largest_numerator(categories) / scale:.3g} virtual rows "
         f"per category, which does not fit in 64 bits with {categories} categories; state a larger "
-        "epsilon or a delta, draw fewer rows or datasets, use pegs-capped or pegs-once, or a "
-        f"smaller scale than {scale}"
+        "epsilon or a delta, draw fewer rows or datasets, or use pegs-capped"
     )
 
 

@@ -148,6 +148,11 @@ def _has(ledger: Ledger, kind: type[Event]) -> bool:
     return any(isinstance(event, kind) for event in ledger.events)
 
 
+def _units(ledger: Ledger) -> frozenset[str]:
+    """Name what a run protects: its unit columns, or nothing for single rows."""
+    return frozenset(event.label for event in ledger.events if isinstance(event, UnitBound))
+
+
 def _without_partial_diversity(events: list[Event], ledgers: Sequence[Ledger]) -> list[Event]:
     """Drop l-diversity of released blocks unless every run has it: it costs nothing."""
     if all(_has(ledger, Diversity) for ledger in ledgers):
@@ -158,8 +163,8 @@ def _without_partial_diversity(events: list[Event], ledgers: Sequence[Ledger]) -
 def _obstacles(ledgers: Sequence[Ledger]) -> list[NotPrivate]:
     """Name what stops the runs from adding up."""
     obstacles = []
-    if len({_has(ledger, UnitBound) for ledger in ledgers}) > 1:
-        text = "one run protects units of several rows and another protects single rows"
+    if len({_units(ledger) for ledger in ledgers}) > 1:
+        text = "the runs do not protect the same kind of unit"
         obstacles.append(NotPrivate(code="mixed-units", text=text))
     confidential = [
         event

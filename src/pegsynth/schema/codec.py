@@ -31,6 +31,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _CELLS_WORTH_THREADS = 1 << 15
 _CELLS_AHEAD = 1 << 23
+_ROWS_TOGETHER = 1 << 16
 
 
 class Encoder:
@@ -180,8 +181,22 @@ def encode_table(reader: TableReader, schema: Schema, *, need_unit: bool = True)
     columns = reader.columns
     encoder = Encoder(schema, source=reader.source, columns=columns, need_unit=need_unit)
     batches = (encoder.encode(batch) for batch in reader.batches(schema.names))
-    yield from run_ahead(batches, size=np.size, most=_CELLS_AHEAD)
+    yield from run_ahead(_joined(batches), size=np.size, most=_CELLS_AHEAD)
     encoder.finish()
+
+
+def _joined(batches: Iterable[Codes]) -> Iterator[Codes]:
+    """Put short batches together: codes are small, and every batch costs work per feature."""
+    pending: list[Codes] = []
+    rows = 0
+    for batch in batches:
+        pending.append(batch)
+        rows += len(batch)
+        if rows >= _ROWS_TOGETHER:
+            yield pending[0] if len(pending) == 1 else np.concatenate(pending)
+            pending, rows = [], 0
+    if pending:
+        yield np.concatenate(pending)
 
 
 def encode(data: Any, schema: Schema, *, need_unit: bool = True) -> Codes:

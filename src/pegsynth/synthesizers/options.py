@@ -23,6 +23,7 @@ METHODS: tuple[str, ...] = get_args(Method)
 ORDERS: tuple[str, ...] = get_args(Order)
 PRIORS: tuple[str, ...] = get_args(PriorKind)
 LARGEST_WHOLE = 10**12
+MOST_VISITS = 2**31
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ class DrawOptions:
         for name in ("rows", "datasets", "sweeps", "block_size", "visits", "chains", "rows_in"):
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name))
+        if self.visits is not None and self.visits > MOST_VISITS:
+            raise ParameterError(f"--visits must be at most {MOST_VISITS}; it was {self.visits}")
         if self.method != "pegs-capped" and (self.visits or self.chains):
             raise ParameterError("--visits and --chains go with --method pegs-capped only")
         if self.seed_pool is not None and not str(self.seed_pool):

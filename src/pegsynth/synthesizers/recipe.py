@@ -233,7 +233,9 @@ def _priced(
 ) -> _Paid:
     """Split the budget over the parts along one route, and price each."""
     unit = schema.rows_per_unit if schema.unit else 1
-    bound: tuple[Event, ...] = (UnitBound(rows_per_unit=unit),) if schema.unit else ()
+    bound: tuple[Event, ...] = (
+        (UnitBound(rows_per_unit=unit, label=schema.unit),) if schema.unit else ()
+    )
     shape, widest = shape_of(schema, draw), max(schema.category_counts)
     if budget.kind != "total":
         numerator, draws, event = _unsplit(schema, budget, shape, scale, widest)

@@ -22,7 +22,7 @@ from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
 from pegsynth.sampling import sample_rows
 from pegsynth.sampling.capped import chain_limits, new_counters, sample_capped
-from pegsynth.synthesizers.model import Codes, Model, Prepared, prepare
+from pegsynth.synthesizers.model import Codes, Model, Prepared, prepare, seeded_ledger
 from pegsynth.synthesizers.options import check_whole
 from pegsynth.synthesizers.recipe import Recipe, shape_of
 
@@ -37,12 +37,15 @@ class Spent:
     ----------
     rows, blocks
         Synthetic rows and blocks of PeGS.rs drawn so far, over all datasets.
+    seeded
+        Whether any of them came from a seed: then all of them together promise nothing.
     counters
         Visit counters of every chain of a capped model; empty before the first draw.
     """
 
     rows: int = 0
     blocks: int = 0
+    seeded: bool = False
     counters: tuple[NDArray[np.uint32], ...] = field(default=(), repr=False)
 
 
@@ -96,6 +99,8 @@ class Session:
     def ledger(self) -> Ledger:
         """What all draws from this model together promise, those still allowed included."""
         recipe, ledger = self.recipe, self._prepared.ledger
+        if self._spent.seeded:
+            ledger = seeded_ledger(ledger)
         if recipe.budget.epsilon is not None or recipe.draws is None:
             return ledger
         if recipe.draw.method == "pegs-capped" or not self._spent.rows:
@@ -138,7 +143,10 @@ class Session:
                 )
             spent = self._spent
             self._spent = replace(
-                spent, rows=spent.rows + rows * datasets, blocks=spent.blocks + blocks
+                spent,
+                rows=spent.rows + rows * datasets,
+                blocks=spent.blocks + blocks,
+                seeded=spent.seeded or self._stream.seeded,
             )
 
     def draw(self, rows: int, datasets: int = 1) -> list[Iterator[Codes]]:
@@ -180,7 +188,7 @@ class Session:
         )
         size = rows * datasets * len(self.model.schema.features) * dtype.itemsize
         if datasets == 1 and size > SHUFFLED_BYTES:
-            return [chunks]
+            return [_holding(self._lock, chunks)]
         with self._lock:
             everything = np.concatenate(list(chunks))
         order = np.argsort(self._stream.substream().take(len(everything)), kind="stable")
@@ -219,6 +227,12 @@ class Session:
 
     def __deepcopy__(self, memo: object) -> NoReturn:
         self.__reduce__()
+
+
+def _holding(lock: threading.Lock, chunks: Iterator[Codes]) -> Iterator[Codes]:
+    """Keep other draws away from the counters until the last chunk is out."""
+    with lock:
+        yield from chunks
 
 
 def _narrow(chunks: Iterator[NDArray[np.uint32]], dtype: np.dtype[Any]) -> Iterator[Codes]:

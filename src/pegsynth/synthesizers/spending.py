@@ -35,6 +35,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str
     rows: int
     blocks: int
+    seeded: bool
     entries: int
     counters: list[str]
 
@@ -68,6 +69,7 @@ def write_spent(model: str | Path, identity: str, spent: Spent) -> None:
         model=identity,
         rows=spent.rows,
         blocks=spent.blocks,
+        seeded=spent.seeded,
         entries=len(spent.counters[0]) if spent.counters else 0,
         counters=[base64.b85encode(zlib.compress(c.tobytes())).decode() for c in spent.counters],
     )
@@ -92,9 +94,8 @@ def read_spent(model: str | Path, identity: str) -> Spent:
         raise ModelError(f"{path}: the record is of a newer format; update pegsynth")
     if min(file.rows, file.blocks, file.entries) < 0 or 4 * file.entries > _MOST_BYTES:
         raise _damaged(path)
-    return Spent(
-        file.rows, file.blocks, tuple(_counters(c, file.entries, path) for c in file.counters)
-    )
+    counters = tuple(_counters(line, file.entries, path) for line in file.counters)
+    return Spent(file.rows, file.blocks, file.seeded, counters)
 
 
 def _counters(text: str, entries: int, path: Path) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:

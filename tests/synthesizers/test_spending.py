@@ -1,0 +1,426 @@
+"""``MODEL.pegs.spent``: locked, written before the output, and refused when in doubt."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from command import check_refused, done, pegs, pegs_process
+from pegsynth.errors import ModelError
+from pegsynth.synthesizers.model_file import load_model, read_manifest, save_model
+from pegsynth.synthesizers.session import Spent
+from pegsynth.synthesizers.spending import locked, read_spent, spent_path, write_spent
+from small_release import small_schema, small_session, small_table, taken
+
+TOTAL = ("--epsilon", 20, "--rows", 30)
+CAPPED = ("--method", "pegs-capped", "--visits", 6, "--epsilon", 20)
+
+
+@pytest.fixture(scope="session")
+def originals(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("originals")
+    small_table(300).write_csv(folder / "data.csv")
+    small_schema().save(folder / "schema.toml")
+    source = (folder / "data.csv", "--schema", folder / "schema.toml")
+    for name, flags in {
+        "pegs": TOTAL,
+        "blocks": (*TOTAL, "--method", "pegs-rs"),
+        "capped": CAPPED,
+        "rowwise": ("--epsilon-per-row", 0.5),
+        "free": (),
+    }.items():
+        done("fit", *source, *flags, "-o", folder / f"{name}.pegs")
+    return folder
+
+
+@pytest.fixture
+def models(originals, tmp_path):
+    for file in originals.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    return tmp_path
+
+
+def record(model):
+    return json.loads(spent_path(model).read_text())
+
+
+def counters(model):
+    return read_spent(model, read_manifest(model).identity).counters
+
+
+def sample(folder, name, rows, *flags, output="out.csv"):
+    return pegs("sample", folder / f"{name}.pegs", "--rows", rows, "-o", folder / output, *flags)
+
+
+# The record beside a model
+
+
+def test_only_models_with_a_budget_have_a_record(models):
+    assert spent_path(models / "m.pegs") == models / "m.pegs.spent"
+    assert not spent_path(models / "free.pegs").exists()
+    for name in ("pegs", "blocks", "capped", "rowwise"):
+        path = spent_path(models / f"{name}.pegs")
+        assert record(models / f"{name}.pegs")["rows"] == 0
+        assert "CONFIDENTIAL" in record(models / f"{name}.pegs")["notice"]
+        assert path.stat().st_size < 10_000
+
+
+def test_the_record_is_for_its_owner_only(originals):
+    for name in ("pegs.pegs", "capped.pegs", "pegs.pegs.spent", "capped.pegs.spent"):
+        assert (originals / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_written_is_what_is_read(tmp_path):
+    lines = tuple(np.random.default_rng(i).integers(0, 9, 50).astype(np.uint32) for i in (1, 2))
+    write_spent(tmp_path / "m.pegs", "identity", Spent(12, 3, counters=lines))
+    found = read_spent(tmp_path / "m.pegs", "identity")
+    assert (found.rows, found.blocks) == (12, 3)
+    assert all(np.array_equal(a, b) for a, b in zip(found.counters, lines, strict=True))
+    found.counters[0][0] += 1  # not a read-only view of the file
+
+
+# Spending
+
+
+def test_rows_add_up_over_commands_until_the_budget_is_gone(models):
+    for rows, spent in ((20, 20), (7, 27)):
+        assert sample(models, "pegs", rows).code == 0
+        assert record(models / "pegs.pegs")["rows"] == spent
+    before = spent_path(models / "pegs.pegs").read_bytes()
+    (models / "out.csv").unlink()
+    check_refused(sample(models, "pegs", 4), "covers 3 more rows", "4 were asked")
+    assert spent_path(models / "pegs.pegs").read_bytes() == before
+    assert not (models / "out.csv").exists()
+    assert sample(models, "pegs", 3).code == 0
+    check_refused(sample(models, "pegs", 1), "covers 0 more rows")
+
+
+def test_blocks_add_up_over_commands(models):
+    assert sample(models, "blocks", 1).code == 0
+    assert sample(models, "blocks", 11).code == 0
+    assert (record(models / "blocks.pegs")["rows"], record(models / "blocks.pegs")["blocks"]) == (
+        12,
+        3,
+    )
+    check_refused(sample(models, "blocks", 1), "covers 0 more rows")
+
+
+@pytest.mark.parametrize("rows", [0, -5, -1000])
+@pytest.mark.parametrize("name", ["pegs", "blocks", "capped", "rowwise"])
+def test_no_command_gives_budget_back(models, name, rows):
+    before = spent_path(models / f"{name}.pegs").read_bytes()
+    check_refused(sample(models, name, rows), "rows", "at least 1")
+    assert spent_path(models / f"{name}.pegs").read_bytes() == before
+
+
+def test_a_budget_of_its_own_takes_no_other(models):
+    for flags in (("--epsilon", 1), ("--alpha", 1), ("--delta", 1e-9)):
+        check_refused(sample(models, "pegs", 5, *flags), "budget of its own")
+
+
+def test_a_price_per_row_grows_with_all_rows_ever_drawn(models):
+    found = []
+    for _ in range(3):
+        assert sample(models, "rowwise", 10).code == 0
+        ledger = json.loads((models / "out.csv.privacy.json").read_text())
+        found.append(ledger["guarantee"]["epsilon"])
+    assert found == [pytest.approx(5 * times, rel=1e-4) for times in (1, 2, 3)]
+
+
+def test_visit_counters_go_on_after_a_reload(models):
+    model = models / "capped.pegs"
+    before = np.zeros_like(counters(model)[0], dtype=np.int64)
+    for rows in (5, 40, 400):
+        assert sample(models, "capped", rows).code == 0
+        now = np.sum(counters(model), axis=0, dtype=np.int64)
+        assert (now >= before).all()
+        assert now.sum() > before.sum() or now.max() == 6
+        assert now.max() <= 6
+        before = now
+    full = [np.full_like(line, 6) for line in counters(model)]
+    identity = read_manifest(model).identity
+    write_spent(model, identity, Spent(445, 45, counters=tuple(full)))
+    assert sample(models, "capped", 100).code == 0
+    assert all(np.array_equal(line, 6 + 0 * line) for line in counters(model))
+
+
+def test_a_reload_continues_exactly_where_the_session_stopped(tmp_path):
+    """Seeded: one session that draws twice, and two sessions with a file in between."""
+    options = {"method": "pegs-capped", "visits": 5, "alpha": 0.1, "rows": 50}
+    whole = small_session(**options)
+    taken(whole, 50)
+    first = small_session(**options)
+    taken(first, 50)
+    write_spent(tmp_path / "m", "x", first.spent)
+    again = small_session(**options, spent=read_spent(tmp_path / "m", "x"), seed=9)
+    fresh = small_session(**options, seed=9)
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(whole.spent.counters, again.spent.counters, strict=True)
+    )
+    assert not np.array_equal(taken(again, 50)[0], taken(fresh, 50)[0])
+
+
+def test_a_trace_spends_a_row(models):
+    for name in ("pegs", "blocks", "capped", "rowwise"):
+        outcome = done("trace", models / f"{name}.pegs")
+        assert "seed" in outcome.out
+        assert record(models / f"{name}.pegs")["rows"] == 1
+    assert record(models / "blocks.pegs")["blocks"] == 1
+    first, *others = counters(models / "capped.pegs")
+    assert first.sum() == 3
+    assert not any(line.any() for line in others)
+    for _ in range(12):
+        done("trace", models / "capped.pegs")
+    first, *others = counters(models / "capped.pegs")
+    assert first.max() <= 2  # what the first of four chains owns of six visits
+    assert not any(line.any() for line in others)
+    assert sample(models, "pegs", 29).code == 0
+    check_refused(pegs("trace", models / "pegs.pegs"), "covers 0 more rows")
+
+
+# Written first
+
+
+@pytest.mark.parametrize("name", ["pegs", "blocks", "capped", "rowwise"])
+def test_the_record_is_written_before_the_output_becomes_visible(models, name, monkeypatch):
+    rename = os.replace
+    seen = []
+
+    def failing(source, target, *rest, **options):
+        seen.append(os.path.basename(target))
+        if str(target).endswith("out.csv"):
+            raise OSError(28, "No space left on device", str(source))
+        return rename(source, target, *rest, **options)
+
+    monkeypatch.setattr(os, "replace", failing)
+    check_refused(sample(models, name, 10), "out.csv")
+    monkeypatch.undo()
+    assert not (models / "out.csv").exists()
+    assert seen == [f"{name}.pegs.spent", "out.csv.privacy.json", "out.csv"]
+    assert record(models / f"{name}.pegs")["rows"] == 10
+
+
+@pytest.mark.parametrize("name", ["pegs", "capped"])
+def test_no_output_without_a_record(models, name, monkeypatch):
+    rename = os.replace
+
+    def failing(source, target, *rest, **options):
+        if str(target).endswith(".spent"):
+            raise OSError(28, "No space left on device", str(source))
+        return rename(source, target, *rest, **options)
+
+    before = spent_path(models / f"{name}.pegs").read_bytes()
+    monkeypatch.setattr(os, "replace", failing)
+    check_refused(sample(models, name, 10))
+    check_refused(pegs("trace", models / f"{name}.pegs"))
+    monkeypatch.undo()
+    assert not (models / "out.csv").exists()
+    assert not (models / "out.csv.privacy.json").exists()
+    assert spent_path(models / f"{name}.pegs").read_bytes() == before
+
+
+def test_no_model_without_a_record(originals, tmp_path, monkeypatch):
+    model = load_model(originals / "pegs.pegs")
+    rename = os.replace
+
+    def failing(source, target, *rest, **options):
+        if not str(target).endswith(".spent"):
+            raise OSError(28, "No space left on device", str(source))
+        return rename(source, target, *rest, **options)
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(Exception, match="disk is full"):
+        save_model(model, tmp_path / "m.pegs")
+    monkeypatch.undo()
+    assert [file.name for file in tmp_path.iterdir()] == ["m.pegs.spent"]
+
+
+# Two at once
+
+
+def test_two_processes_cannot_spend_the_same_rows(models):
+    """Three commands ask for 15 of 30 rows at the same time: two get them."""
+
+    def run(number):
+        paths = ("-o", models / f"out{number}.csv")
+        return pegs_process("sample", models / "pegs.pegs", "--rows", 15, *paths)
+
+    with ThreadPoolExecutor(3) as pool:
+        outcomes = list(pool.map(run, range(3)))
+    assert sorted(outcome.code for outcome in outcomes) == [0, 0, 2]
+    assert record(models / "pegs.pegs")["rows"] == 30
+    assert len(list(models.glob("out?.csv"))) == 2
+    for outcome in outcomes:
+        if outcome.code:
+            check_refused(outcome, "covers 0 more rows")
+
+
+def test_a_lock_is_held_by_one_process_and_waited_for(models):
+    script = (
+        "import sys; from pegsynth.synthesizers.spending import locked\n"
+        "with locked(sys.argv[1]): print('mine', flush=True)"
+    )
+    with locked(models / "pegs.pegs"):
+        other = subprocess.Popen(
+            [sys.executable, "-c", script, models / "pegs.pegs"], stdout=subprocess.PIPE
+        )
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(timeout=2)
+    out, _ = other.communicate(timeout=60)
+    assert out == b"mine\n"
+
+
+# Refused when in doubt
+
+
+def test_a_budgeted_model_without_its_record(models):
+    spent_path(models / "pegs.pegs").unlink()
+    check_refused(sample(models, "pegs", 5), "pegs.pegs.spent", "missing", "restore")
+    check_refused(pegs("trace", models / "pegs.pegs"), "missing")
+
+
+def test_the_record_of_another_model(models):
+    other = spent_path(models / "blocks.pegs").read_bytes()
+    spent_path(models / "pegs.pegs").write_bytes(other)
+    check_refused(sample(models, "pegs", 5), "another model")
+
+
+def test_a_renamed_model_needs_its_record(models):
+    (models / "pegs.pegs").rename(models / "new.pegs")
+    check_refused(sample(models, "new", 5), "new.pegs.spent", "missing")
+
+
+def packed(line):
+    return base64.b85encode(zlib.compress(np.asarray(line, dtype=np.uint32).tobytes())).decode()
+
+
+def edited(**changes):
+    def edit(text):
+        content = json.loads(text)
+        for key, value in changes.items():
+            content[key] = value(content) if callable(value) else value
+        return json.dumps(content).encode()
+
+    return edit
+
+
+def cut_stream(content):
+    """Counters whose compressed stream lost its end, checksum and all."""
+    line = base64.b85decode(content["counters"][0])
+    return [base64.b85encode(line[:-4]).decode(), *content["counters"][1:]]
+
+
+def flipped(content):
+    line = bytearray(base64.b85decode(content["counters"][0]))
+    line[len(line) // 2] ^= 0x10
+    return [base64.b85encode(bytes(line)).decode(), *content["counters"][1:]]
+
+
+DAMAGE = {
+    "empty": lambda text: b"",
+    "truncated": lambda text: text[: len(text) // 2],
+    "not JSON": lambda text: b"PAR1" + bytes(range(256)),
+    "a list": lambda text: b"[]",
+    "nested": lambda text: b"[" * 100_000,
+    "nested inside": edited(counters=[[[["x"]]]]),
+    "negative rows": edited(rows=-5),
+    "negative blocks": edited(blocks=-5),
+    "negative entries": edited(entries=-1),
+    "rows as text": edited(rows="5"),
+    "rows as a fraction": edited(rows=1.5),
+    "no rows": lambda text: text.replace(b'"rows"', b'"lines"'),
+    "further field": edited(more=1),
+    "huge entries": edited(entries=1 << 62),
+    "entries off": edited(entries=lambda c: c["entries"] + 1),
+    "not base 85": edited(counters=["\u00e9" * 20] * 4),
+    "not compressed": edited(counters=["abcde"] * 4),
+    "no counters": edited(counters=[]),
+    "a chain too few": edited(counters=lambda c: c["counters"][1:]),
+    "a chain too many": edited(counters=lambda c: [*c["counters"], c["counters"][0]]),
+    "a bomb": edited(counters=lambda c: [packed(np.zeros(1 << 24))] * 4),
+    "a stream without its end": edited(counters=cut_stream),
+    "a flipped bit": edited(counters=flipped),
+    "of another size": edited(entries=3, counters=[packed([1, 2, 3])] * 4),
+    "newer": edited(format=99),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_damaged_records(models, how):
+    path = spent_path(models / "capped.pegs")
+    damaged = DAMAGE[how](path.read_bytes())
+    path.write_bytes(damaged)
+    check_refused(sample(models, "capped", 5))
+    assert path.read_bytes() == damaged
+    assert not (models / "out.csv").exists()
+
+
+def test_a_record_that_is_a_folder(models):
+    path = spent_path(models / "pegs.pegs")
+    path.unlink()
+    path.mkdir()
+    check_refused(sample(models, "pegs", 5), "damaged")
+
+
+def test_a_lock_on_nothing(tmp_path):
+    with pytest.raises(ModelError, match="cannot be opened"), locked(tmp_path / "no.pegs"):
+        pass
+
+
+# What is drawn is what is charged
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("pegs", {"rows": 10**6}),
+        ("pegs", {"sweeps": 5}),
+        ("pegs", {"datasets": 9}),
+        ("pegs", {"method": "pegs-rs"}),
+        ("blocks", {"block_size": 1000}),
+        ("blocks", {"rows": 10**6}),
+        ("capped", {"visits": 10**6}),
+        ("capped", {"visits": None}),
+        ("capped", {"method": "pegs", "visits": None, "chains": None}),
+    ],
+)
+def test_a_recipe_that_does_not_fit_its_price(models, name, change):
+    """An edited manifest cannot draw more than its events say."""
+    path = models / f"{name}.pegs"
+    table = pq.read_table(path)
+    manifest = json.loads(table.schema.metadata[b"pegsynth"])
+    manifest["recipe"]["draw"] |= change
+    metadata = {b"pegsynth": json.dumps(manifest, separators=(",", ":")).encode()}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+    check_refused(sample(models, name, 5), "recipe")
+
+
+def test_a_loaded_model_is_the_saved_one(models):
+    for name in ("pegs", "blocks", "capped", "rowwise"):
+        first = load_model(models / f"{name}.pegs")
+        save_model(first, models / "again.pegs")
+        again = load_model(models / "again.pegs")
+        # Shares of the budget were used up when it was settled.
+        assert first.recipe == again.recipe
+        assert first.ledger == again.ledger
+        assert first.blocks.spec == again.blocks.spec
+    assert read_manifest(models / "again.pegs").identity != (
+        read_manifest(models / "rowwise.pegs").identity
+    )
+
+
+def test_a_seeded_draw_takes_the_guarantee_from_all_later_ones(models):
+    kinds = []
+    for flags in ((), ("--seed", 5), ()):
+        assert sample(models, "pegs", 5, *flags).code == 0
+        ledger = json.loads((models / "out.csv.privacy.json").read_text())
+        kinds.append(ledger["guarantee"]["kind"])
+    assert kinds == ["pure", "none", "none"]
