@@ -80,6 +80,8 @@ class Case:
     def distribution(self, table: Table, heads: Heads | None = None) -> Distribution:
         """Return the exact probability of every output, the seed rows shown as well."""
         machine = prepare(self.model(table, heads), self.recipe, seeded=False).machine
+        if self.recipe.draw.urn:
+            return self._urn(machine)
         if self.method == "pegs-capped":
             return self._capped(machine)
         return self._restarted(machine)
@@ -111,6 +113,13 @@ class Case:
             joint = _joined(joint, _mixture(parts))
         return joint
 
+    def _urn(self, machine: Machine) -> Distribution:
+        """Return the distribution of one chain of Polya visits (R17)."""
+        draw = self.recipe.draw
+        rows = (draw.rows or 1) * draw.datasets
+        schedule = Schedule(rows, draw.sweeps, draw.visits or 1)
+        return _mixture([self._enumerated(machine, schedule, rows, (s,)) for s in self.starts()])
+
     def starts(self) -> list[tuple[int, ...]]:
         """Return every seed row that obeys the rules."""
         rows = np.array(all_rows(self.schema.category_counts), dtype=np.uint8)
@@ -124,9 +133,11 @@ class Case:
         rows: int,
         seeds: tuple[tuple[int, ...], ...],
     ) -> Distribution:
-        bits = word_bits(machine, self.most_rows + max(1, self.schema.rows_per_unit))
+        urn = bool(self.recipe.draw.urn)
+        held = self.most_rows + max(1, self.schema.rows_per_unit) + (schedule.limit if urn else 0)
         start = np.array(seeds, dtype=np.uint32)
-        found = enumerate_rows(machine, start, schedule, rows, bits)
+        bits = word_bits(machine, held)
+        found = enumerate_rows(machine, start, schedule, rows, bits, urn=urn)
         return {(seeds, table): share for table, share in found.items()}
 
 
@@ -173,7 +184,10 @@ def case(
 ) -> Case:
     """Settle a recipe whose whole budget goes into the draws."""
     schema = tiny_schema(counts, rules=rules, unit=unit)
-    options = DrawOptions(prior="uniform", seed_pool="uniform", **draw)  # type: ignore[arg-type]
+    plain: dict[str, object] = {"prior": "uniform", "seed_pool": "uniform"}
+    if draw.get("method") == "pegs-capped":
+        plain["urn"] = False
+    options = DrawOptions(**plain | draw)  # type: ignore[arg-type]
     fit = FitOptions(heads, tail_bits, "public")
     budget = Budget(epsilon=epsilon, delta=delta)
     recipe = make_recipe(schema, budget, fit, options, scale=SCALE)
@@ -225,6 +239,29 @@ def all_cases() -> list[Case]:
             chains=1,
             unit=2,
             most_rows=1,
+        ),
+        case("urn of 2", rows=2, method="pegs-capped", visits=2, urn=True, heads=0),
+        case(
+            "urn of 3, 4 rows",
+            rows=4,
+            method="pegs-capped",
+            visits=3,
+            urn=True,
+            heads=0,
+            most_rows=1,
+        ),
+        case("urn of 2, head", rows=2, method="pegs-capped", visits=2, urn=True),
+        case(
+            "urn of 3, rule",
+            rows=2,
+            method="pegs-capped",
+            visits=3,
+            urn=True,
+            rules=RULES,
+            most_rows=2,
+        ),
+        case(
+            "urn of 2, two datasets", rows=1, datasets=2, method="pegs-capped", visits=2, urn=True
         ),
         case(
             "cap 2, marginal prior",

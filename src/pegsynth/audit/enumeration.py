@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,8 @@ def enumerate_rows(
     schedule: Schedule,
     rows: int,
     bits: int,
+    *,
+    urn: bool = False,
 ) -> dict[Outcome, Fraction]:
     """Return the exact probability of every possible table of `rows` rows.
 
@@ -49,34 +52,44 @@ def enumerate_rows(
         The seed row of every chain.
     bits
         Width of the enumerated words; every total must be at most 2**bits.
+    urn
+        Enumerate Polya visits under the schedule's limit instead (R17).
     """
     if bits > MOST_BITS:
         raise ParameterError(f"enumeration takes words of {MOST_BITS} bits at most; lower scale")
     probability: dict[Outcome, Fraction] = defaultdict(Fraction)
-    start = np.zeros(WORD, dtype=np.int64)
-    open_paths: list[tuple[list[int], NDArray[np.int64], Fraction]] = [([], start, Fraction(1))]
+    start = (0, 0, 0, 0)
+    open_paths: list[tuple[list[int], _Place, Fraction]] = [([], start, Fraction(1))]
     while open_paths:
         prefix, before, mass = open_paths.pop()
-        tables, states, done = _try(machine, seeds, schedule, rows, prefix, bits)
-        # A rejected word leaves the state where it was; every other word moves it on.
-        moved = done | (states[:, :WORD] != before).any(axis=1)
-        reached: Counter[tuple[bool, Outcome]] = Counter()
-        word_for: dict[tuple[bool, Outcome], int] = {}
-        for word in np.flatnonzero(moved):
-            table: Outcome = tuple(map(tuple, tables[word].tolist()))
-            key = (bool(done[word]), table)
-            reached[key] += 1
-            # Words with the same outcome lead on alike; one stands for all.
-            word_for[key] = int(word)
-        accepted = int(moved.sum())
-        for (finished, table), count in reached.items():
+        reached: Counter[_Reached] = Counter()
+        word_for: dict[_Reached, int] = {}
+        for word, found in enumerate(_try(machine, seeds, schedule, rows, prefix, bits, urn)):
+            # A rejected word leaves everything where it was; every other word moves on.
+            if found.done or found.place != before:
+                reached[found] += 1
+                # Words with the same outcome lead on alike; one stands for all.
+                word_for[found] = word
+        accepted = sum(reached.values())
+        for found, count in reached.items():
             share = mass * Fraction(count, accepted)
-            if finished:
-                probability[table] += share
+            if found.done:
+                probability[found.table] += share
             else:
-                chosen = word_for[finished, table]
-                open_paths.append(([*prefix, chosen], states[chosen, :WORD], share))
+                open_paths.append(([*prefix, word_for[found]], found.place, share))
     return dict(probability)
+
+
+_Place = tuple[int, int, int, int]
+
+
+class _Reached(NamedTuple):
+    """Where one word leads: finished or not, rows so far, place, and the urns behind it."""
+
+    done: bool
+    table: Outcome
+    place: _Place
+    urns: bytes
 
 
 def _try(
@@ -86,10 +99,13 @@ def _try(
     rows: int,
     prefix: list[int],
     bits: int,
-) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.bool_]]:
-    size = 1 << bits
+    urn: bool,
+) -> list[_Reached]:
+    size, entries = 1 << bits, machine.entry_count
     tables = np.zeros((size, rows, machine.features), dtype=np.uint32)
     states = np.zeros((size, 4), dtype=np.int64)
+    visits = np.zeros((size, entries), dtype=np.uint32)
+    drawn = np.zeros((size, entries, max(1, schedule.limit) if urn else 1), dtype=np.uint32)
     done = np.zeros(size, dtype=np.bool_)
     try_words(
         seeds,
@@ -103,9 +119,21 @@ def _try(
         schedule.sweeps,
         schedule.chain_rows,
         schedule.limit,
-        np.zeros(machine.entry_count, dtype=np.uint32),
+        urn,
+        visits,
+        drawn,
         tables,
         states,
         done,
     )
-    return tables, states, done
+    # The place counts visits too: an urn's draw that a rule forbids moves nothing else.
+    places = np.column_stack([states[:, :WORD], visits.sum(axis=1) if urn else states[:, 0]])
+    return [
+        _Reached(
+            bool(done[word]),
+            tuple(map(tuple, tables[word].tolist())),
+            tuple(places[word].tolist()),
+            drawn[word].tobytes() if urn else b"",
+        )
+        for word in range(size)
+    ]

@@ -22,6 +22,7 @@ def register(app: typer.Typer) -> None:
     app.command("synthesize")(synthesize)
     app.command("fit")(fit)
     app.command("sample")(sample)
+    app.command("combine")(combine)
     app.command("inspect")(inspect)
     app.command("trace")(trace)
     app.command("audit")(audit)
@@ -73,6 +74,7 @@ def plan(
     block_size: flags.BlockSize = 10,
     visits: flags.Visits = None,
     chains: flags.Chains = None,
+    urn: flags.Urn = None,
     prior: flags.Prior = None,
     seed_pool: flags.SeedPool = None,
     share: flags.Shares = None,
@@ -102,6 +104,7 @@ def synthesize(
     block_size: flags.BlockSize = 10,
     visits: flags.Visits = None,
     chains: flags.Chains = None,
+    urn: flags.Urn = None,
     prior: flags.Prior = None,
     seed_pool: flags.SeedPool = None,
     rows_in: flags.RowsIn = None,
@@ -137,6 +140,7 @@ def release(
     block_size: flags.BlockSize = 10,
     visits: flags.Visits = None,
     chains: flags.Chains = None,
+    urn: flags.Urn = None,
     prior: flags.Prior = None,
     seed_pool: flags.SeedPool = None,
     rows_in: flags.RowsIn = None,
@@ -177,6 +181,7 @@ def fit(
     block_size: flags.BlockSize = 10,
     visits: flags.Visits = None,
     chains: flags.Chains = None,
+    urn: flags.Urn = None,
     prior: flags.Prior = None,
     seed_pool: flags.SeedPool = None,
     rows_in: flags.RowsIn = None,
@@ -207,6 +212,7 @@ def sample(
     block_size: flags.BlockSize = 10,
     visits: flags.Visits = None,
     chains: flags.Chains = None,
+    urn: flags.Urn = None,
     prior: flags.Prior = None,
     seed_pool: flags.SeedPool = None,
     rows_in: flags.RowsIn = None,
@@ -224,6 +230,37 @@ def sample(
     from pegsynth.cli import working
 
     working.sample(model, output, ledger, _request(locals()))
+
+
+def combine(
+    estimates: Annotated[
+        Path,
+        typer.Argument(
+            metavar="ESTIMATES",
+            help="A CSV of term, estimate, and variance or std_error; a line per dataset and term.",
+        ),
+    ],
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            "--rule",
+            help="plug-in, fully (the paper's), partial or shared-urn "
+            "[default: by the ledger, else plug-in].",
+        ),
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", help="Rows of each synthetic table.")
+    ] = None,
+    rows_in: flags.RowsIn = None,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="The privacy.json of the release.")
+    ] = None,
+    level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95,
+) -> None:
+    """Combine the estimates from several synthetic tables, with valid intervals."""
+    from pegsynth.cli import combining
+
+    combining.run(estimates, rule=rule, rows=rows, rows_in=rows_in, ledger_file=ledger, level=level)
 
 
 def inspect(

@@ -46,6 +46,13 @@ Visits = Annotated[
     typer.Option("--visits", help="Visit cap of pegs-capped [default: from rows and schema]."),
 ]
 Chains = Annotated[int | None, typer.Option("--chains", help="Chains of pegs-capped [default: 4].")]
+Urn = Annotated[
+    bool | None,
+    typer.Option(
+        "--urn/--no-urn",
+        help="Whether pegs-capped puts drawn values back into their entry [default: if cheaper].",
+    ),
+]
 Prior = Annotated[
     str | None,
     typer.Option(

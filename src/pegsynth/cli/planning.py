@@ -56,7 +56,7 @@ def _line(option: Option) -> tuple[str, ...]:
     detail = {
         "pegs": f"{draw.sweeps} sweeps per row",
         "pegs-rs": f"blocks of {draw.block_size}",
-        "pegs-capped": f"{draw.visits} visits, {draw.chains} chains",
+        "pegs-capped": f"{draw.visits} {'urn ' if draw.urn else ''}visits, {draw.chains} chains",
     }[draw.method]
     pure = option.pure.epsilon
     stated = option.stated

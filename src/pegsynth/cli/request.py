@@ -33,6 +33,7 @@ class Request:
     block_size: int = 10
     visits: int | None = None
     chains: int | None = None
+    urn: bool | None = None
     prior: str | None = None
     seed_pool: str | Path | None = None
     rows_in: int | None = None

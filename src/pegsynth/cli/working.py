@@ -59,6 +59,8 @@ def fit(data: str, schema_file: Path, output: Path, request: Request) -> None:
     plan: Recipe | FitOptions = request.fit_options
     if request.has_budget or request.delta is not None:
         request = honest_seed_pool(data, request)
+        # Urns are not saved, so a model that is sampled later counts its visits.
+        request = replace(request, urn=bool(request.urn) if request.urn is None else request.urn)
         plan = _recipe(schema, request, source=str(schema_file))
     model = fit_model(data, schema, plan, RandomStream(request.seed), request)
     if request.seed is not None:

@@ -57,8 +57,10 @@ def _project(counts: Shares, total: float) -> Shares:
     return shares
 
 
-PRIOR_RESOLUTION = 16
-"""Prior weights of a feature sum to about this many times its categories."""
+CAP_RESOLUTION = 16
+URN_RESOLUTION = 6
+"""Prior weights of a feature sum to about this many times its categories. Urns need fewer
+virtual rows, so the shape of the prior matters less and its size more."""
 
 SEED_RESOLUTION = 1 << 20
 
@@ -68,15 +70,13 @@ def integer_weights(shares: Shares, resolution: int) -> NDArray[np.uint64]:
     return np.maximum(np.rint(shares * resolution), 1.0).astype(np.uint64)
 
 
-def prior_weights(marginals: Marginals) -> tuple[NDArray[np.uint64], ...]:
+def prior_weights(marginals: Marginals, resolution: int) -> tuple[NDArray[np.uint64], ...]:
     """Return prior weights in proportion to the marginals, with a floor of 1 (R14).
 
     The smallest alpha fixes the price, so a finer resolution follows the marginals more
     closely and adds more virtual rows in all.
     """
-    return tuple(
-        integer_weights(shares, PRIOR_RESOLUTION * len(shares)) for shares in marginals.shares
-    )
+    return tuple(integer_weights(shares, resolution * len(shares)) for shares in marginals.shares)
 
 
 def seed_weights(marginals: Marginals) -> tuple[NDArray[np.uint64], ...]:

@@ -193,7 +193,7 @@ def prepare(model: Model, recipe: Recipe, *, seeded: bool) -> Prepared:
     schema, blocks = model.schema, model.blocks
     counts = schema.category_counts
     weights = (
-        prior_weights(model.marginals)
+        prior_weights(model.marginals, recipe.resolution)
         if recipe.prior == "marginal" and model.marginals
         else uniform_weights(counts)
     )

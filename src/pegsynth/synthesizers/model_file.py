@@ -81,6 +81,8 @@ def save_model(model: Model, path: str | Path) -> None:
     """
     if model.originals is not None:
         raise ModelError("original seed rows are never saved in a model; use pegs synthesize")
+    if model.recipe is not None and model.recipe.draw.urn:
+        raise ModelError("urns are not saved with a model; fit with --no-urn, or use synthesize")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -66,6 +66,9 @@ class DrawOptions:
         Rows per block of ``pegs-rs``, B.
     visits, chains
         Visit cap T and parallel chains G of ``pegs-capped``.
+    urn
+        Whether its drawn values go back into their entry (R17), which is cheaper when
+        epsilon is large; None lets the price decide.
     prior
         ``uniform`` virtual rows, or in proportion to a paid ``marginal``.
     seed_pool
@@ -82,6 +85,7 @@ class DrawOptions:
     block_size: int = 10
     visits: int | None = None
     chains: int | None = None
+    urn: bool | None = None
     prior: PriorKind | None = None
     seed_pool: str | Path | None = None
     rows_in: int | None = field(default=None)
@@ -94,8 +98,10 @@ class DrawOptions:
                 check_whole(name, getattr(self, name))
         if self.visits is not None and self.visits > MOST_VISITS:
             raise ParameterError(f"--visits must be at most {MOST_VISITS}; it was {self.visits}")
-        if self.method != "pegs-capped" and (self.visits or self.chains):
-            raise ParameterError("--visits and --chains go with --method pegs-capped only")
+        if self.method != "pegs-capped" and (self.visits or self.chains or self.urn):
+            raise ParameterError("--visits, --chains and --urn go with --method pegs-capped only")
+        if self.urn and (self.chains or 1) > 1:
+            raise ParameterError("--urn draws one chain; leave out --chains")
         if self.seed_pool is not None and not str(self.seed_pool):
             raise ParameterError("--seed-pool is uniform, marginal or a file of public rows")
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pegsynth.errors import BudgetError
-from pegsynth.perturb.marginals import PRIOR_RESOLUTION
 from pegsynth.privacy import Budget, Guarantee, Ledger
 from pegsynth.synthesizers.options import METHODS, DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe, used_entries
@@ -85,6 +84,7 @@ def plan(schema: Schema, budget: Budget, fit: FitOptions, draw: DrawOptions) -> 
             method=method,  # type: ignore[arg-type]
             visits=draw.visits if capped else None,
             chains=draw.chains if capped else None,
+            urn=draw.urn if capped else None,
         )
         try:
             options.append(_option(schema, make_recipe(schema, budget, fit, wanted)))
@@ -95,7 +95,7 @@ def plan(schema: Schema, budget: Budget, fit: FitOptions, draw: DrawOptions) -> 
 
 def _option(schema: Schema, recipe: Recipe) -> Option:
     alpha = recipe.numerator / recipe.scale
-    factor = PRIOR_RESOLUTION if recipe.prior == "marginal" else 1
+    factor = recipe.resolution if recipe.prior == "marginal" else 1
     mean_count = sum(schema.category_counts) / len(schema.category_counts)
     virtual = alpha * factor * mean_count
     ledger = Ledger(recipe.events, (), recipe.budget.delta or 0.0)

@@ -14,9 +14,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pegsynth.blocks.blocks import dense_limit
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.hashing.order import check_head_count
 from pegsynth.perturb import SCALE
+from pegsynth.perturb.marginals import CAP_RESOLUTION, URN_RESOLUTION
 from pegsynth.privacy import (
     Allowance,
     Budget,
@@ -33,6 +35,7 @@ from pegsynth.privacy import (
     stated_alpha,
 )
 from pegsynth.sampling.capped import chain_limits
+from pegsynth.sampling.polya import MOST_URN_BYTES, urn_bytes
 from pegsynth.synthesizers.options import (
     DrawOptions,
     FitOptions,
@@ -89,11 +92,23 @@ class Recipe:
     draws: Draws | None
     events: tuple[Event, ...]
 
+    @property
+    def resolution(self) -> int:
+        """How finely a marginal prior follows its marginal."""
+        return URN_RESOLUTION if self.draw.urn else CAP_RESOLUTION
+
 
 def make_recipe(
     schema: Schema, budget: Budget, fit: FitOptions, draw: DrawOptions, *, scale: int = SCALE
 ) -> Recipe:
-    """Settle a release from public quantities."""
+    """Settle a release from public quantities.
+
+    Where the user left open whether capped visits go back into their urn (R17), both ways
+    are settled, and the urn is taken when it needs at most half the virtual rows that
+    the same visits would need without it.
+    """
+    if draw.method == "pegs-capped" and draw.urn is None:
+        return _cap_or_urn(schema, budget, fit, draw, scale=scale)
     total = budget.epsilon is not None
     draw = _filled(schema, draw, fit, total=total)
     heads = _head_count(schema, fit, draw, total=total)
@@ -132,6 +147,28 @@ def make_recipe(
     )
 
 
+def _cap_or_urn(
+    schema: Schema, budget: Budget, fit: FitOptions, draw: DrawOptions, *, scale: int
+) -> Recipe:
+    cap = make_recipe(schema, budget, fit, replace(draw, urn=False), scale=scale)
+    if budget.epsilon is None or (draw.chains or 1) > 1:
+        return cap
+    urn = make_recipe(schema, budget, fit, replace(draw, urn=True), scale=scale)
+    alike = replace(draw, urn=False, visits=urn.draw.visits)
+    counted = make_recipe(schema, budget, replace(fit, heads=urn.heads), alike, scale=scale)
+    affordable = _urns_fit(schema, urn) and 2 * urn.numerator <= counted.numerator
+    return urn if affordable else cap
+
+
+def _urns_fit(schema: Schema, recipe: Recipe) -> bool:
+    """Say whether urns fit in memory whichever heads will be chosen."""
+    largest = sorted(schema.category_counts, reverse=True)[: recipe.heads]
+    keys = math.prod(largest) << recipe.tail_bits
+    entries = keys * len(schema.features)
+    dense = keys * max(schema.category_counts) <= dense_limit(len(schema.features))
+    return dense and urn_bytes(entries, recipe.draw.visits or 1) <= MOST_URN_BYTES
+
+
 def unpriced(schema: Schema, fit: FitOptions) -> tuple[int, int, Order]:
     """Return m, t and order of a model that is fitted without a budget."""
     features = len(schema.features)
@@ -144,7 +181,7 @@ def unpriced(schema: Schema, fit: FitOptions) -> tuple[int, int, Order]:
 def shape_of(schema: Schema, draw: DrawOptions) -> Shape:
     """Return the public structure of the draws."""
     return Shape(
-        method=draw.method,
+        method="urn" if draw.urn else draw.method,
         features=len(schema.features),
         rows=draw.rows or 1,
         sweeps=draw.sweeps,
@@ -186,7 +223,7 @@ def _filled(schema: Schema, draw: DrawOptions, fit: FitOptions, *, total: bool) 
         visits = default_visits(schema, draw.rows * draw.datasets, heads, fit.tail_bits)
         draw = replace(draw, visits=visits)
     if capped and draw.visits is not None:
-        chains = draw.chains or min(DEFAULT_CHAINS, draw.visits)
+        chains = draw.chains or (1 if draw.urn else min(DEFAULT_CHAINS, draw.visits))
         chain_limits(draw.visits, chains)
         draw = replace(draw, chains=chains)
     prior: PriorKind = draw.prior or ("marginal" if total and capped else "uniform")
@@ -199,7 +236,8 @@ def _head_count(schema: Schema, fit: FitOptions, draw: DrawOptions, *, total: bo
     features = len(schema.features)
     if fit.heads is not None:
         return check_head_count(fit.heads, features)
-    wanted = CAPPED_HEADS if draw.method == "pegs-capped" and total else DEFAULT_HEADS
+    capped = draw.method == "pegs-capped" and total and not draw.urn
+    wanted = CAPPED_HEADS if capped else DEFAULT_HEADS
     return min(wanted, features - 1)
 
 

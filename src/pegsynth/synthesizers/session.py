@@ -22,6 +22,7 @@ from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
 from pegsynth.sampling import sample_rows
 from pegsynth.sampling.capped import chain_limits, new_counters, sample_capped
+from pegsynth.sampling.polya import new_urns, sample_polya
 from pegsynth.synthesizers.model import Codes, Model, Prepared, prepare, seeded_ledger
 from pegsynth.synthesizers.options import check_whole
 from pegsynth.synthesizers.recipe import Recipe, shape_of
@@ -75,7 +76,10 @@ class Session:
         self._prepared: Prepared = prepare(model, recipe, seeded=stream.seeded)
         self._spent = spent or Spent()
         self._process = os.getpid()
-        if recipe.draw.method == "pegs-capped" and spent is None:
+        self._urns = (
+            new_urns(self._prepared.machine, recipe.draw.visits or 1) if recipe.draw.urn else None
+        )
+        if self._counted and spent is None:
             fresh = new_counters(self._prepared.machine, recipe.draw.chains or 1)
             self._spent = replace(self._spent, counters=tuple(fresh))
         self._check_counters()
@@ -173,19 +177,7 @@ class Session:
 
     def _draw_capped(self, rows: int, datasets: int, dtype: np.dtype[Any]) -> list[Iterator[Codes]]:
         """Draw all rows, then deal them to the datasets by a public permutation (R13)."""
-        chunks = _narrow(
-            sample_capped(
-                self._prepared.machine,
-                self._prepared.pool,
-                rows * datasets,
-                list(self._spent.counters),
-                self.recipe.draw.visits or 1,
-                self._stream,
-                sweeps=self.recipe.draw.sweeps,
-                threads=self._threads,
-            ),
-            dtype,
-        )
+        chunks = _narrow(self._chains(rows * datasets), dtype)
         size = rows * datasets * len(self.model.schema.features) * dtype.itemsize
         if datasets == 1 and size > SHUFFLED_BYTES:
             return [_holding(self._lock, chunks)]
@@ -194,13 +186,36 @@ class Session:
         order = np.argsort(self._stream.substream().take(len(everything)), kind="stable")
         return [iter([everything[part]]) for part in np.split(order, datasets)]
 
+    def _chains(self, rows: int) -> Iterator[NDArray[np.uint32]]:
+        """Yield rows of the running chains, or of the one chain over the urns (R5, R17)."""
+        ready, draw = self._prepared, self.recipe.draw
+        if self._urns is not None:
+            return sample_polya(
+                ready.machine, ready.pool, rows, self._urns, self._stream, sweeps=draw.sweeps
+            )
+        return sample_capped(
+            ready.machine,
+            ready.pool,
+            rows,
+            list(self._spent.counters),
+            draw.visits or 1,
+            self._stream,
+            sweeps=draw.sweeps,
+            threads=self._threads,
+        )
+
+    @property
+    def _counted(self) -> bool:
+        """Whether visits are counted chain by chain."""
+        return self.recipe.draw.method == "pegs-capped" and not self.recipe.draw.urn
+
     def first_chain(self) -> tuple[NDArray[np.uint32] | None, int]:
         """Return the counters of the first chain and the visits it owns, for a trace."""
         draw = self.recipe.draw
         if draw.method == "pegs-rs":
             # The row is a block of its own: its second sweep may not ask an entry again (R4).
             return new_counters(self._prepared.machine, 1)[0], 1
-        if draw.method == "pegs":
+        if not self._counted:
             return None, 0
         limits = chain_limits(draw.visits or 1, draw.chains or 1)
         return self._spent.counters[0], limits[0]
@@ -212,7 +227,7 @@ class Session:
 
     def _check_counters(self) -> None:
         counters, entries = self._spent.counters, self._prepared.machine.entry_count
-        wanted = self.recipe.draw.chains if self.recipe.draw.method == "pegs-capped" else 0
+        wanted = self.recipe.draw.chains if self._counted else 0
         if len(counters) != (wanted or 0) or any(len(line) != entries for line in counters):
             raise ModelError(
                 "the visit counters do not belong to this model; restore the file that was "

@@ -72,6 +72,7 @@ def synthesize(
     block_size: int = 10,
     visits: int | None = None,
     chains: int | None = None,
+    urn: bool | None = None,
     prior: str | None = None,
     seed_pool: str | Path | None = None,
     rows_in: int | None = None,
@@ -123,6 +124,7 @@ def synthesize(
         block_size,
         visits,
         chains,
+        urn,
         prior,  # type: ignore[arg-type]
         seed_pool,
         rows_in,

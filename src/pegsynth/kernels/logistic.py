@@ -1,0 +1,313 @@
+"""Penalised multinomial logistic regression on categorical predictors, by block descent.
+
+Every row has exactly one active cell (feature, code) per predictor, and every cell has one
+column and one value of the design matrix: 1 for an indicator, a standardised number for a
+score. The linear predictor is therefore a sum of gathered lines, and a change of the
+coefficients of one predictor multiplies the class probabilities of a row by a factor that
+depends on its code alone: no exponential per row is needed.
+
+One step improves all coefficients of one predictor. From ``log s <= s - 1`` the negative
+log-likelihood after a step d is at most::
+
+    sum over cells, classes of  sums * exp(value * d) - counts * value * d  + constant
+
+with `sums` the fitted and `counts` the observed weight of a (cell, class). The bound
+separates over columns and classes and touches at d = 0; minimising it together with the
+penalty, one number at a time, can only lower the objective. Without penalty this is
+iterative proportional fitting.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+_REACH = 3.0
+_STEPS = 30
+_FAST = {"reassoc", "contract", "nsz"}
+
+
+class Layout(NamedTuple):
+    """Predictors of one target, the intercept included.
+
+    ``cell_start[f]`` is the first cell of feature f; the cells ``first_cell[k] ..
+    first_cell[k + 1]`` share column k; ``first_column[f]`` is the first column of
+    feature f. `order` lists the predictors in the order of the steps.
+    """
+
+    cell_start: Any
+    values: Any
+    first_cell: Any
+    first_column: Any
+    order: Any
+
+
+@njit(cache=True, nogil=True)
+def observed_counts(columns: Any, layout: Layout, outcome: Any, weights: Any, out: Any) -> None:
+    """Add up the weight of every (cell, class)."""
+    out[:] = 0.0
+    for step in range(len(layout.order)):
+        feature = layout.order[step]
+        start = layout.cell_start[feature]
+        for row in range(len(outcome)):
+            out[start + columns[feature, row], outcome[row]] += weights[row]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def gathered_softmax(columns: Any, cell_start: Any, order: Any, table: Any, out: Any) -> None:
+    """Write class probabilities: softmax of the sum of one table line per predictor."""
+    classes = out.shape[1]
+    for row in range(out.shape[0]):
+        line = out[row]
+        for c in range(classes):
+            line[c] = 0.0
+        for step in range(len(order)):
+            feature = order[step]
+            cell = table[cell_start[feature] + columns[feature, row]]
+            for c in range(classes):
+                line[c] += cell[c]
+        highest = line[0]
+        for c in range(1, classes):
+            highest = max(highest, line[c])
+        total = 0.0
+        for c in range(classes):
+            line[c] = np.exp(line[c] - highest)
+            total += line[c]
+        for c in range(classes):
+            line[c] /= total
+
+
+@njit(cache=True, nogil=True)
+def cell_table(layout: Layout, coefficients: Any, out: Any) -> None:
+    """Write the contribution of every cell: its value times the line of its column."""
+    for column in range(len(layout.first_cell) - 1):
+        for cell in range(layout.first_cell[column], layout.first_cell[column + 1]):
+            for c in range(out.shape[1]):
+                out[cell, c] = layout.values[cell] * coefficients[column, c]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def fitted_sums(codes: Any, weights: Any, probabilities: Any, out: Any) -> None:
+    """Add up the fitted probabilities of all rows, by the code of one predictor."""
+    out[:] = 0.0
+    for row in range(len(weights)):
+        weight = weights[row]
+        line = probabilities[row]
+        into = out[codes[row]]
+        for c in range(len(line)):
+            into[c] += weight * line[c]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def rescale(codes: Any, factors: Any, probabilities: Any) -> None:
+    """Multiply every line by the factors of its code and make it sum to 1 again."""
+    for row in range(len(codes)):
+        line = probabilities[row]
+        by = factors[codes[row]]
+        total = 0.0
+        for c in range(len(line)):
+            line[c] *= by[c]
+            total += line[c]
+        inverse = 1.0 / total
+        for c in range(len(line)):
+            line[c] *= inverse
+
+
+@njit(cache=True, nogil=True)
+def _slope(values: Any, sums: Any, counts: Any, step: float) -> tuple[float, float]:
+    """First and second derivative of the bound in one coefficient, at a step from here."""
+    first = 0.0
+    second = 0.0
+    for cell in range(len(values)):
+        value = values[cell]
+        fitted = value * sums[cell] * np.exp(value * step)
+        first += fitted - value * counts[cell]
+        second += value * fitted
+    return first, second
+
+
+@njit(cache=True, nogil=True)
+def best_coefficient(
+    values: Any, sums: Any, counts: Any, start: float, lasso: float, ridge: float
+) -> float:
+    """Minimise bound + lasso * |b| + ridge * b^2 / 2 over one coefficient, starting at b = start.
+
+    Newton's method kept inside a bracket that ends at zero, where the penalty has its
+    kink, and at a step within which no factor leaves the range of floating point.
+    """
+    slope, _ = _slope(values, sums, counts, 0.0)
+    slope += ridge * start
+    if start > 0.0 or (start == 0.0 and slope < -lasso):
+        side = lasso
+    elif start < 0.0 or (start == 0.0 and slope > lasso):
+        side = -lasso
+    else:
+        return 0.0
+    largest = 0.0
+    for cell in range(len(values)):
+        largest = max(largest, abs(values[cell]))
+    if largest == 0.0:
+        return 0.0
+    reach = _REACH / largest
+    rising = slope + side > 0.0
+    low = start - reach if rising else start
+    high = start if rising else start + reach
+    if side > 0.0:
+        low = max(low, 0.0)
+    elif side < 0.0:
+        high = min(high, 0.0)
+    far = low if rising else high
+    slope, _ = _slope(values, sums, counts, far - start)
+    slope += ridge * far + side
+    if (slope > 0.0) == rising or slope == 0.0:
+        return far
+    here = start
+    for _ in range(_STEPS):
+        slope, curve = _slope(values, sums, counts, here - start)
+        slope += ridge * here + side
+        if slope > 0.0:
+            high = here
+        else:
+            low = here
+        curve += ridge
+        following = here - slope / curve if curve > 0.0 else low - 1.0
+        if not low <= following <= high:
+            following = 0.5 * (low + high)
+        if abs(following - here) <= 1e-9 * reach:
+            return following
+        here = following
+    return here
+
+
+@njit(cache=True, nogil=True)
+def improve(
+    layout: Layout,
+    feature: int,
+    sums: Any,
+    counts: Any,
+    coefficients: Any,
+    lasso: float,
+    ridge: float,
+    factors: Any,
+) -> bool:
+    """Take one step in all coefficients of one predictor; say whether any changed."""
+    start = layout.cell_start[feature]
+    changed = False
+    for column in range(layout.first_column[feature], layout.first_column[feature + 1]):
+        first, last = layout.first_cell[column], layout.first_cell[column + 1]
+        values = layout.values[first:last]
+        for c in range(coefficients.shape[1]):
+            old = coefficients[column, c]
+            new = best_coefficient(
+                values, sums[first - start : last - start, c], counts[first:last, c], old,
+                lasso, ridge,
+            )  # fmt: skip
+            step = new - old
+            coefficients[column, c] = new
+            changed = changed or step != 0.0
+            for cell in range(first, last):
+                factors[cell - start, c] = np.exp(layout.values[cell] * step)
+    return changed
+
+
+@njit(cache=True, nogil=True)
+def objective(
+    outcome: Any, weights: Any, probabilities: Any, coefficients: Any, lasso: float, ridge: float
+) -> float:
+    """Return the penalised negative log-likelihood; the last column, the intercept, is free."""
+    value = 0.0
+    for row in range(len(outcome)):
+        value -= weights[row] * np.log(probabilities[row, outcome[row]])
+    for column in range(coefficients.shape[0] - 1):
+        for c in range(coefficients.shape[1]):
+            b = coefficients[column, c]
+            value += lasso * abs(b) + 0.5 * ridge * b * b
+    return value
+
+
+@njit(cache=True, nogil=True)
+def sweep(
+    columns: Any,
+    layout: Layout,
+    weights: Any,
+    counts: Any,
+    lasso: float,
+    ridge: float,
+    coefficients: Any,
+    probabilities: Any,
+    sums: Any,
+    factors: Any,
+) -> None:
+    """Take one step in every predictor; the last feature, the intercept, has no penalty."""
+    intercept = len(layout.cell_start) - 2
+    for position in range(len(layout.order)):
+        feature = layout.order[position]
+        paid = 0.0 if feature == intercept else 1.0
+        fitted_sums(columns[feature], weights, probabilities, sums)
+        if improve(
+            layout, feature, sums, counts, coefficients, paid * lasso, paid * ridge, factors
+        ):
+            rescale(columns[feature], factors, probabilities)
+
+
+@njit(cache=True, nogil=True)
+def descend(
+    columns: Any,
+    layout: Layout,
+    outcome: Any,
+    weights: Any,
+    counts: Any,
+    lasso: float,
+    ridge: float,
+    coefficients: Any,
+    tolerance: float,
+    most_sweeps: int,
+) -> tuple[float, int]:
+    """Sweep until the objective settles; return it and the number of sweeps.
+
+    Between sweeps the coefficients are carried on in the direction of the last change
+    (Nesterov's momentum); when that raises the objective the momentum starts anew from
+    the best point, so the objective never ends above where it began. The last column of
+    `coefficients` is the intercept.
+    """
+    classes = coefficients.shape[1]
+    widest = np.max(layout.cell_start[1:] - layout.cell_start[:-1])
+    sums = np.empty((widest, classes))
+    factors = np.empty((widest, classes))
+    table = np.empty((layout.cell_start[-1], classes))
+    probabilities = np.empty((len(outcome), classes))
+    best = coefficients.copy()
+    before = np.inf
+    momentum = 1.0
+    for done in range(most_sweeps):
+        # Probabilities are made anew from the coefficients, so rounding does not pile up.
+        cell_table(layout, coefficients, table)
+        gathered_softmax(columns, layout.cell_start, layout.order, table, probabilities)
+        sweep(
+            columns, layout, weights, counts, lasso, ridge, coefficients, probabilities, sums,
+            factors,
+        )  # fmt: skip
+        now = objective(outcome, weights, probabilities, coefficients, lasso, ridge)
+        progress = before - now
+        if progress > 0.0:
+            carry = (momentum - 1.0) / (momentum + 2.0)
+            for column in range(coefficients.shape[0]):
+                for c in range(classes):
+                    b = coefficients[column, c]
+                    coefficients[column, c] = b + carry * (b - best[column, c])
+                    best[column, c] = b
+            before = now
+        else:
+            coefficients[:] = best
+        if progress > tolerance * abs(now):
+            momentum += 1.0
+        elif momentum > 1.0:
+            momentum = 1.0
+            coefficients[:] = best
+        else:
+            coefficients[:] = best
+            return before, done + 1
+    coefficients[:] = best
+    return before, most_sweeps
