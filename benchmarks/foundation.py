@@ -1,13 +1,13 @@
 """From a table to a synthetic table: counting, drawing, the command line, wide tables.
 
-Every function takes a `Setting` and returns the figures of one theme. Data is invented
+Every function takes a `Setting` and gives the figures of one theme. Data is invented
 and lives in a temporary folder.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -191,21 +191,18 @@ def compiling(setting: Setting) -> list[Figure]:
     return [Figure("compile all kernels from cold", cold - warm, 30.0, cold, warm)]
 
 
-def wide(setting: Setting) -> list[Figure]:
+def wide(setting: Setting) -> Iterator[Figure]:
     """Many features, and a feature of many categories: time and memory."""
     rows, features = setting.wide_rows, setting.wide_features
     generator = np.random.default_rng(SEED)
     table, schema = _invented(setting, "wide", rows, [5] * features, generator)
-    shape = f"{features:,} features x {rows:,} rows"
-    figures = [
-        _memory(setting, f"{shape}, order {order}", table, schema, features, ("--order", order))
-        for order in ("public", "data")
-    ]
+    for order in ("public", "data"):
+        what = f"{features:,} features x {rows:,} rows, order {order}"
+        yield _memory(setting, what, table, schema, features, ("--order", order))
     counts = [setting.many_categories, 2, 20, 5]
     table, schema = _invented(setting, "long", rows, counts, generator)
     what = f"a feature of {setting.many_categories:,} categories x {rows:,} rows"
-    options = ("--order", "data")
-    return [*figures, _memory(setting, what, table, schema, len(counts), options)]
+    yield _memory(setting, what, table, schema, len(counts), ("--order", "data"))
 
 
 def _invented(
@@ -256,7 +253,7 @@ def _synthesize(
     ]
 
 
-FIGURES: dict[str, Callable[[Setting], list[Figure]]] = {
+FIGURES: dict[str, Callable[[Setting], Iterable[Figure]]] = {
     "count": counting,
     "draw": drawing,
     "command": command_line,

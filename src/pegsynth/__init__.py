@@ -5,6 +5,8 @@ Describe the table
 Synthesize
     `synthesize`: a table in, synthetic tables and a ledger out.
     `PeGS`: fit once, sample later.
+Analyse the synthetic tables
+    `combine`, `pooled`: one estimate and a valid interval from several tables.
 Say what it costs
     `Budget`, `Ledger`: what may be spent, and what was.
 Try it
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
         PegsynthError,
         SchemaError,
     )
+    from pegsynth.inference import combine, pooled
     from pegsynth.privacy import Budget, Ledger
     from pegsynth.schema import Feature, Rule, Schema
     from pegsynth.synthesizers.estimator import PeGS
@@ -45,6 +48,8 @@ _HOMES = {
     "synthesize": "pegsynth.synthesizers.synthesize",
     "Release": "pegsynth.synthesizers.synthesize",
     "PeGS": "pegsynth.synthesizers.estimator",
+    "combine": "pegsynth.inference",
+    "pooled": "pegsynth.inference",
     "Budget": "pegsynth.privacy",
     "Ledger": "pegsynth.privacy",
     "datasets": "",
@@ -72,7 +77,9 @@ __all__ = [
     "Rule",
     "Schema",
     "SchemaError",
+    "combine",
     "datasets",
+    "pooled",
     "synthesize",
 ]
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from pegsynth.perturb.marginals import (
-    PRIOR_RESOLUTION,
+    CAP_RESOLUTION,
+    URN_RESOLUTION,
     Marginals,
     integer_weights,
     marginals_from_noisy,
@@ -81,23 +82,22 @@ def test_noise_is_paid_for_and_cut_along_the_features():
 
 
 @settings(max_examples=50)
-@given(st.lists(NOISY, min_size=1, max_size=4))
-def test_weights_are_positive_integers_close_to_the_shares(noisy):
+@given(st.lists(NOISY, min_size=1, max_size=4), st.sampled_from([CAP_RESOLUTION, URN_RESOLUTION]))
+def test_weights_are_positive_integers_close_to_the_shares(noisy, resolution):
     found = marginals_from_noisy(noisy)
-    for weights in (prior_weights(found), seed_weights(found)):
+    for weights in (prior_weights(found, resolution), seed_weights(found)):
         for line in weights:
             assert line.dtype == np.uint64
             assert line.min() >= 1
-    for shares, prior in zip(found.shares, prior_weights(found), strict=True):
-        resolution = PRIOR_RESOLUTION * len(shares)
-        assert np.all(np.abs(prior - np.maximum(shares * resolution, 1)) <= 0.5)
-        assert int(prior.sum()) <= (PRIOR_RESOLUTION + 1) * len(shares)
-    seeds = seed_weights(found)
-    for shares, line in zip(found.shares, seeds, strict=True):
+    for shares, prior in zip(found.shares, prior_weights(found, resolution), strict=True):
+        wanted = shares * resolution * len(shares)
+        assert np.all(np.abs(prior - np.maximum(wanted, 1)) <= 0.5 + 1e-9)
+        assert int(prior.sum()) <= (resolution + 1) * len(shares)
+    for shares, line in zip(found.shares, seed_weights(found), strict=True):
         assert line / line.sum() == pytest.approx(shares, abs=1e-4)
 
 
 def test_a_floor_keeps_alpha_positive_on_categories_that_noise_emptied():
     weights = integer_weights(np.array([1.0, 0.0, 0.0]), 48)
     assert weights.tolist() == [48, 1, 1]
-    assert prior_weights(Marginals((np.array([1.0, 0.0]),), 10.0))[0].tolist() == [32, 1]
+    assert prior_weights(Marginals((np.array([1.0, 0.0]),), 10.0), 16)[0].tolist() == [32, 1]

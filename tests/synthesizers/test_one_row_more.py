@@ -41,9 +41,7 @@ def neighbours(tmp_path_factory, request):
 def run(folder, command, *flags):
     """Run in a folder of a neutral name; say everything that may be compared."""
     outcome = pegs(command, folder / "data.csv", "--schema", folder / "schema.toml", *flags)
-    return outcome.code, *(
-        text.replace(str(folder), "FOLDER") for text in (outcome.out, outcome.err)
-    )
+    return tuple(str(part).replace(str(folder), "FOLDER") for part in vars(outcome).values())
 
 
 def shape(folder):
@@ -72,11 +70,10 @@ def test_synthesize(neighbours, method, output):
     for folder in neighbours:
         for path in folder.glob("out*"):
             path.unlink()
-        said.append(
-            run(folder, "synthesize", *METHODS[method], "--rows", 12, "-o", folder / output)
-        )
+        flags = (*METHODS[method], "--rows", 12, "-o", folder / output)
+        said.append(run(folder, "synthesize", *flags))
     assert said[0] == said[1]
-    assert said[0][0] == 0
+    assert said[0][0] == "0"
     shapes = [shape(folder) for folder in neighbours]
     assert shapes[0] == shapes[1]
     assert f"{output}.privacy.json" in shapes[0]
@@ -84,7 +81,8 @@ def test_synthesize(neighbours, method, output):
 
 @pytest.mark.parametrize("method", ["pegs", "pegs-rs", "pegs-capped"])
 def test_release_fit_sample_and_inspect(neighbours, method):
-    flags = (*METHODS[method], "--rows", 12)
+    # A private order is paid for and may differ; what else is said may not.
+    flags = (*METHODS[method], "--rows", 12, "--order", "public")
     said = []
     for folder in neighbours:
         lines = [run(folder, "release", *flags, "-o", folder / "made", "--force", "--public-only")]
@@ -101,11 +99,6 @@ def test_release_fit_sample_and_inspect(neighbours, method):
         said.append([re.sub(re.escape(str(folder)), "FOLDER", str(line)) for line in lines])
     assert said[0] == said[1]
     shapes = [shape(folder) for folder in neighbours]
-    for found in shapes:
-        for name in [
-            name for name in found if name.endswith(("SHA256SUMS", ".sha256", "CHECKSUMS"))
-        ]:
-            del found[name]
     assert shapes[0] == shapes[1]
 
 
@@ -124,4 +117,4 @@ def test_refusals(neighbours, flags):
         for folder in neighbours
     ]
     assert said[0] == said[1]
-    assert said[0][0] == 2
+    assert said[0][0] == "2"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from command import check_refused, done, pegs
 from pegsynth.errors import BudgetError
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.schema import Feature, Schema
@@ -31,7 +32,7 @@ def test_numbers_are_those_of_the_recipes(delta):
         assert option.pure == Ledger(settled.events).guarantee
         assert option.stated.epsilon <= 2.0
         assert 0 <= option.prior_share <= 1
-        factor = 16 if settled.prior == "marginal" else 1
+        factor = settled.resolution if settled.prior == "marginal" else 1
         assert option.virtual_rows == pytest.approx(3 * factor * settled.numerator / settled.scale)
 
 
@@ -84,3 +85,53 @@ def test_a_cap_is_for_the_capped_method_alone():
 def test_budgets_that_cannot_be_planned(budget):
     with pytest.raises(BudgetError):
         plan(SCHEMA, Budget(**budget), FitOptions(), DrawOptions(10))
+
+
+# Through the command
+
+
+@pytest.fixture
+def schema_file(tmp_path):
+    SCHEMA.save(tmp_path / "schema.toml")
+    return tmp_path / "schema.toml"
+
+
+def test_the_command_prints_every_method_and_the_choice(schema_file):
+    flags = ("--rows", 1000, "--rows-in", 10_000, "--epsilon", 2, "--delta", 1e-9)
+    out = done("plan", "--schema", schema_file, *flags).out
+    found = planned(2.0, 1e-9, rows_in=10_000)
+    for option in found.options:
+        (line,) = [line for line in out.splitlines() if line.startswith(f"{option.method} ")]
+        fields = line.split()
+        assert fields[1] == str(option.recipe.heads)
+        assert float(fields[2]) == pytest.approx(option.recipe.numerator / (1 << 20), rel=1e-3)
+        assert float(fields[3]) == pytest.approx(option.virtual_rows, rel=1e-3)
+        assert fields[4] == f"{option.prior_share:.0%}"
+    assert found.best.method in out.splitlines()[-1]
+    assert "--rows-in" not in out
+    assert (
+        "not stated (--rows-in)"
+        in done("plan", "--schema", schema_file, *flags[:2], *flags[4:]).out
+    )
+
+
+def test_the_command_reads_nothing_but_the_schema(schema_file, monkeypatch):
+    def refuse(*arguments, **options):
+        raise AssertionError("a plan reads no data")
+
+    monkeypatch.setattr("pegsynth.io.read.open_table", refuse)
+    monkeypatch.setattr("pegsynth.synthesizers.model.fit", refuse)
+    done("plan", "--schema", schema_file, "--rows", 10, "--epsilon", 1)
+
+
+@pytest.mark.parametrize("flags", [(), ("--delta", 1e-9)])
+def test_the_command_needs_an_epsilon(schema_file, flags):
+    check_refused(pegs("plan", "--schema", schema_file, "--rows", 10, *flags), "--epsilon")
+
+
+def test_the_command_says_what_would_help_when_nothing_fits(schema_file):
+    outcome = pegs("plan", "--schema", schema_file, "--rows", 10**9, "--epsilon", 1e-9)
+    assert outcome.code == 2
+    assert "no method can meet this budget" in outcome.err
+    for remedy in ("raise epsilon", "delta", "fewer rows"):
+        assert remedy in outcome.err

@@ -168,10 +168,13 @@ def test_units_pay_k_times_and_k_squared_times():
         )
     ]
     assert float(variances[1] / variances[0]) == pytest.approx(9)
-    assert UnitBound(rows_per_unit=3) in recipe(three, epsilon=1.0).events
-    assert UnitBound(rows_per_unit=3) in recipe(three, epsilon_per_row=1.0).events
-    assert UnitBound(rows_per_unit=3) in recipe(three, alpha=1.0).events
-    assert not any(isinstance(e, UnitBound) for e in recipe(alone, epsilon=1.0).events)
+    for budget in ({"epsilon": 1.0}, {"epsilon_per_row": 1.0}, {"alpha": 1.0}):
+        assert unit_bounds(recipe(three, **budget)) == [3]
+        assert unit_bounds(recipe(alone, **budget)) == []
+
+
+def unit_bounds(settled):
+    return [event.rows_per_unit for event in settled.events if isinstance(event, UnitBound)]
 
 
 def test_the_cap_makes_rows_and_datasets_free():
@@ -194,8 +197,10 @@ def test_delta_never_makes_more_virtual_rows():
 @pytest.mark.parametrize("method", ["pegs", "pegs-rs", "pegs-capped"])
 @pytest.mark.parametrize("listed", [False, True])
 def test_defaults_under_a_total(method, listed):
-    settled = recipe(schema(heads=listed), epsilon=1.0, method=method)
     capped = method == "pegs-capped"
+    settled = recipe(
+        schema(heads=listed), epsilon=1.0, method=method, urn=False if capped else None
+    )
     assert settled.order == ("public" if listed else "private")
     assert settled.heads == (1 if capped else 2)
     assert settled.prior == ("marginal" if capped else "uniform")
@@ -231,10 +236,10 @@ def test_heads_fit_few_features():
 
 
 def test_visits_and_chains_by_default():
-    settled = recipe(epsilon=1.0, rows=1000, datasets=2, method="pegs-capped")
+    settled = recipe(epsilon=1.0, rows=1000, datasets=2, method="pegs-capped", urn=False)
     assert settled.draw.visits == default_visits(schema(), 2000, 1, 1)
     assert settled.draw.chains == 4
-    assert recipe(epsilon=1.0, method="pegs-capped", visits=2).draw.chains == 2
+    assert recipe(epsilon=1.0, method="pegs-capped", visits=2, urn=False).draw.chains == 2
     assert recipe(epsilon=1.0, method="pegs-capped", visits=9, chains=3).draw.chains == 3
     assert default_visits(schema(), 1, 2, 1) == 1
 

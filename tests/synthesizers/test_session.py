@@ -22,7 +22,13 @@ from small_release import small_model, small_session, taken
 BUDGETS = {
     "pegs": {"epsilon": 50.0, "rows": 30, "method": "pegs"},
     "pegs-rs": {"epsilon": 50.0, "rows": 30, "method": "pegs-rs"},
-    "pegs-capped": {"epsilon": 50.0, "rows": 30, "method": "pegs-capped", "visits": 6},
+    "pegs-capped": {
+        "epsilon": 50.0,
+        "rows": 30,
+        "method": "pegs-capped",
+        "visits": 6,
+        "urn": False,
+    },
     "per row": {"epsilon_per_row": 1.0, "rows": 30},
     "alpha": {"alpha": 1.0, "rows": 30},
     "l": {"l": 1.5, "rows": 30},

@@ -20,7 +20,7 @@ from pegsynth.synthesizers.spending import locked, read_spent, spent_path, write
 from small_release import small_schema, small_session, small_table, taken
 
 TOTAL = ("--epsilon", 20, "--rows", 30)
-CAPPED = ("--method", "pegs-capped", "--visits", 6, "--epsilon", 20)
+CAPPED = ("--method", "pegs-capped", "--visits", 6, "--chains", 4, "--epsilon", 20)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pegsynth.cli.request import Request
@@ -28,7 +29,9 @@ def show(schema_file: Path, request: Request) -> None:
     if request.epsilon is None:
         raise BudgetError("a plan needs --epsilon, the total for the whole release")
     schema = Schema.load(schema_file)
-    found = plan(schema, request.budget, request.fit_options, request.draw_options)
+    # Flags of the capped method are allowed here; the plan leaves them out for the others.
+    wanted = replace(request, method="pegs-capped").draw_options
+    found = plan(schema, request.budget, request.fit_options, wanted)
     lines = [_HEADER, *(_line(option) for option in found.options)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(_HEADER))]
     for line in lines:

@@ -13,6 +13,7 @@ from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.read import open_table, table_files
 from pegsynth.io.write import check_writable, open_writer
+from pegsynth.kernels.warm import warm_up
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.random import RandomStream
@@ -123,6 +124,7 @@ def fit_model(
     """Fit with a progress bar."""
     reader = open_table(data)
     announce_compilation()
+    warm_up()
     with progress_bar() as progress:
         return models.fit(
             reader,

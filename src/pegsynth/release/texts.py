@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from pegsynth.inference.choice import Choice, rows_in_of, rule_for
 from pegsynth.privacy import Ledger
+from pegsynth.release.examples import analysis_code
 from pegsynth.schema import Schema
+from pegsynth.schema.decoding import How
+
+_FORMULAS = {
+    "plug-in": "T = (n/N) v + b/K",
+    "shared-urn": "T = 2 (n/N) v + b/K",
+    "partial": "T = v + b/K",
+}
 
 
 def privacy_page(ledger: Ledger) -> str:
@@ -18,29 +27,101 @@ def privacy_page(ledger: Ledger) -> str:
     )
 
 
-def how_to_analyse(schema: Schema, *, rows: int, datasets: int, table_format: str) -> str:
-    """Return HOW-TO-ANALYSE.md: what the tables are, and code that reads them."""
-    reader = "read_csv" if table_format == "csv" else "read_parquet"
-    return f"""# How to analyse these tables
+def how_to_analyse(
+    schema: Schema,
+    *,
+    rows: int,
+    datasets: int,
+    table_format: str,
+    ledger: Ledger,
+    decode: How = "values",
+) -> str:
+    """Return HOW-TO-ANALYSE.md: what the tables are, the rule that fits, code that runs.
 
-The folder holds {datasets} synthetic table{"s" if datasets != 1 else ""} of {rows} rows each. \
-Every row was drawn from a
-perturbed model of the original table; none is a real record. `schema.toml` lists every
-feature with its categories. Numeric features are drawn uniformly inside public bins, so
-nothing finer than a bin is information.
+    Parameters
+    ----------
+    schema
+        The public codebook; the example analyses are about its features.
+    rows, datasets
+        n rows in each of K tables.
+    table_format
+        "csv" or "parquet".
+    ledger
+        How the tables were made, which decides the combining rule (R16).
+    decode
+        Whether numbers are written as values or as bin labels.
+    """
+    choice = rule_for(ledger, datasets)
+    sections = [
+        _opening(choice, rows=rows, datasets=datasets),
+        _one_table() if datasets == 1 else _rule(choice, rows=rows, datasets=datasets),
+        "" if datasets == 1 or choice.rule == "partial" else _original_rows(rows_in_of(ledger)),
+        "## Code\n\nRun it in this folder, with `pegsynth` installed.",
+        *analysis_code(
+            schema,
+            datasets=datasets,
+            table_format=table_format,
+            decode=decode,
+            rows_in=rows_in_of(ledger),
+            needs_rows_in=choice.rule != "partial",
+        ),
+        _LIMITS,
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
 
-Analyse each table as if it were the original, then average the estimates over the tables:
 
-```python
-import glob
-import polars as pl
+def _opening(choice: Choice, *, rows: int, datasets: int) -> str:
+    tables = "1 synthetic table" if datasets == 1 else f"{datasets} synthetic tables"
+    each = "" if datasets == 1 else " each"
+    kept = choice.rule == "partial"
+    made = (
+        "Some columns hold original values, which `privacy.json`\nnames; the others were drawn "
+        "from a model."
+        if kept
+        else "Every row was drawn from a model of\nthe original table; none is a real record."
+    )
+    return f"""# How to analyse {"this table" if datasets == 1 else "these tables"}
 
-tables = [pl.{reader}(name) for name in sorted(glob.glob("synthetic-*.{table_format}"))]
-counts = [table.group_by("{schema.names[0]}").len() for table in tables]
-print(pl.concat(counts).group_by("{schema.names[0]}").agg(pl.col("len").mean()))
-```
+The folder holds {tables} of {rows} rows{each}. {made}
+`schema.toml` lists every feature with its categories. Numeric features are drawn uniformly
+inside public bins, so nothing finer than a bin is information."""
 
-The virtual rows that protect people pull every table towards uniform distributions. No
-combining rule corrects that bias, and standard errors computed from one synthetic table
-are too small.
-"""
+
+def _one_table() -> str:
+    return """## One table has no standard errors
+
+Analyse the table as if it were the original: estimates are what they seem. Standard errors
+are not. They cannot be estimated from one synthetic table, which does not tell how much
+synthesis itself varies; those that your software prints are too small. Ask the publisher for
+a release of several tables (`--datasets`) if you need them."""
+
+
+def _rule(choice: Choice, *, rows: int, datasets: int) -> str:
+    return f"""## Combine the tables
+
+Analyse each table as if it were the original, then combine the {datasets} results. Let q be the
+mean of the estimates, b their variance between tables (divisor K - 1) and v the mean of
+their variances; K = {datasets} and n = {rows}. The rule that fits this release is
+**{choice.rule}**, because {choice.reason}:
+
+- estimate: q
+- variance: {_FORMULAS[choice.rule]}
+
+`pegsynth.combine` does this and adds degrees of freedom and intervals. For estimates in a
+file with the columns term, estimate, and variance or std_error, so does
+`pegs combine FILE --ledger privacy.json --rows {rows}`."""
+
+
+def _original_rows(rows_in: int | None) -> str:
+    if rows_in is not None:
+        return f"N, the number of original rows, was stated by the publisher to be {rows_in}."
+    return """N, the number of original rows, is not part of this release. Standard errors need it,
+exact or rounded: if the publisher has made it known, write it after `rows_in =` below (and
+after `--rows-in`). Until then the code prints estimates only."""
+
+
+_LIMITS = """## What no rule covers
+
+Virtual rows that protect people pull every table towards a prior distribution, more so at a
+small epsilon. No combining rule corrects that bias, nor noise that all tables share. The
+intervals are about sampling and synthesis only."""

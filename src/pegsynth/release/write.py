@@ -15,6 +15,7 @@ from pegsynth.io.atomic import atomic_text
 from pegsynth.io.read import TableReader
 from pegsynth.io.write import open_writer
 from pegsynth.privacy import Ledger
+from pegsynth.privacy.rounding import display_up
 from pegsynth.release.folder import seal
 from pegsynth.release.texts import how_to_analyse, privacy_page
 from pegsynth.schema import Schema
@@ -43,7 +44,15 @@ def write_public(
     public.mkdir()
     tables = session.draw(rows, datasets)
     schema = session.model.schema
-    write_texts(public, schema, session.ledger, rows=rows, datasets=datasets, how=table_format)
+    write_texts(
+        public,
+        schema,
+        session.ledger,
+        rows=rows,
+        datasets=datasets,
+        how=table_format,
+        decode=how,
+    )
     written = []
     for number, chunks in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
@@ -59,12 +68,21 @@ def write_public(
 
 
 def write_texts(
-    public: Path, schema: Schema, ledger: Ledger, *, rows: int, datasets: int, how: TableFormat
+    public: Path,
+    schema: Schema,
+    ledger: Ledger,
+    *,
+    rows: int,
+    datasets: int,
+    how: TableFormat,
+    decode: How = "values",
 ) -> None:
     """Write the schema, the ledger and the pages that explain them."""
     atomic_text(public / "privacy.json", ledger.to_json())
     atomic_text(public / "PRIVACY.md", privacy_page(ledger))
-    analyse = how_to_analyse(schema, rows=rows, datasets=datasets, table_format=how)
+    analyse = how_to_analyse(
+        schema, rows=rows, datasets=datasets, table_format=how, ledger=ledger, decode=decode
+    )
     atomic_text(public / "HOW-TO-ANALYSE.md", analyse)
     schema.save(public / "schema.toml")
     (public / "schema.toml").chmod((public / "privacy.json").stat().st_mode)
@@ -96,8 +114,11 @@ def write_internal(
 
 
 def guarantee_fields(ledger: Ledger) -> dict[str, Any]:
-    """Return the guarantee as plain fields for the report."""
+    """Return the guarantee as plain fields for the report, rounded up for reading."""
     import msgspec
 
     fields: dict[str, Any] = msgspec.to_builtins(ledger.guarantee)
+    for name in ("epsilon", "rho", "epsilon_per_row"):
+        if fields[name] is not None:
+            fields[name] = float(display_up(fields[name]))
     return fields

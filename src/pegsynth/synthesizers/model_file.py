@@ -181,6 +181,8 @@ def _recipe(stored: StoredRecipe, schema: Schema, spec: HashSpec, path: str | Pa
     if (stored.numerator, stored.scale) != price or draws != charged:
         # What is drawn must be what is charged.
         raise _foreign(path, "its recipe does not fit its events")
+    if draw.urn:
+        raise _foreign(path, "it asks for urns, which no model file holds")
     return Recipe(
         len(spec.heads[0]),
         spec.tail_bits,

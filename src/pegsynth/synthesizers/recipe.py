@@ -37,6 +37,7 @@ from pegsynth.privacy import (
 from pegsynth.sampling.capped import chain_limits
 from pegsynth.sampling.polya import MOST_URN_BYTES, urn_bytes
 from pegsynth.synthesizers.options import (
+    MOST_VISITS,
     DrawOptions,
     FitOptions,
     Order,
@@ -199,7 +200,8 @@ def default_visits(schema: Schema, rows: int, heads: int, tail_bits: int) -> int
     entries: on real tables about K**(2/3) of K keys take most of them, so n / K**(2/3)
     visits each are enough and a larger cap would only cost alpha.
     """
-    return max(1, math.ceil(rows / used_entries(schema, heads, tail_bits)))
+    wanted = math.ceil(rows / used_entries(schema, heads, tail_bits))
+    return min(max(1, wanted), MOST_VISITS)
 
 
 def used_entries(schema: Schema, heads: int, tail_bits: int) -> float:

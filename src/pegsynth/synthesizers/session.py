@@ -141,8 +141,9 @@ class Session:
             left = self.left()
             wanted = blocks * size if self.recipe.draw.method == "pegs-rs" else rows * datasets
             if left is not None and wanted > left:
+                whole = " in whole blocks" if self.recipe.draw.method == "pegs-rs" else ""
                 raise BudgetError(
-                    f"the budget of this model covers {left} more rows and {rows * datasets} were "
+                    f"the budget of this model covers {left} more rows{whole} and {wanted} were "
                     "asked for; draw fewer, or fit a new model with a budget of its own"
                 )
             spent = self._spent

@@ -1,0 +1,200 @@
+"""The design matrix of a regression on categorical features, in compact form.
+
+Every cell (feature, code) has one column and one value, so a row of the matrix is a
+handful of (column, value) pairs that its codes name, and the matrix is never written out.
+A nominal feature has one indicator per category, none left out, because the coefficients
+are penalised. An ordinal or numeric feature may enter as one standardised score instead
+(its code, or the middle of its bin), with an indicator for each special code (unknown,
+not applicable, missing). The last feature is the intercept: one cell, one column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.errors import ParameterError
+from pegsynth.imputation.protocol import (
+    MOST_CATEGORIES,
+    Arrays,
+    Codes,
+    Floats,
+    Integers,
+    cell_starts,
+    damaged,
+    take,
+)
+from pegsynth.kernels.logistic import Layout
+
+if TYPE_CHECKING:
+    from pegsynth.schema import Schema
+    from pegsynth.schema.feature import Feature
+
+Scores = Literal["auto", "always", "never"]
+
+SCORED_ABOVE = 64
+
+
+@dataclass(frozen=True)
+class Design:
+    """Columns and values of all cells.
+
+    Parameters
+    ----------
+    cell_start
+        First cell of every feature, the intercept last, and the number of cells.
+    values
+        Value of every cell in its column.
+    first_cell
+        First cell of every column: the cells of a column follow each other.
+    first_column
+        First column of every feature, the intercept last, and the number of columns.
+    """
+
+    cell_start: Integers
+    values: Floats
+    first_cell: Integers
+    first_column: Integers
+
+    @property
+    def columns(self) -> int:
+        """Number of columns, the intercept included."""
+        return len(self.first_cell) - 1
+
+    def layout(self, target: int) -> Layout:
+        """Return what the kernels need to regress one target on all other features."""
+        features = len(self.cell_start) - 2
+        others = [feature for feature in range(features) if feature != target]
+        order = np.array([features, *others], dtype=np.int64)
+        return Layout(self.cell_start, self.values, self.first_cell, self.first_column, order)
+
+    def own_columns(self, target: int) -> slice:
+        """Return the columns of one feature."""
+        return slice(int(self.first_column[target]), int(self.first_column[target + 1]))
+
+    def arrays(self) -> Arrays:
+        """Return the arrays that the schema does not imply."""
+        return {
+            "design_values": self.values,
+            "design_first_cell": self.first_cell,
+            "design_first_column": self.first_column,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], schema: Schema) -> Self:
+        """Rebuild a design; refuse arrays that point outside the schema's cells."""
+        starts = _with_intercept(cell_starts(schema))
+        values = take(arrays, "design_values", np.float64)
+        first_cell = take(arrays, "design_first_cell", np.int64)
+        first_column = take(arrays, "design_first_column", np.int64)
+        sound = (
+            len(values) == starts[-1]
+            and bool(np.isfinite(values).all())
+            and len(first_column) == len(starts)
+            and len(first_cell) > 1
+            and _climbs(first_cell, int(starts[-1]))
+            and _climbs(first_column, len(first_cell) - 1)
+        )
+        # Features begin at the same cell whether one counts by columns or by codes.
+        if not sound or not np.array_equal(first_cell[first_column], starts):
+            raise damaged()
+        return cls(starts, values, first_cell, first_column)
+
+
+def make_design(
+    codes: Codes, schema: Schema, *, weights: Floats, scores: Scores = "auto"
+) -> Design:
+    """Lay out the columns of a schema, standardising scores over the rows given.
+
+    Parameters
+    ----------
+    codes, weights
+        Rows over which scores get mean 0 and variance 1, special codes aside.
+    scores
+        Which ordinal and numeric features enter as scores: ``always`` all of them,
+        ``never`` none, ``auto`` those with more than 64 categories. Indicators follow
+        any shape and predict better wherever there are rows enough to fit them.
+    """
+    if scores not in get_args(Scores):
+        raise ParameterError(f"scores must be one of {', '.join(get_args(Scores))}")
+    values: list[Floats] = []
+    sizes: list[int] = []
+    first_column = [0]
+    for index, feature in enumerate(schema.features):
+        if is_scored(feature, scores):
+            held, cells = _scored(feature, codes[:, index], weights)
+        else:
+            held, cells = _indicators(feature)
+        values.append(held)
+        sizes.extend(cells)
+        first_column.append(len(sizes))
+    return Design(
+        _with_intercept(cell_starts(schema)),
+        np.concatenate([*values, np.ones(1)]),
+        np.concatenate([[0], np.cumsum([*sizes, 1])]).astype(np.int64),
+        np.array([*first_column, len(sizes) + 1], dtype=np.int64),
+    )
+
+
+def is_scored(feature: Feature, scores: Scores) -> bool:
+    """Whether a feature enters as a score."""
+    if feature.kind == "nominal" or scores == "never":
+        return False
+    return scores == "always" or feature.category_count > SCORED_ABOVE
+
+
+def row_columns(codes: Codes) -> NDArray[np.int32]:
+    """Return codes feature by feature, with a line of zeros for the intercept."""
+    out = np.zeros((codes.shape[1] + 1, codes.shape[0]), dtype=np.int32)
+    out[:-1] = codes.T
+    return out
+
+
+def _indicators(feature: Feature) -> tuple[Floats, list[int]]:
+    count = feature.category_count
+    if count > MOST_CATEGORIES:
+        raise ParameterError(
+            f"feature {feature.name!r} has {count:,} categories, each of which would be a column "
+            f"of the regression; at most {MOST_CATEGORIES:,} are fitted. Group its categories in "
+            "the schema, or use a method of the pegs family"
+        )
+    return np.ones(count), [1] * count
+
+
+def _scored(
+    feature: Feature, codes: NDArray[np.unsignedinteger[Any]], weights: Floats
+) -> tuple[Floats, list[int]]:
+    bins = feature.bin_count
+    special = feature.category_count - bins
+    if bins == 0:
+        return _indicators(feature)
+    edges = np.asarray(feature.edges)
+    raw = 0.5 * (edges[:-1] + edges[1:]) if feature.kind == "numeric" else np.arange(float(bins))
+    mass = np.bincount(codes, weights, minlength=feature.category_count)[:bins]
+    return np.concatenate([_standardised(raw, mass), np.ones(special)]), [bins, *[1] * special]
+
+
+def _standardised(raw: Floats, mass: Floats) -> Floats:
+    """Centre and scale; a score that does not vary is 0 everywhere."""
+    total = mass.sum()
+    if total <= 0:
+        return np.zeros(len(raw))
+    centred = raw - (mass @ raw) / total
+    variance = (mass @ centred**2) / total
+    # Rounding leaves a trace of variance where all rows hold one category.
+    if np.count_nonzero(mass) < 2 or variance <= 0:
+        return np.zeros(len(raw))
+    scaled: Floats = centred / np.sqrt(variance)
+    return scaled
+
+
+def _with_intercept(starts: Integers) -> Integers:
+    return np.append(starts, starts[-1] + 1)
+
+
+def _climbs(starts: Integers, end: int) -> bool:
+    return bool(starts[0] == 0 and starts[-1] == end and (np.diff(starts) > 0).all())

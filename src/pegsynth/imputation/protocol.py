@@ -1,0 +1,149 @@
+"""What a conditional model offers, and the checks that all of them share.
+
+A model is fitted to a matrix of codes and answers, for one target feature, with the
+probabilities of its categories given the other features of a row. It knows nothing of
+privacy: everything in it comes straight from the rows it was fitted to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.errors import DataError, ModelError, ParameterError
+
+if TYPE_CHECKING:
+    from pegsynth.schema import Schema
+
+Codes = NDArray[np.unsignedinteger[Any]]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Arrays = dict[str, NDArray[Any]]
+Progress = Callable[[str, int, int | None], None]
+
+STAGE = "models"
+MOST_CATEGORIES = 1_000
+
+
+class ConditionalModel(Protocol):
+    """One fitted conditional distribution per target feature."""
+
+    @property
+    def note(self) -> str:
+        """How the model was tuned, in words."""
+
+    def probabilities(self, target: int, rows: Codes) -> Floats:
+        """Return P(category of `target` | other features), one line per row, each summing to 1.
+
+        The column of the target itself is not read.
+        """
+
+    def arrays(self) -> Arrays:
+        """Return everything the model holds as plain arrays."""
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], schema: Schema) -> Self:
+        """Rebuild a model from `arrays`; refuse arrays that do not belong to the schema."""
+
+
+def quiet(stage: str, done: int, total: int | None) -> None:
+    """Show no progress."""
+
+
+def check_table(codes: Codes, schema: Schema) -> None:
+    """Refuse a code matrix without rows, or one that does not fit the schema."""
+    check_rows(codes, schema)
+    if len(codes) == 0:
+        raise DataError("an imputation model needs at least one row to be fitted to")
+
+
+def check_rows(codes: Codes, schema: Schema, *, ignore: int | None = None) -> None:
+    """Refuse codes that no category of the schema has; column `ignore` may hold anything."""
+    counts = np.asarray(schema.category_counts)
+    if codes.ndim != 2 or codes.shape[1] != len(counts):
+        raise DataError(f"the code matrix must have one column for each of {len(counts)} features")
+    if not np.issubdtype(codes.dtype, np.integer):
+        raise DataError("the code matrix must hold whole numbers; encode the table first")
+    if len(codes) == 0:
+        return
+    wrong = (codes.max(axis=0) >= counts) | (codes.min(axis=0) < 0)
+    if ignore is not None:
+        wrong[ignore] = False
+    if wrong.any():
+        name = schema.names[int(np.argmax(wrong))]
+        raise DataError(f"feature {name!r}: the code matrix holds codes that the schema lacks")
+
+
+def check_weights(sample_weight: Floats | None, rows: int) -> Floats:
+    """Return weights as floating point numbers, 1 for every row if there are none."""
+    if sample_weight is None:
+        return np.ones(rows)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (rows,):
+        raise ParameterError(f"sample_weight must hold one number for each of {rows} rows")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise ParameterError("sample_weight must be finite, not negative, and not all zero")
+    return weights
+
+
+def check_targets(targets: Sequence[int] | None, schema: Schema) -> tuple[int, ...]:
+    """Return the targets to fit, all features if none were named, without repetition."""
+    features = len(schema.features)
+    chosen = tuple(range(features)) if targets is None else tuple(dict.fromkeys(targets))
+    if any(not 0 <= target < features for target in chosen):
+        raise ParameterError(f"targets are feature numbers from 0 to {features - 1}")
+    for target in chosen:
+        count = schema.category_counts[target]
+        if count > MOST_CATEGORIES:
+            raise ParameterError(
+                f"feature {schema.names[target]!r} has {count:,} categories; an imputation model "
+                f"predicts at most {MOST_CATEGORIES:,}. Group its categories in the schema, or use "
+                "a method of the pegs family"
+            )
+    return chosen
+
+
+def spaced_rows(rows: int, most: int | None) -> NDArray[np.intp]:
+    """Return at most `most` row numbers, evenly spaced: a public rule that needs no chance."""
+    if most is not None and most < 1:
+        raise ParameterError("a number of rows must be at least 1")
+    if most is None or rows <= most:
+        return np.arange(rows)
+    return (np.arange(most) * rows) // most
+
+
+def cell_starts(schema: Schema) -> Integers:
+    """Return where the cells (feature, code) of every feature start; the last entry ends them."""
+    return np.concatenate([[0], np.cumsum(schema.category_counts)]).astype(np.int64)
+
+
+def pack_text(text: str) -> NDArray[np.uint8]:
+    """Return a text as bytes, to be kept among arrays."""
+    return np.frombuffer(text.encode(), dtype=np.uint8).copy()
+
+
+def unpack_text(packed: NDArray[Any]) -> str:
+    """Return the text of `pack_text`."""
+    try:
+        return np.asarray(packed, dtype=np.uint8).tobytes().decode()
+    except UnicodeDecodeError:
+        raise damaged() from None
+
+
+def take(arrays: Mapping[str, NDArray[Any]], name: str, dtype: Any) -> NDArray[Any]:
+    """Return one array of a saved model, refusing one that is missing or of another kind."""
+    held = arrays.get(name)
+    if held is None or held.ndim != 1 or held.dtype.kind != np.dtype(dtype).kind:
+        raise damaged()
+    return np.ascontiguousarray(held, dtype=dtype)
+
+
+def damaged() -> ModelError:
+    """Return the error for arrays that are no model of this schema."""
+    return ModelError(
+        "the arrays of the imputation model are damaged or belong to another schema; "
+        "restore the file, or fit the model again"
+    )

@@ -1,0 +1,215 @@
+"""From K estimates and their variances to one estimate with a valid interval (R16)."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
+
+import numpy as np
+
+from pegsynth.errors import ParameterError
+from pegsynth.inference import rules
+from pegsynth.inference.choice import rows_in_of, rows_of, rule_for
+from pegsynth.inference.estimates import Table, matched
+from pegsynth.inference.rules import ROWS_NEEDED, RULES, Moments, Numbers, Rule, Spread
+from pegsynth.privacy import Ledger
+
+Value: TypeAlias = float | Numbers
+
+NOT_COVERED: Final = (
+    "no rule covers the bias of the virtual rows (alpha), or noise that all datasets share: "
+    "the interval is about sampling and synthesis only"
+)
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """What K synthetic datasets say about one or more quantities.
+
+    Parameters
+    ----------
+    estimate, variance, degrees_of_freedom
+        Numbers, or arrays with one entry per quantity.
+    rule
+        The rule that gave the variance.
+    notes
+        What a reader must know to use the figures; never empty.
+    names
+        Names of the quantities in their order; empty when they have none.
+    """
+
+    estimate: Value
+    variance: Value
+    degrees_of_freedom: Value
+    rule: Rule
+    notes: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+    @property
+    def std_error(self) -> Value:
+        """Square root of the variance."""
+        return _like(self.variance, np.sqrt(self.variance))
+
+    def interval(self, level: float = 0.95) -> tuple[Value, Value]:
+        """Return the lower and upper ends of the intervals of a given level."""
+        from scipy import stats
+
+        level = _checked_level(level)
+        half = stats.t.ppf((1 + level) / 2, self.degrees_of_freedom) * self.std_error
+        low, high = self.estimate - half, self.estimate + half
+        return _like(self.estimate, low), _like(self.estimate, high)
+
+    def __getitem__(self, name: str) -> Combined:
+        """Return what is known about the quantity of that name."""
+        if name not in self.names:
+            raise KeyError(name)
+        place = self.names.index(name)
+        values = (self.estimate, self.variance, self.degrees_of_freedom)
+        estimate, variance, degrees = (float(np.atleast_1d(value)[place]) for value in values)
+        return Combined(estimate, variance, degrees, self.rule, self.notes)
+
+
+def combine(
+    estimates: Any,
+    variances: Any,
+    *,
+    rule: Rule | None = None,
+    rows: int | None = None,
+    rows_in: int | None = None,
+    ledger: Ledger | None = None,
+) -> Combined:
+    """Combine the estimates from K >= 2 synthetic datasets.
+
+    Parameters
+    ----------
+    estimates, variances
+        K numbers; or K rows of p numbers; or a mapping or dataframe of columns, or K
+        mappings, keyed by the name of the quantity. A variance is a squared standard
+        error as the analysis of that one dataset gives it.
+    rule
+        "plug-in", "fully" (the paper's T_s), "partial" or "shared-urn". By default the
+        rule that fits the `ledger`, and "plug-in" without one.
+    rows
+        Rows of one synthetic dataset (n); by default as the ledger records them.
+    rows_in
+        Public number of original rows (N); by default as the ledger states it.
+    ledger
+        How the datasets were made.
+
+    Returns
+    -------
+    Combined
+        Estimate, variance, degrees of freedom, intervals, rule and notes.
+
+    Raises
+    ------
+    ParameterError
+        If the numbers cannot be combined, or the rule needs row counts that are not known.
+    """
+    table, checked = matched(estimates, variances)
+    datasets = len(table.values)
+    notes: list[str] = []
+    if rule is None:
+        rule = _default_rule(ledger, datasets, notes)
+    elif rule not in RULES:
+        raise ParameterError(f"rule is one of {', '.join(RULES)}, not {rule!r}")
+    share = _share(ledger, datasets, rows, rows_in)
+    spread = _spread(rule, Moments.of(table.values, checked), share)
+    notes += _remarks(rule, table, spread, share)
+    return _combined(rule, table, spread, (*notes, NOT_COVERED))
+
+
+def _default_rule(ledger: Ledger | None, datasets: int, notes: list[str]) -> Rule:
+    if ledger is None:
+        return "plug-in"
+    choice = rule_for(ledger, datasets)
+    notes.append(f"rule {choice.rule} by the ledger: {choice.reason}")
+    return choice.rule
+
+
+def _share(
+    ledger: Ledger | None, datasets: int, rows: int | None, rows_in: int | None
+) -> float | None:
+    """Return n/N if both are known."""
+    rows, rows_in = _checked_rows("rows", rows), _checked_rows("rows_in", rows_in)
+    if ledger is not None:
+        rows = rows_of(ledger, datasets) if rows is None else rows
+        rows_in = rows_in_of(ledger) if rows_in is None else rows_in
+    return None if rows is None or rows_in is None else rows / rows_in
+
+
+def _spread(rule: Rule, moments: Moments, share: float | None) -> Spread:
+    if rule == "partial":
+        return rules.partial(moments)
+    if rule == "fully":
+        return rules.fully(moments, share)
+    if share is None:
+        raise ParameterError(f"the {rule} rule needs {ROWS_NEEDED}")
+    return (rules.plug_in if rule == "plug-in" else rules.shared_urn)(moments, share)
+
+
+def _remarks(rule: Rule, table: Table, spread: Spread, share: float | None) -> list[str]:
+    remarks = []
+    if rule == "partial" and share not in (None, 1.0):
+        remarks.append("the partial rule is for as many synthetic as original rows (n = N)")
+    if spread.adjusted.any():
+        remarks.append(
+            f"the paper's variance was not positive{_where(spread.adjusted, table)}; (n/N) v with "
+            "K - 1 degrees of freedom took its place"
+        )
+    if (few := spread.degrees_of_freedom < 1).any():
+        remarks.append(
+            f"fewer than 1 degree of freedom{_where(few, table)}: the interval is too wide to be "
+            "of use; combine more datasets or use the plug-in rule"
+        )
+    return remarks
+
+
+def _where(hit: Any, table: Table) -> str:
+    """Say which quantities a remark is about; nothing for a single one."""
+    if table.scalar:
+        return ""
+    places = np.flatnonzero(hit)
+    if len(places) > _MOST_NAMED:
+        return f" for {len(places)} of {len(hit)} quantities"
+    return " for " + ", ".join(
+        table.names[place] if table.names else f"quantity {place + 1}" for place in places
+    )
+
+
+def _combined(rule: Rule, table: Table, spread: Spread, notes: tuple[str, ...]) -> Combined:
+    values = (table.values.mean(axis=0), spread.variance, spread.degrees_of_freedom)
+    if table.scalar:
+        estimate, variance, degrees = (float(value[0]) for value in values)
+        return Combined(estimate, variance, degrees, rule, notes)
+    for value in values:
+        value.flags.writeable = False
+    return Combined(*values, rule, notes, table.names)
+
+
+def _checked_rows(name: str, value: int | None) -> int | None:
+    if value is None:
+        return None
+    try:
+        whole = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        whole = 0
+    if whole < 1:
+        raise ParameterError(f"{name} must be a whole number of at least 1")
+    return whole
+
+
+def _checked_level(level: float) -> float:
+    try:
+        inside = 0 < level < 1
+    except TypeError:
+        inside = False
+    if not inside:
+        raise ParameterError("level must lie between 0 and 1, such as 0.95")
+    return level
+
+
+def _like(model: Value, value: Any) -> Value:
+    return float(value) if isinstance(model, float) else cast("Numbers", value)

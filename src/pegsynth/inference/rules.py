@@ -1,0 +1,131 @@
+"""The combining rules of R16, each a function from moments to a variance.
+
+In goes what K datasets say about one or more quantities: the mean of the estimates (q),
+their variance between datasets (b) and the mean of their variances (v). Out comes the
+variance of q around the quantity of the population, and its degrees of freedom. Which
+rule is valid depends on how the datasets were made, not on what they hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.errors import ParameterError
+
+Rule: TypeAlias = Literal["plug-in", "fully", "partial", "shared-urn"]
+Numbers: TypeAlias = NDArray[np.float64]
+
+RULES: Final[tuple[str, ...]] = get_args(Rule)
+ROWS_NEEDED: Final = (
+    "rows, the number of rows of one synthetic dataset, and rows_in, the public number of "
+    "original rows (--rows and --rows-in)"
+)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What K datasets say together, one entry per quantity.
+
+    Parameters
+    ----------
+    datasets
+        Number of datasets (K), at least 2.
+    estimate
+        Mean of the estimates (q).
+    between
+        Variance of the estimates, with divisor K - 1 (b).
+    within
+        Mean of the variances (v).
+    """
+
+    datasets: int
+    estimate: Numbers
+    between: Numbers
+    within: Numbers
+
+    @classmethod
+    def of(cls, estimates: Numbers, variances: Numbers) -> Moments:
+        """Summarise estimates and variances of shape K x p."""
+        return cls(
+            datasets=len(estimates),
+            estimate=estimates.mean(axis=0),
+            between=estimates.var(axis=0, ddof=1),
+            within=variances.mean(axis=0),
+        )
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far an estimate may be off, one entry per quantity.
+
+    Parameters
+    ----------
+    variance
+        T of the rule.
+    degrees_of_freedom
+        Those of the t distribution that the intervals use; infinite for b = 0.
+    adjusted
+        Where the paper's T_s was not positive and was replaced.
+    """
+
+    variance: Numbers
+    degrees_of_freedom: Numbers
+    adjusted: NDArray[np.bool_]
+
+
+def plug_in(moments: Moments, share: float) -> Spread:
+    """Datasets drawn from fitted parameters: T = (n/N) v + b/K (R16).
+
+    Also valid when the parameters were redrawn for each dataset. `share` is n/N.
+    """
+    return _sum(moments, share * moments.within)
+
+
+def shared_urn(moments: Moments, share: float) -> Spread:
+    """Datasets that share one parameter draw (R17): T = 2 (n/N) v + b/K (R16)."""
+    return _sum(moments, 2 * share * moments.within)
+
+
+def partial(moments: Moments) -> Spread:
+    """Original rows with some columns replaced, n = N: T_p = v + b/K (R16)."""
+    return _sum(moments, moments.within)
+
+
+def fully(moments: Moments, share: float | None) -> Spread:
+    """Parameters redrawn for each dataset: the paper's T_s = (1 + 1/K) b - v (R16).
+
+    Where T_s is not positive, (n/N) v with K - 1 degrees of freedom takes its place,
+    which needs `share`, n/N.
+    """
+    total = (1 + 1 / moments.datasets) * moments.between
+    variance = total - moments.within
+    adjusted = variance <= 0
+    if share is None and adjusted.any():
+        raise ParameterError(
+            "the paper's variance (1 + 1/K) b - v is not positive here; its replacement needs "
+            f"{ROWS_NEEDED}"
+        )
+    one_less = moments.datasets - 1
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        degrees = one_less * (1 - moments.within / total) ** 2
+    return Spread(
+        variance=np.where(adjusted, (share or 0.0) * moments.within, variance),
+        degrees_of_freedom=np.where(adjusted, float(one_less), degrees),
+        adjusted=adjusted,
+    )
+
+
+def _sum(moments: Moments, known: Numbers) -> Spread:
+    """Add b/K to a variance taken as known; degrees of freedom match two moments of the sum."""
+    part = moments.between / moments.datasets
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        degrees = (moments.datasets - 1) * (1 + known / part) ** 2
+    return Spread(
+        variance=known + part,
+        degrees_of_freedom=np.where(part > 0, degrees, np.inf),
+        adjusted=np.zeros(part.shape, dtype=np.bool_),
+    )

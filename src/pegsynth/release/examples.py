@@ -1,0 +1,204 @@
+"""Python code for HOW-TO-ANALYSE.md that runs as it stands beside the tables.
+
+The examples are about shares, of a category or of a range of a numeric feature: they
+exist for every schema, whatever was drawn.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pegsynth.io.csv_text import protect
+from pegsynth.schema import Feature, Schema
+from pegsynth.schema.decoding import How
+
+_MOST_INPUTS = 2
+
+_COLUMN = '''
+def column(table, question):
+    """Answers as 1 and 0; a missing value counts as 0."""
+    return table.select(question.fill_null(False).cast(pl.Float64)).to_series().to_numpy()
+'''
+
+_FIT = """
+try:
+    import statsmodels.api as sm
+except ImportError:
+    sm = None
+
+
+def fit(table):
+    ones = np.ones(len(table))
+    design = np.column_stack([ones, *(column(table, question) for question in inputs.values())])
+    return sm.OLS(column(table, outcome), design).fit()
+
+
+names = ["intercept", *inputs]
+"""
+
+_SHARE = """
+result = pegsynth.combine(shares, variances, rows=len(tables[0]), {options})
+low, high = result.interval(0.95)
+print(f"share: {{result.estimate:.4f}}, 95 % interval {{low:.4f}} to {{high:.4f}}")
+"""
+
+_SHARE_WITHOUT = """
+print(f"share: {np.mean(shares):.4f} (standard errors need rows_in)")
+"""
+
+_REGRESSION = """
+print(pegsynth.pooled(fit, tables, names=names, {options}))
+"""
+
+_REGRESSION_WITHOUT = """
+means = np.mean([fit(table).params for table in tables], axis=0)
+print(dict(zip(names, means.tolist())), "(standard errors need rows_in)")
+"""
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A yes-or-no question about a row, in words and as a Polars expression."""
+
+    words: str
+    expression: str
+
+
+def analysis_code(
+    schema: Schema,
+    *,
+    datasets: int,
+    table_format: str,
+    decode: How,
+    rows_in: int | None,
+    needs_rows_in: bool,
+) -> list[str]:
+    """Return Markdown: reading the tables, a share, and a regression if there are features.
+
+    Parameters
+    ----------
+    schema, datasets, table_format, decode
+        What the tables look like.
+    rows_in
+        Public number of original rows, if the ledger states it.
+    needs_rows_in
+        Whether the combining rule needs that number.
+    """
+    first, *others = [_question(feature, table_format, decode) for feature in _subjects(schema)]
+    read = _reading(table_format)
+    if datasets == 1:
+        pieces = [_one_table(read, table_format), _share_alone(first)]
+        regression = 'print(dict(zip(names, fit(table).params.tolist())), "(no standard errors)")\n'
+    else:
+        known = _rows_in_line(rows_in) if needs_rows_in else ""
+        pieces = [_all_tables(read, table_format, known), _share(first, needs_rows_in)]
+        regression = _if_known(_REGRESSION, _REGRESSION_WITHOUT, needs_rows_in)
+    if others:
+        pieces.append(_regression(others, regression))
+    return [f"```python\n{piece.strip()}\n```" for piece in pieces]
+
+
+def _subjects(schema: Schema) -> list[Feature]:
+    """Return up to three features, those with listed categories first."""
+    ordered = sorted(schema.features, key=lambda feature: feature.kind == "numeric")
+    return ordered[: 1 + _MOST_INPUTS]
+
+
+def _question(feature: Feature, table_format: str, decode: How) -> _Question:
+    csv = table_format == "csv"
+    column = f"pl.col({_quoted(protect(feature.name) if csv else feature.name)})"
+    if feature.kind == "numeric" and decode == "values":
+        edge = feature.edges[len(feature.edges) // 2]
+        number = f"{column}.cast(pl.Float64, strict=False)"
+        return _Question(f"{feature.name} >= {edge:g}", f"{number} >= {edge!r}")
+    # A feature of special categories only has labels that no cell holds: a share of 0.
+    listed = feature.labels[: feature.bin_count] or feature.labels
+    label = next((text for text in listed if text.strip()), listed[0])
+    text = column if csv else f"{column}.cast(pl.String)"
+    written = protect(label) if csv else label
+    return _Question(f"{feature.name} = {label}", f"{text} == {_quoted(written)}")
+
+
+def _reading(table_format: str) -> str:
+    if table_format == "csv":
+        return "pl.read_csv(file, infer_schema=False)"
+    return "pl.read_parquet(file)"
+
+
+def _one_table(read: str, table_format: str) -> str:
+    return f"""import numpy as np
+import polars as pl
+
+file = "synthetic-1.{table_format}"
+table = {read}{_text_remark(table_format)}
+"""
+
+
+def _all_tables(read: str, table_format: str, known: str) -> str:
+    return f"""from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import pegsynth
+
+files = sorted(Path().glob("synthetic-*.{table_format}"))
+tables = [{read} for file in files]{_text_remark(table_format)}
+ledger = pegsynth.Ledger.from_json(Path("privacy.json").read_text(encoding="utf-8"))
+{known}"""
+
+
+def _text_remark(table_format: str) -> str:
+    return "  # as text: 007 is not 7" if table_format == "csv" else ""
+
+
+def _rows_in_line(rows_in: int | None) -> str:
+    hint = "" if rows_in is not None else "  # write the number of original rows here"
+    return f"rows_in = {rows_in}{hint}\n"
+
+
+def _share_alone(question: _Question) -> str:
+    return f"""{_outcome(question)}
+share = column(table, outcome).mean()
+print(f"share: {{share:.4f}} (standard errors cannot be estimated from one table)")
+"""
+
+
+def _share(question: _Question, needs_rows_in: bool) -> str:
+    return f"""{_outcome(question)}
+shares = [column(table, outcome).mean() for table in tables]
+variances = [share * (1 - share) / len(tables[0]) for share in shares]
+{_if_known(_SHARE, _SHARE_WITHOUT, needs_rows_in)}"""
+
+
+def _outcome(question: _Question) -> str:
+    words = " ".join(question.words.split())
+    return f"# The share of rows with {words}.\noutcome = {question.expression}\n\n{_COLUMN}\n"
+
+
+def _regression(inputs: list[_Question], work: str) -> str:
+    lines = "".join(f"    {_quoted(q.words)}: {q.expression},\n" for q in inputs)
+    return f"""# A regression of the same outcome; other models go the same way.
+inputs = {{
+{lines}}}
+{_FIT}
+if sm is not None:
+{_indented(work)}"""
+
+
+def _if_known(work: str, otherwise: str, needs_rows_in: bool) -> str:
+    """Return code that combines, and where it needs `rows_in`, only once that is known."""
+    if not needs_rows_in:
+        return work.format(options="ledger=ledger").lstrip()
+    full = work.format(options="rows_in=rows_in, ledger=ledger").lstrip()
+    return f"if rows_in is not None:\n{_indented(full)}else:\n{_indented(otherwise.lstrip())}"
+
+
+def _indented(code: str) -> str:
+    return "".join(f"    {line}" for line in code.splitlines(keepends=True))
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a Python literal on one line."""
+    return json.dumps(text, ensure_ascii=False)
