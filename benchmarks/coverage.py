@@ -9,13 +9,15 @@ Ways of synthesis
     plug-in: every dataset from the fitted parameters;
     proper: the parameters redrawn from their posterior for every dataset;
     shared: one posterior draw for all datasets, which is one urn (R17);
-    partial: x is kept, y is redrawn from the fitted parameters (n = N).
+    partial: x is kept, y is redrawn from the fitted parameters (n = N);
+    partial-proper: the same, the parameters redrawn for every dataset.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,8 +68,8 @@ class Coverage:
 def cell_counts(words: Random, way: str, rows: int, datasets: int, count: int) -> Array:
     """Return counts of the four cells, K x replications x 4, of synthetic data."""
     original = words.multinomial(ORIGINAL_ROWS, CELLS, size=count)
-    if way == "partial":
-        return _outcomes_redrawn(words, original, datasets)
+    if way.startswith("partial"):
+        return _outcomes_redrawn(words, original, datasets, proper=way == "partial-proper")
     size = {"plug-in": (), "proper": (datasets, count, 4), "shared": (count, 4)}[way]
     shares = original / ORIGINAL_ROWS if way == "plug-in" else _posterior(words, original, size)
     shares = np.broadcast_to(shares, (datasets, count, 4))
@@ -80,11 +82,17 @@ def _posterior(words: Random, original: NDArray[np.int64], size: tuple[int, ...]
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def _outcomes_redrawn(words: Random, original: NDArray[np.int64], datasets: int) -> Array:
-    """Keep x and redraw y given x from the observed shares."""
+def _outcomes_redrawn(
+    words: Random, original: NDArray[np.int64], datasets: int, *, proper: bool
+) -> Array:
+    """Keep x and redraw y given x, from the observed shares or from their posterior."""
     pairs = original.reshape(-1, 2, 2)
     totals = pairs.sum(axis=2)
-    ones = words.binomial(totals, pairs[:, :, 1] / totals, size=(datasets, *totals.shape))
+    size = (datasets, *totals.shape)
+    chance = pairs[:, :, 1] / totals
+    if proper:
+        chance = words.beta(pairs[:, :, 1], pairs[:, :, 0], size=size)
+    ones = words.binomial(totals, chance, size=size)
     return np.stack([totals - ones, ones], axis=-1).reshape(datasets, -1, 4).astype(np.float64)
 
 
@@ -171,8 +179,9 @@ def measure(found: Analyses, rule: Rule, rows: int) -> Coverage:
 
 SETTINGS: list[tuple[str, Rule, tuple[int, ...]]] = [
     ("plug-in", "plug-in", (5,)),
-    ("proper", "plug-in", (5,)),
+    ("proper", "plug-in", (2, 3, 5)),
     ("partial", "partial", (5,)),
+    ("partial-proper", "partial", (5,)),
     ("shared", "shared-urn", (5,)),
     ("shared", "plug-in", (5,)),
     ("proper", "fully", (5, 20, 50)),
@@ -180,58 +189,33 @@ SETTINGS: list[tuple[str, Rule, tuple[int, ...]]] = [
 ]
 
 
-def lines(replications: int, seed: int) -> list[tuple[str, ...]]:
-    """Return the table of docs/inference.md, line by line."""
+HEADER = ("synthesis", "rule", "K", "quantity", "n/N", "coverage", "median width", "T_s <= 0")
+
+
+def lines(replications: int, seed: int) -> Iterator[tuple[str, ...]]:
+    """Yield the table of docs/inference.md; a cell holds a figure for every n/N."""
     words = np.random.default_rng(seed)
-    found = []
     for way, rule, sizes in SETTINGS:
-        for datasets in sizes:
-            for name, quantity in QUANTITIES.items():
-                if way == "partial" and name == "mean":
-                    continue
-                found += [
-                    _line(words, (way, rule, name), quantity, rows, datasets, replications)
-                    for rows in ((1000,) if way == "partial" else (500, 1000, 2000))
-                ]
-    return found
+        row_counts = (1000,) if way.startswith("partial") else (500, 1000, 2000)
+        shares = " / ".join(f"{rows / ORIGINAL_ROWS:g}" for rows in row_counts)
+        for datasets, name in itertools.product(sizes, QUANTITIES):
+            if rule == "partial" and name == "mean":
+                continue
+            quantity = QUANTITIES[name]
+            found = [
+                measure(quantity(words, way, rows, datasets, replications), rule, rows)
+                for rows in row_counts
+            ]
+            yield (way, rule, str(datasets), name, shares, *_figures(found, rule))
 
 
-def _line(
-    words: Random,
-    setting: tuple[str, Rule, str],
-    quantity: Quantity,
-    rows: int,
-    datasets: int,
-    replications: int,
-) -> tuple[str, ...]:
-    way, rule, name = setting
-    result = measure(quantity(words, way, rows, datasets, replications), rule, rows)
-    negative = f"{result.negative:.2f}" if rule == "fully" else ""
-    strictly = f"{result.covered_strictly:.3f}" if rule == "fully" else ""
+def _figures(found: list[Coverage], rule: Rule) -> tuple[str, str, str]:
+    negative = " / ".join(f"{result.negative:.2f}" for result in found)
     return (
-        way,
-        rule,
-        name,
-        str(datasets),
-        f"{rows / ORIGINAL_ROWS:g}",
-        f"{result.covered:.3f}",
-        f"{result.width:.3g}",
-        negative,
-        strictly,
+        " / ".join(f"{result.covered:.3f}" for result in found),
+        " / ".join(f"{result.width:.3g}" for result in found),
+        negative if rule == "fully" else "",
     )
-
-
-HEADER = (
-    "synthesis",
-    "rule",
-    "quantity",
-    "K",
-    "n/N",
-    "coverage",
-    "median width",
-    "T_s <= 0",
-    "coverage, those as misses",
-)
 
 
 def main(arguments: list[str] | None = None) -> None:

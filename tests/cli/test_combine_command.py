@@ -11,9 +11,9 @@ GOOD = """term,estimate,std_error
 age,10,1
 sex,1,0.5
 age,12,2
-sex,1.5,0.5
+sex,1.1,0.5
 age,14,3
-sex,2.0,0.5
+sex,1.2,0.5
 """
 ROWS = ("--rows", 250, "--rows-in", 1000)
 

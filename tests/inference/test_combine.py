@@ -106,6 +106,13 @@ def test_what_no_rule_covers_is_always_said(rule):
     assert any("alpha" in note and "all datasets share" in note for note in notes)
 
 
+def test_few_datasets_are_said():
+    for datasets in (2, 4, 5, 6):
+        values = list(range(datasets))
+        notes = combine(values, values, **ROWS).notes
+        assert any("fewer than 5 datasets" in note for note in notes) == (datasets < 5)
+
+
 def test_adjusted_quantities_are_named_or_counted():
     values = {"a": [1, 1], "b": [1, 9], "c": [2, 2]}
     found = combine(values, {name: [1, 1] for name in values}, rule="fully", **ROWS)

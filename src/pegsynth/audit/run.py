@@ -9,7 +9,7 @@ from pegsynth.audit.cases import all_cases
 from pegsynth.audit.choices import private_case, worst_path
 from pegsynth.audit.divergence import worst_loss
 from pegsynth.audit.statistical import lower_bound, trial
-from pegsynth.synthesizers.options import METHODS
+from pegsynth.synthesizers.options import PEGS_METHODS
 
 RELEASES = 200_000
 FULL_RELEASES = 2_000_000
@@ -80,7 +80,7 @@ def _private(method: str | None, *, full: bool) -> Iterator[Finding]:
 
 def _statistical(method: str | None, *, full: bool, threads: int) -> Iterator[Finding]:
     releases = FULL_RELEASES if full else RELEASES
-    for name in METHODS:
+    for name in PEGS_METHODS:
         if method not in (None, name):
             continue
         each = trial(name)

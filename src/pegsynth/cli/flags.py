@@ -12,7 +12,13 @@ Data = Annotated[
 ]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema.toml of the table.")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
-Method = Annotated[str, typer.Option("--method", help="pegs, pegs-rs or pegs-capped.")]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help="pegs, pegs-rs, pegs-capped, contingency, marginal, mi, pmi, cart, forest, bootstrap.",
+    ),
+]
 Rows = Annotated[int, typer.Option("--rows", help="Rows of each synthetic table.")]
 Datasets = Annotated[int, typer.Option("--datasets", help="How many synthetic tables.")]
 Epsilon = Annotated[

@@ -10,7 +10,7 @@ from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.privacy import Budget, Shares
 from pegsynth.schema.decoding import How
 from pegsynth.synthesizers.options import DrawOptions, FitOptions
-from pegsynth.synthesizers.synthesize import default_threads
+from pegsynth.synthesizers.synthesize import budget_for, default_threads
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class Request:
     @property
     def budget(self) -> Budget:
         """The stated budget."""
-        return Budget(
+        return budget_for(
+            self.method or "pegs",
             epsilon=self.epsilon,
             delta=self.delta,
             epsilon_per_row=self.epsilon_per_row,

@@ -148,6 +148,6 @@ class GlmModel:
 def _check_coefficients(held: Floats, unseen: float) -> None:
     never = np.isneginf(held[-1])
     finite = np.isfinite(held[:-1]).all() and np.isfinite(held[-1][~never]).all()
-    shares = 0.0 <= unseen and unseen * np.count_nonzero(never) < 1.0
+    shares = unseen >= 0.0 and unseen * np.count_nonzero(never) < 1.0
     if never.all() or not finite or not shares:
         raise damaged()

@@ -90,7 +90,7 @@ class Tuning:
         return (
             f"{net}, penalty of each feature chosen from a path of {self.path} by "
             f"{self.folds}-fold cross-validation on at most {self.rows:,} evenly spaced rows, "
-            "scaled by the square root of the ratio of rows for the final fit"
+            "divided by how many times more rows the final fit has"
         )
 
 
@@ -301,8 +301,8 @@ def choose_penalty(problem: Problem, tuning: Tuning) -> float:
         if loss > best:
             break
         best, chosen = loss, float(penalty)
-    # The noise that the penalty has to beat falls as the square root of the rows.
-    return chosen * float(np.sqrt(len(sample.outcome) / len(problem.outcome)))
+    # A penalty is a prior: against more rows than the folds had it weighs less per row.
+    return chosen * (1.0 - 1.0 / folds) * sample.total / problem.total
 
 
 def fit_path(problem: Problem, penalty: float, mixing: float) -> Floats:

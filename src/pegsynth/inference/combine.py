@@ -21,6 +21,7 @@ NOT_COVERED: Final = (
     "no rule covers the bias of the virtual rows (alpha), or noise that all datasets share: "
     "the interval is about sampling and synthesis only"
 )
+FEW_DATASETS: Final = 5
 _MOST_NAMED = 5
 
 
@@ -152,6 +153,11 @@ def _spread(rule: Rule, moments: Moments, share: float | None) -> Spread:
 
 def _remarks(rule: Rule, table: Table, spread: Spread, share: float | None) -> list[str]:
     remarks = []
+    if rule != "fully" and len(table.values) < FEW_DATASETS:
+        remarks.append(
+            f"with fewer than {FEW_DATASETS} datasets the intervals hold the truth less often than "
+            "they say, with 2 clearly so"
+        )
     if rule == "partial" and share not in (None, 1.0):
         remarks.append("the partial rule is for as many synthetic as original rows (n = N)")
     if spread.adjusted.any():

@@ -26,8 +26,10 @@ from pegsynth.privacy.assumptions import public_heads as heads_assumption
 from pegsynth.privacy.assumptions import public_seed_pool, reviewed_schema, rows_in
 from pegsynth.random import RandomStream
 from pegsynth.sampling import FilePool, Machine, Schedule, SeedPool, WeightedPool
+from pegsynth.sampling.conditional import ConditionalModel
 from pegsynth.schema.codec import encode
-from pegsynth.synthesizers.options import FitOptions, diversity_levels
+from pegsynth.synthesizers.imputing import fit_conditionals
+from pegsynth.synthesizers.options import IMPUTATION_METHODS, FitOptions, diversity_levels
 from pegsynth.synthesizers.reading import bounded_codes
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 Codes = NDArray[np.unsignedinteger[Any]]
 Progress = Callable[[str, int, int | None], None]
 Heads = tuple[tuple[int, ...], ...]
+
+WHOLE_TABLE_METHODS = ("contingency", "bootstrap", *IMPUTATION_METHODS)
 
 
 def quiet(stage: str, done: int, total: int | None) -> None:
@@ -57,7 +61,9 @@ class Model:
     marginals
         Noisy marginals, if the recipe paid for them.
     originals
-        All rows of the table, only where the user asked to start chains from them.
+        All rows of the table, where the method or the seed rows need them.
+    conditionals
+        Fitted conditional models of an imputation method.
     recipe
         The settled release, if the model was fitted for one.
     columns, dtypes
@@ -70,6 +76,7 @@ class Model:
     marginals: Marginals | None = None
     recipe: Recipe | None = None
     originals: Codes | None = field(default=None, repr=False)
+    conditionals: ConditionalModel | None = field(default=None, repr=False)
     columns: tuple[str, ...] = ()
     dtypes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -134,9 +141,13 @@ def fit(
     blocks = disintegrate(batches("blocks"), spec, threads=threads)
     if recipe and recipe.marginals and marginals is None:
         marginals = noisy_marginals(one_way_counts(blocks), recipe.marginals, stream)
-    originals = None
-    if recipe and recipe.seed_pool == "original":
-        originals = np.concatenate(list(batches("seed rows")))
+    originals = conditionals = None
+    if recipe and (recipe.seed_pool == "original" or recipe.draw.method in WHOLE_TABLE_METHODS):
+        originals = np.concatenate(list(batches("rows read")))
+        if recipe.draw.method in IMPUTATION_METHODS:
+            conditionals = fit_conditionals(
+                originals, schema, recipe.draw.method, stream, threads=threads, progress=progress
+            )
     return Model(
         schema,
         blocks,
@@ -144,6 +155,7 @@ def fit(
         marginals,
         recipe,
         originals,
+        conditionals,
         reader.columns,
         dict(reader.dtypes),
     )

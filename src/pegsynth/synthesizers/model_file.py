@@ -80,7 +80,10 @@ def save_model(model: Model, path: str | Path) -> None:
     A model with a budget gets its record of what was spent first, beside it.
     """
     if model.originals is not None:
-        raise ModelError("original seed rows are never saved in a model; use pegs synthesize")
+        raise ModelError(
+            "this method or its seed rows need the original rows, which no model file holds; "
+            "use pegs synthesize or pegs release"
+        )
     if model.recipe is not None and model.recipe.draw.urn:
         raise ModelError("urns are not saved with a model; fit with --no-urn, or use synthesize")
     import pyarrow as pa

@@ -15,11 +15,31 @@ from pegsynth.errors import ParameterError
 from pegsynth.privacy import Budget
 from pegsynth.schema import Schema
 
-Method = Literal["pegs", "pegs-rs", "pegs-capped"]
+Method = Literal[
+    "pegs",
+    "pegs-rs",
+    "pegs-capped",
+    "contingency",
+    "marginal",
+    "bootstrap",
+    "mi",
+    "pmi",
+    "cart",
+    "forest",
+]
 Order = Literal["public", "private", "data"]
 PriorKind = Literal["uniform", "marginal"]
 
 METHODS: tuple[str, ...] = get_args(Method)
+PEGS_METHODS = ("pegs", "pegs-rs", "pegs-capped")
+"""Gibbs sweeps over blocks; the other methods work on the table itself."""
+
+IMPUTATION_METHODS = ("mi", "pmi", "cart", "forest")
+"""Sequential draws from fitted conditional models."""
+
+UNBUDGETED_METHODS = ("bootstrap", "mi", "cart", "forest")
+"""Methods for which no privacy result is known; they take no budget."""
+
 ORDERS: tuple[str, ...] = get_args(Order)
 PRIORS: tuple[str, ...] = get_args(PriorKind)
 LARGEST_WHOLE = 10**12
@@ -56,7 +76,7 @@ class DrawOptions:
     Parameters
     ----------
     method
-        ``pegs``, ``pegs-rs`` or ``pegs-capped``.
+        One of `METHODS`.
     rows, datasets
         n rows in each of K datasets; rows may be None where the price does not grow with
         them.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pegsynth.errors import BudgetError
 from pegsynth.privacy import Budget, Guarantee, Ledger
-from pegsynth.synthesizers.options import METHODS, DrawOptions, FitOptions
+from pegsynth.synthesizers.options import PEGS_METHODS, DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe, used_entries
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Plan:
 def plan(schema: Schema, budget: Budget, fit: FitOptions, draw: DrawOptions) -> Plan:
     """Settle every method and predict what it would give."""
     options, refused = [], []
-    for method in METHODS:
+    for method in PEGS_METHODS:
         capped = method == "pegs-capped"
         wanted = replace(
             draw,

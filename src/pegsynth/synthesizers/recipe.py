@@ -36,8 +36,11 @@ from pegsynth.privacy import (
 )
 from pegsynth.sampling.capped import chain_limits
 from pegsynth.sampling.polya import MOST_URN_BYTES, urn_bytes
+from pegsynth.synthesizers.marginal import default_draws
 from pegsynth.synthesizers.options import (
     MOST_VISITS,
+    PEGS_METHODS,
+    UNBUDGETED_METHODS,
     DrawOptions,
     FitOptions,
     Order,
@@ -111,6 +114,8 @@ def make_recipe(
     if draw.method == "pegs-capped" and draw.urn is None:
         return _cap_or_urn(schema, budget, fit, draw, scale=scale)
     total = budget.epsilon is not None
+    if draw.method not in PEGS_METHODS:
+        fit = _without_keys(fit, draw.method)
     draw = _filled(schema, draw, fit, total=total)
     heads = _head_count(schema, fit, draw, total=total)
     order = _order(schema, fit, heads, total=total)
@@ -129,7 +134,7 @@ def make_recipe(
     ]
     paid = min(choices, key=lambda each: each.numerator)
     events = paid.events
-    if pool == "original":
+    if pool == "original" and draw.method not in UNBUDGETED_METHODS:
         events = (*events, NotPrivate.because("original-seed-pool"))
     return Recipe(
         heads,
@@ -170,6 +175,13 @@ def _urns_fit(schema: Schema, recipe: Recipe) -> bool:
     return dense and urn_bytes(entries, recipe.draw.visits or 1) <= MOST_URN_BYTES
 
 
+def _without_keys(fit: FitOptions, method: str) -> FitOptions:
+    """Return the options of a method that has no keys, refusing those it would ignore."""
+    if fit.heads or fit.order not in (None, "public"):
+        raise ParameterError(f"--heads and --order are for the pegs family, not for {method}")
+    return FitOptions(0, 0, "public")
+
+
 def unpriced(schema: Schema, fit: FitOptions) -> tuple[int, int, Order]:
     """Return m, t and order of a model that is fitted without a budget."""
     features = len(schema.features)
@@ -181,8 +193,18 @@ def unpriced(schema: Schema, fit: FitOptions) -> tuple[int, int, Order]:
 
 def shape_of(schema: Schema, draw: DrawOptions) -> Shape:
     """Return the public structure of the draws."""
+    if draw.method == "marginal":
+        visits = default_draws(draw.rows or 1, schema.rules)
+        return Shape(
+            method="urn",
+            features=len(schema.features),
+            rows=draw.rows or 1,
+            datasets=draw.datasets,
+            visits=visits,
+            urns=draw.datasets,
+        )
     return Shape(
-        method="urn" if draw.urn else draw.method,
+        method="urn" if draw.urn else draw.method,  # type: ignore[arg-type]
         features=len(schema.features),
         rows=draw.rows or 1,
         sweeps=draw.sweeps,
@@ -214,6 +236,8 @@ def used_entries(schema: Schema, heads: int, tail_bits: int) -> float:
 def _filled(schema: Schema, draw: DrawOptions, fit: FitOptions, *, total: bool) -> DrawOptions:
     """Fill the gaps that depend on the method and the kind of budget."""
     capped = draw.method == "pegs-capped"
+    if draw.method not in PEGS_METHODS and draw.prior == "marginal":
+        raise ParameterError(f"--prior marginal is for the pegs family, not for {draw.method}")
     if draw.rows is None and (total and not capped):
         raise ParameterError(
             f"--rows is needed: the price of {draw.method} grows with the rows ever to be drawn"
@@ -228,6 +252,10 @@ def _filled(schema: Schema, draw: DrawOptions, fit: FitOptions, *, total: bool) 
         chains = draw.chains or (1 if draw.urn else min(DEFAULT_CHAINS, draw.visits))
         chain_limits(draw.visits, chains)
         draw = replace(draw, chains=chains)
+    if draw.method in UNBUDGETED_METHODS:
+        return replace(draw, prior="uniform", seed_pool=draw.seed_pool or "original")
+    if draw.method in ("contingency", "marginal"):
+        return replace(draw, prior="uniform", seed_pool="uniform")
     prior: PriorKind = draw.prior or ("marginal" if total and capped else "uniform")
     return replace(
         draw, prior=prior, seed_pool=draw.seed_pool or ("marginal" if total else "uniform")
@@ -278,7 +306,7 @@ def _priced(
     )
     shape, widest = shape_of(schema, draw), max(schema.category_counts)
     if budget.kind != "total":
-        numerator, draws, event = _unsplit(schema, budget, shape, scale, widest)
+        numerator, draws, event = _unsplit(schema, budget, draw.method, shape, scale, widest)
         return _Paid(None, None, numerator, draws, (*bound, event))
     allowed = budget.parts(parts, route=route)
     features = len(schema.features)
@@ -292,9 +320,13 @@ def _priced(
 
 
 def _unsplit(
-    schema: Schema, budget: Budget, shape: Shape, scale: int, widest: int
+    schema: Schema, budget: Budget, method: str, shape: Shape, scale: int, widest: int
 ) -> tuple[int, Draws | None, Event]:
     """Return alpha, draws and event of a budget that is not a total epsilon."""
+    if method in UNBUDGETED_METHODS:
+        return 0, None, NotPrivate.because("no-proof", detail=method)
+    if budget.kind == "l-diversity" and method not in PEGS_METHODS:
+        raise BudgetError(f"--l is for the pegs family, not for {method}")
     if budget.kind == "l-diversity":
         levels = diversity_levels(schema, budget)
         names = tuple(schema.names[i] for i in sorted(levels))
@@ -303,14 +335,15 @@ def _unsplit(
         return 0, None, NotPrivate.because("unperturbed")
     if budget.alpha is not None:
         numerator = stated_alpha(budget.alpha, scale=scale, categories=widest)
-    elif shape.method == "pegs-capped":
+    elif method in ("pegs-capped", "marginal"):
         raise BudgetError(
-            "pegs-capped has no price per row: its price does not grow with rows; state --epsilon"
+            f"{method} has no price per row: its price does not grow in step with the rows; "
+            "state --epsilon"
         )
     else:
         numerator = alpha_per_row(
             budget.epsilon_per_row or 0.0,
-            features=shape.features,
+            features=1 if method == "contingency" else shape.features,
             sweeps=shape.sweeps,
             block_size=shape.block_size,
             scale=scale,

@@ -24,8 +24,9 @@ from pegsynth.sampling import sample_rows
 from pegsynth.sampling.capped import chain_limits, new_counters, sample_capped
 from pegsynth.sampling.polya import new_urns, sample_polya
 from pegsynth.synthesizers.model import Codes, Model, Prepared, prepare, seeded_ledger
-from pegsynth.synthesizers.options import check_whole
+from pegsynth.synthesizers.options import PEGS_METHODS, check_whole
 from pegsynth.synthesizers.recipe import Recipe, shape_of
+from pegsynth.synthesizers.table_draws import draw_tables
 
 SHUFFLED_BYTES = 1 << 30
 
@@ -160,6 +161,10 @@ class Session:
         dtype = self.model.schema.code_dtype
         if self.recipe.draw.method == "pegs-capped":
             return self._draw_capped(rows, datasets, dtype)
+        if self.recipe.draw.method not in PEGS_METHODS:
+            pool = self._prepared.pool
+            tables = draw_tables(self.model, self.recipe, pool, rows, datasets, self._stream)
+            return [_narrow(chunks, dtype) for chunks in tables]
         ready = self._prepared
         return [
             _narrow(

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from pegsynth.errors import SchemaError
+from pegsynth.errors import BudgetError, SchemaError
 from pegsynth.io.frames import to_kind
 from pegsynth.io.read import open_table
 from pegsynth.privacy import Budget, Ledger, Shares
@@ -23,7 +23,7 @@ from pegsynth.schema import Schema
 from pegsynth.schema.codec import Decoder
 from pegsynth.schema.decoding import How
 from pegsynth.synthesizers.model import Codes, Model, Progress, fit, quiet
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
+from pegsynth.synthesizers.options import UNBUDGETED_METHODS, DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
 from pegsynth.synthesizers.session import Session
 
@@ -39,6 +39,31 @@ class Release:
 def default_threads() -> int:
     """Return the number of processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def budget_for(
+    method: str,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    epsilon_per_row: float | None = None,
+    l: float | None = None,  # noqa: E741
+    alpha: float | None = None,
+    shares: Shares | None = None,
+) -> Budget:
+    """Return the stated budget of a method; those without any proof take none."""
+    if method not in UNBUDGETED_METHODS:
+        return Budget(
+            epsilon=epsilon,
+            delta=delta,
+            epsilon_per_row=epsilon_per_row,
+            l=l,
+            alpha=alpha,
+            shares=shares or Shares(),
+        )
+    if any(value is not None for value in (epsilon, delta, epsilon_per_row, l, alpha)):
+        raise BudgetError(f"{method} has no privacy guarantee at any price; leave the budget out")
+    return Budget(alpha=0.0)
 
 
 def check_reviewed(schema: Schema, budget: Budget, *, accept: bool, source: str) -> None:
@@ -105,13 +130,14 @@ def synthesize(
         `frames`, of the same kind as `data`, and `ledger`.
     """
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
-    budget = Budget(
+    budget = budget_for(
+        method,
         epsilon=epsilon,
         delta=delta,
         epsilon_per_row=epsilon_per_row,
         l=l,
         alpha=alpha,
-        shares=shares or Shares(),
+        shares=shares,
     )
     source = "the schema" if isinstance(schema, Schema) else str(schema)
     check_reviewed(book, budget, accept=accept_unreviewed_schema, source=source)

@@ -1,0 +1,46 @@
+"""Which conditional models an imputation method fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.random import RandomStream
+
+if TYPE_CHECKING:
+    from pegsynth.sampling.conditional import ConditionalModel
+    from pegsynth.schema import Schema
+
+Codes = NDArray[np.unsignedinteger[Any]]
+Progress = Callable[[str, int, int | None], None]
+
+
+def fit_conditionals(
+    codes: Codes,
+    schema: Schema,
+    method: str,
+    stream: RandomStream,
+    *,
+    threads: int,
+    progress: Progress,
+    sample_weight: NDArray[np.float64] | None = None,
+) -> ConditionalModel:
+    """Fit every feature given the others: regressions (mi, pmi) or trees (cart, forest)."""
+    words = stream.substream()
+    if method in ("mi", "pmi"):
+        from pegsynth.imputation import fit_glm
+
+        regressions: ConditionalModel = fit_glm(
+            codes, schema, sample_weight=sample_weight, threads=threads, progress=progress
+        )
+        return regressions
+    from pegsynth.imputation import fit_cart, fit_forest
+
+    fit = fit_cart if method == "cart" else fit_forest
+    trees: ConditionalModel = fit(
+        codes, schema, words=words, sample_weight=sample_weight, threads=threads, progress=progress
+    )
+    return trees
