@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
     app.command("schema")(draft_schema)
     app.command("plan")(plan)
     app.command("release")(release)
-    app.command("synthesize")(synthesize)
+    app.command("synthesize")(synthesize_table)
     app.command("fit")(fit)
     app.command("sample")(sample)
     app.command("combine")(combine)
@@ -85,11 +85,11 @@ def plan(
     planning.show(schema, _request(locals()))
 
 
-def synthesize(
+def synthesize_table(
     data: flags.Data,
     schema: flags.SchemaFile,
-    rows: flags.Rows,
     output: flags.Output,
+    rows: flags.RowsIfAny = None,
     method: flags.Method = "pegs",
     epsilon: flags.Epsilon = None,
     delta: flags.Delta = None,
@@ -108,6 +108,9 @@ def synthesize(
     prior: flags.Prior = None,
     seed_pool: flags.SeedPool = None,
     rows_in: flags.RowsIn = None,
+    where: flags.Where = None,
+    synthesize: flags.Synthesize = None,
+    no_guarantee: flags.NoGuarantee = False,
     decode: flags.Decode = "values",
     threads: flags.Threads = None,
     seed: flags.Seed = None,
@@ -123,8 +126,8 @@ def synthesize(
 def release(
     data: flags.Data,
     schema: flags.SchemaFile,
-    rows: flags.Rows,
     output: flags.Output,
+    rows: flags.RowsIfAny = None,
     method: flags.Method = "pegs",
     epsilon: flags.Epsilon = None,
     delta: flags.Delta = None,
@@ -144,6 +147,9 @@ def release(
     prior: flags.Prior = None,
     seed_pool: flags.SeedPool = None,
     rows_in: flags.RowsIn = None,
+    where: flags.Where = None,
+    synthesize: flags.Synthesize = None,
+    no_guarantee: flags.NoGuarantee = False,
     decode: flags.Decode = "values",
     threads: flags.Threads = None,
     seed: flags.Seed = None,
@@ -216,6 +222,7 @@ def sample(
     prior: flags.Prior = None,
     seed_pool: flags.SeedPool = None,
     rows_in: flags.RowsIn = None,
+    where: flags.Where = None,
     decode: flags.Decode = "values",
     threads: flags.Threads = None,
     seed: flags.Seed = None,

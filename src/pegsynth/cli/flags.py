@@ -20,6 +20,10 @@ Method = Annotated[
     ),
 ]
 Rows = Annotated[int, typer.Option("--rows", help="Rows of each synthetic table.")]
+RowsIfAny = Annotated[
+    int | None,
+    typer.Option("--rows", help="Rows of each synthetic table; none with --synthesize."),
+]
 Datasets = Annotated[int, typer.Option("--datasets", help="How many synthetic tables.")]
 Epsilon = Annotated[
     float | None, typer.Option("--epsilon", help="Total epsilon for everything together.")
@@ -75,6 +79,20 @@ SeedPool = Annotated[
         "(no guarantee) "
         "[default: marginal with --epsilon, else uniform].",
     ),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="FEATURE=VALUE", help="Keep a feature at this value."),
+]
+Synthesize = Annotated[
+    str | None,
+    typer.Option(
+        "--synthesize", metavar="F,F", help="Replace only these features of the original rows."
+    ),
+]
+NoGuarantee = Annotated[
+    bool,
+    typer.Option("--no-guarantee", help="Perturb with --synthesize although nothing can hold."),
 ]
 RowsIn = Annotated[
     int | None,

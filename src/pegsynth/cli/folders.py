@@ -7,7 +7,7 @@ from typing import Any
 
 from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.request import Request
-from pegsynth.cli.working import open_session, say_guarantee
+from pegsynth.cli.working import kept_columns, open_session, say_guarantee
 from pegsynth.io.read import open_table
 from pegsynth.release.folder import check_folder, new_folder
 from pegsynth.schema import Schema
@@ -37,6 +37,7 @@ def release(
                 datasets=request.datasets,
                 how=request.how,
                 progress=progress,
+                kept=kept_columns(data, session),
             )
         if not public_only:
             write_internal(

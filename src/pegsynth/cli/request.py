@@ -37,6 +37,9 @@ class Request:
     prior: str | None = None
     seed_pool: str | Path | None = None
     rows_in: int | None = None
+    where: list[str] | None = None
+    synthesize: str | None = None
+    no_guarantee: bool = False
     decode: str = "values"
     threads: int | None = None
     seed: int | None = None
@@ -59,6 +62,8 @@ class Request:
         """The stated budget."""
         return budget_for(
             self.method or "pegs",
+            partial=bool(self.synthesize),
+            no_guarantee=self.no_guarantee,
             epsilon=self.epsilon,
             delta=self.delta,
             epsilon_per_row=self.epsilon_per_row,
@@ -76,7 +81,12 @@ class Request:
     def draw_options(self) -> DrawOptions:
         """How to draw."""
         names: Any = {name: getattr(self, name) for name in DrawOptions.__dataclass_fields__}
-        return DrawOptions(**names | {"method": self.method or "pegs"})
+        given = {
+            "method": self.method or "pegs",
+            "where": _clamps(self.where),
+            "synthesize": tuple(filter(None, map(str.strip, (self.synthesize or "").split(",")))),
+        }
+        return DrawOptions(**names | given)
 
     def changed(self) -> list[str]:
         """Return the flags on how to draw that differ from their defaults."""
@@ -98,6 +108,16 @@ class Request:
     def thread_count(self) -> int:
         """Threads to use."""
         return self.threads or default_threads()
+
+
+def _clamps(given: list[str] | None) -> tuple[tuple[str, str], ...]:
+    clamps = []
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ParameterError(f"--where {text}: write it as FEATURE=VALUE")
+        clamps.append((name, value))
+    return tuple(clamps)
 
 
 def _shares(given: list[str] | None) -> Shares:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from pegsynth.cli.console import announce_compilation, progress_bar, say
 from pegsynth.cli.request import Request
 from pegsynth.errors import BudgetError, ParameterError
@@ -24,7 +26,12 @@ from pegsynth.synthesizers.options import FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.spending import locked, read_spent, spent_path, write_spent
-from pegsynth.synthesizers.synthesize import check_reviewed, decoded
+from pegsynth.synthesizers.synthesize import (
+    check_reviewed,
+    check_rows,
+    decoded,
+    with_kept_columns,
+)
 
 
 def draft(data: str, output: Path, *, min_count: int, bins: int, binning: str) -> None:
@@ -49,7 +56,17 @@ def synthesize(
     ledger_path = _ledger_path(output, ledger_file)
     check_not_inputs((output, ledger_path), data, schema_file)
     session = open_session(data, schema_file, request)
-    write_rows(session, output, ledger_path, request)
+    kept = kept_columns(data, session)
+    write_rows(session, output, ledger_path, request, kept=kept)
+
+
+def kept_columns(data: Any, session: Session) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    """Return how to put back the original columns that a drawn table keeps, if any."""
+    replaced = session.recipe.draw.synthesize
+    if not replaced:
+        return lambda frame: frame
+    schema = session.model.schema
+    return lambda frame: with_kept_columns(frame, open_table(data), schema, replaced)
 
 
 def fit(data: str, schema_file: Path, output: Path, request: Request) -> None:
@@ -112,6 +129,7 @@ def open_session(data: Any, schema: Path | Schema, request: Request) -> Session:
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
     source = "the schema" if isinstance(schema, Schema) else str(schema)
     request = honest_seed_pool(data, request)
+    check_rows(request.draw_options)
     recipe = _recipe(book, request, source=source)
     stream = RandomStream(request.seed)
     model = fit_model(data, book, recipe, stream, request)
@@ -143,8 +161,12 @@ def write_rows(
     ledger_path: Path,
     request: Request,
     commit: Callable[[], None] = lambda: None,
+    kept: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
 ) -> None:
-    """Draw one table; what it cost is on disk before the table becomes visible."""
+    """Draw one table; what it cost is on disk before the table becomes visible.
+
+    `kept` puts the columns back that a partially synthetic table keeps.
+    """
     rows = request.rows or 0
     stream = session.stream
     announce_compilation()
@@ -159,7 +181,7 @@ def write_rows(
             session.model, chunks, stream, how=request.how, rows=rows, progress=progress
         )
         for frame in frames:
-            writer.write(frame)
+            writer.write(kept(frame))
     say_guarantee(session.ledger)
 
 

@@ -6,10 +6,12 @@ and readable by its owner only; nothing in it is covered by the guarantee.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from pegsynth.io.atomic import atomic_text
 from pegsynth.io.read import TableReader
@@ -38,6 +40,7 @@ def write_public(
     table_format: TableFormat = "csv",
     how: How = "values",
     progress: Progress = quiet,
+    kept: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
 ) -> list[Path]:
     """Write ``public/``: ledger first, then K synthetic tables, texts and checksums."""
     public = folder / "public"
@@ -61,7 +64,7 @@ def write_public(
         )
         with open_writer(path) as writer:
             for frame in frames:
-                writer.write(frame)
+                writer.write(kept(frame))
         written.append(path)
     seal(public)
     return written

@@ -86,3 +86,14 @@ class FilePool:
             drawn = bounded_array(words(count + _SLACK), np.uint64(len(self.rows)), WORD_BITS)
             chosen = np.concatenate([chosen, drawn[drawn != REJECTED]])
         return self.rows[chosen[:count].astype(np.int64)]
+
+
+@dataclass(frozen=True)
+class InOrder:
+    """Given rows, each once and in order; for chains that start from rows to be kept."""
+
+    rows: Codes
+
+    def draw(self, count: int, words: WordSource) -> Codes:
+        """Return the first `count` rows."""
+        return self.rows[:count]

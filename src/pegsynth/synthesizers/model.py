@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.blocks import Blocks, DenseBlock, disintegrate
-from pegsynth.errors import BudgetError, ModelError
+from pegsynth.errors import BudgetError, DataError, ModelError
 from pegsynth.hashing import HashSpec, PairCounts, count_pairs, heads_by_score, public_heads
 from pegsynth.hashing.private_order import heads_by_choice, pair_scores
 from pegsynth.perturb import Prior, diverse, rule_tables, uniform_weights
@@ -29,7 +29,13 @@ from pegsynth.sampling import FilePool, Machine, Schedule, SeedPool, WeightedPoo
 from pegsynth.sampling.conditional import ConditionalModel
 from pegsynth.schema.codec import encode
 from pegsynth.synthesizers.imputing import fit_conditionals
-from pegsynth.synthesizers.options import IMPUTATION_METHODS, FitOptions, diversity_levels
+from pegsynth.synthesizers.options import (
+    IMPUTATION_METHODS,
+    FitOptions,
+    clamped_codes,
+    diversity_levels,
+    drawn_features,
+)
 from pegsynth.synthesizers.reading import bounded_codes
 
 if TYPE_CHECKING:
@@ -216,7 +222,7 @@ def prepare(model: Model, recipe: Recipe, *, seeded: bool) -> Prepared:
         blocks.tables,
         diverse(blocks, prior, levels, schema.rules) if levels else prior.tables,
         rule_tables(schema.rules, counts),
-        np.arange(len(counts), dtype=np.int64),
+        np.array(drawn_features(schema, recipe.draw), dtype=np.int64),
     )
     pool, ledger = _seed_pool(model, machine, recipe)
     if recipe.draw.rows_in:
@@ -243,25 +249,49 @@ def schedule_of(recipe: Recipe) -> Schedule:
 
 def _seed_pool(model: Model, machine: Machine, recipe: Recipe) -> tuple[SeedPool, Ledger]:
     start = machine.keys.category_start
+    clamped = clamped_codes(model.schema, recipe.draw)
     if recipe.seed_pool in ("uniform", "marginal"):
         weights = (
             seed_weights(model.marginals)
             if recipe.seed_pool == "marginal" and model.marginals
             else uniform_weights(model.schema.category_counts)
         )
+        # A clamped feature has all its weight on one category.
+        for feature, code in clamped.items():
+            alone = np.zeros_like(weights[feature])
+            alone[code] = 1
+            weights = (*weights[:feature], alone, *weights[feature + 1 :])
         cumulative = np.concatenate([np.cumsum(w, dtype=np.uint64) for w in weights])
         return WeightedPool(start, cumulative, machine.rules), model.ledger
     if recipe.seed_pool == "original":
-        return FilePool(_valid(model, model.originals)), model.ledger
-    valid = _valid(model, encode(recipe.seed_pool, model.schema, need_unit=False))
+        if recipe.draw.synthesize:
+            return FilePool(_whole(model).astype(np.uint32)), model.ledger
+        return FilePool(_valid(model, model.originals, clamped)), model.ledger
+    valid = _valid(model, encode(recipe.seed_pool, model.schema, need_unit=False), clamped)
     name = str(recipe.seed_pool).rsplit("/", maxsplit=1)[-1]
     return FilePool(valid), model.ledger.assume(public_seed_pool(name))
 
 
-def _valid(model: Model, rows: Codes | None) -> NDArray[np.uint32]:
-    """Return the rows that obey the schema's rules, as seed rows."""
+def _whole(model: Model) -> Codes:
+    """Return the original rows whose features are to be replaced; all must obey the rules."""
+    rows = model.originals
     if rows is None:
         raise ModelError("this model holds no original rows to start from; use pegs synthesize")
+    if broken := int(model.schema.breaks_a_rule(rows).sum()):
+        raise DataError(
+            f"{broken} rows break a rule of the schema, and --synthesize keeps what is wrong with "
+            "them; mend or drop these rows"
+        )
+    return rows
+
+
+def _valid(model: Model, rows: Codes | None, clamped: dict[int, int]) -> NDArray[np.uint32]:
+    """Return the rows that obey the schema's rules, as seed rows with clamped values."""
+    if rows is None:
+        raise ModelError("this model holds no original rows to start from; use pegs synthesize")
+    rows = rows.copy()
+    for feature, code in clamped.items():
+        rows[:, feature] = code
     return rows[~model.schema.breaks_a_rule(rows)].astype(np.uint32)
 
 

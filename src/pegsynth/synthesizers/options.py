@@ -7,7 +7,7 @@ by `pegsynth.synthesizers.recipe` from the schema and the budget, never from the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -36,6 +36,9 @@ PEGS_METHODS = ("pegs", "pegs-rs", "pegs-capped")
 
 IMPUTATION_METHODS = ("mi", "pmi", "cart", "forest")
 """Sequential draws from fitted conditional models."""
+
+PARTIAL_METHODS = ("pegs", *IMPUTATION_METHODS)
+"""Methods that can replace some features of the original rows."""
 
 UNBUDGETED_METHODS = ("bootstrap", "mi", "cart", "forest")
 """Methods for which no privacy result is known; they take no budget."""
@@ -96,6 +99,11 @@ class DrawOptions:
         ``original`` rows, which leaves no guarantee.
     rows_in
         Public or rounded number of original rows.
+    where
+        Features and the value that each keeps in every row; they are not drawn.
+    synthesize
+        Features to replace in the original rows, all others being kept as they are; no
+        guarantee holds then.
     """
 
     rows: int | None
@@ -108,7 +116,9 @@ class DrawOptions:
     urn: bool | None = None
     prior: PriorKind | None = None
     seed_pool: str | Path | None = None
-    rows_in: int | None = field(default=None)
+    rows_in: int | None = None
+    where: tuple[tuple[str, str], ...] = ()
+    synthesize: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
@@ -122,8 +132,24 @@ class DrawOptions:
             raise ParameterError("--visits, --chains and --urn go with --method pegs-capped only")
         if self.urn and (self.chains or 1) > 1:
             raise ParameterError("--urn draws one chain; leave out --chains")
+        object.__setattr__(self, "where", tuple((name, text) for name, text in self.where))
+        object.__setattr__(self, "synthesize", tuple(self.synthesize))
+        if self.where and self.method == "marginal":
+            raise ParameterError("--where says nothing to independent columns; use another method")
+        if self.synthesize:
+            self._check_partial()
         if self.seed_pool is not None and not str(self.seed_pool):
             raise ParameterError("--seed-pool is uniform, marginal or a file of public rows")
+
+    def _check_partial(self) -> None:
+        if self.method not in PARTIAL_METHODS:
+            raise ParameterError(
+                f"--synthesize goes with {', '.join(PARTIAL_METHODS)}, not with {self.method}"
+            )
+        if self.where or self.seed_pool not in (None, "original"):
+            raise ParameterError(
+                "--synthesize starts from the original rows; leave out --where and --seed-pool"
+            )
 
 
 def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
@@ -141,6 +167,35 @@ def check_whole(name: str, value: object) -> int:
     if value > LARGEST_WHOLE:
         raise ParameterError(f"{flag} must be at most {LARGEST_WHOLE}; it was {value}")
     return value
+
+
+def clamped_codes(schema: Schema, draw: DrawOptions) -> dict[int, int]:
+    """Return the features that ``--where`` keeps fixed, with the code of their value."""
+    import polars as pl
+
+    from pegsynth.schema.encoding import ColumnEncoder
+
+    clamped: dict[int, int] = {}
+    for name, text in draw.where:
+        feature = schema.features[schema.index(name)]
+        encoder = ColumnEncoder(feature)
+        code = int(encoder.encode(pl.Series(name, [text], dtype=pl.String))[0])
+        if encoder.unknown or encoder.absent:
+            raise ParameterError(f"--where {name}={text}: the schema has no such category")
+        if schema.index(name) in clamped:
+            raise ParameterError(f"--where {name}: the feature is given twice")
+        clamped[schema.index(name)] = code
+    if len(clamped) == len(schema.features):
+        raise ParameterError("--where fixes every feature; leave at least one to be drawn")
+    return clamped
+
+
+def drawn_features(schema: Schema, draw: DrawOptions) -> tuple[int, ...]:
+    """Return the features that are drawn, in order."""
+    if draw.synthesize:
+        return tuple(sorted(schema.index(name) for name in draw.synthesize))
+    clamped = clamped_codes(schema, draw)
+    return tuple(i for i in range(len(schema.features)) if i not in clamped)
 
 
 def diversity_levels(schema: Schema, budget: Budget) -> dict[int, float]:

@@ -46,6 +46,7 @@ from pegsynth.synthesizers.options import (
     Order,
     PriorKind,
     diversity_levels,
+    drawn_features,
 )
 
 if TYPE_CHECKING:
@@ -134,7 +135,9 @@ def make_recipe(
     ]
     paid = min(choices, key=lambda each: each.numerator)
     events = paid.events
-    if pool == "original" and draw.method not in UNBUDGETED_METHODS:
+    if draw.synthesize:
+        events = (*events, _kept_columns(schema, draw))
+    elif pool == "original" and draw.method not in UNBUDGETED_METHODS:
         events = (*events, NotPrivate.because("original-seed-pool"))
     return Recipe(
         heads,
@@ -175,6 +178,13 @@ def _urns_fit(schema: Schema, recipe: Recipe) -> bool:
     return dense and urn_bytes(entries, recipe.draw.visits or 1) <= MOST_URN_BYTES
 
 
+def _kept_columns(schema: Schema, draw: DrawOptions) -> NotPrivate:
+    """Say which columns hold original values, and which were replaced."""
+    kept = [name for name in schema.names if name not in draw.synthesize]
+    detail = f"kept: {', '.join(kept)}; replaced: {', '.join(draw.synthesize)}"
+    return NotPrivate.because("kept-columns", detail=detail)
+
+
 def _without_keys(fit: FitOptions, method: str) -> FitOptions:
     """Return the options of a method that has no keys, refusing those it would ignore."""
     if fit.heads or fit.order not in (None, "public"):
@@ -205,7 +215,7 @@ def shape_of(schema: Schema, draw: DrawOptions) -> Shape:
         )
     return Shape(
         method="urn" if draw.urn else draw.method,  # type: ignore[arg-type]
-        features=len(schema.features),
+        features=len(drawn_features(schema, draw)),
         rows=draw.rows or 1,
         sweeps=draw.sweeps,
         datasets=draw.datasets,
@@ -238,6 +248,10 @@ def _filled(schema: Schema, draw: DrawOptions, fit: FitOptions, *, total: bool) 
     capped = draw.method == "pegs-capped"
     if draw.method not in PEGS_METHODS and draw.prior == "marginal":
         raise ParameterError(f"--prior marginal is for the pegs family, not for {draw.method}")
+    if draw.synthesize:
+        if schema.unit:
+            raise ParameterError("--synthesize keeps every row, which bounding units would not")
+        return replace(draw, prior="uniform", seed_pool="original")
     if draw.rows is None and (total and not capped):
         raise ParameterError(
             f"--rows is needed: the price of {draw.method} grows with the rows ever to be drawn"

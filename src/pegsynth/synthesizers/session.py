@@ -22,11 +22,13 @@ from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
 from pegsynth.sampling import sample_rows
 from pegsynth.sampling.capped import chain_limits, new_counters, sample_capped
+from pegsynth.sampling.chains import run_chunk
 from pegsynth.sampling.polya import new_urns, sample_polya
+from pegsynth.sampling.seeds import InOrder
 from pegsynth.synthesizers.model import Codes, Model, Prepared, prepare, seeded_ledger
 from pegsynth.synthesizers.options import PEGS_METHODS, check_whole
 from pegsynth.synthesizers.recipe import Recipe, shape_of
-from pegsynth.synthesizers.table_draws import draw_tables
+from pegsynth.synthesizers.table_draws import draw_tables, replace_features
 
 SHUFFLED_BYTES = 1 << 30
 
@@ -156,7 +158,12 @@ class Session:
             )
 
     def draw(self, rows: int, datasets: int = 1) -> list[Iterator[Codes]]:
-        """Charge and return K datasets of n rows as streams of code chunks."""
+        """Charge and return K datasets of n rows as streams of code chunks.
+
+        Partially synthetic datasets have the original rows, however many are asked for.
+        """
+        if self.recipe.draw.synthesize:
+            return self._replaced(datasets)
         self.charge(rows, datasets)
         dtype = self.model.schema.code_dtype
         if self.recipe.draw.method == "pegs-capped":
@@ -179,6 +186,29 @@ class Session:
                 dtype,
             )
             for _ in range(datasets)
+        ]
+
+    def _replaced(self, datasets: int) -> list[Iterator[Codes]]:
+        """Draw the chosen features of the original rows anew, in their order."""
+        ready, dtype = self._prepared, self.model.schema.code_dtype
+        originals = self.model.originals
+        if originals is None:
+            raise ModelError("this model holds no original rows; use pegs synthesize")
+        self.charge(len(originals), datasets)
+        if self.recipe.draw.method != "pegs":
+            tables = replace_features(self.model, self.recipe, datasets, self._stream)
+            return [_narrow(chunks, dtype) for chunks in tables]
+        words = [self._stream.substream() for _ in range(datasets)]
+        start = originals.astype(np.uint32)
+        return [
+            iter(
+                [
+                    run_chunk(
+                        ready.machine, InOrder(start), ready.schedule, len(start), each.take
+                    ).astype(dtype)
+                ]
+            )
+            for each in words
         ]
 
     def _draw_capped(self, rows: int, datasets: int, dtype: np.dtype[Any]) -> list[Iterator[Codes]]:

@@ -7,16 +7,16 @@ everything that looked at the data.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from pegsynth.errors import BudgetError, SchemaError
+from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.io.frames import to_kind
-from pegsynth.io.read import open_table
+from pegsynth.io.read import TableReader, open_table
 from pegsynth.privacy import Budget, Ledger, Shares
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -50,9 +50,17 @@ def budget_for(
     l: float | None = None,  # noqa: E741
     alpha: float | None = None,
     shares: Shares | None = None,
+    partial: bool = False,
+    no_guarantee: bool = False,
 ) -> Budget:
     """Return the stated budget of a method; those without any proof take none."""
-    if method not in UNBUDGETED_METHODS:
+    stated = any(value is not None for value in (epsilon, delta, epsilon_per_row, l, alpha))
+    if partial and stated and not no_guarantee:
+        raise BudgetError(
+            "partially synthetic tables publish their other columns as they are, so no budget can "
+            "hold; leave it out, or perturb without a guarantee with --no-guarantee"
+        )
+    if method not in UNBUDGETED_METHODS and (stated or not partial):
         return Budget(
             epsilon=epsilon,
             delta=delta,
@@ -61,9 +69,17 @@ def budget_for(
             alpha=alpha,
             shares=shares or Shares(),
         )
-    if any(value is not None for value in (epsilon, delta, epsilon_per_row, l, alpha)):
+    if stated:
         raise BudgetError(f"{method} has no privacy guarantee at any price; leave the budget out")
     return Budget(alpha=0.0)
+
+
+def check_rows(options: DrawOptions) -> None:
+    """Ask for the number of rows, except where the original rows are kept."""
+    if options.synthesize and options.rows is not None:
+        raise ParameterError("--synthesize keeps the original rows; leave out --rows")
+    if not options.synthesize and options.rows is None:
+        raise ParameterError("--rows is needed: how many synthetic rows to draw")
 
 
 def check_reviewed(schema: Schema, budget: Budget, *, accept: bool, source: str) -> None:
@@ -81,7 +97,7 @@ def synthesize(
     data: Any,
     schema: Schema | str | Path,
     *,
-    rows: int,
+    rows: int | None = None,
     method: str = "pegs",
     epsilon: float | None = None,
     delta: float | None = None,
@@ -101,6 +117,9 @@ def synthesize(
     prior: str | None = None,
     seed_pool: str | Path | None = None,
     rows_in: int | None = None,
+    where: Mapping[str, Any] | None = None,
+    synthesize: Sequence[str] = (),
+    no_guarantee: bool = False,
     decode: How = "values",
     seed: int | None = None,
     threads: int | None = None,
@@ -121,6 +140,10 @@ def synthesize(
         together), epsilon per row (the paper's convention), l, or alpha.
     shares
         How epsilon is split over order, marginals and draws.
+    where
+        Features and the value each keeps in every row; they are not drawn.
+    synthesize
+        Features to replace in the original rows, the others being kept: no guarantee.
     seed
         For tests and studies: reproducible, and without any guarantee.
 
@@ -132,6 +155,8 @@ def synthesize(
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
     budget = budget_for(
         method,
+        partial=bool(synthesize),
+        no_guarantee=no_guarantee,
         epsilon=epsilon,
         delta=delta,
         epsilon_per_row=epsilon_per_row,
@@ -154,7 +179,10 @@ def synthesize(
         prior,  # type: ignore[arg-type]
         seed_pool,
         rows_in,
+        tuple((name, str(value)) for name, value in (where or {}).items()),
+        tuple(synthesize),
     )
+    check_rows(options)
     recipe = make_recipe(book, budget, fit_options, options)
     used = threads or default_threads()
     stream = RandomStream(seed)
@@ -164,10 +192,21 @@ def synthesize(
     )
     session = Session(model, recipe, stream, threads=used)
     frames = []
-    for chunks in session.draw(rows, datasets):
+    for chunks in session.draw(rows or 0, datasets):
         whole = pl.concat(decoded(model, chunks, stream, how=decode))
+        if options.synthesize:
+            whole = with_kept_columns(whole, reader, model.schema, options.synthesize)
         frames.append(to_kind(whole, reader.frame_kind, like=data if reader.frame_kind else None))
     return Release(frames, session.ledger)
+
+
+def with_kept_columns(
+    drawn: pl.DataFrame, reader: TableReader, schema: Schema, replaced: Sequence[str]
+) -> pl.DataFrame:
+    """Return the original table, value by value, with the replaced features drawn anew."""
+    names = [name for name in reader.columns if name in schema.names]
+    original = pl.concat(list(reader.batches(names)))
+    return original.with_columns(drawn.get_column(name) for name in replaced)
 
 
 def decoded(

@@ -16,12 +16,15 @@ from pegsynth.errors import ModelError
 from pegsynth.perturb import Prior, uniform_weights
 from pegsynth.random import RandomStream, Words
 from pegsynth.sampling import SeedPool
-from pegsynth.sampling.conditional import in_chunks, sample_conditional
+from pegsynth.sampling.conditional import in_chunks, sample_conditional, sweep
+from pegsynth.schema.rules import Rule
 from pegsynth.synthesizers.bootstrap import Bootstrap
 from pegsynth.synthesizers.contingency import ContingencyTable
 from pegsynth.synthesizers.marginal import MarginalTable
+from pegsynth.synthesizers.options import DrawOptions, clamped_codes, drawn_features
 
 if TYPE_CHECKING:
+    from pegsynth.schema import Schema
     from pegsynth.synthesizers.model import Codes, Model
     from pegsynth.synthesizers.recipe import Recipe
 
@@ -36,9 +39,35 @@ def draw_tables(
         return _marginal(model, recipe, rows, datasets, stream)
     draw: Callable[[], Rows] = {
         "contingency": lambda: _contingency(model, recipe, rows, stream),
-        "bootstrap": lambda: _bootstrap(model, rows, stream),
+        "bootstrap": lambda: _bootstrap(model, recipe, rows, stream),
     }.get(recipe.draw.method, lambda: _imputed(model, recipe, pool, rows, stream))
     return [draw() for _ in range(datasets)]
+
+
+def replace_features(
+    model: Model, recipe: Recipe, datasets: int, stream: RandomStream
+) -> list[Rows]:
+    """Return the original rows with the chosen features drawn anew, K times."""
+    if model.conditionals is None:
+        raise ModelError("this model holds no fitted conditionals; use pegs synthesize")
+    return [
+        iter(
+            [
+                sweep(
+                    model.conditionals,
+                    _originals(model).astype(np.uint32),
+                    targets=drawn_features(model.schema, recipe.draw),
+                    category_counts=model.schema.category_counts,
+                    rules=model.schema.rules,
+                    numerator=recipe.numerator,
+                    scale=recipe.scale,
+                    words=stream.substream(),
+                    sweeps=recipe.draw.sweeps,
+                )
+            ]
+        )
+        for _ in range(datasets)
+    ]
 
 
 def _originals(model: Model) -> Codes:
@@ -57,15 +86,25 @@ def _contingency(model: Model, recipe: Recipe, rows: int, stream: RandomStream) 
             numerator=recipe.numerator,
             scale=recipe.scale,
             words=words,
-            rules=model.schema.rules,
+            rules=rules_with_clamps(model.schema, recipe.draw),
         )
 
     return in_chunks(rows, stream, draw)
 
 
-def _bootstrap(model: Model, rows: int, stream: RandomStream) -> Rows:
+def rules_with_clamps(schema: Schema, draw: DrawOptions) -> tuple[Rule, ...]:
+    """Return the rules, and one more for every feature that keeps a given value."""
+    clamped = clamped_codes(schema, draw)
+    others = {
+        feature: [c for c in range(schema.category_counts[feature]) if c != code]
+        for feature, code in clamped.items()
+    }
+    return (*schema.rules, *(Rule.of({f: codes}) for f, codes in others.items() if codes))
+
+
+def _bootstrap(model: Model, recipe: Recipe, rows: int, stream: RandomStream) -> Rows:
     table = Bootstrap(_originals(model))
-    rules = model.schema.rules
+    rules = rules_with_clamps(model.schema, recipe.draw)
     return in_chunks(rows, stream, lambda count, words: table.draw(count, words=words, rules=rules))
 
 
@@ -93,7 +132,7 @@ def _imputed(model: Model, recipe: Recipe, pool: SeedPool, rows: int, stream: Ra
         model.conditionals,
         pool,
         rows,
-        targets=range(len(model.schema.features)),
+        targets=drawn_features(model.schema, recipe.draw),
         category_counts=model.schema.category_counts,
         rules=model.schema.rules,
         numerator=recipe.numerator,
