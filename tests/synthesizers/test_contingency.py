@@ -1,4 +1,4 @@
-"""Contingency tables: R9 exactly, by enumeration of the one integer behind a row; log-linear fits."""
+"""R9 exactly, by enumeration of the one integer behind a row; log-linear fits."""
 
 import math
 import time
@@ -28,7 +28,7 @@ from word_tree import largest_ratio, ratio_range
 COUNTS = (2, 3)
 CELLS = list(product(*(range(c) for c in COUNTS)))
 DATA = [(0, 0), (0, 2), (1, 2), (1, 2)]
-ADULT = (74, 9, 100, 16, 7, 15, 6, 5, 2, 12, 9, 10, 42, 2)
+ADULT = (74, 9, 100, 16, 7, 15, 6, 5, 2, 120, 99, 97, 42, 2)
 RULES = (Rule.of({0: [1], 1: [2]}), Rule.of({0: [0], 1: [1]}))
 
 
@@ -140,7 +140,7 @@ def test_cells_of_any_size_are_decoded_digit_by_digit():
 
 
 def test_adult_sized_tables_are_drawn_in_seconds_and_nothing_is_listed():
-    assert math.prod(ADULT) > 10**15
+    assert math.prod(ADULT) > 6 * 10**17
     rng = np.random.default_rng(1)
     rows = np.stack([rng.integers(0, c, 30_000) for c in ADULT], axis=1).astype(np.uint8)
     table = ContingencyTable(rows, ADULT)
@@ -286,7 +286,7 @@ def test_draws_follow_the_fit_and_the_rules(numerator):
     assert obeying(drawn, rules).all()
     outcomes = [tuple(row) for row in drawn.tolist()]
     assert outcomes_fit(outcomes, expected)
-    twin = np.where(blocked, 0, fit.probabilities + alpha + 0.02)
+    twin = np.where(blocked, 0, fit.probabilities + alpha + 0.2)
     cells = product(*(range(c) for c in THREE))
     broken = {row: float(p) for row, p in zip(cells, twin / twin.sum(), strict=True) if p}
     assert not outcomes_fit(outcomes, broken)

@@ -6,7 +6,7 @@ from command import check_refused, done, pegs
 from pegsynth.errors import BudgetError
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.schema import Feature, Schema
-from pegsynth.synthesizers.options import METHODS, DrawOptions, FitOptions
+from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.plan import plan
 from pegsynth.synthesizers.recipe import make_recipe
 
@@ -23,7 +23,7 @@ def planned(epsilon=1.0, delta=None, **draw):
 @pytest.mark.parametrize("delta", [None, 1e-9])
 def test_numbers_are_those_of_the_recipes(delta):
     found = planned(2.0, delta, rows_in=10_000)
-    assert [option.method for option in found.options] == list(METHODS)
+    assert [option.method for option in found.options] == list(PEGS_METHODS)
     for option in found.options:
         draw = DrawOptions(1000, option.method, rows_in=10_000)
         settled = make_recipe(SCHEMA, Budget(epsilon=2.0, delta=delta), FitOptions(), draw)

@@ -16,13 +16,13 @@ import numpy as np
 from pegsynth.audit.divergence import Distribution, Table, all_rows
 from pegsynth.audit.enumeration import enumerate_rows, word_bits
 from pegsynth.blocks import disintegrate
-from pegsynth.hashing import HashSpec, public_heads
+from pegsynth.hashing import public_heads
 from pegsynth.perturb.marginals import Marginals
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.sampling import Machine, Schedule
 from pegsynth.sampling.capped import chain_limits
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.synthesizers.model import Model, prepare, schedule_of, schema_ledger
+from pegsynth.synthesizers.model import Model, hash_spec, prepare, schedule_of, schema_ledger
 from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe
 
@@ -69,7 +69,7 @@ class Case:
         counts = self.schema.category_counts
         codes = np.array(table, dtype=np.uint8).reshape(-1, len(counts))
         heads = heads or public_heads(self.schema, self.recipe.heads)
-        spec = HashSpec(self.schema.names, counts, heads, self.recipe.tail_bits)
+        spec = hash_spec(self.schema, heads, self.recipe.tail_bits)
         marginals = (
             Marginals(tuple(np.array(line) for line in self.shares), 1.0) if self.shares else None
         )

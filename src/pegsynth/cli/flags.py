@@ -80,6 +80,10 @@ SeedPool = Annotated[
         "[default: marginal with --epsilon, else uniform].",
     ),
 ]
+LogLinear = Annotated[
+    bool,
+    typer.Option("--log-linear", help="Let contingency draw from a log-linear fit of all pairs."),
+]
 Where = Annotated[
     list[str] | None,
     typer.Option("--where", metavar="FEATURE=VALUE", help="Keep a feature at this value."),

@@ -40,6 +40,7 @@ class Request:
     where: list[str] | None = None
     synthesize: str | None = None
     no_guarantee: bool = False
+    log_linear: bool = False
     decode: str = "values"
     threads: int | None = None
     seed: int | None = None

@@ -263,7 +263,7 @@ def _drawing_recipe(model: models.Model, request: Request, *, source: str) -> Re
     spec = model.blocks.spec
     fixed = replace(
         request,
-        heads=len(spec.heads[0]),
+        heads=max(len(heads) for heads in spec.heads),
         tail_bits=spec.tail_bits,
         order="public",
         prior="uniform",

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.errors import ParameterError
+from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.schema import Schema
 
 
@@ -27,14 +27,46 @@ def check_head_count(heads: int, features: int) -> int:
 
 
 def public_heads(schema: Schema, heads: int) -> tuple[tuple[int, ...], ...]:
-    """Return m heads per target from the schema alone."""
-    check_head_count(heads, len(schema.features))
+    """Return m heads per target from the schema alone; a detail's head is its parent."""
+    plain = plain_features(schema)
+    check_head_count(heads, len(plain))
     chosen = []
-    for target, feature in enumerate(schema.features):
-        listed = [schema.index(name) for name in feature.heads]
-        others = [i for i in range(len(schema.features)) if i != target and i not in listed]
+    for target in plain:
+        listed = [schema.index(name) for name in schema.features[target].heads]
+        listed = [i for i in listed if i in plain]
+        others = [i for i in plain if i != target and i not in listed]
         chosen.append(tuple([*listed, *others][:heads]))
-    return tuple(chosen)
+    return with_parents(schema, tuple(chosen))
+
+
+def plain_features(schema: Schema) -> tuple[int, ...]:
+    """Return the features that are no detail of another."""
+    return tuple(i for i, feature in enumerate(schema.features) if feature.parent is None)
+
+
+def detail_features(schema: Schema) -> tuple[int, ...]:
+    """Return the features that are drawn given their parent, parents before their details."""
+    order: list[int] = list(plain_features(schema))
+    waiting = [i for i, feature in enumerate(schema.features) if feature.parent is not None]
+    while waiting:
+        ready = [i for i in waiting if schema.index(schema.features[i].parent or "") in order]
+        if not ready:
+            raise SchemaError(
+                f"feature {schema.features[waiting[0]].name!r}: its parents lead back to itself"
+            )
+        order += ready
+        waiting = [i for i in waiting if i not in ready]
+    return tuple(order[len(plain_features(schema)) :])
+
+
+def with_parents(
+    schema: Schema, chosen: tuple[tuple[int, ...], ...]
+) -> tuple[tuple[int, ...], ...]:
+    """Return heads of all features, given those of the plain ones in order."""
+    heads = dict(zip(plain_features(schema), chosen, strict=True))
+    for detail in detail_features(schema):
+        heads[detail] = (schema.index(schema.features[detail].parent or ""),)
+    return tuple(heads[i] for i in range(len(schema.features)))
 
 
 def heads_by_score(scores: NDArray[np.float64], heads: int) -> tuple[tuple[int, ...], ...]:

@@ -34,12 +34,16 @@ class HashSpec:
         For every target the head features (indices), most significant digit first.
     tail_bits
         Width t of the tail; the paper uses 1.
+    details
+        Features that are drawn given their parent alone: their keys have no tail, and
+        they enter no other key.
     """
 
     names: tuple[str, ...]
     category_counts: tuple[int, ...]
     heads: tuple[tuple[int, ...], ...]
     tail_bits: int = 1
+    details: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.tail_bits <= MOST_TAIL_BITS:
@@ -78,9 +82,18 @@ class HashSpec:
             category_start,
             head_start,
             np.array(flat, dtype=np.int64),
-            tail_codes(self.category_counts, self.tail_bits),
+            self._tail_codes(),
+            np.array([0 if i in self.details else -1 for i in range(len(self.heads))], np.int64),
             self.tail_bits,
         )
+
+    def _tail_codes(self) -> NDArray[np.int64]:
+        """Return the public bits of every category; those of details are 0, which XOR ignores."""
+        codes = tail_codes(self.category_counts, self.tail_bits)
+        starts = np.concatenate([[0], np.cumsum(self.category_counts)])
+        for detail in self.details:
+            codes[starts[detail] : starts[detail + 1]] = 0
+        return codes
 
 
 def tail_codes(category_counts: tuple[int, ...], tail_bits: int) -> NDArray[np.int64]:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
+from pegsynth.imputation.fitting import MOST_CATEGORIES
 from pegsynth.imputation.protocol import (
-    MOST_CATEGORIES,
     Arrays,
     Codes,
     Floats,
@@ -174,7 +174,7 @@ def _scored(
         return _indicators(feature)
     edges = np.asarray(feature.edges)
     raw = 0.5 * (edges[:-1] + edges[1:]) if feature.kind == "numeric" else np.arange(float(bins))
-    mass = np.bincount(codes, weights, minlength=feature.category_count)[:bins]
+    mass = np.bincount(codes, weights, minlength=feature.category_count)[:bins].astype(float)
     return np.concatenate([_standardised(raw, mass), np.ones(special)]), [bins, *[1] * special]
 
 

@@ -12,7 +12,6 @@ gives the same model.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,25 +20,18 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
 from pegsynth.imputation.design import Scores, make_design, row_columns
-from pegsynth.imputation.glm import GlmModel, Regression
-from pegsynth.imputation.protocol import (
-    STAGE,
-    Codes,
-    Floats,
+from pegsynth.imputation.fitting import (
     Progress,
-    check_table,
     check_targets,
-    check_weights,
+    fit_each,
+    kept_rows,
     quiet,
     spaced_rows,
 )
-from pegsynth.kernels.logistic import (
-    Layout,
-    cell_table,
-    descend,
-    gathered_softmax,
-    observed_counts,
-)
+from pegsynth.imputation.glm import GlmModel, Regression
+from pegsynth.imputation.protocol import Codes, Floats
+from pegsynth.imputation.regression import Problem
+from pegsynth.kernels.logistic import Layout
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
@@ -49,7 +41,6 @@ MOST_CELLS = 1 << 27
 MOST_COEFFICIENTS = 1 << 25
 _TOLERANCE = 1e-6
 _ROUGH_TOLERANCE = 1e-4
-_MOST_SWEEPS = 1_000
 
 
 @dataclass(frozen=True)
@@ -92,90 +83,6 @@ class Tuning:
             f"{self.folds}-fold cross-validation on at most {self.rows:,} evenly spaced rows, "
             "divided by how many times more rows the final fit has"
         )
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Rows of one regression: predictors, outcome, weights, observed (cell, class) weights."""
-
-    columns: NDArray[np.int32]
-    layout: Layout
-    outcome: NDArray[np.int64]
-    weights: Floats
-    counts: Floats
-
-    @classmethod
-    def make(
-        cls,
-        columns: NDArray[np.int32],
-        layout: Layout,
-        outcome: NDArray[np.int64],
-        weights: Floats,
-        classes: int,
-    ) -> Problem:
-        """Count the (cell, class) weights and bundle everything."""
-        counts = np.empty((int(layout.cell_start[-1]), classes))
-        observed_counts(columns, layout, outcome, weights, counts)
-        return cls(columns, layout, outcome, weights, counts)
-
-    def part(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Problem:
-        """Return the problem on some of its rows."""
-        columns = np.ascontiguousarray(self.columns[:, chosen])
-        return Problem.make(
-            columns,
-            self.layout,
-            self.outcome[chosen],
-            self.weights[chosen],
-            self.counts.shape[1],
-        )
-
-    @property
-    def total(self) -> float:
-        """Sum of the weights."""
-        return float(self.weights.sum())
-
-    def start(self) -> Floats:
-        """Return coefficients of the model without predictors."""
-        classes = self.counts.shape[1]
-        held = np.zeros((len(self.layout.first_cell) - 1, classes))
-        mass = np.bincount(self.outcome, self.weights, minlength=classes)
-        smooth = 0.0 if (mass > 0).all() else 0.5
-        held[-1] = np.log((mass + smooth) / (self.total + smooth * classes))
-        return held
-
-    def largest_penalty(self, mixing: float) -> float:
-        """Return the penalty from which on every coefficient is zero."""
-        shares = np.exp(self.start()[-1])
-        surplus = self.counts.sum(axis=1)[:, None] * shares - self.counts
-        surplus *= self.layout.values[:, None]
-        slopes = np.add.reduceat(surplus, self.layout.first_cell[:-1], axis=0)[:-1]
-        return float(np.abs(slopes).max(initial=0.0)) / (mixing * self.total)
-
-    def descend(self, coefficients: Floats, penalty: float, mixing: float, close: float) -> float:
-        """Improve coefficients in place; return the objective per unit of weight."""
-        scale = penalty * self.total
-        value, _ = descend(
-            self.columns,
-            self.layout,
-            self.outcome,
-            self.weights,
-            self.counts,
-            scale * mixing,
-            scale * (1.0 - mixing),
-            coefficients,
-            close,
-            _MOST_SWEEPS,
-        )
-        return float(value) / self.total
-
-    def log_loss(self, coefficients: Floats, floor: float) -> float:
-        """Return the weighted sum of -log P(outcome), no probability counted below `floor`."""
-        table = np.empty((int(self.layout.cell_start[-1]), coefficients.shape[1]))
-        cell_table(self.layout, coefficients, table)
-        out = np.empty((len(self.outcome), coefficients.shape[1]))
-        gathered_softmax(self.columns, self.layout.cell_start, self.layout.order, table, out)
-        held = out[np.arange(len(out)), self.outcome]
-        return float(-self.weights @ np.log(np.maximum(held, floor)))
 
 
 def fit_glm(
@@ -225,12 +132,8 @@ def fit_glm(
         A feature has too many categories for a regression, or a parameter makes no sense.
     """
     tuning = Tuning(mixing, tuning_rows, folds, path, penalty)
-    check_table(codes, schema)
-    weights = check_weights(sample_weight, len(codes))
     chosen = check_targets(targets, schema)
-    kept = np.flatnonzero(weights > 0)
-    kept = kept[spaced_rows(len(kept), max_rows)]
-    codes, weights = codes[kept], weights[kept]
+    codes, weights = kept_rows(codes, schema, sample_weight, max_rows)
     design = make_design(codes, schema, weights=weights, scores=scores)
     _check_size(schema, chosen, len(codes), design.columns)
     columns = row_columns(codes)
@@ -247,19 +150,11 @@ def fit_glm(
         held.coefficients[design.own_columns(target)] = 0.0
         return held
 
-    note = (
-        tuning.note if max_rows is None else f"{tuning.note}; fitted to at most {max_rows:,} rows"
-    )
-    regressions: dict[int, Regression] = {}
-    progress(STAGE, 0, len(chosen))
-    with ThreadPoolExecutor(threads) as pool:
-        # The largest first, so that no thread is left alone with a long fit at the end.
-        ordered = sorted(chosen, key=lambda target: -schema.category_counts[target])
-        futures: dict[Future[Regression], int] = {pool.submit(regress, t): t for t in ordered}
-        for done, future in enumerate(as_completed(futures), start=1):
-            regressions[futures[future]] = future.result()
-            progress(STAGE, done, len(chosen))
-    return GlmModel(schema, design, regressions, note)
+    # The largest first, so that no thread is left alone with a long fit at the end.
+    ordered = sorted(chosen, key=lambda target: -schema.category_counts[target])
+    regressions = fit_each(ordered, regress, threads=threads, progress=progress)
+    limit = "" if max_rows is None else f"; fitted to at most {max_rows:,} rows"
+    return GlmModel(schema, design, regressions, tuning.note + limit)
 
 
 def _regress(
@@ -325,8 +220,8 @@ def _check_size(schema: Schema, targets: Sequence[int], rows: int, columns: int)
         name = schema.names[target]
         if rows * classes > MOST_CELLS:
             raise ParameterError(
-                f"feature {name!r}: {rows:,} rows by {classes:,} categories are too many for a "
-                f"regression; set max_rows to {MOST_CELLS // classes:,} or less"
+                f"feature {name!r} has {classes:,} categories, too many for a regression on all "
+                f"rows; set max_rows to {MOST_CELLS // classes:,} or less"
             )
         if columns * classes > MOST_COEFFICIENTS:
             raise ParameterError(

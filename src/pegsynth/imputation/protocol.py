@@ -7,13 +7,13 @@ privacy: everything in it comes straight from the rows it was fitted to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.errors import DataError, ModelError, ParameterError
+from pegsynth.errors import DataError, ModelError
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
@@ -22,10 +22,6 @@ Codes = NDArray[np.unsignedinteger[Any]]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
-Progress = Callable[[str, int, int | None], None]
-
-STAGE = "models"
-MOST_CATEGORIES = 1_000
 
 
 class ConditionalModel(Protocol):
@@ -49,17 +45,6 @@ class ConditionalModel(Protocol):
         """Rebuild a model from `arrays`; refuse arrays that do not belong to the schema."""
 
 
-def quiet(stage: str, done: int, total: int | None) -> None:
-    """Show no progress."""
-
-
-def check_table(codes: Codes, schema: Schema) -> None:
-    """Refuse a code matrix without rows, or one that does not fit the schema."""
-    check_rows(codes, schema)
-    if len(codes) == 0:
-        raise DataError("an imputation model needs at least one row to be fitted to")
-
-
 def check_rows(codes: Codes, schema: Schema, *, ignore: int | None = None) -> None:
     """Refuse codes that no category of the schema has; column `ignore` may hold anything."""
     counts = np.asarray(schema.category_counts)
@@ -75,44 +60,6 @@ def check_rows(codes: Codes, schema: Schema, *, ignore: int | None = None) -> No
     if wrong.any():
         name = schema.names[int(np.argmax(wrong))]
         raise DataError(f"feature {name!r}: the code matrix holds codes that the schema lacks")
-
-
-def check_weights(sample_weight: Floats | None, rows: int) -> Floats:
-    """Return weights as floating point numbers, 1 for every row if there are none."""
-    if sample_weight is None:
-        return np.ones(rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (rows,):
-        raise ParameterError(f"sample_weight must hold one number for each of {rows} rows")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        raise ParameterError("sample_weight must be finite, not negative, and not all zero")
-    return weights
-
-
-def check_targets(targets: Sequence[int] | None, schema: Schema) -> tuple[int, ...]:
-    """Return the targets to fit, all features if none were named, without repetition."""
-    features = len(schema.features)
-    chosen = tuple(range(features)) if targets is None else tuple(dict.fromkeys(targets))
-    if any(not 0 <= target < features for target in chosen):
-        raise ParameterError(f"targets are feature numbers from 0 to {features - 1}")
-    for target in chosen:
-        count = schema.category_counts[target]
-        if count > MOST_CATEGORIES:
-            raise ParameterError(
-                f"feature {schema.names[target]!r} has {count:,} categories; an imputation model "
-                f"predicts at most {MOST_CATEGORIES:,}. Group its categories in the schema, or use "
-                "a method of the pegs family"
-            )
-    return chosen
-
-
-def spaced_rows(rows: int, most: int | None) -> NDArray[np.intp]:
-    """Return at most `most` row numbers, evenly spaced: a public rule that needs no chance."""
-    if most is not None and most < 1:
-        raise ParameterError("a number of rows must be at least 1")
-    if most is None or rows <= most:
-        return np.arange(rows)
-    return (np.arange(most) * rows) // most
 
 
 def cell_starts(schema: Schema) -> Integers:

@@ -33,6 +33,7 @@ def keys_of(columns: Any, totals: Any, tables: KeyTables, target: int, out: Any)
     for row in range(rows):
         # The target itself must not enter its own tail; XOR takes it out again.
         out[row] = totals[row] ^ tables.tail_codes[start + columns[target, row]]
+    mask = tables.tail_mask[target]
     place = np.int64(1) << tables.tail_bits
     # Heads from last to first, so that the first head is the most significant digit.
     for position in range(tables.head_start[target + 1] - 1, tables.head_start[target] - 1, -1):
@@ -42,6 +43,9 @@ def keys_of(columns: Any, totals: Any, tables: KeyTables, target: int, out: Any)
             code = np.int64(columns[head, row])
             out[row] = (out[row] ^ tables.tail_codes[first + code]) + place * code
         place *= tables.category_start[head + 1] - first
+    if mask == 0:
+        for row in range(rows):
+            out[row] = (out[row] >> tables.tail_bits) << tables.tail_bits
 
 
 @njit(cache=True, nogil=True)

@@ -55,7 +55,7 @@ def keys_of_rows(rows: Any, totals: Any, keys: KeyTables, target: int, out: Any)
             code = np.int64(rows[lane, head])
             tail ^= keys.tail_codes[first + code]
             key = key * (keys.category_start[head + 1] - first) + code
-        out[lane] = (key << keys.tail_bits) | tail
+        out[lane] = (key << keys.tail_bits) | (tail & keys.tail_mask[target])
 
 
 @njit(cache=True, nogil=True)

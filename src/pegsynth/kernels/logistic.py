@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-_REACH = 3.0
-_STEPS = 30
+from pegsynth.kernels.coordinate import best_coefficient
+
 _FAST = {"reassoc", "contract", "nsz"}
 
 
@@ -42,6 +42,18 @@ class Layout(NamedTuple):
     first_cell: Any
     first_column: Any
     order: Any
+
+
+class Rows(NamedTuple):
+    """Rows of one regression: codes by feature, class and weight of every row.
+
+    `counts` is the observed weight of every (cell, class).
+    """
+
+    columns: Any
+    outcome: Any
+    weights: Any
+    counts: Any
 
 
 @njit(cache=True, nogil=True)
@@ -116,77 +128,11 @@ def rescale(codes: Any, factors: Any, probabilities: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _slope(values: Any, sums: Any, counts: Any, step: float) -> tuple[float, float]:
-    """First and second derivative of the bound in one coefficient, at a step from here."""
-    first = 0.0
-    second = 0.0
-    for cell in range(len(values)):
-        value = values[cell]
-        fitted = value * sums[cell] * np.exp(value * step)
-        first += fitted - value * counts[cell]
-        second += value * fitted
-    return first, second
-
-
-@njit(cache=True, nogil=True)
-def best_coefficient(
-    values: Any, sums: Any, counts: Any, start: float, lasso: float, ridge: float
-) -> float:
-    """Minimise bound + lasso * |b| + ridge * b^2 / 2 over one coefficient, starting at b = start.
-
-    Newton's method kept inside a bracket that ends at zero, where the penalty has its
-    kink, and at a step within which no factor leaves the range of floating point.
-    """
-    slope, _ = _slope(values, sums, counts, 0.0)
-    slope += ridge * start
-    if start > 0.0 or (start == 0.0 and slope < -lasso):
-        side = lasso
-    elif start < 0.0 or (start == 0.0 and slope > lasso):
-        side = -lasso
-    else:
-        return 0.0
-    largest = 0.0
-    for cell in range(len(values)):
-        largest = max(largest, abs(values[cell]))
-    if largest == 0.0:
-        return 0.0
-    reach = _REACH / largest
-    rising = slope + side > 0.0
-    low = start - reach if rising else start
-    high = start if rising else start + reach
-    if side > 0.0:
-        low = max(low, 0.0)
-    elif side < 0.0:
-        high = min(high, 0.0)
-    far = low if rising else high
-    slope, _ = _slope(values, sums, counts, far - start)
-    slope += ridge * far + side
-    if (slope > 0.0) == rising or slope == 0.0:
-        return far
-    here = start
-    for _ in range(_STEPS):
-        slope, curve = _slope(values, sums, counts, here - start)
-        slope += ridge * here + side
-        if slope > 0.0:
-            high = here
-        else:
-            low = here
-        curve += ridge
-        following = here - slope / curve if curve > 0.0 else low - 1.0
-        if not low <= following <= high:
-            following = 0.5 * (low + high)
-        if abs(following - here) <= 1e-9 * reach:
-            return following
-        here = following
-    return here
-
-
-@njit(cache=True, nogil=True)
 def improve(
+    rows: Rows,
     layout: Layout,
     feature: int,
     sums: Any,
-    counts: Any,
     coefficients: Any,
     lasso: float,
     ridge: float,
@@ -200,26 +146,23 @@ def improve(
         values = layout.values[first:last]
         for c in range(coefficients.shape[1]):
             old = coefficients[column, c]
-            new = best_coefficient(
-                values, sums[first - start : last - start, c], counts[first:last, c], old,
-                lasso, ridge,
-            )  # fmt: skip
-            step = new - old
+            fitted = sums[first - start : last - start, c]
+            new = best_coefficient(values, fitted, rows.counts[first:last, c], old, lasso, ridge)
             coefficients[column, c] = new
-            changed = changed or step != 0.0
+            changed = changed or new != old
             for cell in range(first, last):
-                factors[cell - start, c] = np.exp(layout.values[cell] * step)
+                factors[cell - start, c] = np.exp(layout.values[cell] * (new - old))
     return changed
 
 
 @njit(cache=True, nogil=True)
 def objective(
-    outcome: Any, weights: Any, probabilities: Any, coefficients: Any, lasso: float, ridge: float
+    rows: Rows, probabilities: Any, coefficients: Any, lasso: float, ridge: float
 ) -> float:
     """Return the penalised negative log-likelihood; the last column, the intercept, is free."""
     value = 0.0
-    for row in range(len(outcome)):
-        value -= weights[row] * np.log(probabilities[row, outcome[row]])
+    for row in range(len(rows.outcome)):
+        value -= rows.weights[row] * np.log(probabilities[row, rows.outcome[row]])
     for column in range(coefficients.shape[0] - 1):
         for c in range(coefficients.shape[1]):
             b = coefficients[column, c]
@@ -229,10 +172,8 @@ def objective(
 
 @njit(cache=True, nogil=True)
 def sweep(
-    columns: Any,
+    rows: Rows,
     layout: Layout,
-    weights: Any,
-    counts: Any,
     lasso: float,
     ridge: float,
     coefficients: Any,
@@ -242,23 +183,27 @@ def sweep(
 ) -> None:
     """Take one step in every predictor; the last feature, the intercept, has no penalty."""
     intercept = len(layout.cell_start) - 2
-    for position in range(len(layout.order)):
-        feature = layout.order[position]
+    for feature in layout.order:
         paid = 0.0 if feature == intercept else 1.0
-        fitted_sums(columns[feature], weights, probabilities, sums)
-        if improve(
-            layout, feature, sums, counts, coefficients, paid * lasso, paid * ridge, factors
-        ):
-            rescale(columns[feature], factors, probabilities)
+        fitted_sums(rows.columns[feature], rows.weights, probabilities, sums)
+        if improve(rows, layout, feature, sums, coefficients, paid * lasso, paid * ridge, factors):
+            rescale(rows.columns[feature], factors, probabilities)
+
+
+@njit(cache=True, nogil=True)
+def carry_on(coefficients: Any, best: Any, share: float) -> None:
+    """Make the coefficients the best ones, then go on by a share of the last change."""
+    for column in range(coefficients.shape[0]):
+        for c in range(coefficients.shape[1]):
+            b = coefficients[column, c]
+            coefficients[column, c] = b + share * (b - best[column, c])
+            best[column, c] = b
 
 
 @njit(cache=True, nogil=True)
 def descend(
-    columns: Any,
+    rows: Rows,
     layout: Layout,
-    outcome: Any,
-    weights: Any,
-    counts: Any,
     lasso: float,
     ridge: float,
     coefficients: Any,
@@ -268,46 +213,34 @@ def descend(
     """Sweep until the objective settles; return it and the number of sweeps.
 
     Between sweeps the coefficients are carried on in the direction of the last change
-    (Nesterov's momentum); when that raises the objective the momentum starts anew from
-    the best point, so the objective never ends above where it began. The last column of
-    `coefficients` is the intercept.
+    (Nesterov's momentum). When that stops helping, the momentum starts anew from the best
+    point; when a sweep without momentum does not help either, the descent is over. The
+    last column of `coefficients` is the intercept.
     """
     classes = coefficients.shape[1]
     widest = np.max(layout.cell_start[1:] - layout.cell_start[:-1])
-    sums = np.empty((widest, classes))
-    factors = np.empty((widest, classes))
+    sums, factors = np.empty((widest, classes)), np.empty((widest, classes))
     table = np.empty((layout.cell_start[-1], classes))
-    probabilities = np.empty((len(outcome), classes))
+    probabilities = np.empty((len(rows.outcome), classes))
     best = coefficients.copy()
     before = np.inf
     momentum = 1.0
     for done in range(most_sweeps):
         # Probabilities are made anew from the coefficients, so rounding does not pile up.
         cell_table(layout, coefficients, table)
-        gathered_softmax(columns, layout.cell_start, layout.order, table, probabilities)
-        sweep(
-            columns, layout, weights, counts, lasso, ridge, coefficients, probabilities, sums,
-            factors,
-        )  # fmt: skip
-        now = objective(outcome, weights, probabilities, coefficients, lasso, ridge)
+        gathered_softmax(rows.columns, layout.cell_start, layout.order, table, probabilities)
+        sweep(rows, layout, lasso, ridge, coefficients, probabilities, sums, factors)
+        now = objective(rows, probabilities, coefficients, lasso, ridge)
         progress = before - now
         if progress > 0.0:
-            carry = (momentum - 1.0) / (momentum + 2.0)
-            for column in range(coefficients.shape[0]):
-                for c in range(classes):
-                    b = coefficients[column, c]
-                    coefficients[column, c] = b + carry * (b - best[column, c])
-                    best[column, c] = b
+            carry_on(coefficients, best, (momentum - 1.0) / (momentum + 2.0))
             before = now
-        else:
-            coefficients[:] = best
         if progress > tolerance * abs(now):
             momentum += 1.0
-        elif momentum > 1.0:
-            momentum = 1.0
-            coefficients[:] = best
-        else:
-            coefficients[:] = best
+            continue
+        coefficients[:] = best
+        if momentum == 1.0:
             return before, done + 1
+        momentum = 1.0
     coefficients[:] = best
     return before, most_sweeps

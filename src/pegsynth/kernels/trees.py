@@ -33,10 +33,7 @@ def leaf_of(row: Any, cell_start: Any, ranks: Any, nodes: Nodes, root: int) -> i
         feature = nodes.feature[node]
         split = nodes.split[node]
         code = row[feature]
-        if split >= 0:
-            left = ranks[cell_start[feature] + code] <= split
-        else:
-            left = code != -1 - split
+        left = ranks[cell_start[feature] + code] <= split if split >= 0 else code != -1 - split
         node = nodes.left[node] if left else nodes.right[node]
     return node
 

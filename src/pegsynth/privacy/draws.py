@@ -16,6 +16,9 @@ from pegsynth.errors import ParameterError
 
 LARGEST_INTEGER: Final = 2**256
 
+DETAILS: Final = "details, drawn given their parent"
+"""Label of the draws of detail features, which stand on a line of their own."""
+
 
 class Recorded(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", forbid_unknown_fields=True

@@ -16,9 +16,11 @@ import msgspec
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, draw_price, total
 from pegsynth.privacy.conversion import epsilon_at
 from pegsynth.privacy.draws import (
+    DETAILS,
     DRAWS,
     BlockDraws,
     ContingencyDraws,
+    Draws,
     ImputationDraws,
     MarginalDraws,
     PegsDraws,
@@ -31,7 +33,7 @@ from pegsynth.privacy.events import (
     UnitBound,
     UnknownEvent,
 )
-from pegsynth.privacy.rounding import float_up, product_up, ratio_up
+from pegsynth.privacy.rounding import float_up, product_up, ratio_up, sum_up
 
 GuaranteeKind: TypeAlias = Literal["pure", "approximate", "l-diversity", "none"]
 
@@ -112,16 +114,28 @@ def not_covered(events: Sequence[Event], *, delta: float | None) -> tuple[str, .
 def epsilon_per_row(events: Sequence[Event]) -> float | None:
     """Pure price of the draws per synthetic row, as the paper counts it (R2, R4, R8, R9)."""
     draws = [event for event in events if isinstance(event, DRAWS)]
-    if len(draws) != 1:
+    parts = [event for event in draws if event.label == DETAILS]
+    if len(draws) - len(parts) != 1 or len({_size(each) for each in draws}) > 1:
         return None
-    match draws[0]:
-        case PegsDraws() | ImputationDraws() | ContingencyDraws() | MarginalDraws() as event:
-            eta = draw_price(event.alpha_numerator, event.alpha_denominator)
-            return float_up(product_up(event.draws_per_row, eta))
-        case BlockDraws() as event:
-            eta = draw_price(event.alpha_numerator, event.alpha_denominator)
+    prices = [_price_per_row(each) for each in draws]
+    known = [price for price in prices if price is not None]
+    return float_up(sum_up(known)) if len(known) == len(prices) else None
+
+
+def _size(event: Draws) -> tuple[object, ...]:
+    """Return what the parts of one release have in common: kind, rows, datasets, blocks."""
+    sizes = (getattr(event, name, None) for name in ("rows", "datasets", "block_size"))
+    return type(event), *sizes
+
+
+def _price_per_row(event: Draws) -> Decimal | None:
+    eta = draw_price(event.alpha_numerator, event.alpha_denominator)
+    match event:
+        case PegsDraws() | ImputationDraws() | ContingencyDraws() | MarginalDraws():
+            return product_up(event.draws_per_row, eta)
+        case BlockDraws():
             # R4: a block of B rows costs M eta, so one row counts for M eta / B.
-            return float_up(product_up(ratio_up(event.features, event.block_size), eta))
+            return product_up(ratio_up(event.features, event.block_size), eta)
         case _:
             return None
 

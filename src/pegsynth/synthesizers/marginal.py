@@ -150,6 +150,8 @@ class _Urns:
     def __init__(
         self, counts: Sequence[NDArray[np.int64]], prior: Prior, cap: int, add_back: bool
     ) -> None:
+        if [len(line) for line in counts] != [len(line) for line in prior.weights]:
+            raise ParameterError("the prior and the counts speak of different categories")
         self._counts = [np.cumsum(line, dtype=np.uint64) for line in counts]
         self._weights = [np.cumsum(line, dtype=np.uint64) for line in prior.weights]
         self._prior, self._cap, self._add_back = prior, cap, add_back
@@ -158,7 +160,7 @@ class _Urns:
             self._counts, self._weights, prior.multipliers, strict=True
         ):
             total = prior.scale * (int(held[-1]) + cap) + multiplier * int(weights[-1])
-            if len(held) != len(weights) or total >= MOST_TOTAL:
+            if total >= MOST_TOTAL:
                 raise BudgetError(
                     "the urns of this release do not fit in 64-bit totals; raise epsilon or draw "
                     "fewer rows"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pegsynth.blocks import Blocks, DenseBlock, disintegrate
 from pegsynth.errors import BudgetError, DataError, ModelError
 from pegsynth.hashing import HashSpec, PairCounts, count_pairs, heads_by_score, public_heads
+from pegsynth.hashing.order import detail_features, plain_features, with_parents
 from pegsynth.hashing.private_order import heads_by_choice, pair_scores
 from pegsynth.perturb import Prior, diverse, rule_tables, uniform_weights
 from pegsynth.perturb.marginals import Marginals, noisy_marginals, prior_weights, seed_weights
@@ -139,11 +140,13 @@ def fit(
     else:
         pairs = count_pairs(batches("pair counts"), schema.category_counts, threads=threads)
         if order == "data":
-            chosen = heads_by_score(pairs.mutual_information(), heads)
+            plain = np.ix_(*[plain_features(schema)] * 2)
+            scores = pairs.mutual_information()[plain]
+            chosen = with_parents(schema, mapped(schema, heads_by_score(scores, heads)))
             ledger = ledger.add(NotPrivate.because("data-order"))
         else:
-            marginals, chosen = _private_heads(pairs, recipe, stream)
-    spec = HashSpec(schema.names, schema.category_counts, chosen, tail_bits)
+            marginals, chosen = _private_heads(schema, pairs, recipe, stream)
+    spec = hash_spec(schema, chosen, tail_bits)
     blocks = disintegrate(batches("blocks"), spec, threads=threads)
     if recipe and recipe.marginals and marginals is None:
         marginals = noisy_marginals(one_way_counts(blocks), recipe.marginals, stream)
@@ -167,8 +170,20 @@ def fit(
     )
 
 
+def hash_spec(schema: Schema, heads: Heads, tail_bits: int) -> HashSpec:
+    """Return the keys of a schema's features, details by their parent alone."""
+    details = detail_features(schema)
+    return HashSpec(schema.names, schema.category_counts, heads, tail_bits, details)
+
+
+def mapped(schema: Schema, heads: Heads) -> Heads:
+    """Turn heads that were chosen among the plain features into features of the schema."""
+    plain = plain_features(schema)
+    return tuple(tuple(plain[i] for i in line) for line in heads)
+
+
 def _private_heads(
-    pairs: PairCounts, recipe: Recipe | None, stream: RandomStream
+    schema: Schema, pairs: PairCounts, recipe: Recipe | None, stream: RandomStream
 ) -> tuple[Marginals, Heads]:
     """Pay for marginals, then for every choice of a head (R10)."""
     paid, choice = _paid_events(recipe)
@@ -176,8 +191,11 @@ def _private_heads(
     scores = pair_scores(pairs, marginals.shares, marginals.total)
     epsilon = Fraction(choice.epsilon_numerator, choice.epsilon_denominator)
     words = stream.substream()
-    heads = choice.count // len(scores)
-    return marginals, heads_by_choice(scores, heads, lambda line: choose(line, epsilon, words))
+    plain = plain_features(schema)
+    scores = scores[np.ix_(plain, plain)]
+    heads = choice.count // len(plain)
+    chosen = heads_by_choice(scores, heads, lambda line: choose(line, epsilon, words))
+    return marginals, with_parents(schema, mapped(schema, chosen))
 
 
 def _paid_events(recipe: Recipe | None) -> tuple[NoisyCounts, Selection]:

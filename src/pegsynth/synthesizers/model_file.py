@@ -25,16 +25,16 @@ from pegsynth.errors import ModelError, ParameterError, PegsynthError, SchemaErr
 from pegsynth.hashing import HashSpec
 from pegsynth.io.atomic import atomic_file
 from pegsynth.perturb.marginals import Marginals
-from pegsynth.privacy import Budget, Ledger, NoisyCounts, Selection
+from pegsynth.privacy import Budget, Event, Ledger, NoisyCounts, Selection
 from pegsynth.privacy.draws import DRAWS
 from pegsynth.privacy.files import event_from_builtins, event_to_builtins
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.dtypes import dtype_name, polars_dtype
 from pegsynth.schema.toml import dumps, loads
-from pegsynth.synthesizers.model import Model
+from pegsynth.synthesizers.model import Model, hash_spec
 from pegsynth.synthesizers.options import DrawOptions, Order, PriorKind
-from pegsynth.synthesizers.recipe import Recipe, shape_of
+from pegsynth.synthesizers.recipe import Recipe, detail_count, shape_of, split_draws
 
 FORMAT = 1
 NOTICE = "CONFIDENTIAL: exact counts of a confidential table; not for release"
@@ -176,18 +176,20 @@ def _recipe(stored: StoredRecipe, schema: Schema, spec: HashSpec, path: str | Pa
     try:
         events = tuple(event_from_builtins(event) for event in json.loads(stored.events))
         draw, budget = DrawOptions(**stored.draw), Budget(**stored.budget)
-        draws = next((event for event in events if isinstance(event, DRAWS)), None)
-        price = (draws.alpha_numerator, draws.alpha_denominator) if draws else (0, stored.scale)
-        charged = shape_of(schema, draw).event(*price) if draws else None
+        charges = tuple(event for event in events if isinstance(event, DRAWS))
+        price = (charges[0].alpha_numerator, charges[0].alpha_denominator) if charges else (0, 1)
+        draws = shape_of(schema, draw).event(*price) if charges else None
+        details = detail_count(schema, draw)
     except (PegsynthError, TypeError, ValueError, RecursionError):
         raise _foreign(path, "its recipe is damaged") from None
-    if (stored.numerator, stored.scale) != price or draws != charged:
+    price = price if charges else (0, stored.scale)
+    if (stored.numerator, stored.scale) != price or split_draws(draws, details) != charges:
         # What is drawn must be what is charged.
         raise _foreign(path, "its recipe does not fit its events")
     if draw.urn:
         raise _foreign(path, "it asks for urns, which no model file holds")
     return Recipe(
-        len(spec.heads[0]),
+        max(len(heads) for heads in spec.heads),
         spec.tail_bits,
         stored.order,
         next((event for event in events if isinstance(event, Selection)), None),
@@ -199,8 +201,17 @@ def _recipe(stored: StoredRecipe, schema: Schema, spec: HashSpec, path: str | Pa
         stored.numerator,
         stored.scale,
         draws,
-        events,
+        details,
+        _around(events),
     )
+
+
+def _around(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
+    """Return the events before and after the draws."""
+    places = [i for i, event in enumerate(events) if isinstance(event, DRAWS)]
+    if not places:
+        return events, ()
+    return events[: places[0]], events[places[-1] + 1 :]
 
 
 def _marginals(manifest: Manifest, spec: HashSpec, path: str | Path) -> Marginals | None:
@@ -259,7 +270,7 @@ def _public_part(manifest: Manifest, path: str | Path) -> tuple[Any, HashSpec, L
         features = len(schema.features)
         if len(heads) != features or any(not 0 <= h < features for line in heads for h in line):
             raise _foreign(path, "its heads do not fit its schema")
-        spec = HashSpec(schema.names, schema.category_counts, heads, manifest.tail_bits)
+        spec = hash_spec(schema, heads, manifest.tail_bits)
         return schema, spec, Ledger.from_json(bytes(manifest.ledger), source=f"{path}")
     except (SchemaError, ParameterError) as error:
         raise _foreign(path, f"its manifest is damaged ({error})") from None

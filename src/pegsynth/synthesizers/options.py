@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from pegsynth.errors import ParameterError
+from pegsynth.hashing.order import detail_features, plain_features
 from pegsynth.privacy import Budget
 from pegsynth.schema import Schema
 
@@ -104,6 +105,8 @@ class DrawOptions:
     synthesize
         Features to replace in the original rows, all others being kept as they are; no
         guarantee holds then.
+    log_linear
+        Whether ``contingency`` draws from a log-linear fit of all pairs instead of counts.
     """
 
     rows: int | None
@@ -119,6 +122,7 @@ class DrawOptions:
     rows_in: int | None = None
     where: tuple[tuple[str, str], ...] = ()
     synthesize: tuple[str, ...] = ()
+    log_linear: bool = False
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
@@ -138,6 +142,8 @@ class DrawOptions:
             raise ParameterError("--where says nothing to independent columns; use another method")
         if self.synthesize:
             self._check_partial()
+        if self.log_linear and self.method != "contingency":
+            raise ParameterError("--log-linear goes with --method contingency only")
         if self.seed_pool is not None and not str(self.seed_pool):
             raise ParameterError("--seed-pool is uniform, marginal or a file of public rows")
 
@@ -193,9 +199,12 @@ def clamped_codes(schema: Schema, draw: DrawOptions) -> dict[int, int]:
 def drawn_features(schema: Schema, draw: DrawOptions) -> tuple[int, ...]:
     """Return the features that are drawn, in order."""
     if draw.synthesize:
-        return tuple(sorted(schema.index(name) for name in draw.synthesize))
-    clamped = clamped_codes(schema, draw)
-    return tuple(i for i in range(len(schema.features)) if i not in clamped)
+        chosen = {schema.index(name) for name in draw.synthesize}
+    else:
+        chosen = set(range(len(schema.features))) - set(clamped_codes(schema, draw))
+    # Details come last: they are drawn given what their parent has become.
+    order = (*plain_features(schema), *detail_features(schema))
+    return tuple(feature for feature in order if feature in chosen)
 
 
 def diversity_levels(schema: Schema, budget: Budget) -> dict[int, float]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pegsynth.blocks.blocks import dense_limit
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.hashing.order import check_head_count
+from pegsynth.hashing.order import check_head_count, detail_features, plain_features
 from pegsynth.perturb import SCALE
 from pegsynth.perturb.marginals import CAP_RESOLUTION, URN_RESOLUTION
 from pegsynth.privacy import (
@@ -34,6 +34,7 @@ from pegsynth.privacy import (
     calibrate,
     stated_alpha,
 )
+from pegsynth.privacy.draws import DETAILS
 from pegsynth.sampling.capped import chain_limits
 from pegsynth.sampling.polya import MOST_URN_BYTES, urn_bytes
 from pegsynth.synthesizers.marginal import default_draws
@@ -78,9 +79,11 @@ class Recipe:
     numerator, scale
         Smallest alpha, exact: numerator / scale; 0 for unperturbed or l-diverse draws.
     draws
-        The event of the draws, or None when they carry no price.
-    events
-        Everything the ledger will say, in order.
+        The event of all draws together, or None when they carry no price.
+    details
+        How many of the drawn features are details, drawn given their parent.
+    around
+        What the ledger says before and after the draws.
     """
 
     heads: int
@@ -95,7 +98,18 @@ class Recipe:
     numerator: int
     scale: int
     draws: Draws | None
-    events: tuple[Event, ...]
+    details: int
+    around: tuple[tuple[Event, ...], tuple[Event, ...]]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything the ledger will say, in order."""
+        return self.events_with(self.draws)
+
+    def events_with(self, draws: Draws | None) -> tuple[Event, ...]:
+        """Return the events with these draws, those of details on a line of their own."""
+        before, after = self.around
+        return (*before, *split_draws(draws, self.details), *after)
 
     @property
     def resolution(self) -> int:
@@ -134,11 +148,11 @@ def make_recipe(
         for route in (budget.routes if total else ("pure",))
     ]
     paid = min(choices, key=lambda each: each.numerator)
-    events = paid.events
+    after: tuple[Event, ...] = ()
     if draw.synthesize:
-        events = (*events, _kept_columns(schema, draw))
+        after = (_kept_columns(schema, draw),)
     elif pool == "original" and draw.method not in UNBUDGETED_METHODS:
-        events = (*events, NotPrivate.because("original-seed-pool"))
+        after = (NotPrivate.because("original-seed-pool"),)
     return Recipe(
         heads,
         fit.tail_bits,
@@ -152,7 +166,29 @@ def make_recipe(
         paid.numerator,
         scale,
         paid.draws,
-        events,
+        detail_count(schema, draw),
+        (paid.before, after),
+    )
+
+
+def detail_count(schema: Schema, draw: DrawOptions) -> int:
+    """Return how many drawn features are details of another; only pegs methods tell them apart."""
+    if draw.method not in PEGS_METHODS:
+        return 0
+    return len(set(drawn_features(schema, draw)) & set(detail_features(schema)))
+
+
+def split_draws(draws: Draws | None, details: int) -> tuple[Event, ...]:
+    """Return the draws as events; prices add up over features, so details stand apart."""
+    if draws is None:
+        return ()
+    rest = draws.features - details
+    if details == 0 or rest <= 0:
+        return (draws,)
+    fields = {name: getattr(draws, name) for name in draws.__struct_fields__}
+    return (
+        type(draws)(**fields | {"features": rest}),
+        type(draws)(**fields | {"features": details, "label": DETAILS}),
     )
 
 
@@ -194,7 +230,7 @@ def _without_keys(fit: FitOptions, method: str) -> FitOptions:
 
 def unpriced(schema: Schema, fit: FitOptions) -> tuple[int, int, Order]:
     """Return m, t and order of a model that is fitted without a budget."""
-    features = len(schema.features)
+    features = len(plain_features(schema))
     heads = min(DEFAULT_HEADS, features - 1)
     if fit.heads is not None:
         heads = check_head_count(fit.heads, features)
@@ -213,6 +249,9 @@ def shape_of(schema: Schema, draw: DrawOptions) -> Shape:
             visits=visits,
             urns=draw.datasets,
         )
+    if draw.log_linear:
+        # A fitted table answers like any fitted probability vector, one draw per row (R8).
+        return Shape(method="pmi", features=1, rows=draw.rows or 1, datasets=draw.datasets)
     return Shape(
         method="urn" if draw.urn else draw.method,  # type: ignore[arg-type]
         features=len(drawn_features(schema, draw)),
@@ -277,7 +316,7 @@ def _filled(schema: Schema, draw: DrawOptions, fit: FitOptions, *, total: bool) 
 
 
 def _head_count(schema: Schema, fit: FitOptions, draw: DrawOptions, *, total: bool) -> int:
-    features = len(schema.features)
+    features = len(plain_features(schema))
     if fit.heads is not None:
         return check_head_count(fit.heads, features)
     capped = draw.method == "pegs-capped" and total and not draw.urn
@@ -300,7 +339,7 @@ class _Paid:
     marginals: NoisyCounts | None
     numerator: int
     draws: Draws | None
-    events: tuple[Event, ...]
+    before: tuple[Event, ...]
 
 
 def _priced(
@@ -321,7 +360,8 @@ def _priced(
     shape, widest = shape_of(schema, draw), max(schema.category_counts)
     if budget.kind != "total":
         numerator, draws, event = _unsplit(schema, budget, draw.method, shape, scale, widest)
-        return _Paid(None, None, numerator, draws, (*bound, event))
+        before = bound if draws is not None else (*bound, event)
+        return _Paid(None, None, numerator, draws, before)
     allowed = budget.parts(parts, route=route)
     features = len(schema.features)
     marginals = (
@@ -330,7 +370,7 @@ def _priced(
     choice = _choice_event(allowed["order"], features * heads, unit) if "order" in parts else None
     found = calibrate(shape, allowed["draws"], rows_per_unit=unit, scale=scale, categories=widest)
     paid = tuple(event for event in (marginals, choice) if event is not None)
-    return _Paid(choice, marginals, found.numerator, found.event, (*bound, *paid, found.event))
+    return _Paid(choice, marginals, found.numerator, found.event, (*bound, *paid))
 
 
 def _unsplit(

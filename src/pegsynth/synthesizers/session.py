@@ -40,7 +40,8 @@ class Spent:
     Parameters
     ----------
     rows, blocks
-        Synthetic rows and blocks of PeGS.rs drawn so far, over all datasets.
+        Synthetic rows, and blocks of PeGS.rs or sets of urns, drawn so far over all
+        datasets.
     seeded
         Whether any of them came from a seed: then all of them together promise nothing.
     counters
@@ -115,18 +116,35 @@ class Session:
         # Without a total there is no limit: the price follows the rows drawn so far.
         shape = replace(shape_of(self.model.schema, recipe.draw), rows=self._rows_charged())
         charged = replace(shape, datasets=1).event(recipe.numerator, recipe.scale)
-        events = tuple(charged if event is recipe.draws else event for event in ledger.events)
+        priced = recipe.events
+        position = ledger.events.index(priced[0])
+        events = (
+            *ledger.events[:position],
+            *recipe.events_with(charged),
+            *ledger.events[position + len(priced) :],
+        )
         return Ledger(events, ledger.assumptions, ledger.delta)
 
     def left(self) -> int | None:
         """Return how many rows may still be drawn; None when there is no limit."""
         draw = self.recipe.draw
-        if self.recipe.budget.epsilon is None or draw.method == "pegs-capped" or not draw.rows:
+        # Urns are priced by their cap, so they are limited whatever the budget's kind (R17).
+        limited = self.recipe.budget.epsilon is not None or (
+            draw.method == "marginal" and self.recipe.draws is not None
+        )
+        if not limited or draw.method == "pegs-capped" or not draw.rows:
             return None
-        if draw.method == "pegs-rs":
-            blocks = draw.datasets * -(-draw.rows // draw.block_size)
-            return max(blocks - self._spent.blocks, 0) * draw.block_size
+        if lot := self._lot:
+            return max(draw.datasets * -(-draw.rows // lot) - self._spent.blocks, 0) * lot
         return max(draw.rows * draw.datasets - self._spent.rows, 0)
+
+    @property
+    def _lot(self) -> int:
+        """Rows that are paid for together: a block (R4), a set of urns (R17), or 0."""
+        draw = self.recipe.draw
+        if draw.method == "pegs-rs":
+            return draw.block_size
+        return draw.rows or 0 if draw.method == "marginal" else 0
 
     def charge(self, rows: int, datasets: int = 1) -> None:
         """Book rows before they are drawn, refusing what the budget does not cover."""
@@ -139,12 +157,12 @@ class Session:
                 "draw in the process that fitted it"
             )
         with self._lock:
-            size = self.recipe.draw.block_size
-            blocks = datasets * -(-rows // size)
+            lot = self._lot
+            lots = datasets * -(-rows // lot) if lot else 0
             left = self.left()
-            wanted = blocks * size if self.recipe.draw.method == "pegs-rs" else rows * datasets
+            wanted = lots * lot if lot else rows * datasets
             if left is not None and wanted > left:
-                whole = " in whole blocks" if self.recipe.draw.method == "pegs-rs" else ""
+                whole = f" in lots of {lot}" if lot else ""
                 raise BudgetError(
                     f"the budget of this model covers {left} more rows{whole} and {wanted} were "
                     "asked for; draw fewer, or fit a new model with a budget of its own"
@@ -153,7 +171,7 @@ class Session:
             self._spent = replace(
                 spent,
                 rows=spent.rows + rows * datasets,
-                blocks=spent.blocks + blocks,
+                blocks=spent.blocks + lots,
                 seeded=spent.seeded or self._stream.seeded,
             )
 

@@ -120,6 +120,7 @@ def synthesize(
     where: Mapping[str, Any] | None = None,
     synthesize: Sequence[str] = (),
     no_guarantee: bool = False,
+    log_linear: bool = False,
     decode: How = "values",
     seed: int | None = None,
     threads: int | None = None,
@@ -181,6 +182,7 @@ def synthesize(
         rows_in,
         tuple((name, str(value)) for name, value in (where or {}).items()),
         tuple(synthesize),
+        log_linear,
     )
     check_rows(options)
     recipe = make_recipe(book, budget, fit_options, options)

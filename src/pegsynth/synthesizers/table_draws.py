@@ -6,13 +6,13 @@ was settled by the recipe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.errors import ModelError
+from pegsynth.errors import ModelError, SchemaError
 from pegsynth.perturb import Prior, uniform_weights
 from pegsynth.random import RandomStream, Words
 from pegsynth.sampling import SeedPool
@@ -20,15 +20,17 @@ from pegsynth.sampling.conditional import in_chunks, sample_conditional, sweep
 from pegsynth.schema.rules import Rule
 from pegsynth.synthesizers.bootstrap import Bootstrap
 from pegsynth.synthesizers.contingency import ContingencyTable
+from pegsynth.synthesizers.loglinear import fit_loglinear
 from pegsynth.synthesizers.marginal import MarginalTable
-from pegsynth.synthesizers.options import DrawOptions, clamped_codes, drawn_features
+from pegsynth.synthesizers.options import clamped_codes, drawn_features
 
 if TYPE_CHECKING:
-    from pegsynth.schema import Schema
     from pegsynth.synthesizers.model import Codes, Model
     from pegsynth.synthesizers.recipe import Recipe
 
 Rows = Iterator[NDArray[np.uint32]]
+
+TABLE_CHUNK = 1 << 17
 
 
 def draw_tables(
@@ -77,35 +79,63 @@ def _originals(model: Model) -> Codes:
 
 
 def _contingency(model: Model, recipe: Recipe, rows: int, stream: RandomStream) -> Rows:
-    """One big integer per row decides between a row of the table and a uniform one (R9)."""
-    table = ContingencyTable(_originals(model), model.schema.category_counts)
+    """One big integer per row decides between a row of the table and a uniform one (R9).
+
+    Given values condition the table exactly: only matching rows remain, and the given
+    features have one category left.
+    """
+    clamped = clamped_codes(model.schema, recipe.draw)
+    counts = tuple(
+        1 if feature in clamped else count
+        for feature, count in enumerate(model.schema.category_counts)
+    )
+    codes = _matching(_originals(model), clamped).astype(np.uint32)
+    codes[:, list(clamped)] = 0
+    rules = conditioned(model.schema.rules, clamped)
+    table = (
+        fit_loglinear(codes, counts) if recipe.draw.log_linear else ContingencyTable(codes, counts)
+    )
 
     def draw(count: int, words: Words) -> NDArray[np.uint32]:
-        return table.draw(
-            count,
-            numerator=recipe.numerator,
-            scale=recipe.scale,
-            words=words,
-            rules=rules_with_clamps(model.schema, recipe.draw),
+        drawn = table.draw(
+            count, numerator=recipe.numerator, scale=recipe.scale, words=words, rules=rules
         )
+        for feature, code in clamped.items():
+            drawn[:, feature] = code
+        return drawn
 
-    return in_chunks(rows, stream, draw)
+    return in_chunks(rows, stream, draw, chunk=TABLE_CHUNK)
 
 
-def rules_with_clamps(schema: Schema, draw: DrawOptions) -> tuple[Rule, ...]:
-    """Return the rules, and one more for every feature that keeps a given value."""
-    clamped = clamped_codes(schema, draw)
-    others = {
-        feature: [c for c in range(schema.category_counts[feature]) if c != code]
-        for feature, code in clamped.items()
-    }
-    return (*schema.rules, *(Rule.of({f: codes}) for f, codes in others.items() if codes))
+def conditioned(rules: Sequence[Rule], clamped: dict[int, int]) -> tuple[Rule, ...]:
+    """Return what the rules say of the other features once some values are given."""
+    kept = []
+    for rule in rules:
+        if all(clamped[f] in codes for f, codes in rule.forbid if f in clamped):
+            rest = {f: sorted(codes) for f, codes in rule.forbid if f not in clamped}
+            if not rest:
+                raise SchemaError("--where gives values that a rule of the schema forbids together")
+            kept.append(Rule.of(rest))
+    return tuple(kept)
+
+
+def _matching(codes: Codes, clamped: dict[int, int]) -> Codes:
+    """Return the rows that hold the given values."""
+    chosen = np.ones(len(codes), dtype=bool)
+    for feature, code in clamped.items():
+        chosen &= codes[:, feature] == code
+    return codes[chosen]
 
 
 def _bootstrap(model: Model, recipe: Recipe, rows: int, stream: RandomStream) -> Rows:
-    table = Bootstrap(_originals(model))
-    rules = rules_with_clamps(model.schema, recipe.draw)
-    return in_chunks(rows, stream, lambda count, words: table.draw(count, words=words, rules=rules))
+    codes = _matching(_originals(model), clamped_codes(model.schema, recipe.draw))
+    table, rules = Bootstrap(codes), model.schema.rules
+    return in_chunks(
+        rows,
+        stream,
+        lambda count, words: table.draw(count, words=words, rules=rules),
+        chunk=TABLE_CHUNK,
+    )
 
 
 def _marginal(
