@@ -92,9 +92,15 @@ def test_arrays_round_trip():
 @pytest.mark.parametrize("name", ["design_values", "design_first_cell", "design_first_column"])
 def test_damaged_arrays_are_refused(name):
     arrays = make_design(CODES, SCHEMA, weights=ONES).arrays()
-    for change in (lambda a: a[:-1], lambda a: a[::-1] * -1, lambda a: a.astype(str)):
+    for change in (lambda a: a[:-1], lambda a: np.append(a, a), lambda a: a.astype(str)):
         with pytest.raises(ModelError, match="damaged"):
             Design.from_arrays({**arrays, name: change(arrays[name])}, SCHEMA)
+    values = np.full_like(arrays["design_values"], np.nan)
+    with pytest.raises(ModelError, match="damaged"):
+        Design.from_arrays({**arrays, "design_values": values}, SCHEMA)
+    starts = arrays["design_first_column"][::-1].copy()
+    with pytest.raises(ModelError, match="damaged"):
+        Design.from_arrays({**arrays, "design_first_column": starts}, SCHEMA)
     del arrays[name]
     with pytest.raises(ModelError, match="damaged"):
         Design.from_arrays(arrays, SCHEMA)

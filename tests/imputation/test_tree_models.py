@@ -54,7 +54,7 @@ def test_a_forest_predicts_as_scikit_learn(target):
     seed = words(4).below(1 << 32)
     forest = RandomForestClassifier(
         7, min_weight_fraction_leaf=5 * (1 - 1e-9) / 400, max_features="sqrt", random_state=seed
-    ).fit(split.matrix(CODES), outcome)
+    ).fit(split.matrix(CODES), outcome, sample_weight=np.ones(400))
     rows = dependent_codes(SCHEMA, 500, seed=9)
     np.testing.assert_allclose(
         model.probabilities(target, rows), forest.predict_proba(split.matrix(rows)), atol=1e-12

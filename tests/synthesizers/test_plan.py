@@ -6,7 +6,7 @@ from command import check_refused, done, pegs
 from pegsynth.errors import BudgetError
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.schema import Feature, Schema
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
+from pegsynth.synthesizers.options import PEGS_METHODS, DrawOptions, FitOptions
 from pegsynth.synthesizers.plan import plan
 from pegsynth.synthesizers.recipe import make_recipe
 

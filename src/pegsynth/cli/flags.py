@@ -84,6 +84,10 @@ LogLinear = Annotated[
     bool,
     typer.Option("--log-linear", help="Let contingency draw from a log-linear fit of all pairs."),
 ]
+Proper = Annotated[
+    bool,
+    typer.Option("--proper", help="Refit mi, cart or forest for every dataset (redrawn weights)."),
+]
 Where = Annotated[
     list[str] | None,
     typer.Option("--where", metavar="FEATURE=VALUE", help="Keep a feature at this value."),

@@ -33,7 +33,7 @@ def release(
             written = write_public(
                 folder,
                 session,
-                rows=request.rows or 0,
+                rows=session.rows_of_a_table(request.rows),
                 datasets=request.datasets,
                 how=request.how,
                 progress=progress,

@@ -41,6 +41,7 @@ class Request:
     synthesize: str | None = None
     no_guarantee: bool = False
     log_linear: bool = False
+    proper: bool = False
     decode: str = "values"
     threads: int | None = None
     seed: int | None = None

@@ -22,7 +22,7 @@ from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.synthesizers import model as models
 from pegsynth.synthesizers.model_file import load_model, read_manifest, save_model
-from pegsynth.synthesizers.options import FitOptions
+from pegsynth.synthesizers.options import PEGS_METHODS, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.spending import locked, read_spent, spent_path, write_spent
@@ -75,10 +75,11 @@ def fit(data: str, schema_file: Path, output: Path, request: Request) -> None:
     check_not_inputs((output,), data, schema_file)
     schema = Schema.load(schema_file)
     plan: Recipe | FitOptions = request.fit_options
-    if request.has_budget or request.delta is not None:
+    if request.has_budget or request.delta is not None or request.method not in PEGS_METHODS:
         request = honest_seed_pool(data, request)
         # Urns are not saved, so a model that is sampled later counts its visits.
-        request = replace(request, urn=bool(request.urn) if request.urn is None else request.urn)
+        if request.method == "pegs-capped" and request.urn is None:
+            request = replace(request, urn=False)
         plan = _recipe(schema, request, source=str(schema_file))
     model = fit_model(data, schema, plan, RandomStream(request.seed), request)
     if request.seed is not None:
@@ -108,6 +109,10 @@ def trace(model_file: Path, request: Request) -> None:
             request = replace(request, epsilon_per_row=1.0)
         session, commit = _saved_session(model_file, replace(request, method=None))
         ready, draw = session.prepared, session.recipe.draw
+        if draw.method not in PEGS_METHODS:
+            raise ParameterError(
+                f"{model_file}: only models of the pegs family have sampling steps"
+            )
         announce_compilation()
         session.charge(1)
         counters, limit = session.first_chain()

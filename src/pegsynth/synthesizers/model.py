@@ -157,6 +157,8 @@ def fit(
             conditionals = fit_conditionals(
                 originals, schema, recipe.draw.method, stream, threads=threads, progress=progress
             )
+            if recipe.seed_pool != "original" and not recipe.draw.proper:
+                originals = None
     return Model(
         schema,
         blocks,

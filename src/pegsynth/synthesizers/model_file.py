@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,13 +33,22 @@ from pegsynth.schema import Schema
 from pegsynth.schema.dtypes import dtype_name, polars_dtype
 from pegsynth.schema.toml import dumps, loads
 from pegsynth.synthesizers.model import Model, hash_spec
+from pegsynth.synthesizers.model_arrays import (
+    StoredArray,
+    arrays_of,
+    conditionals_of,
+    described,
+    restored,
+    rows_of,
+)
 from pegsynth.synthesizers.options import DrawOptions, Order, PriorKind
 from pegsynth.synthesizers.recipe import Recipe, detail_count, shape_of, split_draws
 
 FORMAT = 1
 NOTICE = "CONFIDENTIAL: exact counts of a confidential table; not for release"
 _KEY = b"pegsynth"
-_COLUMNS = ("feature", "key", "category", "count")
+_COUNTS = ("feature", "key", "category", "count")
+_COLUMNS = (*_COUNTS, "name", "content")
 
 Int64 = NDArray[np.int64]
 
@@ -72,6 +81,7 @@ class Manifest(msgspec.Struct, frozen=True):
     shares: list[list[float]] = []
     total: float = 1.0
     recipe: StoredRecipe | None = None
+    arrays: list[StoredArray] = []
 
 
 def save_model(model: Model, path: str | Path) -> None:
@@ -79,11 +89,6 @@ def save_model(model: Model, path: str | Path) -> None:
 
     A model with a budget gets its record of what was spent first, beside it.
     """
-    if model.originals is not None:
-        raise ModelError(
-            "this method or its seed rows need the original rows, which no model file holds; "
-            "use pegs synthesize or pegs release"
-        )
     if model.recipe is not None and model.recipe.draw.urn:
         raise ModelError("urns are not saved with a model; fit with --no-urn, or use synthesize")
     import pyarrow as pa
@@ -92,6 +97,7 @@ def save_model(model: Model, path: str | Path) -> None:
     spec = model.blocks.spec
     identity = secrets.token_hex(16)
     marginals = model.marginals
+    arrays = arrays_of(model)
     manifest = Manifest(
         format=FORMAT,
         notice=NOTICE,
@@ -105,8 +111,9 @@ def save_model(model: Model, path: str | Path) -> None:
         shares=[line.tolist() for line in marginals.shares] if marginals else [],
         total=marginals.total if marginals else 1.0,
         recipe=_stored(model.recipe) if model.recipe else None,
+        arrays=described(arrays),
     )
-    types = [pa.uint32(), pa.int64(), pa.uint32(), pa.int64()]
+    types = [pa.uint32(), pa.int64(), pa.uint32(), pa.int64(), pa.string(), pa.large_binary()]
     layout = pa.schema(list(zip(_COLUMNS, types, strict=True)))
     layout = layout.with_metadata({_KEY: msgspec.json.encode(manifest)})
     with (
@@ -118,9 +125,23 @@ def save_model(model: Model, path: str | Path) -> None:
         for target, block in enumerate(model.blocks.blocks):
             keys, codes, counts = block.cells()
             feature = np.full(len(keys), target, dtype=np.uint32)
-            parts = (feature, keys, codes.astype(np.uint32), counts)
-            arrays = [pa.array(part, type=t) for part, t in zip(parts, types, strict=True)]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=layout))
+            none = pa.nulls(len(keys))
+            parts = (feature, keys, codes.astype(np.uint32), counts, none, none)
+            writer.write_table(_rows(parts, layout))
+        for name, array in arrays.items():
+            zero = np.zeros(1, dtype=np.int64)
+            content = np.ascontiguousarray(array).tobytes()
+            writer.write_table(_rows((zero, zero, zero, zero, [name], [content]), layout))
+
+
+def _rows(parts: Sequence[Any], layout: Any) -> Any:
+    import pyarrow as pa
+
+    columns = [
+        part.cast(field.type) if isinstance(part, pa.Array) else pa.array(part, type=field.type)
+        for part, field in zip(parts, layout, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=layout)
 
 
 def read_manifest(path: str | Path) -> Manifest:
@@ -135,13 +156,23 @@ def load_model(path: str | Path) -> Model:
         manifest = _manifest(file, path)
         schema, spec, ledger = _public_part(manifest, path)
         blocks = Blocks(spec, tuple(_read_blocks(file, spec, path)))
+        contents = _read_contents(file) if manifest.arrays else {}
     dtypes = {name: polars_dtype(dtype) for name, dtype in manifest.dtypes.items() if dtype}
     if any(dtype is None for dtype in dtypes.values()):
         raise _foreign(path, "it names a column type that is not known")
     marginals = _marginals(manifest, spec, path)
     recipe = _recipe(manifest.recipe, schema, spec, path) if manifest.recipe else None
+    try:
+        arrays = restored(manifest.arrays, contents)
+        originals = rows_of(arrays, schema)
+        method = recipe.draw.method if recipe else None
+        conditionals = conditionals_of(arrays, method, schema)
+    except ModelError as error:
+        raise _foreign(path, str(error)) from None
     columns = tuple(manifest.columns)
-    return Model(schema, blocks, ledger, marginals, recipe, columns=columns, dtypes=dtypes)
+    return Model(
+        schema, blocks, ledger, marginals, recipe, originals, conditionals, columns, dtypes
+    )
 
 
 def _open_account(model: Model, path: str | Path, identity: str) -> None:
@@ -282,9 +313,10 @@ def _read_blocks(file: Any, spec: HashSpec, path: str | Path) -> Iterator[Block]
         raise _foreign(path, "its columns are not those of a model")
     parts: list[list[tuple[Int64, Int64, Int64]]] = [[] for _ in range(features)]
     last = 0
-    for batch in file.iter_batches(batch_size=1 << 20):
+    for batch in file.iter_batches(batch_size=1 << 20, columns=[*_COUNTS, "name"]):
+        kept = batch.filter(batch.column("name").is_null())
         feature, keys, codes, counts = (
-            column.to_numpy(zero_copy_only=False).astype(np.int64) for column in batch.columns
+            kept.column(name).to_numpy(zero_copy_only=False).astype(np.int64) for name in _COUNTS
         )
         if not len(feature):
             continue
@@ -296,6 +328,16 @@ def _read_blocks(file: Any, spec: HashSpec, path: str | Path) -> Iterator[Block]
             parts[target].append((keys[chosen], codes[chosen], counts[chosen]))
     for target in range(features):
         yield _checked_block(spec, target, parts[target], path)
+
+
+def _read_contents(file: Any) -> dict[str, bytes]:
+    """Return the raw bytes of every array in the file."""
+    contents: dict[str, bytes] = {}
+    for batch in file.iter_batches(batch_size=1 << 16, columns=["name", "content"]):
+        kept = batch.filter(batch.column("name").is_valid())
+        names, values = kept.column("name").to_pylist(), kept.column("content").to_pylist()
+        contents |= {name: value or b"" for name, value in zip(names, values, strict=True)}
+    return contents
 
 
 def _checked_block(

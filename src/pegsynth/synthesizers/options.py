@@ -107,6 +107,9 @@ class DrawOptions:
         guarantee holds then.
     log_linear
         Whether ``contingency`` draws from a log-linear fit of all pairs instead of counts.
+    proper
+        Whether imputation models are refitted for every dataset with Bayesian-bootstrap
+        weights, which redraws their parameters (R16).
     """
 
     rows: int | None
@@ -123,6 +126,7 @@ class DrawOptions:
     where: tuple[tuple[str, str], ...] = ()
     synthesize: tuple[str, ...] = ()
     log_linear: bool = False
+    proper: bool = False
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
@@ -144,6 +148,8 @@ class DrawOptions:
             self._check_partial()
         if self.log_linear and self.method != "contingency":
             raise ParameterError("--log-linear goes with --method contingency only")
+        if self.proper and self.method not in ("mi", "cart", "forest"):
+            raise ParameterError("--proper goes with mi, cart and forest; marginal always is")
         if self.seed_pool is not None and not str(self.seed_pool):
             raise ParameterError("--seed-pool is uniform, marginal or a file of public rows")
 

@@ -229,6 +229,12 @@ class Session:
             for each in words
         ]
 
+    def rows_of_a_table(self, asked: int | None) -> int:
+        """Return the rows of a dataset: as asked for, or those of the original table."""
+        if asked is not None:
+            return asked
+        return 0 if self.model.originals is None else len(self.model.originals)
+
     def _draw_capped(self, rows: int, datasets: int, dtype: np.dtype[Any]) -> list[Iterator[Codes]]:
         """Draw all rows, then deal them to the datasets by a public permutation (R13)."""
         chunks = _narrow(self._chains(rows * datasets), dtype)

@@ -121,6 +121,7 @@ def synthesize(
     synthesize: Sequence[str] = (),
     no_guarantee: bool = False,
     log_linear: bool = False,
+    proper: bool = False,
     decode: How = "values",
     seed: int | None = None,
     threads: int | None = None,
@@ -183,6 +184,7 @@ def synthesize(
         tuple((name, str(value)) for name, value in (where or {}).items()),
         tuple(synthesize),
         log_linear,
+        proper,
     )
     check_rows(options)
     recipe = make_recipe(book, budget, fit_options, options)

@@ -16,7 +16,7 @@ from pegsynth.errors import ModelError, SchemaError
 from pegsynth.perturb import Prior, uniform_weights
 from pegsynth.random import RandomStream, Words
 from pegsynth.sampling import SeedPool
-from pegsynth.sampling.conditional import in_chunks, sample_conditional, sweep
+from pegsynth.sampling.conditional import ConditionalModel, in_chunks, sample_conditional, sweep
 from pegsynth.schema.rules import Rule
 from pegsynth.synthesizers.bootstrap import Bootstrap
 from pegsynth.synthesizers.contingency import ContingencyTable
@@ -50,13 +50,11 @@ def replace_features(
     model: Model, recipe: Recipe, datasets: int, stream: RandomStream
 ) -> list[Rows]:
     """Return the original rows with the chosen features drawn anew, K times."""
-    if model.conditionals is None:
-        raise ModelError("this model holds no fitted conditionals; use pegs synthesize")
     return [
         iter(
             [
                 sweep(
-                    model.conditionals,
+                    _conditionals(model, recipe, stream),
                     _originals(model).astype(np.uint32),
                     targets=drawn_features(model.schema, recipe.draw),
                     category_counts=model.schema.category_counts,
@@ -70,6 +68,29 @@ def replace_features(
         )
         for _ in range(datasets)
     ]
+
+
+def _conditionals(model: Model, recipe: Recipe, stream: RandomStream) -> ConditionalModel:
+    """Return the fitted conditionals, or a fresh draw of them for proper synthesis (R16)."""
+    if model.conditionals is None:
+        raise ModelError("this model holds no fitted conditionals; use pegs synthesize")
+    if not recipe.draw.proper:
+        return model.conditionals
+    from pegsynth.imputation import bayesian_bootstrap
+    from pegsynth.synthesizers.imputing import fit_conditionals
+    from pegsynth.synthesizers.model import quiet
+
+    rows = _originals(model)
+    weights = bayesian_bootstrap(len(rows), stream.substream())
+    return fit_conditionals(
+        rows,
+        model.schema,
+        recipe.draw.method,
+        stream,
+        threads=1,
+        progress=quiet,
+        sample_weight=weights,
+    )
 
 
 def _originals(model: Model) -> Codes:
@@ -156,10 +177,8 @@ def _marginal(
 
 def _imputed(model: Model, recipe: Recipe, pool: SeedPool, rows: int, stream: RandomStream) -> Rows:
     """Sequential draws from a seed row, perturbed for pmi (R8)."""
-    if model.conditionals is None:
-        raise ModelError("this model holds no fitted conditionals; use pegs synthesize")
     return sample_conditional(
-        model.conditionals,
+        _conditionals(model, recipe, stream),
         pool,
         rows,
         targets=drawn_features(model.schema, recipe.draw),
