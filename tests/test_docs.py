@@ -34,6 +34,12 @@ def code(page: Path) -> list[str]:
     return [*lines, *INLINE.findall(FENCE.sub("", text))]
 
 
+def anchors(page: Path) -> set[str]:
+    """The names under which the headings of a page can be linked."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def calls(page: Path) -> list[tuple[str, str]]:
     """Every call of the command in a page: the name of the subcommand, and what follows."""
     found = (re.match(r"pegs ([a-z]+)\b(.*)", line) for line in code(page))
@@ -49,7 +55,7 @@ def flags_of() -> dict[str, set[str]]:
     commands.register(app)
     group = typer.main.get_command(app)
     return {
-        name: {flag for parameter in command.params for flag in parameter.opts} | {"--help"}
+        name: {"--help"}.union(*(each.opts + each.secondary_opts for each in command.params))
         for name, command in group.commands.items()
     }
 
@@ -122,7 +128,10 @@ def test_the_readme_mentions_every_command(flags_of):
 def test_links_resolve(page):
     for target in LINK.findall(page.read_text()):
         if not target.startswith("https://"):
-            assert (page.parent / target.partition("#")[0]).is_file(), target
+            name, _, anchor = target.partition("#")
+            linked = page.parent / name if name else page
+            assert linked.is_file(), target
+            assert not anchor or anchor in anchors(linked), target
 
 
 def test_every_document_is_linked_from_the_readme():
@@ -172,3 +181,34 @@ def test_every_reason_for_no_guarantee_is_explained():
 
     page = (ROOT / "docs" / "guarantee.md").read_text()
     assert [code for code in REASONS if f"`{code}`" not in page] == []
+
+
+def test_every_method_is_explained_with_its_guarantee():
+    from pegsynth.synthesizers.options import METHODS, UNBUDGETED_METHODS
+
+    table = README.read_text().partition("\n## Methods\n")[2].partition("\n## ")[0]
+    lines = [line.split("|") for line in table.splitlines() if line.startswith("| `")]
+    promised = {
+        name: line[3].strip() for line in lines for name in re.findall(r"`([\w-]+)`", line[1])
+    }
+    assert set(promised) == set(METHODS)
+    assert {name for name in METHODS if promised[name] == "none"} == set(UNBUDGETED_METHODS)
+    page = ROOT / "docs" / "methods.md"
+    linked = {name for name in METHODS if re.search(rf"^\| \[.*`{name}`", page.read_text(), re.M)}
+    assert linked == set(METHODS)
+
+
+def test_the_table_of_methods_has_the_rows_of_its_benchmark(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.methods import EPSILONS, ROWS, WAYS
+
+    begin, end = (f"<!-- total variation: {mark} -->" for mark in ("begin", "end"))
+    table = README.read_text().partition(begin)[2].partition(end)[0].replace("`", "")
+    header, _, *lines = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in table.strip().splitlines()
+    ]
+    assert header == ["rows", "total epsilon", *WAYS, "bootstrap"]
+    assert [line[:2] for line in lines] == [
+        [f"{rows:,}", f"{epsilon:,g}"] for rows in ROWS for epsilon in EPSILONS
+    ]
+    assert all(re.fullmatch(r"0\.\d{3} / 0\.\d{3}", cell) for line in lines for cell in line[2:])

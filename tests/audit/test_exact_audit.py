@@ -27,6 +27,7 @@ QUICK = [
     "hashed key, two tail bits",
     "rule that a real row breaks",
     "two rows per unit",
+    "detail given its parent",
     "block of 2",
     "block, rule",
     "cap 1",

@@ -7,6 +7,7 @@ every possible seed row. The claim is the ledger's own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -156,11 +157,20 @@ def _joined(first: Distribution, second: Distribution) -> Distribution:
 
 
 def tiny_schema(
-    counts: tuple[int, ...], *, rules: tuple[Rule, ...] = (), unit: int | None = None
+    counts: tuple[int, ...],
+    *,
+    rules: tuple[Rule, ...] = (),
+    unit: int | None = None,
+    parents: Mapping[int, int] | None = None,
 ) -> Schema:
-    """Return a reviewed schema of small nominal features, with a unit column if asked."""
+    """Return a reviewed schema of small nominal features, with a unit column if asked.
+
+    `parents` gives the parent of each feature that is a detail.
+    """
+    parent = {i: f"x{above}" for i, above in (parents or {}).items()}
     features = [
-        Feature(name=f"x{i}", categories=tuple("abcdef"[:count])) for i, count in enumerate(counts)
+        Feature(name=f"x{i}", categories=tuple("abcdef"[:count]), parent=parent.get(i))
+        for i, count in enumerate(counts)
     ]
     if unit is None:
         return Schema(tuple(features), rules=rules, reviewed=True)
@@ -178,12 +188,13 @@ def case(
     tail_bits: int = 0,
     rules: tuple[Rule, ...] = (),
     unit: int | None = None,
+    parents: Mapping[int, int] | None = None,
     shares: tuple[tuple[float, ...], ...] | None = None,
     most_rows: int = MOST_ROWS,
     **draw: object,
 ) -> Case:
     """Settle a recipe whose whole budget goes into the draws."""
-    schema = tiny_schema(counts, rules=rules, unit=unit)
+    schema = tiny_schema(counts, rules=rules, unit=unit, parents=parents)
     plain: dict[str, object] = {"prior": "uniform", "seed_pool": "uniform"}
     if draw.get("method") == "pegs-capped":
         plain["urn"] = False
@@ -211,11 +222,13 @@ def all_cases() -> list[Case]:
         case("two sweeps, last shown", rows=1, sweeps=2),
         case("rule that a real row breaks", rows=2, rules=RULES),
         case("two rows per unit", rows=1, unit=2, most_rows=2),
+        case("detail given its parent", (2, 2, 2), rows=1, parents={2: 0}, most_rows=1),
         case("block of 2", rows=2, method="pegs-rs", block_size=2),
         case("block of 3, no heads", rows=3, heads=0, method="pegs-rs", block_size=3, most_rows=2),
         case("block, two sweeps", rows=2, sweeps=2, method="pegs-rs", block_size=2, most_rows=1),
         case("a last block of 1", rows=3, method="pegs-rs", block_size=2, most_rows=2),
         case("block, rule", rows=2, method="pegs-rs", block_size=2, rules=RULES),
+        case("block, detail", rows=2, heads=0, method="pegs-rs", block_size=2, parents={1: 0}),
         case("cap 1", rows=2, method="pegs-capped", visits=1, chains=1, heads=0),
         case("cap 2", rows=3, method="pegs-capped", visits=2, chains=1, heads=0, most_rows=2),
         case("cap 2, head", rows=2, method="pegs-capped", visits=2, chains=1),
@@ -240,6 +253,15 @@ def all_cases() -> list[Case]:
             unit=2,
             most_rows=1,
         ),
+        case(
+            "cap 2, detail",
+            rows=2,
+            method="pegs-capped",
+            visits=2,
+            chains=1,
+            heads=0,
+            parents={1: 0},
+        ),
         case("urn of 2", rows=2, method="pegs-capped", visits=2, urn=True, heads=0),
         case(
             "urn of 3, 4 rows",
@@ -249,6 +271,15 @@ def all_cases() -> list[Case]:
             urn=True,
             heads=0,
             most_rows=1,
+        ),
+        case(
+            "urn of 2, detail",
+            rows=2,
+            method="pegs-capped",
+            visits=2,
+            urn=True,
+            heads=0,
+            parents={1: 0},
         ),
         case("urn of 2, head", rows=2, method="pegs-capped", visits=2, urn=True),
         case(

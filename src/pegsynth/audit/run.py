@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pegsynth.audit.cases import all_cases
+from pegsynth.audit.cases import Case, all_cases
 from pegsynth.audit.choices import private_case, worst_path
 from pegsynth.audit.divergence import worst_loss
 from pegsynth.audit.statistical import lower_bound, trial
+from pegsynth.audit.tables import TABLE_METHODS, TableCase, table_cases
 from pegsynth.synthesizers.options import PEGS_METHODS
 
 RELEASES = 200_000
 FULL_RELEASES = 2_000_000
+
+AUDITED_METHODS = (*PEGS_METHODS, *TABLE_METHODS)
+"""Methods that claim differential privacy."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
 
 
 def _exact(method: str | None) -> Iterator[Finding]:
-    for case in all_cases():
+    cases: list[Case | TableCase] = [*all_cases(), *table_cases()]
+    for case in cases:
         if method not in (None, case.method):
             continue
         unit = case.schema.rows_per_unit if case.schema.unit else 1

@@ -50,7 +50,8 @@ class _Follower:
             self._started[stage] = time.monotonic()
             self._tasks[stage] = self._bar.add_task(stage, total=total, speed="")
         seconds = time.monotonic() - self._started[stage]
-        speed = f"{done / seconds:,.0f} rows/s" if done and seconds > 0 else ""
+        counted = done and seconds > 0 and stage != "models"
+        speed = f"{done / seconds:,.0f} rows/s" if counted else ""
         self._bar.update(self._tasks[stage], completed=done, total=total, speed=speed)
 
 

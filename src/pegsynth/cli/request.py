@@ -64,7 +64,7 @@ class Request:
         """The stated budget."""
         return budget_for(
             self.method or "pegs",
-            partial=bool(self.synthesize),
+            partial=bool(_names(self.synthesize)),
             no_guarantee=self.no_guarantee,
             epsilon=self.epsilon,
             delta=self.delta,
@@ -86,7 +86,7 @@ class Request:
         given = {
             "method": self.method or "pegs",
             "where": _clamps(self.where),
-            "synthesize": tuple(filter(None, map(str.strip, (self.synthesize or "").split(",")))),
+            "synthesize": _names(self.synthesize),
         }
         return DrawOptions(**names | given)
 
@@ -110,6 +110,10 @@ class Request:
     def thread_count(self) -> int:
         """Threads to use."""
         return self.threads or default_threads()
+
+
+def _names(given: str | None) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, (given or "").split(","))))
 
 
 def _clamps(given: list[str] | None) -> tuple[tuple[str, str], ...]:

@@ -12,6 +12,7 @@ import polars as pl
 from pegsynth.cli.console import announce_compilation, progress_bar, say
 from pegsynth.cli.request import Request
 from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.hashing.order import plain_features
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.read import open_table, table_files
 from pegsynth.io.write import check_writable, open_writer
@@ -268,7 +269,7 @@ def _drawing_recipe(model: models.Model, request: Request, *, source: str) -> Re
     spec = model.blocks.spec
     fixed = replace(
         request,
-        heads=max(len(heads) for heads in spec.heads),
+        heads=max(len(spec.heads[i]) for i in plain_features(model.schema)),
         tail_bits=spec.tail_bits,
         order="public",
         prior="uniform",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
@@ -46,7 +46,11 @@ def read_header(path: Path) -> tuple[tuple[str, ...], bool]:
 
 
 def read_batches(
-    path: Path, columns: Sequence[str] | None = None, *, block_bytes: int | None = None
+    path: Path,
+    columns: Sequence[str] | None = None,
+    *,
+    block_bytes: int | None = None,
+    hints: Mapping[str, pl.DataType] | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows of a CSV file as frames of text, in order.
 
@@ -58,12 +62,14 @@ def read_batches(
         Names of the columns to keep, in the order wanted; None keeps all.
     block_bytes
         Bytes to read at a time; the rows do not depend on it.
+    hints
+        Types to try first; a block with a value that does not fit is read as text.
     """
     # One block is parsed while the one before it is used and the one after it is checked.
     with ThreadPoolExecutor(1) as parser:
         parsing: Future[pl.DataFrame] | None = None
         for job in _checked(path, block_bytes or BLOCK_BYTES):
-            started = parser.submit(_parse, path, *job)
+            started = parser.submit(_parse, path, *job, hints or {})
             if parsing is not None:
                 yield from _slices(parsing.result(), columns)
             parsing = started
@@ -260,7 +266,17 @@ def _blank(path: Path, line: int) -> DataError:
     )
 
 
-def _parse(path: Path, body: bytes, names: Sequence[str], rows: int) -> pl.DataFrame:
+def _parse(
+    path: Path, body: bytes, names: Sequence[str], rows: int, hints: Mapping[str, pl.DataType]
+) -> pl.DataFrame:
+    if hints:
+        schema = {name: hints.get(name, pl.String()) for name in names}
+        try:
+            typed = pl.read_csv(body, has_header=False, schema=schema)
+        except pl.exceptions.PolarsError:
+            return _parse(path, body, names, rows, {})
+        if typed.shape == (rows, len(names)):
+            return typed
     try:
         frame = pl.read_csv(body, has_header=False, infer_schema=False)
     except (pl.exceptions.PolarsError, OSError):

@@ -72,21 +72,31 @@ class TableReader:
             return self._arrow_schema
         return pl.DataFrame(schema=dict(self.dtypes)).to_arrow().schema
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
+    def batches(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        hints: Mapping[str, pl.DataType] | None = None,
+    ) -> Iterator[pl.DataFrame]:
         """Yield the rows in order, at most 2**18 at a time.
 
         Parameters
         ----------
         columns
             Columns wanted, in that order; None for all. Parquet reads no others.
+        hints
+            Types that CSV text may be read as where every value of a block fits.
         """
         wanted = self.columns if columns is None else tuple(columns)
         for name in wanted:
             if name not in self.columns:
                 raise DataError(f"{self.source}: there is no column {name!r}")
         rows = 0
+        stream = self.stream
+        if hints and not self.typed and isinstance(stream, partial):
+            stream = partial(stream, hints=hints)
         try:
-            for batch in self.stream(wanted):
+            for batch in stream(wanted):
                 if batch.height:
                     rows += batch.height
                     yield batch

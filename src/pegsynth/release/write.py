@@ -46,7 +46,10 @@ def write_public(
     public = folder / "public"
     public.mkdir()
     tables = session.draw(rows, datasets)
-    schema = session.model.schema
+    schema, originals = session.model.schema, session.model.originals
+    if session.recipe.draw.synthesize and originals is not None:
+        # Every original row is there, so their number is public.
+        rows = len(originals)
     write_texts(
         public,
         schema,

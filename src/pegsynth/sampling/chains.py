@@ -89,8 +89,12 @@ def sample_rows(
     *,
     threads: int = 1,
 ) -> Iterator[Codes]:
-    """Yield `rows` synthetic rows as parts of codes, in order."""
-    yield from grouped(_chunks(machine, seeds, schedule, rows, stream, threads))
+    """Return `rows` synthetic rows as a stream of parts of codes, in order.
+
+    The keystreams are reserved at once, so the rows do not depend on when they are read.
+    """
+    first = stream.substreams(-(-rows // schedule.chunk_rows))
+    return grouped(_chunks(machine, seeds, schedule, rows, stream, first, threads))
 
 
 def grouped(chunks: Iterable[Codes], *, cells: int = PART_CELLS) -> Iterator[Codes]:
@@ -113,13 +117,13 @@ def _chunks(
     schedule: Schedule,
     rows: int,
     stream: RandomStream,
+    first: int,
     threads: int,
 ) -> Iterator[Codes]:
     size = schedule.chunk_rows
     chunks = -(-rows // size)
     # Enough for the threads to go on while the caller is busy with the part before.
     ahead = 2 * threads + PART_CELLS // (size * machine.features)
-    first = stream.substreams(chunks)
     counters: queue.SimpleQueue[Visits] = queue.SimpleQueue()
     for _ in range(threads):
         counters.put(Visits(machine.entry_count if schedule.limit else 0))

@@ -93,6 +93,12 @@ class Encoder:
         _each(fill, range(len(self._columns)), cells=codes.size)
         return codes
 
+    @property
+    def hints(self) -> dict[str, pl.DataType]:
+        """Types that a reader of text may try first; what does not fit stays text."""
+        hints = {column.feature.name: column.hint for column in self._columns}
+        return {name: hint for name, hint in hints.items() if hint is not None}
+
     def finish(self) -> None:
         """Refuse the table if any value seen was outside the schema."""
         faults = [line for column in self._columns for line in _faults(column)]
@@ -180,8 +186,9 @@ def encode_table(reader: TableReader, schema: Schema, *, need_unit: bool = True)
     """
     columns = reader.columns
     encoder = Encoder(schema, source=reader.source, columns=columns, need_unit=need_unit)
-    batches = (encoder.encode(batch) for batch in reader.batches(schema.names))
-    yield from run_ahead(_joined(batches), size=np.size, most=_CELLS_AHEAD)
+    frames = reader.batches(schema.names, hints=encoder.hints)
+    batches = _joined(encoder.encode(frame) for frame in frames)
+    yield from run_ahead(batches, size=np.size, most=_CELLS_AHEAD)
     encoder.finish()
 
 

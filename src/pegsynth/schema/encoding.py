@@ -61,7 +61,34 @@ class ColumnEncoder:
             return self._encode_number_texts(as_text(values))
         return self._encode_texts(values)
 
+    @property
+    def hint(self) -> pl.DataType | None:
+        """Return the type that says the same as the text of a cell, if there is one.
+
+        An empty cell would become null, so it must mean the same as null.
+        """
+        if self._exact.get("", self.feature.missing_code) != self.feature.missing_code:
+            return None
+        if self.feature.missing and "" not in self._missing:
+            return None
+        if self._numeric:
+            return pl.Int64() if self.feature.integer else pl.Float64()
+        return self._table if self._exact else None
+
+    def _encode_listed(self, values: pl.Series) -> Codes:
+        """Return codes of values that were read as the schema's own categories."""
+        found = values.to_physical()
+        gaps = found.null_count()
+        positions: Codes = (found.fill_null(0) if gaps else found).to_numpy()
+        codes: Codes = positions if self._identity else self._codes[positions]
+        if gaps:
+            codes = codes.astype(np.int64)
+            codes[found.is_null().to_numpy()] = self._counted(_ABSENT, gaps)
+        return codes
+
     def _encode_texts(self, values: pl.Series) -> Codes:
+        if values.dtype == self._table:
+            return self._encode_listed(values)
         text = as_text(values)
         if not self._exact:
             return self._resolve(text)

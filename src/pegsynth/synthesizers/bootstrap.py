@@ -47,7 +47,7 @@ class Bootstrap:
         valid = self.codes[obeying(self.codes, rules)] if rules else self.codes
         if not len(valid):
             raise SchemaError(
-                "the table holds no row that obeys the schema's rules, so there is none to draw; "
-                "check the rules"
+                "the table holds no row that obeys the schema's rules and the values of --where, "
+                "so there is none to draw; check both"
             )
         return FilePool(valid.astype(np.uint32)).draw(rows, words.take)

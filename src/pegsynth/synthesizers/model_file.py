@@ -23,6 +23,7 @@ from pegsynth.blocks import Block, Blocks, DenseBlock, SparseBlock
 from pegsynth.blocks.blocks import MOST_ROWS, dense_limit
 from pegsynth.errors import ModelError, ParameterError, PegsynthError, SchemaError
 from pegsynth.hashing import HashSpec
+from pegsynth.hashing.order import plain_features
 from pegsynth.io.atomic import atomic_file
 from pegsynth.perturb.marginals import Marginals
 from pegsynth.privacy import Budget, Event, Ledger, NoisyCounts, Selection
@@ -45,7 +46,7 @@ from pegsynth.synthesizers.options import DrawOptions, Order, PriorKind
 from pegsynth.synthesizers.recipe import Recipe, detail_count, shape_of, split_draws
 
 FORMAT = 1
-NOTICE = "CONFIDENTIAL: exact counts of a confidential table; not for release"
+NOTICE = "CONFIDENTIAL: exact counts, and perhaps rows, of a confidential table; not for release"
 _KEY = b"pegsynth"
 _COUNTS = ("feature", "key", "category", "count")
 _COLUMNS = (*_COUNTS, "name", "content")
@@ -220,7 +221,7 @@ def _recipe(stored: StoredRecipe, schema: Schema, spec: HashSpec, path: str | Pa
     if draw.urn:
         raise _foreign(path, "it asks for urns, which no model file holds")
     return Recipe(
-        max(len(heads) for heads in spec.heads),
+        max(len(spec.heads[i]) for i in plain_features(schema)),
         spec.tail_bits,
         stored.order,
         next((event for event in events if isinstance(event, Selection)), None),

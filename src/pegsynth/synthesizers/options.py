@@ -141,7 +141,7 @@ class DrawOptions:
         if self.urn and (self.chains or 1) > 1:
             raise ParameterError("--urn draws one chain; leave out --chains")
         object.__setattr__(self, "where", tuple((name, text) for name, text in self.where))
-        object.__setattr__(self, "synthesize", tuple(self.synthesize))
+        object.__setattr__(self, "synthesize", tuple(dict.fromkeys(self.synthesize)))
         if self.where and self.method == "marginal":
             raise ParameterError("--where says nothing to independent columns; use another method")
         if self.synthesize:

@@ -182,14 +182,13 @@ def split_draws(draws: Draws | None, details: int) -> tuple[Event, ...]:
     """Return the draws as events; prices add up over features, so details stand apart."""
     if draws is None:
         return ()
-    rest = draws.features - details
-    if details == 0 or rest <= 0:
+    if details == 0:
         return (draws,)
     fields = {name: getattr(draws, name) for name in draws.__struct_fields__}
-    return (
-        type(draws)(**fields | {"features": rest}),
-        type(draws)(**fields | {"features": details, "label": DETAILS}),
-    )
+    apart = type(draws)(**fields | {"features": details, "label": DETAILS})
+    if details == draws.features:
+        return (apart,)
+    return (type(draws)(**fields | {"features": draws.features - details}), apart)
 
 
 def _cap_or_urn(
@@ -207,7 +206,9 @@ def _cap_or_urn(
 
 def _urns_fit(schema: Schema, recipe: Recipe) -> bool:
     """Say whether urns fit in memory whichever heads will be chosen."""
-    largest = sorted(schema.category_counts, reverse=True)[: recipe.heads]
+    # A detail's key is its parent, however few heads the others have.
+    heads = max(recipe.heads, min(1, len(detail_features(schema))))
+    largest = sorted(schema.category_counts, reverse=True)[:heads]
     keys = math.prod(largest) << recipe.tail_bits
     entries = keys * len(schema.features)
     dense = keys * max(schema.category_counts) <= dense_limit(len(schema.features))
@@ -367,7 +368,9 @@ def _priced(
     marginals = (
         _marginal_event(allowed["marginals"], features, unit) if "marginals" in parts else None
     )
-    choice = _choice_event(allowed["order"], features * heads, unit) if "order" in parts else None
+    # A detail's only head is its parent, which nobody has to choose.
+    choices = len(plain_features(schema)) * heads
+    choice = _choice_event(allowed["order"], choices, unit) if "order" in parts else None
     found = calibrate(shape, allowed["draws"], rows_per_unit=unit, scale=scale, categories=widest)
     paid = tuple(event for event in (marginals, choice) if event is not None)
     return _Paid(choice, marginals, found.numerator, found.event, (*bound, *paid))

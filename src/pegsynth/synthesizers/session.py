@@ -109,7 +109,8 @@ class Session:
         recipe, ledger = self.recipe, self._prepared.ledger
         if self._spent.seeded:
             ledger = seeded_ledger(ledger)
-        if recipe.budget.epsilon is not None or recipe.draws is None:
+        total = recipe.budget.epsilon is not None and not recipe.draw.synthesize
+        if total or recipe.draws is None:
             return ledger
         if recipe.draw.method == "pegs-capped" or not self._spent.rows:
             return ledger

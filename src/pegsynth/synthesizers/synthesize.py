@@ -118,7 +118,7 @@ def synthesize(
     seed_pool: str | Path | None = None,
     rows_in: int | None = None,
     where: Mapping[str, Any] | None = None,
-    synthesize: Sequence[str] = (),
+    synthesize: str | Sequence[str] = (),
     no_guarantee: bool = False,
     log_linear: bool = False,
     proper: bool = False,
@@ -182,7 +182,7 @@ def synthesize(
         seed_pool,
         rows_in,
         tuple((name, str(value)) for name, value in (where or {}).items()),
-        tuple(synthesize),
+        (synthesize,) if isinstance(synthesize, str) else tuple(synthesize),
         log_linear,
         proper,
     )
