@@ -78,7 +78,7 @@ def _opening(choice: Choice, *, rows: int, datasets: int) -> str:
         "Some columns hold original values, which `privacy.json`\nnames; the others were drawn "
         "from a model."
         if kept
-        else "Every row was drawn from a model of\nthe original table; none is a real record."
+        else "Every row was drawn anew from what\nthe method keeps of the original table."
     )
     return f"""# How to analyse {"this table" if datasets == 1 else "these tables"}
 

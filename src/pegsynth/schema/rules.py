@@ -41,3 +41,15 @@ class Rule:
         for feature, forbidden in self.forbid:
             broken &= np.isin(codes[:, feature], sorted(forbidden))
         return broken
+
+
+def conditioned(rules: Sequence[Rule], clamped: Mapping[int, int]) -> tuple[Rule, ...]:
+    """Return what the rules say of the other features once some values are given."""
+    kept = []
+    for rule in rules:
+        if all(clamped[f] in codes for f, codes in rule.forbid if f in clamped):
+            rest = {f: sorted(codes) for f, codes in rule.forbid if f not in clamped}
+            if not rest:
+                raise SchemaError("--where gives values that a rule of the schema forbids together")
+            kept.append(Rule.of(rest))
+    return tuple(kept)

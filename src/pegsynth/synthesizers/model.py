@@ -29,6 +29,7 @@ from pegsynth.random import RandomStream
 from pegsynth.sampling import FilePool, Machine, Schedule, SeedPool, WeightedPool
 from pegsynth.sampling.conditional import ConditionalModel
 from pegsynth.schema.codec import encode
+from pegsynth.schema.rules import conditioned
 from pegsynth.synthesizers.imputing import fit_conditionals
 from pegsynth.synthesizers.options import (
     IMPUTATION_METHODS,
@@ -270,6 +271,7 @@ def schedule_of(recipe: Recipe) -> Schedule:
 def _seed_pool(model: Model, machine: Machine, recipe: Recipe) -> tuple[SeedPool, Ledger]:
     start = machine.keys.category_start
     clamped = clamped_codes(model.schema, recipe.draw)
+    conditioned(model.schema.rules, clamped)  # refuses values that a rule forbids together
     if recipe.seed_pool in ("uniform", "marginal"):
         weights = (
             seed_weights(model.marginals)

@@ -6,18 +6,18 @@ was settled by the recipe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.errors import ModelError, SchemaError
+from pegsynth.errors import ModelError
 from pegsynth.perturb import Prior, uniform_weights
 from pegsynth.random import RandomStream, Words
 from pegsynth.sampling import SeedPool
 from pegsynth.sampling.conditional import ConditionalModel, in_chunks, sample_conditional, sweep
-from pegsynth.schema.rules import Rule
+from pegsynth.schema.rules import conditioned
 from pegsynth.synthesizers.bootstrap import Bootstrap
 from pegsynth.synthesizers.contingency import ContingencyTable
 from pegsynth.synthesizers.loglinear import fit_loglinear
@@ -126,18 +126,6 @@ def _contingency(model: Model, recipe: Recipe, rows: int, stream: RandomStream) 
         return drawn
 
     return in_chunks(rows, stream, draw, chunk=TABLE_CHUNK)
-
-
-def conditioned(rules: Sequence[Rule], clamped: dict[int, int]) -> tuple[Rule, ...]:
-    """Return what the rules say of the other features once some values are given."""
-    kept = []
-    for rule in rules:
-        if all(clamped[f] in codes for f, codes in rule.forbid if f in clamped):
-            rest = {f: sorted(codes) for f, codes in rule.forbid if f not in clamped}
-            if not rest:
-                raise SchemaError("--where gives values that a rule of the schema forbids together")
-            kept.append(Rule.of(rest))
-    return tuple(kept)
 
 
 def _matching(codes: Codes, clamped: dict[int, int]) -> Codes:
