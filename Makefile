@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-fast check format bench clean
+.PHONY: demo test test-fast check format bench audit clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,10 +16,10 @@ demo: $(STAMP)
 	$(BIN)/pegs demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 test-fast: $(STAMP)
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -n auto -m 'not slow'
 
 check: $(STAMP)
 	$(BIN)/ruff format --check src tests benchmarks
@@ -30,6 +30,9 @@ check: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff format src tests benchmarks
 	$(BIN)/ruff check --fix src tests benchmarks
+
+audit: $(STAMP)
+	$(BIN)/pegs audit --full
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
