@@ -403,7 +403,7 @@ def test_the_command_takes_several_and_charges_what_is_drawn(folder):
         (["a"], "FEATURE=VALUE"),
         (["a=nobody"], "no such category"),
         (["a=x", "a=y"], "twice"),
-        (["a=x", "d=yes"], "rules"),
+        (["a=x", "d=yes"], "rule"),
     ],
     ids=str,
 )
