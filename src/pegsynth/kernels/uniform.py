@@ -37,6 +37,21 @@ def _multiply(typing_context: Any, word: Any, total: Any, bits: Any) -> Any:
     return signature, generate
 
 
+@intrinsic
+def _multiply_full(typing_context: Any, word: Any, total: Any) -> Any:
+    """Split the 128-bit product of word and total in the middle, as the processor does."""
+    signature = types.UniTuple(types.uint64, 2)(types.uint64, types.uint64)
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        wide, narrow = ir.IntType(128), ir.IntType(64)
+        left, right = (builder.zext(argument, wide) for argument in arguments)
+        product = builder.mul(left, right)
+        high = builder.trunc(builder.lshr(product, wide(64)), narrow)
+        return cgutils.pack_array(builder, [high, builder.trunc(product, narrow)])
+
+    return signature, generate
+
+
 @njit(cache=True, nogil=True, inline="always")
 def bounded(word: np.uint64, total: np.uint64, bits: np.uint64) -> np.uint64:
     """Return the integer below `total` that `word` stands for, or `REJECTED`.
@@ -44,7 +59,10 @@ def bounded(word: np.uint64, total: np.uint64, bits: np.uint64) -> np.uint64:
     Lemire's multiplication method: the high part of word * total is the candidate, and
     the 2**bits mod total smallest low parts are rejected. Requires total <= 2**bits.
     """
-    high, low = _multiply(word, total, bits)
+    if bits == np.uint64(64):
+        high, low = _multiply_full(word, total)
+    else:
+        high, low = _multiply(word, total, bits)
     if low < total:
         # 2**bits mod total, without ever forming 2**64.
         all_ones = REJECTED >> (np.uint64(64) - bits)
