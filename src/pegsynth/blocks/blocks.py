@@ -20,7 +20,7 @@ from pegsynth.hashing.spec import HashSpec
 from pegsynth.kernels.tables import EntryTables
 
 ALWAYS_DENSE_CELLS = 1 << 12
-ALL_DENSE_CELLS = 1 << 26
+ALL_DENSE_CELLS = 1 << 24
 MOST_ROWS = (1 << 32) - 1
 
 

@@ -79,7 +79,7 @@ def plan(
     seed_pool: flags.SeedPool = None,
     share: flags.Shares = None,
 ) -> None:
-    """Show what every method could do with a budget; reads no data."""
+    """Show what every pegs method could do with a budget; reads no data."""
     from pegsynth.cli import planning
 
     planning.show(schema, _request(locals()))

@@ -9,6 +9,7 @@ from pegsynth.cli.request import Request
 from pegsynth.errors import BudgetError
 from pegsynth.privacy.rounding import display_up
 from pegsynth.schema import Schema
+from pegsynth.synthesizers.options import DEFAULT_BLOCK_SIZE, check_whole
 from pegsynth.synthesizers.plan import Option, plan
 
 _HEADER = (
@@ -30,8 +31,14 @@ def show(schema_file: Path, request: Request) -> None:
         raise BudgetError("a plan needs --epsilon, the total for the whole release")
     schema = Schema.load(schema_file)
     # Flags of the capped method are allowed here; the plan leaves them out for the others.
-    wanted = replace(request, method="pegs-capped").draw_options
-    found = plan(schema, request.budget, request.fit_options, wanted)
+    capped = replace(request, method="pegs-capped", block_size=DEFAULT_BLOCK_SIZE)
+    found = plan(
+        schema,
+        request.budget,
+        request.fit_options,
+        capped.draw_options,
+        block_size=check_whole("block_size", request.block_size),
+    )
     lines = [_HEADER, *(_line(option) for option in found.options)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(_HEADER))]
     for line in lines:

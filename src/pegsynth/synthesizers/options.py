@@ -48,6 +48,7 @@ ORDERS: tuple[str, ...] = get_args(Order)
 PRIORS: tuple[str, ...] = get_args(PriorKind)
 LARGEST_WHOLE = 10**12
 MOST_VISITS = 2**31
+DEFAULT_BLOCK_SIZE = 10
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class DrawOptions:
     method: Method = "pegs"
     datasets: int = 1
     sweeps: int = 1
-    block_size: int = 10
+    block_size: int = DEFAULT_BLOCK_SIZE
     visits: int | None = None
     chains: int | None = None
     urn: bool | None = None
@@ -146,12 +147,22 @@ class DrawOptions:
             raise ParameterError("--where says nothing to independent columns; use another method")
         if self.synthesize:
             self._check_partial()
+        self._check_ignored()
         if self.log_linear and self.method != "contingency":
             raise ParameterError("--log-linear goes with --method contingency only")
         if self.proper and self.method not in ("mi", "cart", "forest"):
             raise ParameterError("--proper goes with mi, cart and forest; marginal always is")
         if self.seed_pool is not None and not str(self.seed_pool):
             raise ParameterError("--seed-pool is uniform, marginal or a file of public rows")
+
+    def _check_ignored(self) -> None:
+        """Refuse flags that the method would not use."""
+        if self.method != "pegs-rs" and self.block_size != DEFAULT_BLOCK_SIZE:
+            raise ParameterError("--block-size goes with --method pegs-rs only")
+        if self.method not in ("contingency", "marginal", "bootstrap"):
+            return
+        if self.sweeps != 1 or self.seed_pool is not None:
+            raise ParameterError(f"--sweeps and --seed-pool have no meaning for {self.method}")
 
     def _check_partial(self) -> None:
         if self.method not in PARTIAL_METHODS:

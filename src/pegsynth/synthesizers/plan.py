@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pegsynth.errors import BudgetError
 from pegsynth.privacy import Budget, Guarantee, Ledger
-from pegsynth.synthesizers.options import PEGS_METHODS, DrawOptions, FitOptions
+from pegsynth.synthesizers.options import DEFAULT_BLOCK_SIZE, PEGS_METHODS, DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe, used_entries
 
 if TYPE_CHECKING:
@@ -74,8 +74,15 @@ class Plan:
         return min(self.options, key=lambda option: option.predicted_error, default=None)
 
 
-def plan(schema: Schema, budget: Budget, fit: FitOptions, draw: DrawOptions) -> Plan:
-    """Settle every method and predict what it would give."""
+def plan(
+    schema: Schema,
+    budget: Budget,
+    fit: FitOptions,
+    draw: DrawOptions,
+    *,
+    block_size: int = DEFAULT_BLOCK_SIZE,
+) -> Plan:
+    """Settle every method of the pegs family and predict what it would give."""
     options, refused = [], []
     for method in PEGS_METHODS:
         capped = method == "pegs-capped"
@@ -85,6 +92,7 @@ def plan(schema: Schema, budget: Budget, fit: FitOptions, draw: DrawOptions) -> 
             visits=draw.visits if capped else None,
             chains=draw.chains if capped else None,
             urn=draw.urn if capped else None,
+            block_size=block_size if method == "pegs-rs" else DEFAULT_BLOCK_SIZE,
         )
         try:
             options.append(_option(schema, make_recipe(schema, budget, fit, wanted)))

@@ -224,8 +224,10 @@ def _kept_columns(schema: Schema, draw: DrawOptions) -> NotPrivate:
 
 def _without_keys(fit: FitOptions, method: str) -> FitOptions:
     """Return the options of a method that has no keys, refusing those it would ignore."""
-    if fit.heads or fit.order not in (None, "public"):
-        raise ParameterError(f"--heads and --order are for the pegs family, not for {method}")
+    if fit.heads or fit.order not in (None, "public") or fit.tail_bits not in (0, 1):
+        raise ParameterError(
+            f"--heads, --tail-bits and --order are for the pegs family, not for {method}"
+        )
     return FitOptions(0, 0, "public")
 
 
@@ -306,10 +308,10 @@ def _filled(schema: Schema, draw: DrawOptions, fit: FitOptions, *, total: bool) 
         chains = draw.chains or (1 if draw.urn else min(DEFAULT_CHAINS, draw.visits))
         chain_limits(draw.visits, chains)
         draw = replace(draw, chains=chains)
+    if draw.method in ("contingency", "marginal", "bootstrap"):
+        return replace(draw, prior="uniform")
     if draw.method in UNBUDGETED_METHODS:
         return replace(draw, prior="uniform", seed_pool=draw.seed_pool or "original")
-    if draw.method in ("contingency", "marginal"):
-        return replace(draw, prior="uniform", seed_pool="uniform")
     prior: PriorKind = draw.prior or ("marginal" if total and capped else "uniform")
     return replace(
         draw, prior=prior, seed_pool=draw.seed_pool or ("marginal" if total else "uniform")
