@@ -160,3 +160,13 @@ def test_names_cannot_leave_their_place(tmp_path, monkeypatch):
 def test_the_privacy_page_repeats_the_statement():
     ledger = Ledger((PegsDraws(**ALPHA, rows=200, datasets=2),))
     assert ledger.statement().strip() in privacy_page(ledger)
+
+
+def test_tables_may_be_parquet(release, monkeypatch):
+    folder = release("--datasets", 2, "--rows-in", 300, "--format", "parquet")
+    _, out, _ = run(folder, monkeypatch)
+    assert "interval" in out
+    assert sorted(path.name for path in folder.glob("synthetic-*")) == [
+        "synthetic-1.parquet",
+        "synthetic-2.parquet",
+    ]

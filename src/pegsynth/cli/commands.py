@@ -161,13 +161,24 @@ def release(
     public_only: Annotated[
         bool, typer.Option("--public-only", help="Do not write the internal folder.")
     ] = False,
+    table_format: Annotated[
+        str, typer.Option("--format", help="Files of the tables: csv or parquet.")
+    ] = "csv",
     accept_unreviewed_schema: flags.AcceptUnreviewed = False,
 ) -> None:
     """Write a release folder: public/ may leave, internal/ may not."""
     from pegsynth.cli import folders
 
     request = _request(locals())
-    folders.release(data, schema, output, request, force=force, public_only=public_only)
+    folders.release(
+        data,
+        schema,
+        output,
+        request,
+        force=force,
+        public_only=public_only,
+        table_format=table_format,
+    )
 
 
 def fit(

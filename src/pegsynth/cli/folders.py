@@ -8,6 +8,7 @@ from typing import Any
 from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.request import Request
 from pegsynth.cli.working import kept_columns, open_session, say_guarantee
+from pegsynth.errors import ParameterError
 from pegsynth.io.read import open_table
 from pegsynth.release.folder import check_folder, new_folder
 from pegsynth.schema import Schema
@@ -21,11 +22,14 @@ def release(
     *,
     force: bool,
     public_only: bool,
+    table_format: str = "csv",
     quiet: bool = False,
 ) -> None:
     """Write a release folder and say where to look."""
     from pegsynth.release.write import write_internal, write_public
 
+    if table_format not in ("csv", "parquet"):
+        raise ParameterError(f"--format is csv or parquet, not {table_format!r}")
     check_folder(output, force=force)
     session = open_session(data, schema, request)
     with new_folder(output, force=force) as folder:
@@ -35,6 +39,7 @@ def release(
                 session,
                 rows=session.rows_of_a_table(request.rows),
                 datasets=request.datasets,
+                table_format="parquet" if table_format == "parquet" else "csv",
                 how=request.how,
                 progress=progress,
                 kept=kept_columns(data, session),
