@@ -86,10 +86,9 @@ def fit_forest(
     sample_weight: Floats | None = None,
     min_leaf: float = 5,
     max_rows: int | None = None,
-    threads: int = 1,
     progress: Progress = quiet,
 ) -> TreeModel:
-    """Grow a random forest per target; parameters as in `fit_cart`.
+    """Grow a random forest per target, one after the other; parameters as in `fit_cart`.
 
     Parameters
     ----------
@@ -103,9 +102,9 @@ def fit_forest(
     chosen = check_targets(targets, schema)
     codes, weights = kept_rows(codes, schema, sample_weight, max_rows)
     how = _Growth(trees, min_leaf, max_rows, forest=True)
-    return _fit(
-        codes, schema, weights, chosen, how, words=words, threads=threads, progress=progress
-    )
+    # scikit-learn's forests exchange the process-wide warning filters while they are fitted,
+    # which two of them at a time would race for; so the targets follow each other.
+    return _fit(codes, schema, weights, chosen, how, words=words, threads=1, progress=progress)
 
 
 @dataclass(frozen=True)

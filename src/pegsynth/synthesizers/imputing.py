@@ -39,8 +39,18 @@ def fit_conditionals(
         return regressions
     from pegsynth.imputation import fit_cart, fit_forest
 
-    fit = fit_cart if method == "cart" else fit_forest
-    trees: ConditionalModel = fit(
-        codes, schema, words=words, sample_weight=sample_weight, threads=threads, progress=progress
-    )
+    trees: ConditionalModel
+    if method == "cart":
+        trees = fit_cart(
+            codes,
+            schema,
+            words=words,
+            sample_weight=sample_weight,
+            threads=threads,
+            progress=progress,
+        )
+    else:
+        trees = fit_forest(
+            codes, schema, words=words, sample_weight=sample_weight, progress=progress
+        )
     return trees
