@@ -296,7 +296,8 @@ def table_case(
 ) -> TableCase:
     """Settle a recipe whose whole budget goes into the draws."""
     schema = tiny_schema(counts, rules=tuple(rules), unit=unit)
-    options = DrawOptions(method=method, seed_pool="uniform", **draw)  # type: ignore[arg-type]
+    pool = "uniform" if method == "pmi" else None
+    options = DrawOptions(method=method, seed_pool=pool, **draw)  # type: ignore[arg-type]
     budget = Budget(epsilon=epsilon, delta=delta)
     recipe = make_recipe(schema, budget, FitOptions(), options, scale=scale)
     return TableCase(name, schema, recipe, fit, most_rows)
