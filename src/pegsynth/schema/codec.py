@@ -182,13 +182,15 @@ class Decoder:
 def encode_table(reader: TableReader, schema: Schema, *, need_unit: bool = True) -> Iterator[Codes]:
     """Yield the codes of a table batch by batch; raise at the end if a value had none.
 
-    A thread reads and encodes ahead, while the caller is busy with earlier batches.
+    A thread reads files and encodes ahead, while the caller is busy with earlier batches.
     """
     columns = reader.columns
     encoder = Encoder(schema, source=reader.source, columns=columns, need_unit=need_unit)
     frames = reader.batches(schema.names, hints=encoder.hints)
     batches = _joined(encoder.encode(frame) for frame in frames)
-    yield from run_ahead(batches, size=np.size, most=_CELLS_AHEAD)
+    if reader.frame_kind is None:
+        batches = run_ahead(batches, size=np.size, most=_CELLS_AHEAD)
+    yield from batches
     encoder.finish()
 
 
