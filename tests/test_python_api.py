@@ -208,3 +208,30 @@ def test_importing_is_cheap():
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert run.stderr.strip() == "[]"
+
+
+def test_a_seed_pool_that_is_the_table_itself_leaves_no_guarantee(tmp_path):
+    """Whoever names the confidential file as public rows gets no claim (R10)."""
+    from pegsynth import PeGS, synthesize
+    from pegsynth.datasets import discharge, discharge_schema
+
+    path = tmp_path / "stays.csv"
+    discharge(50, seed=1).write_csv(path)
+    other = tmp_path / "public.csv"
+    discharge(50, seed=2).write_csv(other)
+    book = discharge_schema()
+    release = synthesize(str(path), book, rows=2, epsilon_per_row=1.0, seed_pool=str(path))
+    assert release.ledger.guarantee.kind == "none"
+    fitted = PeGS(epsilon_per_row=1.0, seed_pool=path).fit(str(path), book)
+    assert fitted.ledger.guarantee.kind == "none"
+    apart = synthesize(str(path), book, rows=2, epsilon_per_row=1.0, seed_pool=str(other))
+    assert apart.ledger.guarantee.kind == "pure"
+
+
+def test_the_estimator_takes_methods_without_a_budget():
+    from pegsynth import PeGS
+    from pegsynth.datasets import discharge, discharge_schema
+
+    fitted = PeGS(method="bootstrap").fit(discharge(50, seed=1), discharge_schema())
+    assert fitted.sample(7).height == 7
+    assert fitted.ledger.guarantee.kind == "none"

@@ -14,7 +14,7 @@ from pegsynth.cli.request import Request
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.hashing.order import plain_features
 from pegsynth.io.atomic import atomic_text, check_target
-from pegsynth.io.read import open_table, table_files
+from pegsynth.io.read import open_table, same_file, table_files
 from pegsynth.io.write import check_writable, open_writer
 from pegsynth.kernels.warm import warm_up
 from pegsynth.privacy import Ledger
@@ -31,6 +31,7 @@ from pegsynth.synthesizers.synthesize import (
     check_reviewed,
     check_rows,
     decoded,
+    honest_seed_pool,
     with_kept_columns,
 )
 
@@ -77,7 +78,7 @@ def fit(data: str, schema_file: Path, output: Path, request: Request) -> None:
     schema = Schema.load(schema_file)
     plan: Recipe | FitOptions = request.fit_options
     if request.has_budget or request.delta is not None or request.method not in PEGS_METHODS:
-        request = honest_seed_pool(data, request)
+        request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
         # Urns are not saved, so a model that is sampled later counts its visits.
         if request.method == "pegs-capped" and request.urn is None:
             request = replace(request, urn=False)
@@ -134,7 +135,7 @@ def open_session(data: Any, schema: Path | Schema, request: Request) -> Session:
     """Settle the recipe, fit the model and open a session on it."""
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
     source = "the schema" if isinstance(schema, Schema) else str(schema)
-    request = honest_seed_pool(data, request)
+    request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
     check_rows(request.draw_options)
     recipe = _recipe(book, request, source=source)
     stream = RandomStream(request.seed)
@@ -209,22 +210,8 @@ def check_not_inputs(outputs: Sequence[Path], data: Any, *others: Path) -> None:
     """Refuse to write over a file that is read."""
     inputs = [*table_files(data), *others]
     for output in outputs:
-        if any(_same_file(output, each) for each in inputs):
+        if any(same_file(output, each) for each in inputs):
             raise ParameterError(f"{output}: this file is read as input; choose another output")
-
-
-def _same_file(first: Path, second: Path) -> bool:
-    return first.exists() and second.exists() and first.samefile(second)
-
-
-def honest_seed_pool(data: Any, request: Request) -> Request:
-    """Call a seed pool that is the confidential table itself by its name (R10)."""
-    pool = request.seed_pool
-    if pool is None or pool in ("uniform", "marginal", "original"):
-        return request
-    if any(_same_file(a, b) for a in table_files(str(pool)) for b in table_files(data)):
-        return replace(request, seed_pool="original")
-    return request
 
 
 def _recipe(schema: Schema, request: Request, *, source: str) -> Recipe:

@@ -138,6 +138,11 @@ def table_files(source: Any) -> list[Path]:
     return [Path(name) for name in names if Path(name).exists()]
 
 
+def same_file(first: Path, second: Path) -> bool:
+    """Say whether two names lead to one existing file."""
+    return first.exists() and second.exists() and first.samefile(second)
+
+
 def table_format(path: str | Path) -> str | None:
     """Return "csv", "parquet" or "ipc" by the extension of a file name, else None."""
     return EXTENSIONS.get(Path(path).suffix.lower())

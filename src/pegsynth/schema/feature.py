@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -81,11 +81,10 @@ class Feature:
     unknown: Unknown = "error"
     drafted_from_data: bool = False
     label: str = ""
-    _where: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.name:
-            raise SchemaError(f"{self._where}a feature has no name; give every feature one")
+            raise SchemaError("a feature has no name; give every feature one")
         if self.kind not in KINDS:
             raise self._error(f"kind {self.kind!r} is not one of {', '.join(KINDS)}")
         if self.role not in ROLES:
@@ -103,7 +102,7 @@ class Feature:
         self._check_special()
 
     def _error(self, what: str) -> SchemaError:
-        return SchemaError(f"{self._where}feature {self.name!r}: {what}")
+        return SchemaError(f"feature {self.name!r}: {what}")
 
     def _check_edges(self) -> None:
         if self.categories:

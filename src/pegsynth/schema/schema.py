@@ -20,7 +20,7 @@ from pegsynth.schema.feature import Feature, category_counts
 from pegsynth.schema.rules import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    pass
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,3 @@ class Schema:
         from pegsynth.schema.draft import draft
 
         return draft(data, **options)
-
-    def with_columns(self, columns: Sequence[Feature]) -> Schema:
-        """Return this schema with other columns, unit and rules kept."""
-        return Schema(tuple(columns), self.unit, self.rows_per_unit, self.rules, self.reviewed)

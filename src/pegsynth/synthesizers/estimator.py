@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,7 +11,7 @@ import polars as pl
 from pegsynth.errors import ParameterError
 from pegsynth.io.frames import to_kind
 from pegsynth.io.read import open_table
-from pegsynth.privacy import Budget, Ledger
+from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.decoding import How
@@ -18,7 +19,13 @@ from pegsynth.synthesizers.model import fit
 from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
 from pegsynth.synthesizers.session import Session
-from pegsynth.synthesizers.synthesize import check_reviewed, decoded, default_threads
+from pegsynth.synthesizers.synthesize import (
+    budget_for,
+    check_reviewed,
+    decoded,
+    default_threads,
+    honest_seed_pool,
+)
 
 _FIT_OPTIONS = ("heads", "tail_bits", "order")
 _BUDGET = ("epsilon", "delta", "epsilon_per_row", "l", "alpha", "shares")
@@ -54,7 +61,7 @@ class PeGS:
         stated = {name: options.pop(name) for name in _BUDGET if name in options}
         budget = {name: value for name, value in stated.items() if value is not None}
         fitting = {name: options.pop(name) for name in _FIT_OPTIONS if name in options}
-        self._budget = Budget(**budget)
+        self._budget = budget_for(method, **budget)
         self._fit_options = FitOptions(**fitting)
         try:
             self._draw_options = DrawOptions(rows, method, **options)  # type: ignore[arg-type]
@@ -73,7 +80,9 @@ class PeGS:
         """Count a table; return this estimator."""
         book = schema if isinstance(schema, Schema) else Schema.load(schema)
         check_reviewed(book, self._budget, accept=self._accept, source="the schema")
-        recipe = make_recipe(book, self._budget, self._fit_options, self._draw_options)
+        pool = honest_seed_pool(data, self._draw_options.seed_pool)
+        draw = replace(self._draw_options, seed_pool=pool)
+        recipe = make_recipe(book, self._budget, self._fit_options, draw)
         reader = open_table(data)
         model = fit(
             reader,

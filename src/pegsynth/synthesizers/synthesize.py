@@ -16,7 +16,7 @@ import polars as pl
 
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.io.frames import to_kind
-from pegsynth.io.read import TableReader, open_table
+from pegsynth.io.read import TableReader, open_table, same_file, table_files
 from pegsynth.privacy import Budget, Ledger, Shares
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -80,6 +80,14 @@ def check_rows(options: DrawOptions) -> None:
         raise ParameterError("--synthesize keeps the original rows; leave out --rows")
     if not options.synthesize and options.rows is None:
         raise ParameterError("--rows is needed: how many synthetic rows to draw")
+
+
+def honest_seed_pool(data: Any, pool: str | Path | None) -> str | Path | None:
+    """Call a seed pool that is the confidential table itself by its name (R10)."""
+    if pool is None or pool in ("uniform", "marginal", "original"):
+        return pool
+    itself = any(same_file(a, b) for a in table_files(str(pool)) for b in table_files(data))
+    return "original" if itself else pool
 
 
 def check_reviewed(schema: Schema, budget: Budget, *, accept: bool, source: str) -> None:
@@ -179,7 +187,7 @@ def synthesize(
         chains,
         urn,
         prior,  # type: ignore[arg-type]
-        seed_pool,
+        honest_seed_pool(data, seed_pool),
         rows_in,
         tuple((name, str(value)) for name, value in (where or {}).items()),
         (synthesize,) if isinstance(synthesize, str) else tuple(synthesize),
