@@ -17,7 +17,7 @@ import numpy as np
 
 from pegsynth import synthesize
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.evaluate import tvd1, tvd2
+from pegsynth.evaluation import tvd1, tvd2
 from pegsynth.schema.codec import encode
 
 DELTA = 1e-9

@@ -104,7 +104,7 @@ def write_internal(
     threads: int = 1,
 ) -> None:
     """Write ``internal/``: the report, computed from the real table."""
-    from pegsynth.evaluate import evaluate_codes
+    from pegsynth.evaluation import evaluate_codes
     from pegsynth.report import render
 
     internal = folder / "internal"

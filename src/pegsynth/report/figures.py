@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pegsynth.report.words import NOT_COMPUTED, percent, short, value_text
 
 if TYPE_CHECKING:
-    from pegsynth.evaluate.records import Marginal, Metrics
+    from pegsynth.evaluation.records import Marginal, Metrics
 
 SHOWN = 30
 FOLDED = 200

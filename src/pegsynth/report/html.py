@@ -26,7 +26,7 @@ from pegsynth.report.words import (
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from pegsynth.evaluate.records import Metrics, Record
+    from pegsynth.evaluation.records import Metrics, Record
 
 WORST_SHOWN = 10
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pegsynth.evaluate.records import Metrics, Record
+    from pegsynth.evaluation.records import Metrics, Record
 
 NOT_COMPUTED = "n/a"
 LONGEST_LABEL = 80

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from pegsynth.errors import ModelError, ParameterError
-from pegsynth.evaluate import Marginal, Metrics, Record
+from pegsynth.evaluation import Marginal, Metrics, Record
 
 
 def example():

@@ -6,9 +6,9 @@ import pytest
 from distance_twins import binomial
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluate import distances as d
-from pegsynth.evaluate import total_variation
-from pegsynth.evaluate.uniqueness import expected_uniqueness
+from pegsynth.evaluation import distances as d
+from pegsynth.evaluation import total_variation
+from pegsynth.evaluation.uniqueness import expected_uniqueness
 
 
 def test_a_hand_worked_table():

@@ -4,9 +4,9 @@
 and the report renders. `total_variation`, `tvd1`, `tvd2` and `tvd3` are the bare distances.
 """
 
-from pegsynth.evaluate.distances import total_variation
-from pegsynth.evaluate.records import Marginal, Metrics, Record
-from pegsynth.evaluate.tables import evaluate_codes, tvd1, tvd2, tvd3
+from pegsynth.evaluation.distances import total_variation
+from pegsynth.evaluation.records import Marginal, Metrics, Record
+from pegsynth.evaluation.tables import evaluate_codes, tvd1, tvd2, tvd3
 
 __all__ = [
     "Marginal",

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.evaluate import Metrics, cells, evaluate_codes, tvd1, tvd2, tvd3
-from pegsynth.evaluate.records import SUMMARY_KEYS
-from pegsynth.evaluate.triples import MOST_TRIPLES, triples
+from pegsynth.evaluation import Metrics, cells, evaluate_codes, tvd1, tvd2, tvd3
+from pegsynth.evaluation.records import SUMMARY_KEYS
+from pegsynth.evaluation.triples import MOST_TRIPLES, triples
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
 

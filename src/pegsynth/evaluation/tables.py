@@ -16,8 +16,8 @@ from typing import TypeVar
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluate.cells import Codes, align, column_major, count_cells, group_sizes, one_way
-from pegsynth.evaluate.distances import (
+from pegsynth.evaluation.cells import Codes, align, column_major, count_cells, group_sizes, one_way
+from pegsynth.evaluation.distances import (
     conditional_distance,
     conditional_floor,
     marginal_distance,
@@ -26,9 +26,9 @@ from pegsynth.evaluate.distances import (
     total_variation,
     total_variation_floor,
 )
-from pegsynth.evaluate.records import SUMMARY_KEYS, Marginal, Metrics, Record
-from pegsynth.evaluate.triples import RULE, triples
-from pegsynth.evaluate.uniqueness import expected_uniqueness
+from pegsynth.evaluation.records import SUMMARY_KEYS, Marginal, Metrics, Record
+from pegsynth.evaluation.triples import RULE, triples
+from pegsynth.evaluation.uniqueness import expected_uniqueness
 from pegsynth.schema.schema import Schema
 
 T = TypeVar("T")
