@@ -1,7 +1,9 @@
-"""How close a synthetic table is to its original, whoever made it.
+"""How close a synthetic table is to its original, and what it betrays, whoever made it.
 
-`evaluate_codes` compares code matrices and returns `Metrics`, which ``metrics.json`` holds
-and the report renders. `total_variation`, `tvd1`, `tvd2` and `tvd3` are the bare distances.
+`pegsynth.evaluate` takes tables and a schema and returns all measures as `Metrics`, which
+``metrics.json`` holds and the report renders. `evaluate_codes` compares the one-, two- and
+three-way tables of code matrices alone; `total_variation`, `tvd1`, `tvd2` and `tvd3` are
+the bare distances.
 """
 
 from pegsynth.evaluation.distances import total_variation

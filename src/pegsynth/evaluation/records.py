@@ -42,14 +42,15 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     value
         The figure; None (also given as NaN) when nothing could be computed.
     low, high
-        Smallest and largest value over several synthetic tables; None for a single one.
+        Of a distance: the smallest and largest value over several synthetic tables, None for
+        a single one. Of anything else: the interval that `note` names.
     baseline
         The value expected of a bootstrap of equal size, or another yardstick that `note`
         names.
     better
         Whether lower or higher values are better.
     n
-        Rows of the (smallest) synthetic table.
+        Rows of the (smallest) synthetic table; of a risk, the people it is an average of.
     note
         How the value was computed, and what was decided where the definition is silent.
     """
@@ -130,8 +131,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> str:
         """Write ``metrics.json``; the same metrics give the same text."""
-        plain = msgspec.to_builtins(self)
-        ordered = {key: plain[key] for key in ("format", "summary", "records", "marginals")}
+        names = ("format", "summary", "records", "marginals")
+        ordered = {name: msgspec.to_builtins(getattr(self, name)) for name in names}
         return msgspec.json.format(msgspec.json.encode(ordered), indent=2).decode() + "\n"
 
     @classmethod

@@ -1,0 +1,162 @@
+"""``pegs evaluate``: utility and risk of synthetic tables, as a table, a file and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pegsynth.cli.combining import read_ledger
+from pegsynth.cli.console import progress_bar, say
+from pegsynth.cli.working import check_not_inputs
+from pegsynth.errors import ParameterError
+from pegsynth.evaluation.evaluate import evaluate_files
+from pegsynth.evaluation.measuring import Evaluation
+from pegsynth.evaluation.options import options_of
+from pegsynth.evaluation.records import Record
+from pegsynth.io.atomic import atomic_text, check_target
+from pegsynth.io.read import table_files
+from pegsynth.io.write import write_table
+from pegsynth.privacy import Ledger
+from pegsynth.release.write import guarantee_fields
+from pegsynth.schema import Schema
+
+PRIVATE = 0o600
+_FAULTS = ("empty_table", "missing_column", "extra_columns", "unknown_values")
+_HEADER = ("measure", "value", "low", "high", "baseline", "better")
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The flags of the command.
+
+    Parameters
+    ----------
+    holdout
+        Real rows that the synthesizer never saw.
+    target, known, infer, formula
+        As for `pegsynth.evaluate`; each known is a text of names with commas.
+    report, json, per_record
+        What to write; figures go in a folder beside the report, figures for every row in a
+        file beside the JSON.
+    ledger
+        The ``privacy.json`` of the release, for the page.
+    """
+
+    holdout: str | None = None
+    target: str | None = None
+    known: Sequence[str] | None = None
+    infer: Sequence[str] | None = None
+    formula: Sequence[str] | None = None
+    report: Path | None = None
+    json: Path | None = None
+    per_record: bool = False
+    ledger: Path | None = None
+    threads: int | None = None
+
+    @property
+    def per_record_file(self) -> Path | None:
+        """Where figures for every row go."""
+        if not self.per_record or self.json is None:
+            return None
+        return self.json.with_name(f"{self.json.stem}-per-record-INTERNAL.parquet")
+
+    @property
+    def figures(self) -> Path | None:
+        """Where the figures of the page go."""
+        return None if self.report is None else self.report.with_name(f"{self.report.stem}-figures")
+
+    @property
+    def outputs(self) -> list[Path]:
+        """Every file that is written under a name of its own."""
+        return [path for path in (self.json, self.report, self.per_record_file) if path is not None]
+
+
+def run(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wishes) -> None:
+    """Evaluate, write what was asked for and print the headline figures."""
+    _check(original, synthetic, schema_file, wishes)
+    schema = Schema.load(schema_file)
+    ledger = None if wishes.ledger is None else read_ledger(wishes.ledger)
+    options = options_of(
+        schema,
+        target=wishes.target,
+        known=None if not wishes.known else [text.split(",") for text in wishes.known],
+        infer=wishes.infer or None,
+        formulas=wishes.formula or None,
+        per_record=wishes.per_record,
+        threads=wishes.threads,
+    )
+    with progress_bar() as progress:
+        found = evaluate_files(
+            original, synthetic, schema, options, holdout=wishes.holdout, progress=progress
+        )
+        _write(found, ledger, wishes)
+    _print(found)
+    if wishes.outputs:
+        say("CONFIDENTIAL: made from real data; nothing that was written here may leave.")
+    if wishes.per_record_file is not None:
+        say(f"{wishes.per_record_file}: one line for every person; INTERNAL ONLY, never publish.")
+
+
+def _check(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wishes) -> None:
+    """Refuse, before any work, what could not be written."""
+    if wishes.per_record and wishes.json is None:
+        raise ParameterError("--per-record writes a file beside the JSON; add --json FILE")
+    if wishes.threads is not None and wishes.threads < 1:
+        raise ParameterError("--threads must be at least 1")
+    outputs = wishes.outputs
+    for path in outputs:
+        check_target(path)
+    if len({path.resolve() for path in outputs}) < len(outputs):
+        raise ParameterError("--report and --json name the same file; give two")
+    others = [file for table in (*synthetic, wishes.holdout) for file in table_files(table)]
+    named = [schema_file, *([] if wishes.ledger is None else [wishes.ledger])]
+    check_not_inputs(outputs, original, *others, *named)
+
+
+def _write(found: Evaluation, ledger: Ledger | None, wishes: Wishes) -> None:
+    if wishes.json is not None:
+        atomic_text(wishes.json, found.to_json(), mode=PRIVATE)
+    if wishes.per_record_file is not None and found.per_record is not None:
+        write_table(wishes.per_record_file, found.per_record, mode=PRIVATE)
+    if wishes.report is None:
+        return
+    from pegsynth.report import render, write_figures
+
+    page = render(
+        found,
+        statement="" if ledger is None else ledger.statement(),
+        guarantee=None if ledger is None else guarantee_fields(ledger),
+    )
+    atomic_text(wishes.report, page, mode=PRIVATE)
+    if wishes.figures is not None:
+        write_figures(found, wishes.figures)
+
+
+def _print(found: Evaluation) -> None:
+    """Print the headline figures; those that could not be computed with their reason."""
+    records = [_headline(found, name) for name in found.summary]
+    known = [record for record in records if record.value is not None]
+    lines = [_HEADER, *(_line(record) for record in known)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(_HEADER))]
+    for line in lines:
+        cells = [text.ljust(width) for text, width in zip(line, widths, strict=True)]
+        print("  ".join(cells).rstrip())
+    for record in records:
+        if record.value is None:
+            print(f"{record.name}: {record.note or 'not computed'}")
+    for record in found.records:
+        if record.name in _FAULTS:
+            print(f"{record.name.replace('_', ' ')}: {record.subject}: {record.note}")
+
+
+def _headline(found: Evaluation, name: str) -> Record:
+    ours = [record for record in found.records if record.name == name]
+    whole = [record for record in ours if not record.subject]
+    return next(iter([*whole, *ours]), Record(name=name, subject="", value=None))
+
+
+def _line(record: Record) -> tuple[str, ...]:
+    figures = (record.value, record.low, record.high, record.baseline)
+    return (record.name, *("" if f is None else f"{f:.4g}" for f in figures), record.better)

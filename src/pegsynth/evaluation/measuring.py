@@ -1,0 +1,231 @@
+"""Every measure of utility and risk of tables that have been read, as one `Evaluation`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from pegsynth.errors import ParameterError
+from pegsynth.evaluation.cells import Codes
+from pegsynth.evaluation.coefficients import not_fitted, regression_records
+from pegsynth.evaluation.comparison import compare
+from pegsynth.evaluation.formula import read_response
+from pegsynth.evaluation.options import EvaluateOptions
+from pegsynth.evaluation.prediction import prediction_records
+from pegsynth.evaluation.propensity import propensity_records
+from pegsynth.evaluation.reading import Tables
+from pegsynth.evaluation.records import SUMMARY_KEYS, Better, Metrics, Record
+from pegsynth.evaluation.risk import RiskResult, risk_records
+from pegsynth.evaluation.tables import evaluate_codes
+from pegsynth.schema import Schema
+
+Progress = Callable[[str, int, int | None], None]
+
+UTILITY_KEYS = ("interval_overlap", "pmse", "pmse_ratio", "auc_synthetic")
+RISK_KEYS = (
+    "intruder_error",
+    "reappearing_uniques",
+    "reappearing_as_unique",
+    "reiter_risk",
+    "recognition",
+    "membership_auc",
+    "k_anonymity_violations",
+    "l_diversity_violations",
+)
+_HIGHER = ("interval_overlap", "auc_synthetic", "intruder_error")
+_LACKING = "a synthetic table lacks the column {name!r}"
+
+
+def quiet(stage: str, done: int, total: int | None) -> None:
+    """Take a report and say nothing."""
+
+
+class Evaluation(Metrics, frozen=True, kw_only=True):
+    """Metrics, and on request figures for every row of the original.
+
+    Parameters
+    ----------
+    per_record
+        A Polars frame with a line for each row of the original, in its order; None unless
+        asked for. Confidential, and never part of ``metrics.json``.
+    """
+
+    per_record: Any = None
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The tables one feature a line, as most measures want them."""
+
+    tables: Tables
+    schema: Schema
+    original: Codes
+    synthetic: tuple[Codes, ...]
+    holdout: Codes | None
+    options: EvaluateOptions
+
+
+def evaluate_tables(
+    tables: Tables,
+    options: EvaluateOptions,
+    *,
+    progress: Progress = quiet,
+) -> Evaluation:
+    """Measure all that can be measured of tables that have been read."""
+    if tables.schema is None or not tables.synthetic:
+        return _nothing(tables)
+    work = _Work(
+        tables,
+        tables.schema,
+        np.ascontiguousarray(tables.original.T),
+        tuple(np.ascontiguousarray(table.T) for table in tables.synthetic),
+        None if tables.holdout is None else np.ascontiguousarray(tables.holdout.T),
+        options,
+    )
+    progress("tables", 0, None)
+    base = evaluate_codes(tables.original, tables.synthetic, tables.schema, threads=options.threads)
+    progress("regressions", 0, None)
+    found = _regressions(work)
+    progress("propensity", 0, None)
+    found += propensity_records(
+        work.original, work.synthetic, work.schema.category_counts, threads=options.threads
+    )
+    progress("prediction", 0, None)
+    found += _prediction(work)
+    progress("risk", 0, None)
+    risk = _risk(work)
+    records = _merged(base.records, [*found, *risk.records], tables)
+    return Evaluation(
+        summary=_summary(records),
+        records=records,
+        marginals=base.marginals,
+        per_record=_frame(risk, len(tables.original)) if options.per_record else None,
+    )
+
+
+def _regressions(work: _Work) -> list[Record]:
+    fitted, left_out = [], []
+    for formula in work.options.formulas:
+        lacking = _lacking(formula.features, work.tables)
+        if lacking:
+            left_out += not_fitted(formula.text, lacking)
+            continue
+        fitted.append(
+            compare(
+                formula,
+                work.original,
+                work.synthetic,
+                work.schema,
+                level=work.options.level,
+                threads=work.options.threads,
+            )
+        )
+    return [*regression_records(fitted), *left_out]
+
+
+def _prediction(work: _Work) -> list[Record]:
+    target = work.options.target
+    if target is None:
+        return [_not_computed("auc_synthetic", "no target was given (--target F)")]
+    feature = _target_feature(target, work)
+    if feature is None:
+        return [_not_computed("auc_synthetic", _LACKING.format(name=target), target)]
+    return prediction_records(
+        target,
+        work.original,
+        work.synthetic,
+        work.schema,
+        holdout=work.holdout,
+        level=work.options.level,
+    )
+
+
+def _target_feature(target: str, work: _Work) -> str | None:
+    try:
+        return read_response(target, work.schema).feature
+    except ParameterError:
+        return None
+
+
+def _lacking(names: Sequence[str], tables: Tables) -> str:
+    found = [name for name in names if name in tables.missing]
+    return _LACKING.format(name=found[0]) if found else ""
+
+
+def _risk(work: _Work) -> RiskResult:
+    """Measure the risks; without a column that identifies or is inferred they mean nothing."""
+    options, tables = work.options, work.tables
+    named = [name for attack in options.attacks for name in attack.features]
+    lacking = _lacking([*tables.roles, *named], tables)
+    if lacking:
+        return RiskResult(
+            tuple(_not_computed(name, lacking) for name in ("uniqueness", *RISK_KEYS))
+        )
+    first, *others = options.attacks
+    return risk_records(
+        tables.original,
+        tables.synthetic,
+        work.schema,
+        holdout=tables.holdout,
+        known=first.known,
+        infer=first.infer,
+        further=[(attack.known, attack.infer) for attack in others],
+        threads=options.threads,
+        level=options.level,
+    )
+
+
+def _merged(base: Sequence[Record], found: Sequence[Record], tables: Tables) -> tuple[Record, ...]:
+    """Put all records together; what is measured later takes the place of its stand-in."""
+    later = {(record.name, record.subject): record for record in found}
+    headlines = [later.pop((record.name, record.subject), record) for record in base]
+    records = (*headlines, *later.values())
+    if tables.missing:
+        without = f"; without {', '.join(tables.missing)}, which a synthetic table lacks"
+        records = tuple(
+            record
+            if record.subject or record.value is None
+            else msgspec.structs.replace(record, note=record.note + without)
+            for record in records
+        )
+    return (*records, *tables.records)
+
+
+def _summary(records: Sequence[Record]) -> dict[str, float | None]:
+    """Return the headline figures: those of the table as a whole, else of the first subject."""
+    summary: dict[str, float | None] = {}
+    for name in (*SUMMARY_KEYS, *UTILITY_KEYS, *RISK_KEYS):
+        ours = [record for record in records if record.name == name]
+        whole = [record for record in ours if not record.subject]
+        chosen = next(iter([*whole, *ours]), None)
+        summary[name] = None if chosen is None else chosen.value
+    return summary
+
+
+def _not_computed(name: str, reason: str, subject: str = "") -> Record:
+    better: Better = "higher" if name in _HIGHER else "lower"
+    note = f"not computed: {reason}"
+    return Record(name=name, subject=subject, value=None, better=better, note=note)
+
+
+def _nothing(tables: Tables) -> Evaluation:
+    """Return an evaluation of nothing: no rows, or no column in common."""
+    reason = (
+        "the synthetic tables have no column of the schema"
+        if tables.synthetic
+        else "no synthetic table has a row"
+    )
+    names = (*SUMMARY_KEYS, *UTILITY_KEYS, *RISK_KEYS)
+    records = (*(_not_computed(name, reason) for name in names), *tables.records)
+    return Evaluation(summary=dict.fromkeys(names), records=records)
+
+
+def _frame(risk: RiskResult, rows: int) -> Any:
+    import polars as pl
+
+    columns = {name: values for name, values in risk.per_record.items() if len(values) == rows}
+    return pl.DataFrame({"row": np.arange(1, rows + 1), **columns})

@@ -1,0 +1,184 @@
+"""Membership inference: who was in the original, told from what is released.
+
+Members are rows of the original, non-members rows of a hold-out from the same population.
+Two attacks give every row a score, higher for a supposed member:
+
+- *nearest released row*: minus the number of features in which the nearest released row
+  differs. It finds copies and near copies.
+- *density ratio*: how much more likely the row is in the release than in the population,
+  the sum over pairs of features of the logarithm of the ratio of its pair's shares,
+  released to reference. The reference is a random half of the hold-out; the non-members
+  are the other half. It finds overfitting without copies.
+
+`membership_auc` is the chance that a member scores above a non-member, 1/2 when nothing
+can be told; `membership_advantage` is the largest true positive rate minus false positive
+rate, 0 when nothing can be told. Given the release, members and non-members are samples of
+one population unless the release tells them apart, so that the intervals are valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.evaluation.cells import Codes, Int64
+from pegsynth.evaluation.intervals import advantage, roc_area
+from pegsynth.evaluation.nearest import nearest, searchable
+from pegsynth.evaluation.records import Record
+from pegsynth.evaluation.risk_tables import SEED, RiskTables, drawn, not_computed, record
+
+Floats = NDArray[np.float64]
+
+NAMES = ("membership_auc", "membership_advantage")
+DISTANCE, DENSITY = "nearest released row", "density ratio"
+MOST_PAIRS = 100
+MOST_CELLS = 1 << 20
+_SMOOTHING = 0.5
+_FEWEST = 2
+_MEMBERS, _OTHERS, _HALVES = 5, 6, 7
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What an attack says of members and non-members; higher for a supposed member."""
+
+    members: Floats
+    others: Floats
+
+
+def membership_records(tables: RiskTables) -> tuple[list[Record], dict[str, Floats]]:
+    """Attack every row, or a stated part of them.
+
+    Returns
+    -------
+    records, per_record
+        Area and advantage of both attacks; the density ratio of every row of the original.
+    """
+    reason = _reason(tables)
+    if reason or tables.holdout is None:
+        return [
+            not_computed(name, each, reason) for each in (DISTANCE, DENSITY) for name in NAMES
+        ], {}
+    near = distance_scores(tables, tables.holdout)
+    records = _records(tables, DISTANCE, near, _distance_note(tables))
+    pairs = scored_pairs(tables.sizes)
+    if not pairs:
+        reason = "there is no pair of features of a size that can be tabulated"
+        return [*records, *(not_computed(name, DENSITY, reason) for name in NAMES)], {}
+    dense = density_scores(tables, tables.holdout, pairs)
+    records += _records(tables, DENSITY, dense, _density_note(tables, pairs, len(dense.others)))
+    return records, {"membership_score": dense.members}
+
+
+def distance_scores(tables: RiskTables, holdout: Codes) -> Scores:
+    """Minus the distance to the nearest released row."""
+    most = searchable(tables.released)
+    tags = np.zeros(tables.released_rows, dtype=np.int64)
+
+    def score(table: Codes, stream: int) -> Floats:
+        rows = drawn(table.shape[1], most, stream=stream)
+        own = np.zeros(len(rows), dtype=np.int64)
+        found = nearest(tables.released, tags, table[:, rows], own, threads=tables.threads)
+        return -found.distance.astype(np.float64)
+
+    return Scores(score(tables.original, _MEMBERS), score(holdout, _OTHERS))
+
+
+def density_scores(tables: RiskTables, holdout: Codes, pairs: Sequence[tuple[int, int]]) -> Scores:
+    """Logarithm of the ratio of pair shares, released to reference, summed over pairs."""
+    order = np.random.default_rng([SEED, _HALVES]).permutation(holdout.shape[1])
+    half = holdout.shape[1] // 2
+    reference, others = holdout[:, order[:half]], holdout[:, order[half:]]
+    scores = Scores(np.zeros(tables.rows), np.zeros(others.shape[1]))
+    for pair in pairs:
+        left, right = (tables.sizes[i] for i in pair)
+        ratio = _log_shares(tables.released, pair, left, right) - _log_shares(
+            reference, pair, left, right
+        )
+        scores.members[:] += ratio[_cells(tables.original, pair, right)]
+        scores.others[:] += ratio[_cells(others, pair, right)]
+    return scores
+
+
+def scored_pairs(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Choose the pairs of features of the density ratio: a public choice, the same for any data.
+
+    All pairs of at most `MOST_CELLS` cells; where they are more than `MOST_PAIRS`, as many
+    of them, evenly spaced in the order of the features.
+    """
+    small = [
+        (i, j) for i, j in combinations(range(len(sizes)), 2) if sizes[i] * sizes[j] <= MOST_CELLS
+    ]
+    if len(small) <= MOST_PAIRS:
+        return small
+    return [small[k * len(small) // MOST_PAIRS] for k in range(MOST_PAIRS)]
+
+
+def _cells(table: Codes, pair: tuple[int, int], right: int) -> Int64:
+    first, second = pair
+    cells: Int64 = table[first].astype(np.int64)
+    cells *= right
+    cells += table[second]
+    return cells
+
+
+def _log_shares(table: Codes, pair: tuple[int, int], left: int, right: int) -> Floats:
+    counts = np.bincount(_cells(table, pair, right), minlength=left * right) + _SMOOTHING
+    return np.asarray(np.log(counts / counts.sum()), dtype=np.float64)
+
+
+def _reason(tables: RiskTables) -> str:
+    if tables.holdout is None:
+        return f"members must be told from others, but {tables.no_holdout}"
+    if min(tables.rows, tables.holdout.shape[1] // 2) < _FEWEST:
+        return "the original has fewer than two rows, or the hold-out fewer than four"
+    return ""
+
+
+def _records(tables: RiskTables, subject: str, scores: Scores, note: str) -> list[Record]:
+    counted = f"{len(scores.members)} members, {len(scores.others)} non-members"
+    percent = f"{100 * tables.level:g} %"
+    area = roc_area(scores.members, scores.others, level=tables.level)
+    gain = advantage(scores.members, scores.others, level=tables.level)
+    return [
+        record(
+            NAMES[0],
+            subject,
+            area,
+            baseline=0.5,
+            note="chance that a member scores above a non-member, ties counted half; "
+            f"{note}; {counted}; interval: DeLong {percent}, given what is released",
+        ),
+        record(
+            NAMES[1],
+            subject,
+            gain,
+            baseline=0.0,
+            note="largest true positive rate minus false positive rate, above 0 by chance alone "
+            f"as it is a maximum; {note}; {counted}; interval: distribution-free {percent} "
+            "(Dvoretzky-Kiefer-Wolfowitz), given what is released",
+        ),
+    ]
+
+
+def _distance_note(tables: RiskTables) -> str:
+    most = searchable(tables.released)
+    part = f"; drawn at random (seeded), at most {most} of each" if most < tables.rows else ""
+    return (
+        "score: minus the number of features in which the nearest released row differs"
+        f"{tables.stacked}{part}"
+    )
+
+
+def _density_note(tables: RiskTables, pairs: Sequence[tuple[int, int]], others: int) -> str:
+    rows = 0 if tables.holdout is None else tables.holdout.shape[1]
+    return (
+        f"score: sum over {len(pairs)} pairs of features of the log ratio of the pair's shares, "
+        f"released to reference, {_SMOOTHING:g} added to every cell; reference: {rows - others} "
+        f"rows of the hold-out drawn at random (seeded), the others are the non-members"
+        f"{tables.stacked}"
+    )

@@ -1,0 +1,172 @@
+"""Uniques of the original that reappear in what is released.
+
+A row of the original that is alone with its values (of the identifying features, or of all
+of them) can be recognised where these values are seen again; more so where they are again
+alone. Some reappear by chance, as the population has such people. The control are rows of
+a hold-out whose values do not occur in the original at all: they are as rare, and a
+synthesizer that tells nothing of its original meets both alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.evaluation.cells import Int64
+from pegsynth.evaluation.groups import group_rows
+from pegsynth.evaluation.intervals import NOTHING, Estimate, share
+from pegsynth.evaluation.records import Record
+from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, RiskTables, not_computed, record
+
+NAMES = ("reappearing_uniques", "reappearing_as_unique")
+ALL_FEATURES = "all features"
+
+
+@dataclass(frozen=True)
+class Reappearance:
+    """How many targets reappear, and reappear alone.
+
+    Parameters
+    ----------
+    reappearing
+        Share of the targets whose values occur in a released table.
+    as_unique
+        Share of the targets whose values occur exactly once in at least one of them.
+    """
+
+    reappearing: Estimate
+    as_unique: Estimate
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Original and released rows by combination of some features.
+
+    Parameters
+    ----------
+    original
+        Rows of the original with the values of each of its rows.
+    released
+        Released rows with the values of each row of the original.
+    uniques
+        Reappearance of the original's unique rows.
+    control
+        The same of the hold-out's rows whose values the original lacks; None without one.
+    """
+
+    original: Int64
+    released: Int64
+    uniques: Reappearance
+    control: Reappearance | None
+
+
+def seen_again(tables: RiskTables, features: Sequence[int]) -> Seen:
+    """Match the original, and the hold-out if there is one, with the released rows."""
+    every = tables.with_holdout(tables.original, *tables.tables)
+    groups = group_rows(every, features, tables.sizes)
+    original = groups.sizes(0)
+    released = [groups.sizes(1 + number) for number in range(len(tables.tables))]
+    together: Int64 = np.sum(np.stack(released), axis=0)
+    alone = np.any([sizes == 1 for sizes in released], axis=0)
+
+    def counted(targets: Int64) -> Reappearance:
+        found, again = together[targets] > 0, alone[targets]
+        return Reappearance(_share(found, tables.level), _share(again, tables.level))
+
+    mine = groups.ids[0]
+    control = None
+    if tables.holdout is not None:
+        others = groups.ids[-1]
+        control = counted(others[original[others] == 0])
+    return Seen(original[mine], together[mine], counted(mine[original[mine] == 1]), control)
+
+
+def bootstrap_expectation(rows: int, released: Sequence[int]) -> tuple[float, float]:
+    """Chance that one row reappears, and reappears alone, in bootstraps of so many rows.
+
+    A row is drawn Binomial(n, 1/N) times into a table of n rows: exact.
+    """
+    never = (1 - 1 / rows) ** sum(released)
+    once = [n / rows * (1 - 1 / rows) ** (n - 1) for n in released]
+    return 1 - never, float(1 - np.prod([1 - chance for chance in once]))
+
+
+def reappearance_records(
+    tables: RiskTables,
+) -> tuple[list[Record], dict[str, Int64]]:
+    """Uniques on the identifying features and on all features.
+
+    Returns
+    -------
+    records, per_record
+        Shares with their baselines; for every row of the original the rows that share its
+        identifying features, the released rows that do, and the released copies of all of it.
+    """
+    records: list[Record] = []
+    per_record: dict[str, Int64] = {}
+    everything = tuple(range(len(tables.names)))
+    if tables.identifiers:
+        seen = seen_again(tables, tables.identifiers)
+        records += _records(tables, tables.listed(tables.identifiers), seen)
+        per_record |= {"group_size": seen.original, "released_matches": seen.released}
+    else:
+        records += [not_computed(name, "", NO_IDENTIFIER) for name in NAMES]
+    whole = seen_again(tables, everything)
+    return [*records, *_records(tables, ALL_FEATURES, whole)], {
+        **per_record,
+        "released_copies": whole.released,
+    }
+
+
+def _share(hits: NDArray[np.bool_], level: float) -> Estimate:
+    return share(float(hits.mean()), len(hits), level=level) if len(hits) else NOTHING
+
+
+def _records(tables: RiskTables, subject: str, seen: Seen) -> list[Record]:
+    if not seen.uniques.reappearing.n:
+        reason = "no row of the original is alone with these values"
+        return [not_computed(name, subject, reason) for name in NAMES]
+    expected = bootstrap_expectation(tables.rows, [t.shape[1] for t in tables.tables])
+    pairs = zip(
+        NAMES,
+        ("at all", "exactly once in a released table"),
+        (seen.uniques.reappearing, seen.uniques.as_unique),
+        _controls(seen),
+        expected,
+        strict=True,
+    )
+    found = []
+    for name, how, value, control, bootstrap in pairs:
+        note = (
+            f"share of the original's {value.n} unique rows whose values are released {how}: "
+            f"{round(value.value * value.n)}; a bootstrap would give {bootstrap:.6g} (exact); "
+            f"baseline: {_baseline(tables, control)}; {tables.limits}"
+        )
+        baseline = control.value if control is not None and control.n else bootstrap
+        found.append(record(name, subject, value, baseline=baseline, note=note))
+        if control is not None and control.n:
+            note = (
+                f"the same for {control.n} rows of the hold-out whose values the original lacks: "
+                "people as rare who were never given"
+            )
+            found.append(
+                record(f"{name}_control", subject, control, baseline=value.value, note=note)
+            )
+    return found
+
+
+def _controls(seen: Seen) -> tuple[Estimate | None, Estimate | None]:
+    if seen.control is None:
+        return None, None
+    return seen.control.reappearing, seen.control.as_unique
+
+
+def _baseline(tables: RiskTables, control: Estimate | None) -> str:
+    if control is None:
+        return f"the bootstrap, as {tables.no_holdout}"
+    if not control.n:
+        return "the bootstrap, as the original holds the values of every row of the hold-out"
+    return f"{control.n} rows of the hold-out whose values the original lacks"
