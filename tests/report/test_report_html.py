@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 from importlib import resources
 
 import pytest
+from every_record import every_record, risk_records, table_records
 
 from pegsynth.evaluation import Marginal, Metrics, Record
 from pegsynth.report import render
@@ -89,6 +90,92 @@ def test_it_opens_with_the_warning_then_privacy_verdict_summary(page):
     assert places == sorted(places)
 
 
+def test_the_whole_page_is_in_order():
+    text = Page(render(every_record(), statement=STATEMENT, guarantee=GUARANTEE, title="t")).text
+    order = [
+        "Differentially private",
+        "Roughly alike",
+        "No measure of risk stands out",
+        "Prediction, trained on synthetic",
+        "Uniques that reappear alone",
+        "Features side by side",
+        "Rows out of place, by pair",
+        "charge ~ age.yrs + sev + cat + los",
+        "Wrong guesses of an intruder",
+        "Membership, area under the curve",
+        "People at risk",
+        "Groups too small or too alike",
+        "Risk and utility on one map",
+        "Intruder's error: charge | age.yrs, los, patzip",
+        "not computed: the fit is separated",
+        "Every figure on this page stands in metrics.json",
+    ]
+    place = text.index("Skip to the text")
+    for words in order:
+        place = text.index(words, place)
+
+
+def test_a_missing_figure_has_its_reason_where_it_stands():
+    reason = "not computed: no feature is a quasi-identifier"
+    lacking = Record(name="uniqueness", subject="", value=None, note=reason)
+    page = Page(render(Metrics(summary={"uniqueness": None}, records=(lacking,))))
+    assert page.text.count(reason) == 3  # the summary, how it is computed, the list of all
+    unsaid = Page(render(Metrics(summary={"uniqueness": None}, records=())))
+    assert "not computed; no reason was saved" in unsaid.text
+
+
+def test_many_missing_figures_are_counted():
+    lacking = [
+        Record(name="coefficient", subject=f"y ~ x :: {i}", value=None, note="not computed: why")
+        for i in range(100)
+    ]
+    page = Page(render(Metrics(summary={}, records=tuple(lacking))))
+    assert "40 more stand in metrics.json." in page.text
+
+
+def test_faults_of_the_tables_come_before_the_verdict():
+    lacking = Record(name="missing_column", subject="age", value=None, note="not in table 2")
+    strange = record("unknown_values", HOSTILE, 0.01, 0.0)
+    text = Page(render(Metrics(summary={}, records=(lacking, strange)))).text
+    place = text.index("What was found in the synthetic tables")
+    assert place < text.index("not in table 2") < text.index("There is no two-way table")
+    assert f"Values that the schema does not list: {HOSTILE}" in text
+    assert text.count("not in table 2") == 1
+
+
+def test_a_ledger_without_a_kind_is_no_guarantee():
+    page = Page(render(metrics(), statement="Nothing is promised.", guarantee={}))
+    assert "No privacy guarantee" in page.text
+    assert "No ledger was given" not in page.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["300 features", "10,000 categories", "5,000 points"])
+def test_the_page_stays_small(shape):
+    whole, points = every_record(), ()
+    if shape == "300 features":
+        names = [f"feature number {i}" for i in range(300)]
+        marginals = tuple(marginal(name, 50) for name in names)
+        whole = Metrics(
+            summary=whole.summary,
+            records=(*table_records(names), *risk_records()),
+            marginals=marginals,
+        )
+    elif shape == "10,000 categories":
+        whole = every_record(sizes=(10_000,) * 13)
+    else:
+        points = [{"series": "pegs", "utility": i / 5000, "risk": 0.5} for i in range(5000)]
+    source = render(whole, points=points)
+    assert len(source.encode()) < 3_000_000
+    text = Page(source).text
+    if shape == "300 features":
+        assert "Of 300 features the 40 furthest from the original are open." in text
+        assert "The other 260 features, closer to the original" in text
+        assert "Of 300 features the 30 with the largest errors are shown." in text
+    if shape == "5,000 points":
+        assert "(the first 200 of 5,002 rows)" in text
+
+
 def test_hostile_text_is_shown_and_not_run(page):
     assert "script" not in page.tags
     assert "i" not in page.tags
@@ -158,7 +245,8 @@ def test_the_verdict_follows_its_rule(value, words):
         ({"kind": "pure", "epsilon": 1.5, "delta": 0.0}, "ε = 1.5, for the whole release"),
         ({"kind": "l-diversity", "l": 2.0}, "l = 2.0; not differentially private"),
         ({"kind": "none"}, "No privacy guarantee"),
-        ({}, "No privacy guarantee"),
+        ({}, "No ledger was given: nothing is known about a guarantee"),
+        (None, "No ledger was given: nothing is known about a guarantee"),
         ({"kind": HOSTILE, "epsilon": 0.1}, "No privacy guarantee"),
     ],
 )
@@ -172,6 +260,9 @@ def test_an_empty_result_is_still_a_page():
     page = Page(render(Metrics(summary={}, records=()), statement="", guarantee={}, title=""))
     assert "No one-way tables were saved." in page.text
     assert "No pairs of features were compared." in page.text
+    assert "No regression was fitted." in page.text
+    assert "No risk was measured." in page.text
+    assert "A map needs two-way tables and a measure of risk." in page.text
 
 
 def test_the_same_results_give_the_same_page(source):
@@ -200,13 +291,15 @@ def test_light_dark_print_and_narrow(source):
 
 def test_templates_are_package_data():
     folder = resources.files("pegsynth.report") / "templates"
-    assert {"report.html.j2", "report.css"} <= {entry.name for entry in folder.iterdir()}
+    assert {"base.html.j2", "parts.html.j2", "report.css", "report.html.j2", "study.html.j2"} <= {
+        entry.name for entry in folder.iterdir()
+    }
 
 
 def test_the_report_loads_nothing_that_computes():
     code = (
-        "import sys, pegsynth.report.html as h; h._environment().get_template('report.html.j2');"
-        "heavy = ('numpy', 'numba', 'polars', 'pegsynth.evaluation');"
+        "import sys, pegsynth.report.page as p; p._environment().get_template('report.html.j2');"
+        "heavy = ('numpy', 'numba', 'polars', 'altair', 'vl_convert', 'pegsynth.evaluation');"
         "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -2,36 +2,49 @@
 
 Goes in: `Metrics`, the privacy statement and the guarantee. Comes out: a page that opens
 offline, runs no script and fetches nothing. Every text that may stem from a file is
-escaped by the template engine.
+escaped, by the template engine or where a figure is cleaned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.report.figures import bar_table, worst
-from pegsynth.report.words import (
-    EXPLANATIONS,
-    MEASURES,
-    VERDICT_RULE,
-    guarantee_facts,
-    guarantee_headline,
-    paragraphs,
-    short,
-    value_text,
-    verdict,
+from pegsynth.report.features import feature_cards
+from pegsynth.report.figure import Figure, drawn
+from pegsynth.report.lookup import Lookup
+from pegsynth.report.measures import (
+    FAULTS,
+    figure_text,
+    in_percent,
+    measure,
+    range_text,
+    reference_of,
 )
+from pegsynth.report.page import page
+from pegsynth.report.pair_figures import pair_figures, worst
+from pegsynth.report.regression_figures import regression_figures
+from pegsynth.report.risk_figures import risk_figures, risk_maps
+from pegsynth.report.verdict import RISK_RULE, UTILITY_RULE, verdict
+from pegsynth.report.words import guarantee_facts, guarantee_headline, paragraphs, short
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from pegsynth.evaluation.records import Metrics, Record
 
 WORST_SHOWN = 10
+MOST_LISTED = 60
+_SCALE = 1.2
+NO_LEDGER = "No ledger was given: nothing is known about a guarantee"
 
 
-def render(metrics: Metrics, *, statement: str, guarantee: Mapping[str, Any], title: str) -> str:
+def render(
+    metrics: Metrics,
+    *,
+    statement: str = "",
+    guarantee: Mapping[str, Any] | None = None,
+    title: str = "Original and synthetic table side by side",
+    points: Sequence[Mapping[str, Any]] = (),
+) -> str:
     """Write the report.
 
     Parameters
@@ -42,64 +55,96 @@ def render(metrics: Metrics, *, statement: str, guarantee: Mapping[str, Any], ti
         The ledger in words; blank lines part paragraphs, lines that start with "- " are
         items of a list.
     guarantee
-        The ``guarantee`` of ``privacy.json``.
+        The ``guarantee`` of ``privacy.json``; None (or empty, without a statement) when no
+        ledger was given.
     title
         Heading of the page.
+    points
+        More points for the first map of risk and utility, as `risk_maps` takes them.
 
     Returns
     -------
     str
         A self-contained HTML document.
     """
-    template = _environment().get_template("report.html.j2")
-    return template.render(
+    found = Lookup(metrics)
+    unknown = not guarantee and not statement.strip()
+    promised = dict(guarantee or {})
+    return page(
+        "report.html.j2",
         title=title,
         statement=paragraphs(statement),
-        kind=str(guarantee.get("kind", "none")),
-        headline=guarantee_headline(guarantee),
-        facts=guarantee_facts(guarantee),
-        verdict=verdict(metrics),
-        verdict_rule=VERDICT_RULE,
-        summary=_summary(metrics),
-        features=[bar_table(metrics, marginal) for marginal in metrics.marginals],
-        pairs=worst(metrics, "tvd2", WORST_SHOWN),
-        conditionals=worst(metrics, "conditional_distance", WORST_SHOWN),
+        kind=str(promised.get("kind", "none")),
+        headline=NO_LEDGER if unknown else guarantee_headline(promised),
+        facts=guarantee_facts(promised),
+        faults=_listed(metrics, lambda record: record.name in FAULTS),
+        verdict=verdict(found),
+        rules=(UTILITY_RULE, RISK_RULE),
+        summaries=_summaries(found),
+        features=feature_cards(found),
+        pair_figures=_drawings(pair_figures(found)),
+        pairs=worst(found, "tvd2", WORST_SHOWN),
+        conditionals=worst(found, "conditional_distance", WORST_SHOWN),
+        regressions=_drawings(regression_figures(found)),
+        risks=_drawings(risk_figures(found)),
+        maps=_drawings(risk_maps(found, points)),
+        missing=_listed(metrics, lambda record: record.value is None and record.name not in FAULTS),
     )
 
 
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("pegsynth.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+def _drawings(figures: Sequence[Figure]) -> list[dict[str, Any]]:
+    return [drawn(figure, scale=_SCALE) for figure in figures]
 
 
-def _summary(metrics: Metrics) -> list[dict[str, str]]:
+def _summaries(found: Lookup) -> list[dict[str, Any]]:
+    groups = (("utility", "Utility"), ("risk", "Risk"))
     return [
-        _summary_row(name, value, metrics.record(name)) for name, value in metrics.summary.items()
+        {
+            "name": group,
+            "caption": caption,
+            "rows": [
+                _summary_row(found, name, value)
+                for name, value in found.metrics.summary.items()
+                if measure(name).group == group
+            ],
+        }
+        for group, caption in groups
     ]
 
 
-def _summary_row(name: str, value: float | None, record: Record | None) -> dict[str, str]:
+def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any]:
+    record = found.headline(name)
+    words = measure(name)
+    as_percent = in_percent(name, record)
     return {
-        "title": MEASURES.get(name, short(name)),
+        "title": words.title,
         "name": name,
-        "explanation": EXPLANATIONS.get(name, ""),
-        "value": value_text(name, value),
-        "range": _range(name, record),
-        "baseline": value_text(name, record.baseline if record else None),
+        "meaning": words.meaning,
+        "value": figure_text(value, as_percent=as_percent),
+        "range": range_text(record, as_percent=as_percent),
+        "baseline": figure_text(record.baseline if record else None, as_percent=as_percent),
+        "reference": reference_of(found, record) if record else "",
         "better": record.better if record else "",
         "note": record.note if record else "",
+        "n": record.n if record else 0,
+        "reason": _reason(record) if value is None else "",
     }
 
 
-def _range(name: str, record: Record | None) -> str:
-    if record is None or record.low is None or record.high is None:
-        return ""
-    return f"{value_text(name, record.low)} to {value_text(name, record.high)}"
+def _listed(metrics: Metrics, wanted: Callable[[Record], bool]) -> dict[str, Any]:
+    records = [record for record in metrics.records if wanted(record)]
+    rows = [
+        {
+            "title": measure(record.name).title,
+            "subject": short(record.subject) if record.subject else "",
+            "reason": _reason(record),
+        }
+        for record in records[:MOST_LISTED]
+    ]
+    return {"rows": rows, "more": len(records) - len(rows)}
+
+
+def _reason(record: Record | None) -> str:
+    if record is None or not record.note:
+        return "not computed; no reason was saved"
+    return record.note

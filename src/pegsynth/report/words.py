@@ -1,46 +1,13 @@
-"""Figures as text: numbers, names of measures, the verdict, the guarantee.
-
-The words for a result are chosen by fixed rules from saved figures; `VERDICT_RULE` states
-them on the page.
-"""
+"""Figures and names as text, a statement in paragraphs, a guarantee in one line."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pegsynth.evaluation.records import Metrics, Record
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 NOT_COMPUTED = "n/a"
 LONGEST_LABEL = 80
-
-MEASURES = {
-    "tvd1": "One-way tables",
-    "tvd2": "Two-way tables",
-    "tvd3": "Three-way tables",
-    "marginal_distance": "Marginal distance",
-    "conditional_distance": "Conditional distance",
-    "regression_distance": "Regression distance",
-    "uniqueness": "Unique rows",
-}
-EXPLANATIONS = {
-    "tvd1": "rows out of place, mean over features",
-    "tvd2": "rows out of place, mean over pairs",
-    "tvd3": "rows out of place, mean over triples",
-    "marginal_distance": "squared differences of shares, mean over features",
-    "conditional_distance": "squared differences of conditional shares, mean over ordered pairs",
-    "regression_distance": "relative differences of coefficients",
-    "uniqueness": "alone with their quasi-identifiers",
-}
-_SHARES = ("tvd1", "tvd2", "tvd3", "uniqueness")
-
-_AS_CHANCE, _CLOSE, _VISIBLE = 1.25, 0.02, 0.10
-VERDICT_RULE = (
-    f"“As close as chance allows” is at most {_AS_CHANCE:g} times the sampling floor of the "
-    f"two-way tables; “close” at most {_CLOSE:.0%} of the rows above it; “roughly alike” at most "
-    f"{_VISIBLE:.0%}; “far apart” beyond."
-)
 
 _FACTS = {
     "epsilon": "Epsilon, whole release",
@@ -52,6 +19,8 @@ _FACTS = {
     "rows_per_unit": "Most rows of a unit",
     "neighbours": "Neighbouring tables",
 }
+_BLANK = re.compile(r"[\t\n\r]+")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -71,18 +40,27 @@ def number(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def value_text(name: str, value: float | None) -> str:
-    """Write the value of a measure in its own unit."""
-    if value is None:
-        return NOT_COMPUTED
-    return percent(value) if name in _SHARES else number(value)
-
-
 def short(text: str) -> str:
     """Keep a label to a length that fits; an empty one is named."""
     if not text.strip():
         return "(empty)"
     return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…"
+
+
+def short_labels(names: Iterable[str]) -> dict[str, str]:
+    """Give each name a short label of its own; names that only differ late are numbered."""
+    labels: dict[str, str] = {}
+    taken: dict[str, int] = {}
+    for name in dict.fromkeys(names):
+        label = short(name)
+        taken[label] = taken.get(label, 0) + 1
+        labels[name] = label if taken[label] == 1 else f"{label} ({taken[label]})"
+    return labels
+
+
+def printable(text: str) -> str:
+    """Replace what neither a page nor an image can hold: control characters, torn letters."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", _BLANK.sub(" ", text))
 
 
 def paragraphs(statement: str) -> list[dict[str, Any]]:
@@ -122,59 +100,3 @@ def guarantee_facts(guarantee: Mapping[str, Any]) -> list[tuple[str, str]]:
         for name, words in _FACTS.items()
         if guarantee.get(name) is not None
     ]
-
-
-def verdict(metrics: Metrics) -> dict[str, Any]:
-    """Say in plain words what the figures mean: a headline and a few sentences."""
-    pairs = metrics.record("tvd2")
-    sentences = [
-        _table_sentence(pairs, "two-way"),
-        _table_sentence(metrics.record("tvd3"), "three-way"),
-        _weakest(metrics),
-        _unique_sentence(metrics.record("uniqueness")),
-    ]
-    return {"headline": _verdict_headline(pairs), "sentences": [s for s in sentences if s]}
-
-
-def _verdict_headline(pairs: Record | None) -> str:
-    if pairs is None or pairs.value is None or pairs.baseline is None:
-        return "There is no two-way table to judge by."
-    if pairs.value <= _AS_CHANCE * pairs.baseline:
-        return "As close as chance allows."
-    excess = pairs.value - pairs.baseline
-    if excess <= _CLOSE:
-        return "Close to the original."
-    if excess <= _VISIBLE:
-        return "Roughly alike; small groups will differ."
-    return "Far apart: expect wrong answers about features taken together."
-
-
-def _table_sentence(record: Record | None, kind: str) -> str:
-    if record is None or record.value is None or record.baseline is None:
-        return ""
-    return (
-        f"In a {kind} table {percent(record.value)} of the synthetic rows are out of place on "
-        f"average; a plain resample of the original with as many rows has "
-        f"{percent(record.baseline)}."
-    )
-
-
-def _weakest(metrics: Metrics) -> str:
-    ones = [r for r in metrics.records if r.name == "tvd1" and r.subject and r.value is not None]
-    if not ones:
-        return ""
-    worst = max(ones, key=lambda r: (r.value or 0.0) - (r.baseline or 0.0))
-    return (
-        f"The feature furthest from the original is {short(worst.subject)}: by itself it has "
-        f"{percent(worst.value or 0.0)} of the rows out of place."
-    )
-
-
-def _unique_sentence(record: Record | None) -> str:
-    if record is None or record.value is None or record.baseline is None:
-        return ""
-    return (
-        f"At equal size {percent(record.value)} of the synthetic rows and "
-        f"{percent(record.baseline)} of the original rows are alone with their quasi-identifiers. "
-        "A unique synthetic row is not a person, but somebody may take it for one."
-    )

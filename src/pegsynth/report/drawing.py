@@ -1,0 +1,80 @@
+"""Charts as SVG and PNG, drawn by vl-convert without a browser and without a network."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    Chart = alt.Chart | alt.LayerChart | alt.FacetChart
+
+_PNG_SCALE = 2.0
+# A chart brings its rows along; no address is allowed, so nothing can be fetched.
+_NO_ADDRESS: list[str] = []
+_CLIP = re.compile(r'((?:clip-path="url\(#|<clipPath id="))clip(\d+)')
+
+
+def svg_of(chart: Chart) -> str:
+    """Draw a chart as SVG; the same chart gives the same text."""
+    import vl_convert
+
+    svg: str = vl_convert.vegalite_to_svg(_specification(chart), allowed_base_urls=_NO_ADDRESS)
+    return _renumbered(svg)
+
+
+def png_of(chart: Chart) -> bytes:
+    """Draw a chart as PNG, at twice the size for sharp print."""
+    import vl_convert
+
+    png: bytes = vl_convert.vegalite_to_png(
+        _specification(chart), scale=_PNG_SCALE, allowed_base_urls=_NO_ADDRESS
+    )
+    return png
+
+
+def save_chart(
+    chart: Chart, path_without_suffix: str | Path, *, mode: int | None = None
+) -> tuple[Path, Path]:
+    """Write a chart as ``.svg`` and as ``.png``.
+
+    Parameters
+    ----------
+    chart
+        What to draw.
+    path_without_suffix
+        The two files' path up to the suffix.
+    mode
+        Permissions of the files; None gives what the umask leaves of 0666.
+
+    Returns
+    -------
+    tuple of Path
+        The SVG and the PNG.
+
+    Raises
+    ------
+    OutputError
+        The folder is missing or cannot be written to.
+    """
+    from pegsynth.io.atomic import atomic_file
+
+    stem = Path(path_without_suffix)
+    paths = stem.with_name(stem.name + ".svg"), stem.with_name(stem.name + ".png")
+    for path, content in zip(paths, (svg_of(chart).encode(), png_of(chart)), strict=True):
+        with atomic_file(path, mode=mode) as temporary:
+            temporary.write_bytes(content)
+    return paths
+
+
+def _specification(chart: Chart) -> dict[str, Any]:
+    specification: dict[str, Any] = chart.to_dict(validate=False)
+    return specification
+
+
+def _renumbered(svg: str) -> str:
+    """Count clip paths from one; vl-convert counts on from one drawing to the next."""
+    numbers: dict[str, int] = {}
+    return _CLIP.sub(lambda m: f"{m[1]}clip{numbers.setdefault(m[2], len(numbers) + 1)}", svg)

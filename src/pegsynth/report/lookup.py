@@ -1,0 +1,59 @@
+"""Records found by name and subject, also where there are a hundred thousand of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pegsynth.evaluation.records import Metrics, Record
+
+PAIR, TERM = ", ", " :: "
+
+
+class Lookup:
+    """Saved metrics, indexed once; on a doubled key the first record counts."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self.metrics = metrics
+        self._by_key: dict[tuple[str, str], Record] = {}
+        self._by_name: dict[str, list[Record]] = {}
+        for record in metrics.records:
+            self._by_key.setdefault((record.name, record.subject), record)
+            self._by_name.setdefault(record.name, []).append(record)
+
+    def record(self, name: str, subject: str = "") -> Record | None:
+        """Return the record of that name and subject, if there is one."""
+        return self._by_key.get((name, subject))
+
+    def headline(self, name: str) -> Record | None:
+        """Return the record of the table as a whole, or else the first of that name."""
+        return self.record(name) or next(iter(self.named(name)), None)
+
+    def subjects(self, name: str) -> list[Record]:
+        """Return the records of that name that are about something in particular."""
+        return [record for record in self.named(name) if record.subject]
+
+    def named(self, name: str) -> list[Record]:
+        """Return all records of that name."""
+        return self._by_name.get(name, [])
+
+    def pairs(self, name: str) -> list[tuple[str, str, Record]]:
+        """Return records about two features with these; names may hold commas themselves."""
+        features = [marginal.feature for marginal in self.metrics.marginals]
+        known = set(features)
+        found = []
+        for record in self.subjects(name):
+            pair = _split(record.subject, known)
+            if pair is not None:
+                found.append((*pair, record))
+        return found
+
+
+def _split(subject: str, known: set[str]) -> tuple[str, str] | None:
+    at = subject.find(PAIR)
+    while at >= 0:
+        first, second = subject[:at], subject[at + len(PAIR) :]
+        if not known or (first in known and second in known):
+            return first, second
+        at = subject.find(PAIR, at + 1)
+    return None

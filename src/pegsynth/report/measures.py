@@ -1,0 +1,213 @@
+"""The measures by name: what a page calls them, what they mean, what they are held against.
+
+A measure that is not listed here still has its place on the page, under its own name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pegsynth.report.words import NOT_COMPUTED, number, percent, short
+
+if TYPE_CHECKING:
+    from pegsynth.evaluation.records import Record
+    from pegsynth.report.lookup import Lookup
+
+Group = Literal["utility", "risk"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a page speaks of a measure.
+
+    Parameters
+    ----------
+    title, meaning
+        A name and half a sentence.
+    reference
+        What its baseline is.
+    share
+        Whether it is a share of rows, and is written in percent.
+    group
+        Whether it speaks of utility or of risk.
+    """
+
+    title: str
+    meaning: str = ""
+    reference: str = "reference"
+    share: bool = False
+    group: Group = "utility"
+
+
+_RESAMPLE = "plain resample"
+MEASURES = {
+    "tvd1": Measure(
+        "One-way tables", "rows out of place, mean over features", _RESAMPLE, share=True
+    ),
+    "tvd2": Measure("Two-way tables", "rows out of place, mean over pairs", _RESAMPLE, share=True),
+    "tvd3": Measure(
+        "Three-way tables", "rows out of place, mean over triples", _RESAMPLE, share=True
+    ),
+    "marginal_distance": Measure(
+        "Marginal distance", "squared differences of shares, mean over features", _RESAMPLE
+    ),
+    "conditional_distance": Measure(
+        "Conditional distance",
+        "squared differences of conditional shares, mean over ordered pairs",
+        _RESAMPLE,
+    ),
+    "regression_distance": Measure(
+        "Regression distance", "relative differences of coefficients, summed", _RESAMPLE
+    ),
+    "interval_overlap": Measure(
+        "Interval overlap", "of the coefficients' intervals, 1 when they agree", "same intervals"
+    ),
+    "pmse": Measure("Propensity error", "how well a model tells the two tables apart", "by chance"),
+    "pmse_ratio": Measure(
+        "Propensity ratio", "propensity error over what chance gives", "by chance"
+    ),
+    "auc_synthetic": Measure(
+        "Prediction, trained on synthetic", "area under the curve on real rows", "trained on real"
+    ),
+    "empty_table": Measure("Empty table"),
+    "missing_column": Measure("Missing column"),
+    "extra_columns": Measure("Columns that the schema does not describe"),
+    "unknown_values": Measure("Values that the schema does not list", share=True),
+    "auc_real": Measure("Prediction, trained on real", "area under the curve on real rows"),
+    "uniqueness": Measure(
+        "Unique rows", "alone with their quasi-identifiers", "original", share=True, group="risk"
+    ),
+    "intruder_error": Measure(
+        "Intruder's error",
+        "wrong guesses of a sensitive value from what is known",
+        "bootstrap",
+        share=True,
+        group="risk",
+    ),
+    "intruder_matched": Measure(
+        "Targets with a match",
+        "people of whom a released row agrees with all that is known",
+        "bootstrap",
+        share=True,
+        group="risk",
+    ),
+    "reappearing_uniques": Measure(
+        "Uniques that reappear",
+        "unique originals whose combination is released",
+        "bootstrap",
+        share=True,
+        group="risk",
+    ),
+    "reappearing_as_unique": Measure(
+        "Uniques that reappear alone",
+        "unique originals whose combination is released exactly once",
+        "bootstrap",
+        share=True,
+        group="risk",
+    ),
+    "reiter_risk": Measure(
+        "Expected match risk (Reiter)",
+        "chance that a matching released row is right, mean over people",
+        "bootstrap",
+        share=True,
+        group="risk",
+    ),
+    "reiter_true_match_rate": Measure(
+        "True matches (Reiter)", "a single match, and right", "bootstrap", share=True, group="risk"
+    ),
+    "reiter_false_match_rate": Measure(
+        "False matches (Reiter)",
+        "wrong ones among single matches",
+        "bootstrap",
+        share=True,
+        group="risk",
+    ),
+    "recognition": Measure(
+        "Recognised rows (Franconi-Stander)",
+        "originals whose nearest released row gives them away",
+        "at random",
+        share=True,
+        group="risk",
+    ),
+    "membership_auc": Measure(
+        "Membership, area under the curve",
+        "whether a row was in the original, guessed from the release",
+        "by chance",
+        group="risk",
+    ),
+    "membership_advantage": Measure(
+        "Membership advantage", "right guesses beyond chance", "by chance", group="risk"
+    ),
+    "k_anonymity_violations": Measure(
+        "k-anonymity violated",
+        "rows in groups that are too small",
+        "original",
+        share=True,
+        group="risk",
+    ),
+    "l_diversity_violations": Measure(
+        "l-diversity violated",
+        "rows in groups with too few sensitive values",
+        "original",
+        share=True,
+        group="risk",
+    ),
+}
+_AMOUNTS = "mean absolute error"
+FAULTS = ("empty_table", "missing_column", "extra_columns", "unknown_values")
+CONTROLS = ("_holdout", "_control")
+
+
+def measure(name: str) -> Measure:
+    """Return what is known of a measure; a variant is spoken of as its stem."""
+    if name in MEASURES:
+        return MEASURES[name]
+    stems = [stem for stem in MEASURES if name.startswith(stem + "_")]
+    if stems:
+        return MEASURES[max(stems, key=len)]
+    return Measure(short(name.replace("_", " ")))
+
+
+def has_control(found: Lookup, record: Record) -> bool:
+    """Say whether its baseline is a hold-out: people who were never given."""
+    others = [other for end in CONTROLS for other in found.named(record.name + end)]
+    return any(
+        other.value is not None and (not record.subject or other.subject == record.subject)
+        for other in others
+    )
+
+
+def reference_of(found: Lookup, record: Record) -> str:
+    """Say in a word or two what the baseline of a record is."""
+    if record.baseline is None:
+        return ""
+    if has_control(found, record):
+        return "hold-out" if record.name.startswith("intruder") else "people never given"
+    return measure(record.name).reference
+
+
+def in_percent(name: str, record: Record | None = None) -> bool:
+    """Say whether a figure is written in percent: a share, unless it is an amount."""
+    if not measure(name).share:
+        return False
+    if record is None:
+        return True
+    figures = (record.value, record.low, record.high, record.baseline)
+    amounts = _AMOUNTS in record.note or any(f is not None and abs(f) > 1 for f in figures)
+    return not amounts
+
+
+def figure_text(value: float | None, *, as_percent: bool) -> str:
+    """Write a figure in its own unit; what is missing is not zero."""
+    if value is None:
+        return NOT_COMPUTED
+    return percent(value) if as_percent else number(value)
+
+
+def range_text(record: Record | None, *, as_percent: bool) -> str:
+    """Write the interval of a record; empty when there is none."""
+    if record is None or record.low is None or record.high is None:
+        return ""
+    low, high = (figure_text(end, as_percent=as_percent) for end in (record.low, record.high))
+    return f"{low} to {high}"

@@ -1,0 +1,206 @@
+"""The verdict: what saved figures mean, in plain words chosen by fixed rules.
+
+`UTILITY_RULE` and `RISK_RULE` state the rules on the page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pegsynth.report.measures import figure_text, has_control, in_percent, measure, reference_of
+from pegsynth.report.words import number, percent, short
+
+if TYPE_CHECKING:
+    from pegsynth.evaluation.records import Record
+    from pegsynth.report.lookup import Lookup
+
+_AS_CHANCE, _CLOSE, _VISIBLE = 1.25, 0.02, 0.10
+UTILITY_RULE = (
+    f"Utility: “as close as chance allows” is at most {_AS_CHANCE:g} times the sampling floor of "
+    f"the two-way tables; “close” at most {_CLOSE:.0%} of the rows above it; “roughly alike” at "
+    f"most {_VISIBLE:.0%}; “far apart” beyond."
+)
+RISK_RULE = (
+    "Risk: a measure is “worse than its reference” when its whole interval lies on the bad side "
+    "of chance, of people who were never given, or of real rows. Without a hold-out a measure is "
+    "also named when it is not clearly better than releasing real rows (the bootstrap)."
+)
+_JUDGED = ("membership_auc", "intruder_error", "reappearing_uniques", "reappearing_as_unique")
+_ONLY_CONTROLLED = ("reiter_risk", "recognition")
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A measure of risk, whether it is worse than its reference, and whether it may be."""
+
+    record: Record
+    reference: str
+    worse: bool
+    open: bool
+
+
+def verdict(found: Lookup) -> dict[str, Any]:
+    """Say what the figures mean: a headline and a few sentences on utility, and on risk."""
+    pairs = found.record("tvd2")
+    utility = [
+        _table_sentence(pairs, "two-way"),
+        _table_sentence(found.record("tvd3"), "three-way"),
+        _weakest(found),
+        _overlap_sentence(found.record("interval_overlap")),
+        _propensity_sentence(found.record("pmse_ratio")),
+        _prediction_sentence(found.headline("auc_synthetic")),
+    ]
+    judged = [_judge(found, record) for record in _judgeable(found)]
+    named = [each for each in judged if each.worse or each.open]
+    risk = [_alarm_sentence(each) for each in named]
+    risk += [
+        _membership_sentence([each for each in judged if each.record.name == "membership_auc"]),
+        _unique_sentence(found.record("uniqueness")),
+    ]
+    return {
+        "utility": _utility_headline(pairs),
+        "utility_sentences": [sentence for sentence in utility if sentence],
+        "risk": _risk_headline(judged),
+        "risk_sentences": [sentence for sentence in risk if sentence],
+        "alarm": bool(named),
+    }
+
+
+def _utility_headline(pairs: Record | None) -> str:
+    if pairs is None or pairs.value is None or pairs.baseline is None:
+        return "There is no two-way table to judge by."
+    if pairs.value <= _AS_CHANCE * pairs.baseline:
+        return "As close as chance allows."
+    excess = pairs.value - pairs.baseline
+    if excess <= _CLOSE:
+        return "Close to the original."
+    if excess <= _VISIBLE:
+        return "Roughly alike; small groups will differ."
+    return "Far apart: expect wrong answers about features taken together."
+
+
+def _risk_headline(judged: list[_Judged]) -> str:
+    if not judged:
+        return "No measure of risk could be held against a reference."
+    if worse := _titles([each for each in judged if each.worse]):
+        return f"Worse than the reference: {worse}."
+    if unclear := _titles([each for each in judged if each.open]):
+        return f"Not clearly better than releasing real rows: {unclear}."
+    return "No measure of risk stands out against its reference."
+
+
+def _titles(judged: list[_Judged]) -> str:
+    return "; ".join(dict.fromkeys(measure(each.record.name).title for each in judged))
+
+
+def _judgeable(found: Lookup) -> list[Record]:
+    records = []
+    for name in (*_JUDGED, *_ONLY_CONTROLLED):
+        whole = found.record(name)
+        ours = found.subjects(name) or ([whole] if whole is not None else [])
+        records += [
+            record
+            for record in ours
+            if record.value is not None
+            and record.baseline is not None
+            and (name in _JUDGED or has_control(found, record))
+        ]
+    return records
+
+
+def _judge(found: Lookup, record: Record) -> _Judged:
+    value, reference = record.value or 0.0, record.baseline or 0.0
+    low = value if record.low is None else record.low
+    high = value if record.high is None else record.high
+    lower = record.better == "lower"
+    worse = low > reference if lower else high < reference
+    better = high < reference if lower else low > reference
+    worst_case = record.name != "membership_auc" and not has_control(found, record)
+    return _Judged(
+        record,
+        reference_of(found, record),
+        worse,
+        worst_case and not worse and not better,
+    )
+
+
+def _alarm_sentence(each: _Judged) -> str:
+    record = each.record
+    as_percent = in_percent(record.name, record)
+    about = f" ({short(record.subject)})" if record.subject else ""
+    value, reference = (
+        figure_text(figure, as_percent=as_percent) for figure in (record.value, record.baseline)
+    )
+    return f"{measure(record.name).title}{about}: {value}; {each.reference}: {reference}."
+
+
+def _table_sentence(record: Record | None, kind: str) -> str:
+    if record is None or record.value is None or record.baseline is None:
+        return ""
+    return (
+        f"In a {kind} table {percent(record.value)} of the synthetic rows are out of place on "
+        f"average; a plain resample of the original with as many rows has "
+        f"{percent(record.baseline)}."
+    )
+
+
+def _weakest(found: Lookup) -> str:
+    ones = [record for record in found.subjects("tvd1") if record.value is not None]
+    if not ones:
+        return ""
+    worst = max(ones, key=lambda r: (r.value or 0.0) - (r.baseline or 0.0))
+    if not worst.value:
+        return ""
+    return (
+        f"The feature furthest from the original is {short(worst.subject)}: by itself it has "
+        f"{percent(worst.value or 0.0)} of the rows out of place."
+    )
+
+
+def _overlap_sentence(record: Record | None) -> str:
+    if record is None or record.value is None:
+        return ""
+    return (
+        f"The intervals of regression coefficients overlap by {number(record.value)} on average; "
+        "1 means that analysts would conclude the same."
+    )
+
+
+def _propensity_sentence(record: Record | None) -> str:
+    if record is None or record.value is None:
+        return ""
+    return (
+        "For a model that tries to tell synthetic from original rows the propensity error is "
+        f"{number(record.value)} times what chance gives; 1 means that it cannot tell them apart."
+    )
+
+
+def _prediction_sentence(record: Record | None) -> str:
+    if record is None or record.value is None or record.baseline is None:
+        return ""
+    return (
+        f"Trained on synthetic rows, a model predicts {short(record.subject) or 'the target'} in "
+        f"real rows with an area under the curve of {number(record.value)}; trained on real rows, "
+        f"{number(record.baseline)}."
+    )
+
+
+def _membership_sentence(judged: list[_Judged]) -> str:
+    if not judged or any(each.worse for each in judged):
+        return ""
+    areas = " and ".join(number(each.record.value or 0.0) for each in judged)
+    return (
+        "Whether somebody was in the original cannot be told from the release better than by "
+        f"chance: area under the curve {areas}, chance 0.5."
+    )
+
+
+def _unique_sentence(record: Record | None) -> str:
+    if record is None or record.value is None or record.baseline is None:
+        return ""
+    return (
+        f"At equal size {percent(record.value)} of the synthetic rows and "
+        f"{percent(record.baseline)} of the original rows are alone with their quasi-identifiers. "
+        "A unique synthetic row is not a person, but somebody may take it for one."
+    )

@@ -1,0 +1,107 @@
+"""The verdict follows its stated rules."""
+
+import pytest
+from every_record import every_record, missing, record
+
+from pegsynth.evaluation import Metrics
+from pegsynth.report.lookup import Lookup
+from pegsynth.report.verdict import verdict
+
+KNOWN = "age, sex, zip"
+
+
+def judged(*records):
+    return verdict(Lookup(Metrics(summary={}, records=records)))
+
+
+def controlled(name, value, baseline, **more):
+    own = record(name, KNOWN, value, baseline, **more)
+    return own, record(f"{name}_control", KNOWN, baseline, value)
+
+
+def test_nothing_to_judge_by():
+    found = judged(record("uniqueness", "", 0.3, 0.2))
+    assert found["risk"] == "No measure of risk could be held against a reference."
+    assert not found["alarm"]
+
+
+def test_all_is_well():
+    found = verdict(Lookup(every_record()))
+    assert found["risk"] == "No measure of risk stands out against its reference."
+    assert not found["alarm"]
+    assert "area under the curve 0.52 and 0.49, chance 0.5" in found["risk_sentences"][0]
+
+
+@pytest.mark.parametrize(
+    ("value", "spread", "alarm"),
+    [(0.5, 0.01, False), (0.53, 0.04, False), (0.53, 0.02, True), (0.99, 0.005, True)],
+)
+def test_membership_against_chance(value, spread, alarm):
+    found = judged(record("membership_auc", "nearest released row", value, 0.5, spread=spread))
+    assert found["alarm"] == alarm
+    if alarm:
+        assert found["risk"] == "Worse than the reference: Membership, area under the curve."
+        assert found["risk_sentences"] == [
+            f"Membership, area under the curve (nearest released row): {value}; by chance: 0.5."
+        ]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0.3, "No measure of risk stands out"),
+        (0.63, "Not clearly better than releasing real rows: Uniques that reappear."),
+        (1.0, "Worse than the reference: Uniques that reappear."),
+    ],
+)
+def test_reappearance_without_a_hold_out_is_held_against_real_rows(value, words):
+    found = judged(record("reappearing_uniques", KNOWN, value, 0.632, spread=0.02))
+    assert found["risk"].startswith(words)
+    assert found["alarm"] == (value > 0.3)
+
+
+@pytest.mark.parametrize(("value", "alarm"), [(0.1, False), (0.12, False), (0.2, True)])
+@pytest.mark.parametrize("name", ["reappearing_uniques", "reiter_risk", "recognition"])
+def test_with_a_hold_out_people_never_given_are_the_reference(name, value, alarm):
+    found = judged(*controlled(name, value, 0.11, spread=0.02))
+    assert found["alarm"] == alarm
+    if alarm:
+        assert "people never given: 11.00%" in found["risk_sentences"][0]
+
+
+def test_recognition_needs_a_hold_out_to_be_judged():
+    found = judged(record("recognition", KNOWN, 0.9, 0.1, spread=0.01))
+    assert found["risk"] == "No measure of risk could be held against a reference."
+
+
+@pytest.mark.parametrize(("error", "alarm"), [(0.6, False), (0.59, False), (0.5, True)])
+def test_an_intruder_who_errs_less_than_without_the_release(error, alarm):
+    subject = "MDC | age, sex"
+    found = judged(
+        record("intruder_error", subject, error, 0.6, spread=0.02, better="higher"),
+        record("intruder_error_holdout", subject, 0.6, better="higher"),
+    )
+    assert found["alarm"] == alarm
+
+
+def test_an_intruder_who_errs_as_with_real_rows():
+    found = judged(record("intruder_error", "MDC | age", 0.6, 0.59, spread=0.02, better="higher"))
+    assert found["risk"] == "Not clearly better than releasing real rows: Intruder's error."
+    assert found["risk_sentences"] == ["Intruder's error (MDC | age): 60.00%; bootstrap: 59.00%."]
+
+
+def test_a_hold_out_that_was_not_computed_is_no_hold_out():
+    subject = "MDC | age"
+    found = judged(
+        record("intruder_error", subject, 0.6, 0.59, spread=0.02, better="higher"),
+        missing("intruder_error_holdout", subject, "there is no hold-out"),
+    )
+    assert found["risk"] == "Not clearly better than releasing real rows: Intruder's error."
+
+
+def test_utility_in_words():
+    sentences = " ".join(verdict(Lookup(every_record()))["utility_sentences"])
+    assert "In a two-way table 11.00% of the synthetic rows are out of place" in sentences
+    assert "overlap by 0.61 on average" in sentences
+    assert "2.6 times what chance gives" in sentences
+    assert "predicts MDC in real rows with an area under the curve of 0.71" in sentences
