@@ -2,7 +2,7 @@
 
 For a tiny table and its neighbour, and for several noisy outcomes y of the marginals, the
 probability of every choice of heads and of every output row is exact: noise and choices
-by their own formulas, applied to the scores and scales of the shipped code, draws by
+from the tables that the shipped code decides by, on its own scores and scales, draws by
 enumeration of the kernel. The three log-ratios add up along a path; the worst path must
 stay within the ledger's total.
 """
@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from pegsynth.audit.cases import SCALE, Case, tiny_schema
 from pegsynth.audit.divergence import Loss, Table, all_rows, all_tables
+from pegsynth.audit.noise import choice_law, noise_probability
 from pegsynth.hashing import count_pairs
 from pegsynth.hashing.private_order import pair_scores
 from pegsynth.perturb.marginals import marginals_from_noisy
+from pegsynth.perturb.noise import noise_of
 from pegsynth.privacy import Budget, NoisyCounts, Selection
 from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
@@ -76,12 +78,13 @@ def noise_ratio(
     """Return the log-ratio of a noisy outcome under discrete Laplace noise."""
     if event is None or event.mechanism != "discrete-laplace":
         return 0.0
-    scale = event.scale_numerator / event.scale_denominator
-    moved = sum(
-        int(np.abs(y - b).sum() - np.abs(y - a).sum())
-        for a, b, y in zip(ours, theirs, noisy, strict=True)
-    )
-    return moved / scale
+    noise = noise_of(event)
+    total = 0.0
+    for a, b, y in zip(ours, theirs, noisy, strict=True):
+        for here, there in zip((y - a).tolist(), (y - b).tolist(), strict=True):
+            first, second = noise_probability(noise, here), noise_probability(noise, there)
+            total += math.log(first / second) if first and second else math.inf
+    return total
 
 
 def choice_probability(
@@ -97,13 +100,13 @@ def choice_probability(
     codes = np.array(table, dtype=np.uint8).reshape(-1, len(counts))
     marginals = marginals_from_noisy(noisy)
     scores = pair_scores(count_pairs([codes], counts), marginals.shares, marginals.total)
-    half = event.epsilon_numerator / event.epsilon_denominator / 2
+    epsilon = Fraction(event.epsilon_numerator, event.epsilon_denominator)
     probability = 1.0
     for target, chosen in enumerate(heads):
         others = [i for i in range(len(counts)) if i != target]
         for head in chosen:
-            weights = {i: math.exp(half * int(scores[target, i])) for i in others}
-            probability *= weights[head] / sum(weights.values())
+            law = choice_law([int(scores[target, i]) for i in others], epsilon)
+            probability *= float(law[others.index(head)])
             others.remove(head)
     return probability
 

@@ -21,7 +21,7 @@ REJECTED = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @intrinsic
-def _multiply(typing_context: Any, word: Any, total: Any, bits: Any) -> Any:
+def split_product(typing_context: Any, word: Any, total: Any, bits: Any) -> Any:
     """Split the 128-bit product of word and total at `bits`: (high part, low part)."""
     signature = types.UniTuple(types.uint64, 2)(types.uint64, types.uint64, types.uint64)
 
@@ -62,7 +62,7 @@ def bounded(word: np.uint64, total: np.uint64, bits: np.uint64) -> np.uint64:
     if bits == np.uint64(64):
         high, low = _multiply_full(word, total)
     else:
-        high, low = _multiply(word, total, bits)
+        high, low = split_product(word, total, bits)
     if low < total:
         # 2**bits mod total, without ever forming 2**64.
         all_ones = REJECTED >> (np.uint64(64) - bits)

@@ -20,6 +20,7 @@ def warm_up() -> threading.Thread:
 
 def _load() -> None:
     from pegsynth.kernels.counting import add_dense, keys_of, tail_totals
+    from pegsynth.kernels.noise import NoiseTables, draw_noise
     from pegsynth.kernels.tables import KeyTables
 
     numbers = np.zeros(1, dtype=np.int64)
@@ -29,3 +30,6 @@ def _load() -> None:
     tail_totals(columns, tables, numbers)
     keys_of(columns, numbers, tables, 0, numbers.copy())
     add_dense(numbers, columns[0], 1, numbers.copy())
+    words, zero = np.zeros(0, dtype=np.uint64), np.uint64(0)
+    bins = NoiseTables(words, np.zeros(1, dtype=np.int32), zero, words, zero, zero)
+    draw_noise(numbers, np.zeros(2, dtype=np.int64), bins, words, np.uint64(64))

@@ -1,145 +1,229 @@
 """Exact discrete noise on counts, and exact choices (R10, R11, R15).
 
-Draws that protect people come from OpenDP's vetted samplers. A seeded run, which protects
-nobody, uses the same distributions on the seeded stream: the algorithms of Canonne, Kamath
-and Steinke ("The Discrete Gaussian for Differential Privacy", algorithms 1 to 3), in whole
-numbers throughout. Choices by the exponential mechanism use their exact Bernoulli(exp(-x))
-in both cases.
+Noise comes from bins with certified shares (`bins`, `kernels/noise.py`), and choices by
+the exponential mechanism from levels: candidates whose exponents have the same whole part.
+Both are decided by as many random bits as it takes (`exact`). Seeded and unseeded streams
+go the same way.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
+from pegsynth.kernels.noise import CELL, DONE, UNDECIDED, WORD, draw_noise
+from pegsynth.perturb.bins import Noise
+from pegsynth.perturb.exact import (
+    WORD_BITS,
+    Below,
+    Bounds,
+    coin_exp,
+    cumulative,
+    exp_bounds,
+    invert,
+    shift_up,
+)
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
 
+__all__ = ["Below", "Levels", "add_noise", "choose", "fill", "noise_of"]
+
 Int64 = NDArray[np.int64]
+Scores = Sequence[int] | Sequence[Fraction] | Int64
+
+CHUNK_CELLS = 1 << 16
+_SLACK = 16
+_MOST_GAP = (1 << 63) - 1
 
 
-class Below(Protocol):
-    """A source of exact uniform integers."""
+class WordsAndIntegers(Below, Protocol):
+    """A source of random words, and of exact uniform integers."""
 
-    def below(self, bound: int) -> int:
-        """Return a uniform integer in [0, bound)."""
+    def take(self, count: int) -> NDArray[np.uint64]:
+        """Return the next `count` words."""
         ...
 
 
-def add_noise(counts: Int64, event: NoisyCounts, stream: RandomStream) -> Int64:
-    """Return counts with the noise that `event` records, on every cell, zeros included."""
-    size = Fraction(event.scale_numerator, event.scale_denominator)
-    gaussian = event.mechanism == "discrete-gaussian"
-    if stream.seeded:
-        words = stream.substream()
-        draw = discrete_gaussian if gaussian else discrete_laplace
-        noise = [draw(size, words) for _ in range(counts.size)]
-        return counts + np.array(noise, dtype=np.int64).reshape(counts.shape)
-    scale = _root(size) if gaussian else _double(size)
-    noisy = _vetted(counts.ravel().tolist(), scale, gaussian=gaussian)
-    return np.array(noisy, dtype=np.int64).reshape(counts.shape)
+def add_noise(
+    counts: Int64, event: NoisyCounts, stream: RandomStream, *, threads: int = 1
+) -> Int64:
+    """Return counts with the noise that `event` records, on every cell, zeros included.
 
+    Chunks of cells draw from keystreams of their own, so the noise of a seeded stream is
+    the same for any number of threads.
+    """
+    noise = noise_of(event)
+    drawn = np.empty(counts.size, dtype=np.int64)
+    chunks = range(0, counts.size, CHUNK_CELLS)
+    first = stream.substreams(len(chunks))
+    # Built here once, and not by every thread.
+    noise.tables()
 
-def _vetted(counts: list[int], scale: float, *, gaussian: bool) -> list[int]:
-    """Add noise by OpenDP; `scale` is b, or sigma."""
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_gaussian, make_laplace
-    from opendp.metrics import l1_distance, l2_distance
-    from opendp.mod import enable_features
+    def work(chunk: int) -> None:
+        start = chunk * CHUNK_CELLS
+        fill(drawn[start : start + CHUNK_CELLS], noise, stream.substream(first + chunk))
 
-    enable_features("contrib")
-    # Python's int would mean 32 bits there, and noise beyond them would be clamped.
-    domain = vector_domain(atom_domain(T="i64"))
-    if gaussian:
-        mechanism = make_gaussian(domain, l2_distance(T=float), scale=scale)
+    if threads == 1 or len(chunks) < 2:
+        for chunk in range(len(chunks)):
+            work(chunk)
     else:
-        mechanism = make_laplace(domain, l1_distance(T="i64"), scale=scale)
-    noisy: list[int] = mechanism(counts)
-    return noisy
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, range(len(chunks))))
+    return counts + drawn.reshape(counts.shape)
 
 
-def _double(scale: Fraction) -> float:
-    """Return b of an event, which is a double by construction; never a smaller one."""
-    nearest = float(scale)
-    if Fraction(nearest) != scale:
-        raise ParameterError("the scale of Laplace noise must be a double")
-    return nearest
+def noise_of(event: NoisyCounts) -> Noise:
+    """Return the noise that an event records.
+
+    b, or sigma, must be a double, as it is in every event that a recipe writes: whoever
+    checks a ledger can give the very same noise to another library.
+    """
+    size = Fraction(event.scale_numerator, event.scale_denominator)
+    if event.mechanism == "discrete-gaussian":
+        noise = Noise.gaussian(size)
+        if not _is_square_of_double(size):
+            raise ParameterError("the variance of Gaussian noise must be the square of a double")
+    else:
+        noise = Noise.laplace(size)
+        if Fraction(float(size)) != size:
+            raise ParameterError("the scale of Laplace noise must be a double")
+    return noise
 
 
-def _root(variance: Fraction) -> float:
-    """Return sigma of an event, which is a double by construction."""
+def _is_square_of_double(variance: Fraction) -> bool:
     sigma = float(variance) ** 0.5
-    for candidate in (sigma, np.nextafter(sigma, 0), np.nextafter(sigma, np.inf)):
-        if Fraction(float(candidate)) ** 2 == variance:
-            return float(candidate)
-    raise ParameterError("the variance of Gaussian noise must be the square of a double")
+    near = (sigma, np.nextafter(sigma, 0), np.nextafter(sigma, np.inf))
+    return any(Fraction(float(each)) ** 2 == variance for each in near)
 
 
-def bernoulli(probability: Fraction, source: Below) -> bool:
-    """Return True with exactly this probability."""
-    return source.below(probability.denominator) < probability.numerator
+def fill(drawn: Int64, noise: Noise, words: WordsAndIntegers, *, bits: int = WORD_BITS) -> None:
+    """Fill an array with noise, from one source of words of `bits` bits."""
+    tables = noise.tables(bits)
+    each = 2 if noise.width_bits else 1
+    state = np.zeros(2, dtype=np.int64)
+    batch = words.take(each * (len(drawn) + _SLACK))
+    while (outcome := draw_noise(drawn, state, tables, batch, np.uint64(bits))) != DONE:
+        if outcome == UNDECIDED:
+            start = int(state[WORD])
+            value = noise.finish(batch[start : start + each].tolist(), words, bits)
+            state[WORD] += each
+            if value is not None:
+                drawn[state[CELL]] = value
+                state[CELL] += 1
+        else:
+            batch = words.take(each * (len(drawn) - int(state[CELL]) + _SLACK))
+            state[WORD] = 0
 
 
-def bernoulli_exp(exponent: Fraction, source: Below) -> bool:
-    """Return True with probability exp(-exponent), exactly (algorithm 1)."""
-    while exponent > 1:
-        if not bernoulli_exp(Fraction(1), source):
-            return False
-        exponent -= 1
-    tries = 1
-    while bernoulli(exponent / tries, source):
-        tries += 1
-    return tries % 2 == 1
-
-
-def discrete_laplace(scale: Fraction, source: Below) -> int:
-    """Return k with probability proportional to exp(-|k| / scale), exactly (algorithm 2)."""
-    upper, lower = scale.numerator, scale.denominator
-    while True:
-        part = source.below(upper)
-        if not bernoulli_exp(Fraction(part, upper), source):
-            continue
-        whole = 0
-        while bernoulli_exp(Fraction(1), source):
-            whole += 1
-        size = (part + upper * whole) // lower
-        negative = bernoulli(Fraction(1, 2), source)
-        if not (negative and size == 0):
-            return -size if negative else size
-
-
-def discrete_gaussian(variance: Fraction, source: Below) -> int:
-    """Return k with probability proportional to exp(-k^2 / (2 variance)) (algorithm 3)."""
-    width = Fraction(_floor_root(variance) + 1)
-    while True:
-        candidate = discrete_laplace(width, source)
-        distance = abs(candidate) - variance / width
-        if bernoulli_exp(distance * distance / (2 * variance), source):
-            return candidate
-
-
-def _floor_root(value: Fraction) -> int:
-    root = int(float(value) ** 0.5)
-    while root * root > value:
-        root -= 1
-    while (root + 1) * (root + 1) <= value:
-        root += 1
-    return root
-
-
-def choose(scores: Sequence[int], epsilon: Fraction, source: Below) -> int:
+def choose(scores: Scores, epsilon: Fraction, source: Below, *, bits: int = WORD_BITS) -> int:
     """Choose an index by the exponential mechanism for scores of sensitivity 1 (R10).
 
-    Index j is chosen with probability proportional to exp(epsilon * scores[j] / 2): one
-    is proposed uniformly and kept with probability exp(-epsilon * (best - score) / 2).
+    Index j is chosen with probability proportional to exp(-x_j), x_j = epsilon * (best -
+    scores[j]) / 2. First a level, the whole part of x_j, in proportion to its candidates
+    times exp(-level); then one of its candidates, kept with probability exp(level - x_j),
+    or else all begins anew.
+
+    Parameters
+    ----------
+    scores
+        Whole numbers or fractions.
+    source, bits
+        Random integers, and how many bits of a number are asked for at a time.
     """
-    best = max(scores)
+    levels = Levels.of(scores, epsilon)
     while True:
-        index = source.below(len(scores))
-        if bernoulli_exp(epsilon * (best - scores[index]) / 2, source):
-            return index
+        level = invert(levels.cumulated, source.below(1 << bits), bits, source, bits)
+        members = levels.members(level)
+        chosen = int(members[source.below(len(members))])
+        rest = levels.rate * int(levels.gaps[chosen]) - level
+        if coin_exp(rest, 0, 0, source, bits):
+            return chosen
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Candidates by the whole part of their exponents: level h weighs size * exp(-h).
+
+    Parameters
+    ----------
+    gaps
+        How far each candidate is behind the best.
+    rate
+        Exponent of a gap of 1.
+    """
+
+    gaps: Int64
+    rate: Fraction
+
+    @classmethod
+    def of(cls, scores: Scores, epsilon: Fraction) -> Levels:
+        """Return the levels of scores of sensitivity 1."""
+        if epsilon <= 0:
+            raise ParameterError("a choice's epsilon must be above 0")
+        gaps, unit = _gaps(scores)
+        return cls(gaps, epsilon / (2 * unit))
+
+    def members(self, level: int) -> Int64:
+        """Return the candidates of a level."""
+        start, end = self._starts(level, level + 2)
+        return np.flatnonzero((self.gaps >= start) & (self.gaps < end))
+
+    def weights(self, bits: int, scale: int) -> Bounds:
+        """Bound the weights of the levels, for `cumulative`.
+
+        Levels beyond `scale` weigh less than a unit for each candidate.
+        """
+        last = min(scale, int(self.rate * int(self.gaps.max())))
+        level = np.searchsorted(self._starts(0, last + 2), self.gaps, side="right") - 1
+        *sizes, far = np.bincount(level, minlength=last + 2).tolist()
+        powers = [*zip(sizes, _powers(scale), strict=False)]
+        return [n * low for n, (low, _) in powers], [n * high for n, (_, high) in powers], far
+
+    def cumulated(self, bits: int) -> list[int]:
+        """Return the cumulated shares of the levels as integers (see `cumulative`)."""
+        return cumulative(self.weights, bits)
+
+    def _starts(self, first: int, end: int) -> list[int]:
+        """Return the smallest gap of each level from `first` up to `end`."""
+        upper, lower = self.rate.numerator, self.rate.denominator
+        return [min(-(-level * lower // upper), _MOST_GAP) for level in range(first, end)]
+
+
+def _gaps(scores: Scores) -> tuple[Int64, int]:
+    """Return how far scores are behind the best, over the denominator that they share."""
+    array = np.asarray(scores)
+    if array.dtype.kind == "i":
+        array = array.astype(np.int64)
+        _check_range(int(array.max()), int(array.min()))
+        return array.max() - array, 1
+    given = scores.tolist() if isinstance(scores, np.ndarray) else scores
+    unit = math.lcm(*{int(score.denominator) for score in given})
+    whole = [int(Fraction(score) * unit) for score in given]
+    best = max(whole)
+    _check_range(best, min(whole))
+    return np.array([best - score for score in whole], dtype=np.int64), unit
+
+
+def _check_range(best: int, worst: int) -> None:
+    if best - worst >= _MOST_GAP:
+        raise ParameterError("scores of a private choice are too far apart for 64 bits")
+
+
+@lru_cache(maxsize=8)
+def _powers(scale: int) -> list[tuple[int, int]]:
+    """Return integers on either side of 2**scale exp(-h), for h = 0 .. scale."""
+    least, most = exp_bounds(Fraction(1), scale)
+    powers = [(1 << scale, 1 << scale)]
+    for _ in range(scale):
+        low, high = powers[-1]
+        powers.append((low * least >> scale, shift_up(high * most, scale)))
+    return powers
