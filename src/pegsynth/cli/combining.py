@@ -33,7 +33,7 @@ def run(
     level: float,
 ) -> None:
     """Read the estimates, combine them and print a table with its notes."""
-    ledger = None if ledger_file is None else _ledger(ledger_file)
+    ledger = None if ledger_file is None else read_ledger(ledger_file)
     lines = _by_term(_read(file), file)
     combined = combine(
         {term: [line.estimate for line in found] for term, found in lines.items()},
@@ -52,7 +52,8 @@ def _rule(name: str | None) -> Rule | None:
     return name  # type: ignore[return-value]
 
 
-def _ledger(file: Path) -> Ledger:
+def read_ledger(file: Path) -> Ledger:
+    """Read the ``privacy.json`` that a flag names."""
     try:
         return Ledger.from_json(file.read_bytes(), source=str(file))
     except OSError as error:

@@ -11,6 +11,7 @@ from pegsynth.cli import flags
 
 if TYPE_CHECKING:
     from pegsynth.cli.request import Request
+    from pegsynth.io.database import DatabaseTarget
 
 
 def register(app: typer.Typer) -> None:
@@ -22,9 +23,11 @@ def register(app: typer.Typer) -> None:
     app.command("synthesize")(synthesize_table)
     app.command("fit")(fit)
     app.command("sample")(sample)
+    app.command("evaluate")(evaluate)
     app.command("combine")(combine)
     app.command("inspect")(inspect)
     app.command("trace")(trace)
+    app.command("study")(study)
     app.command("audit")(audit)
 
 
@@ -53,11 +56,14 @@ def draft_schema(
     binning: Annotated[
         str, typer.Option("--binning", help="equal-width, or quantile (read off the data).")
     ] = "equal-width",
+    table: flags.Table = None,
+    query: flags.Query = None,
 ) -> None:
     """Draft a schema from DATA, to be reviewed by a person."""
     from pegsynth.cli import working
 
-    working.draft(data, output, min_count=min_count, bins=bins, binning=binning)
+    source = _source(locals())
+    working.draft(source, output, min_count=min_count, bins=bins, binning=binning)
 
 
 def plan(
@@ -88,7 +94,7 @@ def plan(
 def synthesize_table(
     data: flags.Data,
     schema: flags.SchemaFile,
-    output: flags.Output,
+    output: flags.TableOutput,
     rows: flags.RowsIfAny = None,
     method: flags.Method = "pegs",
     epsilon: flags.Epsilon = None,
@@ -100,6 +106,7 @@ def synthesize_table(
     heads: flags.Heads = None,
     tail_bits: flags.TailBits = 1,
     order: flags.Order = None,
+    order_rows: flags.OrderRows = None,
     sweeps: flags.Sweeps = 1,
     block_size: flags.BlockSize = 10,
     visits: flags.Visits = None,
@@ -118,11 +125,17 @@ def synthesize_table(
     seed: flags.Seed = None,
     ledger: flags.LedgerFile = None,
     accept_unreviewed_schema: flags.AcceptUnreviewed = False,
+    table: flags.Table = None,
+    query: flags.Query = None,
+    query_is_rowwise: flags.RowwiseQuery = False,
+    resume: flags.Resume = None,
+    output_table: flags.OutputTable = None,
 ) -> None:
     """Write one synthetic table, and its ledger first."""
     from pegsynth.cli import working
 
-    working.synthesize(data, schema, output, ledger, _request(locals()))
+    source, target = _source(locals()), _target(output, output_table)
+    working.synthesize(source, schema, target, ledger, _request(locals()))
 
 
 def release(
@@ -130,7 +143,7 @@ def release(
     schema: flags.SchemaFile,
     output: flags.Output,
     rows: flags.RowsIfAny = None,
-    method: flags.Method = "pegs",
+    method: flags.Method = "auto",
     epsilon: flags.Epsilon = None,
     delta: flags.Delta = None,
     epsilon_per_row: flags.EpsilonPerRow = None,
@@ -141,6 +154,7 @@ def release(
     heads: flags.Heads = None,
     tail_bits: flags.TailBits = 1,
     order: flags.Order = None,
+    order_rows: flags.OrderRows = None,
     sweeps: flags.Sweeps = 1,
     block_size: flags.BlockSize = 10,
     visits: flags.Visits = None,
@@ -165,13 +179,17 @@ def release(
         str, typer.Option("--format", help="Files of the tables: csv or parquet.")
     ] = "csv",
     accept_unreviewed_schema: flags.AcceptUnreviewed = False,
+    table: flags.Table = None,
+    query: flags.Query = None,
+    query_is_rowwise: flags.RowwiseQuery = False,
+    resume: flags.Resume = None,
 ) -> None:
     """Write a release folder: public/ may leave, internal/ may not."""
     from pegsynth.cli import folders
 
     request = _request(locals())
     folders.release(
-        data,
+        _source(locals()),
         schema,
         output,
         request,
@@ -198,6 +216,7 @@ def fit(
     heads: flags.Heads = None,
     tail_bits: flags.TailBits = 1,
     order: flags.Order = None,
+    order_rows: flags.OrderRows = None,
     sweeps: flags.Sweeps = 1,
     block_size: flags.BlockSize = 10,
     visits: flags.Visits = None,
@@ -209,17 +228,21 @@ def fit(
     threads: flags.Threads = None,
     seed: flags.Seed = None,
     accept_unreviewed_schema: flags.AcceptUnreviewed = False,
+    table: flags.Table = None,
+    query: flags.Query = None,
+    query_is_rowwise: flags.RowwiseQuery = False,
+    resume: flags.Resume = None,
 ) -> None:
     """Count DATA into a model file (CONFIDENTIAL), with or without a budget."""
     from pegsynth.cli import working
 
-    working.fit(data, schema, output, _request(locals()))
+    working.fit(_source(locals()), schema, output, _request(locals()))
 
 
 def sample(
     model: ModelFile,
     rows: flags.Rows,
-    output: flags.Output,
+    output: flags.TableOutput,
     method: Annotated[
         str | None,
         typer.Option("--method", help="For a model without a budget [default: pegs]."),
@@ -243,6 +266,7 @@ def sample(
     seed: flags.Seed = None,
     ledger: flags.LedgerFile = None,
     accept_unreviewed_schema: flags.AcceptUnreviewed = False,
+    output_table: flags.OutputTable = None,
 ) -> None:
     """Draw a synthetic table from a model, and write its ledger first.
 
@@ -251,7 +275,76 @@ def sample(
     """
     from pegsynth.cli import working
 
-    working.sample(model, output, ledger, _request(locals()))
+    working.sample(model, _target(output, output_table), ledger, _request(locals()))
+
+
+def evaluate(
+    original: Annotated[
+        str, typer.Argument(metavar="ORIGINAL", help="The confidential table, as DATA elsewhere.")
+    ],
+    synthetic: Annotated[
+        list[str], typer.Argument(metavar="SYNTHETIC", help="One or more synthetic tables.")
+    ],
+    schema: flags.SchemaFile,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", help="HTML page to write; figures go in a folder beside it."),
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", help="metrics.json to write, every figure in it.")
+    ] = None,
+    holdout: Annotated[
+        str | None,
+        typer.Option("--holdout", help="Real rows that the synthesizer never saw."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="F", help="Feature to predict in real rows."),
+    ] = None,
+    known: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--known",
+            metavar="F,F",
+            help="Features that an intruder knows [default: quasi-identifiers]; one list, or one "
+            "for each --infer.",
+        ),
+    ] = None,
+    infer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--infer", metavar="F", help="Feature that is inferred [default: sensitive ones]."
+        ),
+    ] = None,
+    formula: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--formula", metavar="TEXT", help="Regression, such as 'charge ~ age + C(sev)'."
+        ),
+    ] = None,
+    per_record: Annotated[
+        bool,
+        typer.Option("--per-record", help="Also a line for every row, beside the JSON; internal."),
+    ] = False,
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", help="The privacy.json of the release, for the page."),
+    ] = None,
+    threads: flags.Threads = None,
+    table: flags.Table = None,
+    query: flags.Query = None,
+) -> None:
+    """Judge synthetic tables by their original, whoever made them; CONFIDENTIAL."""
+    from pegsynth.cli import evaluating
+    from pegsynth.io.read import named_source
+
+    given = {
+        name: value
+        for name, value in locals().items()
+        if name in evaluating.Wishes.__dataclass_fields__
+    }
+    source = named_source(original, table=table, query=query)
+    evaluating.run(source, synthetic, schema, evaluating.Wishes(**given))
 
 
 def combine(
@@ -319,6 +412,31 @@ def trace(
     working.trace(model, _request(locals()))
 
 
+def study(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder to write; a stopped study goes on there.")
+    ],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A smaller table and fewer repeats: minutes.")
+    ] = False,
+    data: Annotated[
+        str | None, typer.Option("--data", help="Your own table instead of the built-in one.")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="The schema.toml of that table.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Fixes every table and every draw.")] = 1,
+    threads: flags.Threads = None,
+) -> None:
+    """Draw every table and figure of the paper, and judge its findings (internal)."""
+    from pegsynth.cli import studying
+    from pegsynth.synthesizers.synthesize import default_threads
+
+    studying.run(
+        studying.StudyRequest(output, quick, data, schema, seed, threads or default_threads())
+    )
+
+
 def audit(
     method: Annotated[str | None, typer.Option("--method", help="Audit this method only.")] = None,
     full: Annotated[bool, typer.Option("--full", help="More cases and more releases.")] = False,
@@ -329,6 +447,25 @@ def audit(
     from pegsynth.synthesizers.synthesize import default_threads
 
     raise typer.Exit(auditing.run(method, full=full, threads=threads or default_threads()))
+
+
+def _source(flags_given: dict[str, Any]) -> Any:
+    """Return the table that the flags of a command name."""
+    from pegsynth.io.read import named_source
+
+    return named_source(
+        flags_given["data"],
+        table=flags_given["table"],
+        query=flags_given["query"],
+        rowwise=flags_given.get("query_is_rowwise", False),
+    )
+
+
+def _target(output: str, table: str | None) -> Path | DatabaseTarget:
+    """Return the file, or the table of a database, that the flags of a command name."""
+    from pegsynth.io.write import named_target
+
+    return named_target(output, table=table)
 
 
 def _request(flags_given: dict[str, Any]) -> Request:

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pegsynth.synthesizers.model import Progress, quiet
+from pegsynth.synthesizers.progress import Progress, quiet
+
+_NOT_ROWS = ("models", "cells", "figures")
+"""Stages that count something else than rows."""
 
 
 def say(text: str) -> None:
@@ -43,15 +46,18 @@ class _Follower:
     def __init__(self, bar: Any) -> None:
         self._bar = bar
         self._tasks: dict[str, Any] = {}
-        self._started: dict[str, float] = {}
+        self._started: dict[str, tuple[float, int]] = {}
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
         if stage not in self._tasks or done == 0:
-            self._started[stage] = time.monotonic()
-            self._tasks[stage] = self._bar.add_task(stage, total=total, speed="")
-        seconds = time.monotonic() - self._started[stage]
-        counted = done and seconds > 0 and stage != "models"
-        speed = f"{done / seconds:,.0f} rows/s" if counted else ""
+            self._started[stage] = time.monotonic(), done
+            self._tasks[stage] = self._bar.add_task(stage, total=total, completed=done, speed="")
+        since, before = self._started[stage]
+        seconds = time.monotonic() - since
+        counted = done > before and seconds > 0 and stage not in _NOT_ROWS
+        speed = f"{(done - before) / seconds:,.0f} rows/s" if counted else ""
+        # A number of rows that was guessed may be too small.
+        total = None if total is None else max(total, done)
         self._bar.update(self._tasks[stage], completed=done, total=total, speed=speed)
 
 

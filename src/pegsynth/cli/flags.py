@@ -8,15 +8,53 @@ from typing import Annotated
 import typer
 
 Data = Annotated[
-    str, typer.Argument(metavar="DATA", help="A .csv, .parquet or .arrow file, or a quoted glob.")
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A .csv, .parquet or .arrow file, a quoted glob, a folder, an s3:// or gs:// address "
+        "of such, or postgresql://.. or sqlite:///.. with --table or --query.",
+    ),
+]
+Table = Annotated[
+    str | None, typer.Option("--table", help="Table of the database to read, as it spells it.")
+]
+Query = Annotated[
+    str | None, typer.Option("--query", help="SELECT to run on the database instead of a table.")
+]
+RowwiseQuery = Annotated[
+    bool,
+    typer.Option(
+        "--query-is-rowwise",
+        help="You declare that the query or view selects rows one by one; recorded.",
+    ),
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        "--resume",
+        metavar="FILE",
+        help="Save counts here on the way (CONFIDENTIAL), and go on from there; deleted at the "
+        "end.",
+    ),
 ]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema.toml of the table.")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
+TableOutput = Annotated[
+    str,
+    typer.Option(
+        "-o", "--output", help="File to write, or a database address with --output-table."
+    ),
+]
+OutputTable = Annotated[
+    str | None,
+    typer.Option("--output-table", help="Table to make in the database that -o names."),
+]
 Method = Annotated[
     str,
     typer.Option(
         "--method",
-        help="pegs, pegs-rs, pegs-capped, contingency, marginal, mi, pmi, cart, forest, bootstrap.",
+        help="auto, pegs, pegs-rs, pegs-capped, pegs-once, contingency, marginal, mi, pmi, cart, "
+        "forest, bootstrap.",
     ),
 ]
 Rows = Annotated[int, typer.Option("--rows", help="Rows of each synthetic table.")]
@@ -48,6 +86,10 @@ Order = Annotated[
         help="Where heads come from: public, private (paid) or data (the paper's; not private) "
         "[default: private with --epsilon if the schema lists no heads, else public].",
     ),
+]
+OrderRows = Annotated[
+    int | None,
+    typer.Option("--order-rows", help="Rows that --order data looks at [default: all]."),
 ]
 Sweeps = Annotated[int, typer.Option("--sweeps", help="Gibbs sweeps per row.")]
 BlockSize = Annotated[int, typer.Option("--block-size", help="Rows per block of pegs-rs.")]

@@ -7,9 +7,8 @@ from typing import Any
 
 from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.request import Request
-from pegsynth.cli.working import kept_columns, open_session, say_guarantee
+from pegsynth.cli.working import check_not_inputs, kept_columns, opened_session, say_guarantee
 from pegsynth.errors import ParameterError
-from pegsynth.io.read import open_table
 from pegsynth.release.folder import check_folder, new_folder
 from pegsynth.schema import Schema
 
@@ -31,8 +30,11 @@ def release(
     if table_format not in ("csv", "parquet"):
         raise ParameterError(f"--format is csv or parquet, not {table_format!r}")
     check_folder(output, force=force)
-    session = open_session(data, schema, request)
-    with new_folder(output, force=force) as folder:
+    check_not_inputs((), data, resume=request.resume)
+    with (
+        opened_session(data, schema, request) as (session, reader),
+        new_folder(output, force=force) as folder,
+    ):
         with progress_bar() as progress:
             written = write_public(
                 folder,
@@ -42,12 +44,12 @@ def release(
                 table_format="parquet" if table_format == "parquet" else "csv",
                 how=request.how,
                 progress=progress,
-                kept=kept_columns(data, session),
+                kept=kept_columns(reader, session),
             )
         if not public_only:
             write_internal(
                 folder,
-                open_table(data),
+                reader,
                 session.model.schema,
                 session.ledger,
                 written,
@@ -63,7 +65,7 @@ def demo(output: Path, rows: int) -> None:
     from pegsynth.datasets import discharge, discharge_schema
 
     say("Made-up hospital discharges: 50,000 stays, 13 features, no real person among them.")
-    request = Request(rows=rows, method="pegs-capped", epsilon=10.0, delta=1e-9)
+    request = Request(rows=rows, method="auto", epsilon=1.0, delta=1e-9, rows_in=50_000)
     release(
         discharge(50_000),
         discharge_schema(),

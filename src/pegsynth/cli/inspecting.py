@@ -84,13 +84,31 @@ def _print_budget(file: Path, identity: str, model: Model) -> None:
     """Say what the model may still give, from its record of what was spent."""
     if model.recipe is None:
         return
-    session = Session(model, model.recipe, RandomStream(), spent=read_spent(file, identity))
+    spent = None if model.released is not None else read_spent(file, identity)
+    session = Session(model, model.recipe, RandomStream(), spent=spent)
     left = session.left()
     rows = "any number of" if left is None else f"{left}"
     print(f"budget: {model.recipe.draw.method}, {rows} rows left")
     guarantee = session.ledger.guarantee
     if guarantee.epsilon is not None:
         print(f"in total: epsilon {display_up(guarantee.epsilon)}, delta {guarantee.delta:g}")
+
+
+def _print_released(model: Model) -> None:
+    """Show the structure of released blocks: all of it was paid for."""
+    released, names = model.released, model.schema.names
+    if released is None:
+        return
+    heads = {block.features[-1]: block for block in released.blocks}
+    print(f"about {max(released.total[0], 0)} rows (noisy); features in the order of drawing:")
+    for feature in released.order:
+        block = heads.get(feature)
+        given = ", ".join(names[h] for h in block.features[:-1]) if block else "nothing"
+        noise = f", noise {block.deviation:.4g}" if block else ""
+        print(f"  {names[feature]}: {released.sizes[feature]} levels, given {given}{noise}")
+    for table in released.extra:
+        shown = " x ".join(names[f] for f in table.features)
+        print(f"  table {shown}: {len(table.counts)} cells, noise {table.deviation:.4g}")
 
 
 def _inspect_model(file: Path, *, confidential: bool) -> None:
@@ -103,6 +121,10 @@ def _inspect_model(file: Path, *, confidential: bool) -> None:
         for event in model.ledger.events
     )
     print(manifest.notice)
+    if model.released is not None:
+        _print_released(model)
+        _print_budget(file, manifest.identity, model)
+        return
     print(f"format {manifest.format}; {len(spec.names)} features; tail bits: {spec.tail_bits}")
     for target, name in enumerate(spec.names):
         heads = ", ".join(spec.names[head] for head in spec.heads[target]) or "none"

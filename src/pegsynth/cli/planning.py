@@ -34,7 +34,7 @@ def show(schema_file: Path, request: Request) -> None:
     capped = replace(request, method="pegs-capped", block_size=DEFAULT_BLOCK_SIZE)
     found = plan(
         schema,
-        request.budget,
+        replace(request, method="pegs-once").budget,
         request.fit_options,
         capped.draw_options,
         block_size=check_whole("block_size", request.block_size),
@@ -54,11 +54,7 @@ def show(schema_file: Path, request: Request) -> None:
         raise BudgetError(
             "no method can meet this budget; raise epsilon, add delta or draw fewer rows"
         )
-    print(
-        f"\nChoice: {best.method}, for its smallest predicted error of pair tables. Predicted from "
-        f"the schema and the number of rows alone, {best.prior_share:.0%} of an average draw comes "
-        f"from {best.recipe.prior} virtual rows and the rest from the data."
-    )
+    print(f"\nChoice: {found.reason}.")
 
 
 def _line(option: Option) -> tuple[str, ...]:
@@ -67,17 +63,21 @@ def _line(option: Option) -> tuple[str, ...]:
         "pegs": f"{draw.sweeps} sweeps per row",
         "pegs-rs": f"blocks of {draw.block_size}",
         "pegs-capped": f"{draw.visits} {'urn ' if draw.urn else ''}visits, {draw.chains} chains",
+        "pegs-once": f"noise of {option.noise or 0:.4g} rows on a block, then any number of rows",
     }[draw.method]
+    once = option.noise is not None
     pure = option.pure.epsilon
     stated = option.stated
     return (
         option.method,
         str(recipe.heads),
-        f"{recipe.numerator / recipe.scale:.4g}",
-        f"{option.virtual_rows:.4g}",
-        f"{option.prior_share:.0%}",
+        "-" if once else f"{recipe.numerator / recipe.scale:.4g}",
+        "-" if option.virtual_rows is None else f"{option.virtual_rows:.4g}",
+        "-" if option.prior_share is None else f"{option.prior_share:.0%}",
         f"{option.predicted_error:.3f}",
         "none" if pure is None else display_up(pure),
         "none" if stated.epsilon is None else f"{display_up(stated.epsilon)} at {stated.delta:g}",
-        f"{detail}; order {recipe.order}, prior {recipe.prior}, seeds {recipe.seed_pool}",
+        detail
+        if once
+        else f"{detail}; order {recipe.order}, prior {recipe.prior}, seeds {recipe.seed_pool}",
     )

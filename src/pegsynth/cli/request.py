@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.privacy import Budget, Shares
+from pegsynth.schema import Schema
 from pegsynth.schema.decoding import How
 from pegsynth.synthesizers.options import DrawOptions, FitOptions
+from pegsynth.synthesizers.plan import AUTO, choose_method
 from pegsynth.synthesizers.synthesize import budget_for, default_threads
 
 
@@ -29,6 +31,7 @@ class Request:
     heads: int | None = None
     tail_bits: int = 1
     order: str | None = None
+    order_rows: int | None = None
     sweeps: int = 1
     block_size: int = 10
     visits: int | None = None
@@ -46,6 +49,7 @@ class Request:
     threads: int | None = None
     seed: int | None = None
     accept_unreviewed_schema: bool = False
+    resume: Path | None = None
 
     def __post_init__(self) -> None:
         if self.decode not in ("values", "labels"):
@@ -77,7 +81,8 @@ class Request:
     @property
     def fit_options(self) -> FitOptions:
         """How to disintegrate."""
-        return FitOptions(self.heads, self.tail_bits, self.order)  # type: ignore[arg-type]
+        order: Any = self.order
+        return FitOptions(self.heads, self.tail_bits, order, self.order_rows)
 
     @property
     def draw_options(self) -> DrawOptions:
@@ -89,6 +94,17 @@ class Request:
             "synthesize": _names(self.synthesize),
         }
         return DrawOptions(**names | given)
+
+    def settled(self, schema: Schema) -> tuple[Request, str]:
+        """Return the request with ``--method auto`` settled, and why."""
+        if self.method != AUTO:
+            return self, ""
+        if _names(self.synthesize):
+            return replace(self, method="pegs"), "pegs, because it can replace single features"
+        budget = replace(self, method="pegs-once").budget
+        draw = replace(self, method="pegs-capped", where=None).draw_options
+        best, reason = choose_method(schema, budget, self.fit_options, draw)
+        return replace(self, method=best.method), reason
 
     def changed(self) -> list[str]:
         """Return the flags on how to draw that differ from their defaults."""

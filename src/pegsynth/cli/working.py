@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from pegsynth.cli.request import Request
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.hashing.order import plain_features
 from pegsynth.io.atomic import atomic_text, check_target
+from pegsynth.io.database import DatabaseTarget
 from pegsynth.io.read import open_table, same_file, table_files
+from pegsynth.io.reader import TableReader
 from pegsynth.io.write import check_writable, open_writer
 from pegsynth.kernels.warm import warm_up
 from pegsynth.privacy import Ledger
@@ -22,6 +25,7 @@ from pegsynth.privacy.rounding import display_up
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.synthesizers import model as models
+from pegsynth.synthesizers.checkpoint import Checkpoint, resuming
 from pegsynth.synthesizers.model_file import load_model, read_manifest, save_model
 from pegsynth.synthesizers.options import PEGS_METHODS, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe
@@ -31,18 +35,21 @@ from pegsynth.synthesizers.synthesize import (
     check_reviewed,
     check_rows,
     decoded,
+    decoder_of,
     honest_seed_pool,
-    with_kept_columns,
+    original_columns,
+    with_drawn_columns,
 )
 
 
-def draft(data: str, output: Path, *, min_count: int, bins: int, binning: str) -> None:
+def draft(data: Any, output: Path, *, min_count: int, bins: int, binning: str) -> None:
     """Draft a schema and say what to do with it."""
     if binning not in ("equal-width", "quantile"):
         raise ParameterError(f"--binning is equal-width or quantile, not {binning!r}")
     check_target(output)
     check_not_inputs((output,), data)
-    schema = Schema.draft(data, min_count=min_count, bins=bins, binning=binning)
+    with open_table(data) as reader:
+        schema = Schema.draft(reader, min_count=min_count, bins=bins, binning=binning)
     schema.save(output)
     say(
         f"{output}: {len(schema.features)} features drafted. The file is CONFIDENTIAL until a "
@@ -51,31 +58,38 @@ def draft(data: str, output: Path, *, min_count: int, bins: int, binning: str) -
 
 
 def synthesize(
-    data: str, schema_file: Path, output: Path, ledger_file: Path | None, request: Request
+    data: Any,
+    schema_file: Path,
+    output: Path | DatabaseTarget,
+    ledger_file: Path | None,
+    request: Request,
 ) -> None:
     """Fit, draw and write one table."""
     check_writable(output)
     ledger_path = _ledger_path(output, ledger_file)
-    check_not_inputs((output, ledger_path), data, schema_file)
-    session = open_session(data, schema_file, request)
-    kept = kept_columns(data, session)
-    write_rows(session, output, ledger_path, request, kept=kept)
+    check_not_inputs((output, ledger_path), data, schema_file, resume=request.resume)
+    with opened_session(data, schema_file, request) as (session, reader):
+        kept = kept_columns(reader, session)
+        # A database that is read and written must not wait for itself.
+        reader.close()
+        write_rows(session, output, ledger_path, request, kept=kept)
 
 
-def kept_columns(data: Any, session: Session) -> Callable[[pl.DataFrame], pl.DataFrame]:
+def kept_columns(reader: TableReader, session: Session) -> Callable[[pl.DataFrame], pl.DataFrame]:
     """Return how to put back the original columns that a drawn table keeps, if any."""
     replaced = session.recipe.draw.synthesize
     if not replaced:
         return lambda frame: frame
-    schema = session.model.schema
-    return lambda frame: with_kept_columns(frame, open_table(data), schema, replaced)
+    original = original_columns(reader, session.model.schema)
+    return lambda frame: with_drawn_columns(original, frame, replaced)
 
 
-def fit(data: str, schema_file: Path, output: Path, request: Request) -> None:
+def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     """Fit and save a model, with its budget if one was stated."""
     check_target(output)
-    check_not_inputs((output,), data, schema_file)
+    check_not_inputs((output,), data, schema_file, resume=request.resume)
     schema = Schema.load(schema_file)
+    request = _settled(request, schema)
     plan: Recipe | FitOptions = request.fit_options
     if request.has_budget or request.delta is not None or request.method not in PEGS_METHODS:
         request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
@@ -83,14 +97,24 @@ def fit(data: str, schema_file: Path, output: Path, request: Request) -> None:
         if request.method == "pegs-capped" and request.urn is None:
             request = replace(request, urn=False)
         plan = _recipe(schema, request, source=str(schema_file))
-    model = fit_model(data, schema, plan, RandomStream(request.seed), request)
-    if request.seed is not None:
-        model = replace(model, ledger=models.seeded_ledger(model.ledger))
-    save_model(model, output)
-    say(f"{output}: CONFIDENTIAL model of {len(model.schema.features)} features.")
+    with (
+        open_table(data) as reader,
+        resuming(request.resume, reader, schema, plan, request.seed) as checkpoint,
+    ):
+        stream = RandomStream(request.seed)
+        model = fit_model(reader, schema, plan, stream, request, checkpoint)
+        if request.seed is not None:
+            model = replace(model, ledger=models.seeded_ledger(model.ledger))
+        save_model(model, output)
+    kind = "CONFIDENTIAL" if model.released is None else "SHAREABLE"
+    say(f"{output}: {kind} model of {len(model.schema.features)} features.")
+    if model.released is not None and model.recipe is not None:
+        say_guarantee(Session(model, model.recipe, stream).ledger)
 
 
-def sample(model_file: Path, output: Path, ledger_file: Path | None, request: Request) -> None:
+def sample(
+    model_file: Path, output: Path | DatabaseTarget, ledger_file: Path | None, request: Request
+) -> None:
     """Draw from a saved model and write one table."""
     check_writable(output)
     ledger_path = _ledger_path(output, ledger_file)
@@ -131,23 +155,38 @@ def trace(model_file: Path, request: Request) -> None:
     print(f"\n{session.ledger.statement()}")
 
 
-def open_session(data: Any, schema: Path | Schema, request: Request) -> Session:
-    """Settle the recipe, fit the model and open a session on it."""
+@contextmanager
+def opened_session(
+    data: Any, schema: Path | Schema, request: Request
+) -> Iterator[tuple[Session, TableReader]]:
+    """Settle the recipe, fit the model and yield a session on it, and the table.
+
+    When the block ends well, nobody needs the checkpoint any more.
+    """
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
     source = "the schema" if isinstance(schema, Schema) else str(schema)
+    request = _settled(request, book)
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
     check_rows(request.draw_options)
     recipe = _recipe(book, request, source=source)
     stream = RandomStream(request.seed)
-    model = fit_model(data, book, recipe, stream, request)
-    return Session(model, recipe, stream, threads=request.thread_count)
+    with (
+        open_table(data) as reader,
+        resuming(request.resume, reader, book, recipe, request.seed) as checkpoint,
+    ):
+        model = fit_model(reader, book, recipe, stream, request, checkpoint)
+        yield Session(model, model.recipe or recipe, stream, threads=request.thread_count), reader
 
 
 def fit_model(
-    data: Any, schema: Schema, plan: Recipe | FitOptions, stream: RandomStream, request: Request
+    reader: TableReader,
+    schema: Schema,
+    plan: Recipe | FitOptions,
+    stream: RandomStream,
+    request: Request,
+    checkpoint: Checkpoint | None,
 ) -> models.Model:
     """Fit with a progress bar."""
-    reader = open_table(data)
     announce_compilation()
     warm_up()
     with progress_bar() as progress:
@@ -159,12 +198,13 @@ def fit_model(
             accept_unreviewed=request.accept_unreviewed_schema,
             threads=request.thread_count,
             progress=progress,
+            checkpoint=checkpoint,
         )
 
 
 def write_rows(
     session: Session,
-    output: Path,
+    output: Path | DatabaseTarget,
     ledger_path: Path,
     request: Request,
     commit: Callable[[], None] = lambda: None,
@@ -183,10 +223,12 @@ def write_rows(
         commit()
         atomic_text(ledger_path, session.ledger.to_json())
 
-    with progress_bar() as progress, open_writer(output, before=before) as writer:
-        frames = decoded(
-            session.model, chunks, stream, how=request.how, rows=rows, progress=progress
-        )
+    decoder = decoder_of(session.model, request.how, listed=True)
+    with (
+        progress_bar() as progress,
+        open_writer(output, before=before, texts=decoder.listed) as writer,
+    ):
+        frames = decoded(decoder, chunks, stream, rows=rows, progress=progress)
         for frame in frames:
             writer.write(kept(frame))
     say_guarantee(session.ledger)
@@ -206,12 +248,28 @@ def say_guarantee(ledger: Ledger) -> None:
         say(f"  {line}")
 
 
-def check_not_inputs(outputs: Sequence[Path], data: Any, *others: Path) -> None:
-    """Refuse to write over a file that is read."""
+def check_not_inputs(
+    outputs: Sequence[Path | DatabaseTarget], data: Any, *others: Path, resume: Path | None = None
+) -> None:
+    """Refuse to write over a file that is read, and to write two things into one file."""
     inputs = [*table_files(data), *others]
-    for output in outputs:
+    files = [output for output in outputs if isinstance(output, Path)]
+    if resume is not None:
+        check_target(resume)
+        if any(resume.resolve() == each.resolve() for each in files):
+            raise ParameterError("--resume names a file that is written; choose another")
+        files.append(resume)
+    for output in files:
         if any(same_file(output, each) for each in inputs):
             raise ParameterError(f"{output}: this file is read as input; choose another output")
+
+
+def _settled(request: Request, schema: Schema) -> Request:
+    """Settle ``--method auto``, and say what was chosen and why."""
+    settled, reason = request.settled(schema)
+    if reason:
+        say(f"Method: {reason}.")
+    return settled
 
 
 def _recipe(schema: Schema, request: Request, *, source: str) -> Recipe:
@@ -232,11 +290,19 @@ def _saved_session(model_file: Path, request: Request) -> tuple[Session, Callabl
         return session, lambda: None
     if request.has_budget or request.delta is not None:
         raise BudgetError(f"{model_file}: the model has a budget of its own; leave yours out")
-    if flags := request.changed():
+    free = {"where"} if model.released is not None else set()
+    if flags := [flag for flag in request.changed() if flag.strip("-") not in free]:
         raise ParameterError(
             f"{model_file}: the model was fitted for one way of drawing; leave out "
             f"{', '.join(flags)}"
         )
+    if model.released is not None:
+        # Everything was paid for when the blocks were released: drawing costs nothing.
+        drawing = replace(
+            model.recipe,
+            draw=replace(model.recipe.draw, rows=request.rows, where=request.draw_options.where),
+        )
+        return Session(model, drawing, stream, threads=request.thread_count), lambda: None
     spent = read_spent(model_file, identity)
     session = Session(model, model.recipe, stream, spent=spent, threads=request.thread_count)
     return session, lambda: write_spent(model_file, identity, session.spent)
@@ -265,7 +331,12 @@ def _drawing_recipe(model: models.Model, request: Request, *, source: str) -> Re
     return _recipe(model.schema, fixed, source=source)
 
 
-def _ledger_path(output: Path, ledger_file: Path | None) -> Path:
+def _ledger_path(output: Path | DatabaseTarget, ledger_file: Path | None) -> Path:
+    if isinstance(output, DatabaseTarget):
+        if ledger_file is None:
+            raise ParameterError("rows that go into a database need --ledger FILE for their ledger")
+        check_target(ledger_file)
+        return ledger_file
     path = ledger_file or output.with_name(output.name + ".privacy.json")
     check_target(path)
     if path.resolve() == output.resolve():

@@ -34,6 +34,7 @@ from pegsynth.privacy.events import (
     Selection,
     UnitBound,
     UnknownEvent,
+    Unspent,
 )
 from pegsynth.privacy.files import verify
 from pegsynth.privacy.guarantee import Guarantee
@@ -64,6 +65,7 @@ __all__ = [
     "Shares",
     "UnitBound",
     "UnknownEvent",
+    "Unspent",
     "UrnDraws",
     "alpha_per_row",
     "calibrate",

@@ -26,7 +26,14 @@ from pegsynth.privacy.draws import (
     PegsDraws,
     UrnDraws,
 )
-from pegsynth.privacy.events import Diversity, Event, NoisyCounts, Selection, UnitBound
+from pegsynth.privacy.events import (
+    Diversity,
+    Event,
+    NoisyCounts,
+    Selection,
+    UnitBound,
+    Unspent,
+)
 from pegsynth.privacy.rounding import ZERO, log_one_plus_up, product_up, ratio_up, sum_up
 
 _EIGHTH = Decimal("0.125")
@@ -63,6 +70,8 @@ class PureAccountant:
             case ImputationDraws():
                 # R8, R12: an imputation draw is eta-DP under any change of the table.
                 return product_up(event.count, _eta(event))
+            case Unspent():
+                return _unspent(event, "pure")
             case NoisyCounts(mechanism="discrete-gaussian"):
                 return None  # R6: Gaussian noise has no pure guarantee.
             case _:
@@ -95,6 +104,8 @@ class ZCDPAccountant:
         if isinstance(event, ImputationDraws):
             # R8: eta-DP but not eta-bounded-range, so eta^2/2; R12: whatever the unit.
             return product_up(_HALF, event.count, _eta(event), _eta(event))
+        if isinstance(event, Unspent):
+            return _unspent(event, "zcdp")
         rho = self._of_one_row(event)
         # R12: k rows per unit cost k^2 times the rho of one, before any conversion.
         return None if rho is None else product_up(rows_per_unit, rows_per_unit, rho)
@@ -147,6 +158,14 @@ def _noise_rho(event: NoisyCounts) -> Decimal:
     if event.mechanism == "discrete-gaussian":
         return product_up(_HALF, event.cells, inverse)  # R10, R11: cells/(2 sigma^2)
     return product_up(_HALF, event.cells, inverse, inverse)  # R11: cells/(2 b^2)
+
+
+def _unspent(event: Unspent, route: str) -> Decimal | None:
+    # An amount left over in one currency bounds nothing in the other: a path that spent it
+    # differently might have cost more there.
+    if event.route != route:
+        return None
+    return ratio_up(event.amount_numerator, event.amount_denominator)
 
 
 def _free_or_uncovered(event: Event) -> Decimal | None:

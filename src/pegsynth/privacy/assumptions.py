@@ -68,3 +68,13 @@ def public_heads() -> Assumption:
         code="public-heads",
         text="the head features listed in the schema were chosen without looking at the data",
     )
+
+
+def rowwise_query(*, declared: bool) -> Assumption:
+    """Record that a query of a database gives every row for itself (R10, case a)."""
+    text = (
+        "the user declared that the query which read the table selects rows one by one"
+        if declared
+        else "the table was read by a query of the plain form that selects rows one by one"
+    )
+    return Assumption(code="rowwise-query", text=text, parameters={"declared": declared})

@@ -115,6 +115,44 @@ def _fraction(value: Fraction | float) -> Fraction:
     return exact
 
 
+class Unspent(Recorded, frozen=True, kw_only=True, tag="unspent"):
+    """What a release that chooses its amounts as it goes left over (R6, R11).
+
+    Another outcome might have spent it, so it counts like everything that was spent.
+
+    Parameters
+    ----------
+    route
+        "pure": the amount is an epsilon. "zcdp": it is a rho.
+    amount_numerator, amount_denominator
+        The amount, exact, for a unit with all its rows.
+    """
+
+    route: Literal["pure", "zcdp"]
+    amount_numerator: int
+    amount_denominator: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.route not in ("pure", "zcdp"):
+            raise ParameterError(f"Unspent: unknown route {self.route!r}")
+
+    @classmethod
+    def of(cls, amount: Fraction, *, route: Literal["pure", "zcdp"], label: str = "") -> Self:
+        """Record an amount, rounded up to a fraction of moderate length."""
+        units = -(-amount.numerator * _UNSPENT_UNITS // amount.denominator)
+        exact = Fraction(max(units, 1), _UNSPENT_UNITS)
+        return cls(
+            route=route,
+            amount_numerator=exact.numerator,
+            amount_denominator=exact.denominator,
+            label=label,
+        )
+
+
+_UNSPENT_UNITS: Final = 10**30
+
+
 class UnitBound(Recorded, frozen=True, kw_only=True, tag="unit-bound"):
     """The loader let at most `rows_per_unit` rows of one unit in (R12)."""
 
@@ -157,6 +195,8 @@ REASONS: Final[Mapping[str, str]] = {
     "unreviewed-schema": "nobody has declared the schema's categories and edges to be public",
     "original-seed-pool": "chains start from rows of the original table",
     "unperturbed": "values were drawn from counts without virtual rows (alpha = 0)",
+    "query-not-rowwise": "the query that read the table does more than select rows one by one, so "
+    "one row of the database may change several of its rows",
     "kept-columns": "some columns hold original values",
     "unit-not-bounded": "the number of rows per unit was not bounded when the table was read",
     "no-proof": "no privacy result is known for this method",
@@ -189,7 +229,9 @@ class UnknownEvent(msgspec.Struct, frozen=True):
         return ""
 
 
-KnownEvent: TypeAlias = Draws | NoisyCounts | Selection | UnitBound | Diversity | NotPrivate
+KnownEvent: TypeAlias = (
+    Draws | NoisyCounts | Selection | Unspent | UnitBound | Diversity | NotPrivate
+)
 Event: TypeAlias = KnownEvent | UnknownEvent
 
 KNOWN_KINDS: Final[frozenset[str]] = frozenset(

@@ -10,7 +10,7 @@ import polars as pl
 
 from pegsynth.errors import ParameterError
 from pegsynth.io.frames import to_kind
-from pegsynth.io.read import open_table
+from pegsynth.io.read import named_source, open_table
 from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -23,11 +23,12 @@ from pegsynth.synthesizers.synthesize import (
     budget_for,
     check_reviewed,
     decoded,
+    decoder_of,
     default_threads,
     honest_seed_pool,
 )
 
-_FIT_OPTIONS = ("heads", "tail_bits", "order")
+_FIT_OPTIONS = ("heads", "tail_bits", "order", "order_rows")
 _BUDGET = ("epsilon", "delta", "epsilon_per_row", "l", "alpha", "shares")
 
 
@@ -76,23 +77,35 @@ class PeGS:
         self._kind: Any = None
         self._like: Any = None
 
-    def fit(self, data: Any, schema: Schema | str | Path) -> Self:
-        """Count a table; return this estimator."""
+    def fit(
+        self,
+        data: Any,
+        schema: Schema | str | Path,
+        *,
+        table: str | None = None,
+        query: str | None = None,
+        query_is_rowwise: bool = False,
+    ) -> Self:
+        """Count a table; return this estimator.
+
+        `table`, `query` and `query_is_rowwise` go with the address of a database.
+        """
         book = schema if isinstance(schema, Schema) else Schema.load(schema)
         check_reviewed(book, self._budget, accept=self._accept, source="the schema")
         pool = honest_seed_pool(data, self._draw_options.seed_pool)
         draw = replace(self._draw_options, seed_pool=pool)
         recipe = make_recipe(book, self._budget, self._fit_options, draw)
-        reader = open_table(data)
-        model = fit(
-            reader,
-            book,
-            recipe,
-            self._stream,
-            accept_unreviewed=self._accept,
-            threads=self._threads,
-        )
-        self._session = Session(model, recipe, self._stream, threads=self._threads)
+        origin = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
+        with open_table(origin) as reader:
+            model = fit(
+                reader,
+                book,
+                recipe,
+                self._stream,
+                accept_unreviewed=self._accept,
+                threads=self._threads,
+            )
+        self._session = Session(model, model.recipe or recipe, self._stream, threads=self._threads)
         self._kind = reader.frame_kind
         # An empty table keeps the caller's types without keeping the caller's data.
         self._like = data[:0] if reader.frame_kind in ("pandas", "polars") else None
@@ -102,7 +115,8 @@ class PeGS:
         """Return a synthetic table of the kind that was fitted."""
         session = self._fitted()
         (chunks,) = session.draw(rows)
-        frame = pl.concat(decoded(session.model, chunks, self._stream, how=self._decode))
+        decoder = decoder_of(session.model, self._decode)
+        frame = pl.concat(decoded(decoder, chunks, self._stream))
         return to_kind(frame, self._kind, like=self._like)
 
     @property

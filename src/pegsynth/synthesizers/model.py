@@ -6,7 +6,7 @@ passes, paying for what it looks at; `prepare` sets up a sampler for a recipe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.blocks import Blocks, DenseBlock, disintegrate
-from pegsynth.errors import BudgetError, DataError, ModelError
-from pegsynth.hashing import HashSpec, PairCounts, count_pairs, heads_by_score, public_heads
+from pegsynth.blocks import BlockCounter, Blocks, DenseBlock
+from pegsynth.errors import BudgetError, DataError, ModelError, ParameterError
+from pegsynth.hashing import HashSpec, PairCounter, PairCounts, heads_by_score, public_heads
 from pegsynth.hashing.order import detail_features, plain_features, with_parents
 from pegsynth.hashing.private_order import heads_by_choice, pair_scores
 from pegsynth.perturb import Prior, diverse, rule_tables, uniform_weights
@@ -24,36 +24,39 @@ from pegsynth.perturb.marginals import Marginals, noisy_marginals, prior_weights
 from pegsynth.perturb.noise import choose
 from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, Selection
 from pegsynth.privacy.assumptions import public_heads as heads_assumption
-from pegsynth.privacy.assumptions import public_seed_pool, reviewed_schema, rows_in
+from pegsynth.privacy.assumptions import public_seed_pool, reviewed_schema, rows_in, rowwise_query
 from pegsynth.random import RandomStream
 from pegsynth.sampling import FilePool, Machine, Schedule, SeedPool, WeightedPool
 from pegsynth.sampling.conditional import ConditionalModel
 from pegsynth.schema.codec import encode
 from pegsynth.schema.rules import conditioned
+from pegsynth.synthesizers.checkpoint import Checkpoint, count_into
 from pegsynth.synthesizers.imputing import fit_conditionals
 from pegsynth.synthesizers.options import (
     IMPUTATION_METHODS,
+    LARGEST_WHOLE,
     FitOptions,
+    Order,
     clamped_codes,
     diversity_levels,
     drawn_features,
 )
-from pegsynth.synthesizers.reading import bounded_codes
+from pegsynth.synthesizers.progress import Progress, quiet
+from pegsynth.synthesizers.reading import CodeTable
+from pegsynth.synthesizers.released_blocks import ONCE, fit_once
 
 if TYPE_CHECKING:
-    from pegsynth.io.read import TableReader
+    from pegsynth.io.reader import TableReader
+    from pegsynth.once import Released
+    from pegsynth.once.second_round import Fit
     from pegsynth.schema import Schema
     from pegsynth.synthesizers.recipe import Recipe
 
 Codes = NDArray[np.unsignedinteger[Any]]
-Progress = Callable[[str, int, int | None], None]
 Heads = tuple[tuple[int, ...], ...]
 
+PAIRS, BLOCKS = "pair counts", "blocks"
 WHOLE_TABLE_METHODS = ("contingency", "bootstrap", *IMPUTATION_METHODS)
-
-
-def quiet(stage: str, done: int, total: int | None) -> None:
-    """Show no progress."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,8 @@ class Model:
         Fitted conditional models of an imputation method.
     recipe
         The settled release, if the model was fitted for one.
+    released, ready
+        Released blocks, which may be published, and the weighted pool that fitting left.
     columns, dtypes
         Column order and types of the original table, public like its header.
     """
@@ -85,6 +90,8 @@ class Model:
     recipe: Recipe | None = None
     originals: Codes | None = field(default=None, repr=False)
     conditionals: ConditionalModel | None = field(default=None, repr=False)
+    released: Released | None = field(default=None, repr=False)
+    ready: Fit | None = field(default=None, repr=False)
     columns: tuple[str, ...] = ()
     dtypes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -111,6 +118,7 @@ def fit(
     accept_unreviewed: bool = False,
     threads: int = 1,
     progress: Progress = quiet,
+    checkpoint: Checkpoint | None = None,
 ) -> Model:
     """Count a table into blocks.
 
@@ -120,6 +128,8 @@ def fit(
         A settled recipe, or options for a model that has no budget yet.
     accept_unreviewed
         Go on with a schema nobody has reviewed; recorded as not private.
+    checkpoint
+        Where to save counts on the way, and what was counted before.
     """
     from pegsynth.synthesizers.recipe import Recipe, unpriced
 
@@ -128,32 +138,45 @@ def fit(
         (recipe.heads, recipe.tail_bits, recipe.order) if recipe else unpriced(schema, plan)  # type: ignore[arg-type]
     )
     ledger = schema_ledger(schema, accept_unreviewed=accept_unreviewed)
-    table = bounded_codes(reader, schema, stream)
-
-    def batches(stage: str) -> Iterator[Codes]:
-        return _watched(table(), stage, progress)
-
-    marginals = None
+    ledger = selection_ledger(ledger, reader)
+    table = CodeTable(
+        reader, schema, stream, kept=checkpoint.kept if checkpoint else None, progress=progress
+    )
+    if checkpoint:
+        checkpoint.keep(table.kept)
+    if recipe and recipe.draw.method == ONCE:
+        if checkpoint:
+            raise ParameterError("pegs-once reads the table once and cannot resume; drop --resume")
+        return _released_model(
+            reader, table, schema, recipe, ledger, stream, threads=threads, progress=progress
+        )
     if order == "public":
-        chosen = public_heads(schema, heads)
+        chosen, marginals = public_heads(schema, heads), None
         if any(feature.heads for feature in schema.features):
             ledger = ledger.assume(heads_assumption())
     else:
-        pairs = count_pairs(batches("pair counts"), schema.category_counts, threads=threads)
-        if order == "data":
-            plain = np.ix_(*[plain_features(schema)] * 2)
-            scores = pairs.mutual_information()[plain]
-            chosen = with_parents(schema, mapped(schema, heads_by_score(scores, heads)))
-            ledger = ledger.add(NotPrivate.because("data-order"))
-        else:
-            marginals, chosen = _private_heads(schema, pairs, recipe, stream)
+        every = max(1, (reader.expected_rows or 0) // (plan.order_rows or LARGEST_WHOLE))
+        with PairCounter(schema.category_counts, threads=threads, every=every) as pair_counter:
+            # Which rows a sample takes depends on where batches begin, so it is not resumed.
+            saved = checkpoint if every == 1 else None
+            count_into(pair_counter, table, PAIRS, checkpoint=saved, progress=progress)
+            pairs = pair_counter.counts()
+        chosen, marginals, event = _heads_of(schema, pairs, order, heads, recipe, stream)
+        ledger = ledger.add(*event)
+        if order == "private" and not stream.seeded:
+            # These heads were drawn. Another attempt draws others, so their counts are not saved.
+            checkpoint = None
     spec = hash_spec(schema, chosen, tail_bits)
-    blocks = disintegrate(batches("blocks"), spec, threads=threads)
+    with BlockCounter(spec, threads=threads) as block_counter:
+        count_into(
+            block_counter, table, BLOCKS, key=repr(chosen), checkpoint=checkpoint, progress=progress
+        )
+        blocks = block_counter.blocks()
     if recipe and recipe.marginals and marginals is None:
         marginals = noisy_marginals(one_way_counts(blocks), recipe.marginals, stream)
     originals = conditionals = None
     if recipe and (recipe.seed_pool == "original" or recipe.draw.method in WHOLE_TABLE_METHODS):
-        originals = np.concatenate(list(batches("rows read")))
+        originals = np.concatenate(list(_watched(table, "rows read", progress)))
         if recipe.draw.method in IMPUTATION_METHODS:
             conditionals = fit_conditionals(
                 originals, schema, recipe.draw.method, stream, threads=threads, progress=progress
@@ -168,9 +191,44 @@ def fit(
         recipe,
         originals,
         conditionals,
-        reader.columns,
-        dict(reader.dtypes),
+        columns=reader.columns,
+        dtypes=dict(reader.dtypes),
     )
+
+
+def _released_model(
+    reader: TableReader,
+    table: CodeTable,
+    schema: Schema,
+    recipe: Recipe,
+    ledger: Ledger,
+    stream: RandomStream,
+    *,
+    threads: int,
+    progress: Progress,
+) -> Model:
+    """Read the whole table once and release its blocks; nothing of it stays in the model."""
+    codes = np.concatenate(list(_watched(table, "rows read", progress)))
+    released, ready, spent = fit_once(
+        codes, schema, recipe, stream, threads=threads, progress=progress
+    )
+    return Model(
+        schema,
+        empty_blocks(schema),
+        ledger,
+        recipe=spent,
+        released=released,
+        ready=ready,
+        columns=reader.columns,
+        dtypes=dict(reader.dtypes),
+    )
+
+
+def empty_blocks(schema: Schema) -> Blocks:
+    """Return blocks without any count, for a model that holds none."""
+    spec = HashSpec(schema.names, schema.category_counts, ((),) * len(schema.features), 0)
+    with BlockCounter(spec) as counter:
+        return counter.blocks()
 
 
 def hash_spec(schema: Schema, heads: Heads, tail_bits: int) -> HashSpec:
@@ -183,6 +241,24 @@ def mapped(schema: Schema, heads: Heads) -> Heads:
     """Turn heads that were chosen among the plain features into features of the schema."""
     plain = plain_features(schema)
     return tuple(tuple(plain[i] for i in line) for line in heads)
+
+
+def _heads_of(
+    schema: Schema,
+    pairs: PairCounts,
+    order: Order,
+    heads: int,
+    recipe: Recipe | None,
+    stream: RandomStream,
+) -> tuple[Heads, Marginals | None, tuple[NotPrivate, ...]]:
+    """Choose heads by pair counts, paying for it or saying that nobody did (R10)."""
+    if order == "private":
+        marginals, chosen = _private_heads(schema, pairs, recipe, stream)
+        return chosen, marginals, ()
+    plain = np.ix_(*[plain_features(schema)] * 2)
+    scores = pairs.mutual_information()[plain]
+    chosen = with_parents(schema, mapped(schema, heads_by_score(scores, heads)))
+    return chosen, None, (NotPrivate.because("data-order"),)
 
 
 def _private_heads(
@@ -227,6 +303,19 @@ def schema_ledger(schema: Schema, *, accept_unreviewed: bool = False) -> Ledger:
     return Ledger().add(NotPrivate.because("unreviewed-schema", detail=detail))
 
 
+def selection_ledger(ledger: Ledger, reader: TableReader) -> Ledger:
+    """Add what is known of how a query selected the rows of a database (R10).
+
+    A guarantee for rows of the database holds only if no row of the query depends on
+    other rows.
+    """
+    if reader.selection == "other":
+        return ledger.add(NotPrivate.because("query-not-rowwise"))
+    if reader.selection == "whole":
+        return ledger
+    return ledger.assume(rowwise_query(declared=reader.selection == "declared"))
+
+
 def prepare(model: Model, recipe: Recipe, *, seeded: bool) -> Prepared:
     """Set up the sampler of a recipe; nothing is drawn yet."""
     schema, blocks = model.schema, model.blocks
@@ -237,7 +326,7 @@ def prepare(model: Model, recipe: Recipe, *, seeded: bool) -> Prepared:
         else uniform_weights(counts)
     )
     prior = Prior(weights, (recipe.numerator,) * len(counts), recipe.scale)
-    levels = diversity_levels(schema, recipe.budget)
+    levels = diversity_levels(schema, recipe.budget) if recipe.draw.method != ONCE else {}
     machine = Machine(
         blocks.spec.tables,
         blocks.tables,
@@ -317,10 +406,9 @@ def _valid(model: Model, rows: Codes | None, clamped: dict[int, int]) -> NDArray
     return rows[~model.schema.breaks_a_rule(rows)].astype(np.uint32)
 
 
-def _watched(batches: Iterable[Codes], stage: str, progress: Progress) -> Iterator[Codes]:
-    done = 0
-    progress(stage, 0, None)
-    for batch in batches:
+def _watched(table: CodeTable, stage: str, progress: Progress) -> Iterator[Codes]:
+    total = table.reader.expected_rows
+    progress(stage, 0, total)
+    for batch in table.batches():
         yield batch
-        done += len(batch)
-        progress(stage, done, None)
+        progress(stage, table.place.rows, total)

@@ -39,14 +39,20 @@ from pegsynth.synthesizers.model_arrays import (
     arrays_of,
     conditionals_of,
     described,
+    released_of,
     restored,
     rows_of,
 )
 from pegsynth.synthesizers.options import DrawOptions, Order, PriorKind
 from pegsynth.synthesizers.recipe import Recipe, detail_count, shape_of, split_draws
+from pegsynth.synthesizers.released_blocks import ONCE
 
 FORMAT = 1
 NOTICE = "CONFIDENTIAL: exact counts, and perhaps rows, of a confidential table; not for release"
+SHAREABLE = (
+    "SHAREABLE: noisy counts of released blocks, paid for by the events in this file; rows may be "
+    "drawn from it without limit"
+)
 _KEY = b"pegsynth"
 _COUNTS = ("feature", "key", "category", "count")
 _COLUMNS = (*_COUNTS, "name", "content")
@@ -96,12 +102,14 @@ def save_model(model: Model, path: str | Path) -> None:
     import pyarrow.parquet as pq
 
     spec = model.blocks.spec
-    identity = secrets.token_hex(16)
+    shareable = model.released is not None
+    # The same noisy numbers give the same file, byte for byte.
+    identity = "0" * 32 if shareable else secrets.token_hex(16)
     marginals = model.marginals
     arrays = arrays_of(model)
     manifest = Manifest(
         format=FORMAT,
-        notice=NOTICE,
+        notice=SHAREABLE if shareable else NOTICE,
         identity=identity,
         schema=dumps(model.schema),
         columns=list(model.columns),
@@ -119,7 +127,9 @@ def save_model(model: Model, path: str | Path) -> None:
     layout = layout.with_metadata({_KEY: msgspec.json.encode(manifest)})
     with (
         atomic_file(
-            path, mode=0o600, before=lambda: _open_account(model, path, identity)
+            path,
+            mode=0o644 if shareable else 0o600,
+            before=lambda: _open_account(model, path, identity),
         ) as temporary,
         pq.ParquetWriter(temporary, layout, compression="zstd") as writer,
     ):
@@ -168,17 +178,29 @@ def load_model(path: str | Path) -> Model:
         originals = rows_of(arrays, schema)
         method = recipe.draw.method if recipe else None
         conditionals = conditionals_of(arrays, method, schema)
+        released = released_of(arrays, schema)
+        if (method == ONCE) != (released is not None):
+            raise ModelError("it does not hold what its method needs")
     except ModelError as error:
         raise _foreign(path, str(error)) from None
     columns = tuple(manifest.columns)
     return Model(
-        schema, blocks, ledger, marginals, recipe, originals, conditionals, columns, dtypes
+        schema,
+        blocks,
+        ledger,
+        marginals,
+        recipe,
+        originals,
+        conditionals,
+        released,
+        columns=columns,
+        dtypes=dtypes,
     )
 
 
 def _open_account(model: Model, path: str | Path, identity: str) -> None:
     """Write the record of a budgeted model before the model becomes visible."""
-    if model.recipe is not None:
+    if model.recipe is not None and model.released is None:
         from pegsynth.synthesizers.session import Session
         from pegsynth.synthesizers.spending import write_spent
 

@@ -20,6 +20,7 @@ Method = Literal[
     "pegs",
     "pegs-rs",
     "pegs-capped",
+    "pegs-once",
     "contingency",
     "marginal",
     "bootstrap",
@@ -64,14 +65,24 @@ class FitOptions:
     order
         ``public``: heads from the schema. ``private``: chosen by the exponential mechanism
         and paid for. ``data``: the paper's mutual information, recorded as not private (R10).
+    order_rows
+        About how many rows ``data`` looks at, spread over the table; None for all.
     """
 
     heads: int | None = None
     tail_bits: int = 1
     order: Order | None = None
+    order_rows: int | None = None
 
     def __post_init__(self) -> None:
         check_choice("order", self.order, ORDERS)
+        if self.order_rows is not None:
+            check_whole("order-rows", self.order_rows)
+            if self.order != "data":
+                raise ParameterError(
+                    "--order-rows goes with --order data; a private order is paid by the row and "
+                    "looks at all of them"
+                )
 
 
 @dataclass(frozen=True)

@@ -1,29 +1,37 @@
 """What each method could do with a budget, from public quantities alone.
 
 `plan` settles a recipe for every method and predicts, from the schema and the stated
-number of original rows, how much of an average draw will be prior instead of data. No
-data is read.
+number of original rows, how far pair tables will be from those of the data. `choose_method`
+takes the best of them for ``--method auto``. No data is read.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pegsynth.errors import BudgetError
+from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.once import Steps
+from pegsynth.once.fit import block_deviation, margin_weights, split_budget
 from pegsynth.privacy import Budget, Guarantee, Ledger
 from pegsynth.synthesizers.options import DEFAULT_BLOCK_SIZE, PEGS_METHODS, DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe, used_entries
+from pegsynth.synthesizers.released_blocks import ONCE, price_of
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
+PLANNED_METHODS = (*PEGS_METHODS, ONCE)
+AUTO = "auto"
 
 UNIFORM_LOSS = 0.4
 MARGINAL_LOSS = 0.1
 """How far a pair table of the data is from that of the prior, in total variation: about
 these figures on the built-in data for uniform virtual rows (independent columns of equal
 shares) and for marginal ones (independent columns of the right shares)."""
+
+_MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)
 
 
 @dataclass(frozen=True)
@@ -34,31 +42,31 @@ class Option:
     ----------
     recipe
         The settled release.
-    virtual_rows
-        Virtual rows per entry, averaged over features, A.
-    prior_share
-        Predicted share of an average draw that comes from virtual rows or, after reset or
-        cap, from the public distribution.
+    predicted_error
+        Predicted total variation of a pair table, sampling noise aside.
     pure, stated
         The guarantee without a delta, and at the stated one.
+    virtual_rows
+        Virtual rows per entry, averaged over features, A; None for released blocks.
+    prior_share
+        Predicted share of an average draw that comes from virtual rows or, after reset or
+        cap, from the public distribution; None for released blocks.
+    noise
+        Standard deviation of the noise on a released block; None for the others.
     """
 
     recipe: Recipe
-    virtual_rows: float
-    prior_share: float
+    predicted_error: float
     pure: Guarantee
     stated: Guarantee
+    virtual_rows: float | None = None
+    prior_share: float | None = None
+    noise: float | None = None
 
     @property
     def method(self) -> str:
         """Name of the method."""
         return self.recipe.draw.method
-
-    @property
-    def predicted_error(self) -> float:
-        """Predicted total variation of a pair table, sampling noise aside."""
-        loss = MARGINAL_LOSS if self.recipe.prior == "marginal" else UNIFORM_LOSS
-        return self.prior_share * loss
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,31 @@ class Plan:
         """The method with the smallest predicted error."""
         return min(self.options, key=lambda option: option.predicted_error, default=None)
 
+    @property
+    def reason(self) -> str:
+        """Say why the best method is the best, in one sentence."""
+        best = self.best
+        if best is None:
+            return "no method can meet this budget"
+        others = [f"{o.method} {o.predicted_error:.3f}" for o in self.options if o is not best]
+        than = f" ({', '.join(others)})" if others else ""
+        return (
+            f"{best.method}, for its smallest predicted error of pair tables, "
+            f"{best.predicted_error:.3f}{than}; predicted from the schema, the budget and the "
+            "stated numbers of rows alone"
+        )
+
+
+def choose_method(
+    schema: Schema, budget: Budget, fit: FitOptions, draw: DrawOptions
+) -> tuple[Option, str]:
+    """Settle ``--method auto``: return the best option, and why it is the best."""
+    found = plan(schema, budget, fit, draw, block_size=draw.block_size)
+    if found.best is None:
+        why = "; ".join(f"{method}: {reason}" for method, reason in found.refused)
+        raise BudgetError(f"no method can meet this budget ({why})")
+    return found.best, found.reason
+
 
 def plan(
     schema: Schema,
@@ -82,9 +115,9 @@ def plan(
     *,
     block_size: int = DEFAULT_BLOCK_SIZE,
 ) -> Plan:
-    """Settle every method of the pegs family and predict what it would give."""
+    """Settle every method that takes this budget and predict what it would give."""
     options, refused = [], []
-    for method in PEGS_METHODS:
+    for method in PLANNED_METHODS:
         capped = method == "pegs-capped"
         wanted = replace(
             draw,
@@ -95,25 +128,54 @@ def plan(
             block_size=block_size if method == "pegs-rs" else DEFAULT_BLOCK_SIZE,
         )
         try:
-            options.append(_option(schema, make_recipe(schema, budget, fit, wanted)))
-        except BudgetError as error:
+            recipe = make_recipe(schema, _budget_of(method, budget), fit, wanted)
+            options.append(_option(schema, recipe))
+        except (BudgetError, ParameterError) as error:
             refused.append((method, str(error)))
     return Plan(tuple(options), tuple(refused))
 
 
+def _budget_of(method: str, budget: Budget) -> Budget:
+    """Return the budget as a method sees it; only released blocks take l beside epsilon."""
+    if budget.epsilon is not None and budget.l is not None and method != ONCE:
+        raise BudgetError("only pegs-once takes l beside epsilon")
+    return budget
+
+
 def _option(schema: Schema, recipe: Recipe) -> Option:
+    ledger = Ledger(recipe.events, (), recipe.budget.delta or 0.0)
+    pure, stated = Ledger(recipe.events).guarantee, ledger.guarantee
+    if recipe.draw.method == ONCE:
+        noise, error = _released_error(schema, recipe)
+        return Option(recipe, error, pure, stated, noise=noise)
     alpha = recipe.numerator / recipe.scale
     factor = recipe.resolution if recipe.prior == "marginal" else 1
     mean_count = sum(schema.category_counts) / len(schema.category_counts)
     virtual = alpha * factor * mean_count
-    ledger = Ledger(recipe.events, (), recipe.budget.delta or 0.0)
-    return Option(
-        recipe,
-        virtual,
-        1 - _data_share(schema, recipe, virtual),
-        Ledger(recipe.events).guarantee,
-        ledger.guarantee,
-    )
+    prior_share = 1 - _data_share(schema, recipe, virtual)
+    loss = MARGINAL_LOSS if recipe.prior == "marginal" else UNIFORM_LOSS
+    return Option(recipe, prior_share * loss, pure, stated, virtual, prior_share)
+
+
+def _released_error(schema: Schema, recipe: Recipe) -> tuple[float, float]:
+    """Predict the noise on a block of released tables, and the error of pair tables.
+
+    One-way counts are off by their noise; of what pairs add to them, the part is lost that
+    the noise of a block of average size would drown.
+    """
+    counts, steps, price = schema.category_counts, Steps(heads=recipe.heads), price_of(recipe)
+    rows_in = recipe.draw.rows_in or (recipe.draw.rows or 1)
+    weights = margin_weights(counts)
+    split = split_budget(price, rows_in, counts, weights, steps)
+    one_way = [
+        _MEAN_ABSOLUTE_NORMAL * count * price.deviation(split.margins * float(weight)) / 2
+        for count, weight in zip(counts, weights, strict=True)
+    ]
+    margins = min(sum(one_way) / len(counts) / rows_in / 2, UNIFORM_LOSS)
+    noise = block_deviation(price, split, len(counts))
+    cells = math.exp(2 * sum(map(math.log, counts)) / len(counts))
+    drowned = _MEAN_ABSOLUTE_NORMAL * noise * cells / (2 * rows_in)
+    return noise, margins + MARGINAL_LOSS * drowned / (1 + drowned)
 
 
 def _data_share(schema: Schema, recipe: Recipe, virtual: float) -> float:

@@ -49,6 +49,7 @@ from pegsynth.synthesizers.options import (
     diversity_levels,
     drawn_features,
 )
+from pegsynth.synthesizers.released_blocks import ONCE, once_recipe
 
 if TYPE_CHECKING:
     from pegsynth.privacy.budget import Route
@@ -84,6 +85,8 @@ class Recipe:
         How many of the drawn features are details, drawn given their parent.
     around
         What the ledger says before and after the draws.
+    order_rows
+        About how many rows an order of the data looks at; None for all.
     """
 
     heads: int
@@ -100,6 +103,7 @@ class Recipe:
     draws: Draws | None
     details: int
     around: tuple[tuple[Event, ...], tuple[Event, ...]]
+    order_rows: int | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -126,6 +130,8 @@ def make_recipe(
     are settled, and the urn is taken when it needs at most half the virtual rows that
     the same visits would need without it.
     """
+    if draw.method == ONCE:
+        return once_recipe(schema, budget, fit, draw, scale=scale)
     if draw.method == "pegs-capped" and draw.urn is None:
         return _cap_or_urn(schema, budget, fit, draw, scale=scale)
     total = budget.epsilon is not None
@@ -168,6 +174,7 @@ def make_recipe(
         paid.draws,
         detail_count(schema, draw),
         (paid.before, after),
+        fit.order_rows,
     )
 
 

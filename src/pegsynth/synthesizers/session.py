@@ -28,6 +28,7 @@ from pegsynth.sampling.seeds import InOrder
 from pegsynth.synthesizers.model import Codes, Model, Prepared, prepare, seeded_ledger
 from pegsynth.synthesizers.options import PEGS_METHODS, check_whole
 from pegsynth.synthesizers.recipe import Recipe, shape_of
+from pegsynth.synthesizers.released_blocks import ONCE
 from pegsynth.synthesizers.table_draws import draw_tables, replace_features
 
 SHUFFLED_BYTES = 1 << 30
@@ -133,7 +134,7 @@ class Session:
         limited = self.recipe.budget.epsilon is not None or (
             draw.method == "marginal" and self.recipe.draws is not None
         )
-        if not limited or draw.method == "pegs-capped" or not draw.rows:
+        if not limited or draw.method in ("pegs-capped", ONCE) or not draw.rows:
             return None
         if lot := self._lot:
             return max(draw.datasets * -(-draw.rows // lot) - self._spent.blocks, 0) * lot
@@ -189,7 +190,15 @@ class Session:
             return self._draw_capped(rows, datasets, dtype)
         if self.recipe.draw.method not in PEGS_METHODS:
             pool = self._prepared.pool
-            tables = draw_tables(self.model, self.recipe, pool, rows, datasets, self._stream)
+            tables = draw_tables(
+                self.model,
+                self.recipe,
+                pool,
+                rows,
+                datasets,
+                self._stream,
+                threads=self._threads,
+            )
             return [_narrow(chunks, dtype) for chunks in tables]
         ready = self._prepared
         return [

@@ -16,14 +16,18 @@ import polars as pl
 
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.io.frames import to_kind
-from pegsynth.io.read import TableReader, open_table, same_file, table_files
+from pegsynth.io.read import named_source, open_table, same_file, table_files
+from pegsynth.io.reader import TableReader
 from pegsynth.privacy import Budget, Ledger, Shares
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import Decoder
 from pegsynth.schema.decoding import How
-from pegsynth.synthesizers.model import Codes, Model, Progress, fit, quiet
+from pegsynth.synthesizers.checkpoint import resuming
+from pegsynth.synthesizers.model import Codes, Model, fit
 from pegsynth.synthesizers.options import UNBUDGETED_METHODS, DrawOptions, FitOptions
+from pegsynth.synthesizers.plan import AUTO, choose_method
+from pegsynth.synthesizers.progress import Progress, quiet
 from pegsynth.synthesizers.recipe import make_recipe
 from pegsynth.synthesizers.session import Session
 
@@ -68,6 +72,7 @@ def budget_for(
             l=l,
             alpha=alpha,
             shares=shares or Shares(),
+            released_blocks=method == "pegs-once",
         )
     if stated:
         raise BudgetError(f"{method} has no privacy guarantee at any price; leave the budget out")
@@ -117,6 +122,7 @@ def synthesize(
     heads: int | None = None,
     tail_bits: int = 1,
     order: str | None = None,
+    order_rows: int | None = None,
     sweeps: int = 1,
     block_size: int = 10,
     visits: int | None = None,
@@ -134,13 +140,19 @@ def synthesize(
     seed: int | None = None,
     threads: int | None = None,
     accept_unreviewed_schema: bool = False,
+    table: str | None = None,
+    query: str | None = None,
+    query_is_rowwise: bool = False,
+    resume: str | Path | None = None,
 ) -> Release:
     """Return synthetic tables and their ledger.
 
     Parameters
     ----------
     data
-        A pandas, Polars or PyArrow table, or the name (or glob) of a file.
+        A pandas, Polars or PyArrow table; the name of a file, a glob or a folder, or an
+        address of such (``s3://..``); or a database, ``postgresql://..`` or
+        ``sqlite:///..``.
     schema
         A `Schema` or the name of its file.
     rows, datasets
@@ -156,6 +168,12 @@ def synthesize(
         Features to replace in the original rows, the others being kept: no guarantee.
     seed
         For tests and studies: reproducible, and without any guarantee.
+    table, query, query_is_rowwise
+        For a database: which table, or which SELECT, and the caller's word that the
+        query selects rows one by one.
+    resume
+        For files: where to save counts on the way (CONFIDENTIAL) and go on from;
+        deleted at the end.
 
     Returns
     -------
@@ -163,6 +181,14 @@ def synthesize(
         `frames`, of the same kind as `data`, and `ledger`.
     """
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
+    if method == AUTO:
+        best, _ = choose_method(
+            book,
+            Budget(epsilon, delta, epsilon_per_row, l, alpha, released_blocks=True),
+            FitOptions(heads, tail_bits, order),  # type: ignore[arg-type]
+            DrawOptions(rows, "pegs-capped", datasets, rows_in=rows_in),
+        )
+        method = best.method
     budget = budget_for(
         method,
         partial=bool(synthesize),
@@ -176,7 +202,7 @@ def synthesize(
     )
     source = "the schema" if isinstance(schema, Schema) else str(schema)
     check_reviewed(book, budget, accept=accept_unreviewed_schema, source=source)
-    fit_options = FitOptions(heads, tail_bits, order)  # type: ignore[arg-type]
+    fit_options = FitOptions(heads, tail_bits, order, order_rows)  # type: ignore[arg-type]
     options = DrawOptions(
         rows,
         method,  # type: ignore[arg-type]
@@ -198,40 +224,60 @@ def synthesize(
     recipe = make_recipe(book, budget, fit_options, options)
     used = threads or default_threads()
     stream = RandomStream(seed)
-    reader = open_table(data)
-    model = fit(
-        reader, book, recipe, stream, accept_unreviewed=accept_unreviewed_schema, threads=used
-    )
-    session = Session(model, recipe, stream, threads=used)
+    origin = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
+    resume = None if resume is None else Path(resume)
+    with (
+        open_table(origin) as reader,
+        resuming(resume, reader, book, recipe, seed) as checkpoint,
+    ):
+        model = fit(
+            reader,
+            book,
+            recipe,
+            stream,
+            accept_unreviewed=accept_unreviewed_schema,
+            threads=used,
+            checkpoint=checkpoint,
+        )
+        original = original_columns(reader, model.schema) if options.synthesize else None
+    session = Session(model, model.recipe or recipe, stream, threads=used)
     frames = []
     for chunks in session.draw(rows or 0, datasets):
-        whole = pl.concat(decoded(model, chunks, stream, how=decode))
-        if options.synthesize:
-            whole = with_kept_columns(whole, reader, model.schema, options.synthesize)
+        whole = pl.concat(decoded(decoder_of(model, decode), chunks, stream))
+        if original is not None:
+            whole = with_drawn_columns(original, whole, options.synthesize)
         frames.append(to_kind(whole, reader.frame_kind, like=data if reader.frame_kind else None))
     return Release(frames, session.ledger)
 
 
-def with_kept_columns(
-    drawn: pl.DataFrame, reader: TableReader, schema: Schema, replaced: Sequence[str]
-) -> pl.DataFrame:
-    """Return the original table, value by value, with the replaced features drawn anew."""
+def original_columns(reader: TableReader, schema: Schema) -> pl.DataFrame:
+    """Return the features of the original table, value by value."""
     names = [name for name in reader.columns if name in schema.names]
-    original = pl.concat(list(reader.batches(names)))
+    return pl.concat(list(reader.batches(names)))
+
+
+def with_drawn_columns(
+    original: pl.DataFrame, drawn: pl.DataFrame, replaced: Sequence[str]
+) -> pl.DataFrame:
+    """Return the original table with the replaced features drawn anew."""
     return original.with_columns(drawn.get_column(name) for name in replaced)
 
 
+def decoder_of(model: Model, how: How = "values", *, listed: bool = False) -> Decoder:
+    """Return what turns codes into the columns and types of the original table."""
+    columns = model.columns or None
+    return Decoder(model.schema, how=how, columns=columns, dtypes=model.dtypes, listed=listed)
+
+
 def decoded(
-    model: Model,
+    decoder: Decoder,
     chunks: Iterator[Codes],
     stream: RandomStream,
     *,
-    how: How = "values",
     rows: int | None = None,
     progress: Progress = quiet,
 ) -> Iterator[pl.DataFrame]:
-    """Yield code chunks as frames with the columns and types of the original table."""
-    decoder = Decoder(model.schema, how=how, columns=model.columns or None, dtypes=model.dtypes)
+    """Yield code chunks as frames."""
     words = stream.substream()
     done = 0
     progress("rows", 0, rows)

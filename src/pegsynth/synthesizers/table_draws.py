@@ -23,6 +23,7 @@ from pegsynth.synthesizers.contingency import ContingencyTable
 from pegsynth.synthesizers.loglinear import fit_loglinear
 from pegsynth.synthesizers.marginal import MarginalTable
 from pegsynth.synthesizers.options import clamped_codes, drawn_features
+from pegsynth.synthesizers.released_blocks import ONCE, draw_once
 
 if TYPE_CHECKING:
     from pegsynth.synthesizers.model import Codes, Model
@@ -34,9 +35,21 @@ TABLE_CHUNK = 1 << 17
 
 
 def draw_tables(
-    model: Model, recipe: Recipe, pool: SeedPool, rows: int, datasets: int, stream: RandomStream
+    model: Model,
+    recipe: Recipe,
+    pool: SeedPool,
+    rows: int,
+    datasets: int,
+    stream: RandomStream,
+    *,
+    threads: int = 1,
 ) -> list[Rows]:
     """Return K datasets of n rows as streams of code chunks."""
+    if recipe.draw.method == ONCE:
+        return [
+            draw_once(model, recipe, rows, stream, first=number == 0, threads=threads)
+            for number in range(datasets)
+        ]
     if recipe.draw.method == "marginal":
         return _marginal(model, recipe, rows, datasets, stream)
     draw: Callable[[], Rows] = {
@@ -78,7 +91,7 @@ def _conditionals(model: Model, recipe: Recipe, stream: RandomStream) -> Conditi
         return model.conditionals
     from pegsynth.imputation import bayesian_bootstrap
     from pegsynth.synthesizers.imputing import fit_conditionals
-    from pegsynth.synthesizers.model import quiet
+    from pegsynth.synthesizers.progress import quiet
 
     rows = _originals(model)
     weights = bayesian_bootstrap(len(rows), stream.substream())

@@ -1,0 +1,273 @@
+"""Loops over a pool of rows: keys, counts, spreading a column, raking, exchanging rows.
+
+A pool is made of paid-for numbers only, so nothing here protects anybody: uniform numbers
+come in as arrays of words, and weights are floating-point numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
+UInt16 = NDArray[np.uint16]
+UInt32 = NDArray[np.uint32]
+UInt64 = NDArray[np.uint64]
+
+
+@njit(cache=True, nogil=True)
+def cell_keys(columns: UInt16, features: Int64, sizes: Int64) -> UInt32:
+    """Return the cell of every row in the table of some features, the last varying fastest."""
+    rows = columns.shape[1]
+    keys = np.zeros(rows, dtype=np.uint32)
+    for place in range(len(features)):
+        column = columns[features[place]]
+        size = np.uint32(sizes[place])
+        for row in range(rows):
+            keys[row] = keys[row] * size + np.uint32(column[row])
+    return keys
+
+
+@njit(cache=True, nogil=True)
+def count_cells(keys: UInt32, cells: int) -> Int64:
+    """Count rows by cell."""
+    counts = np.zeros(cells, dtype=np.int64)
+    for row in range(len(keys)):
+        counts[keys[row]] += 1
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def count_extended(keys: UInt32, column: UInt16, size: int, cells: int) -> Int64:
+    """Count rows by the cells of a table that `column` extends."""
+    counts = np.zeros(cells, dtype=np.int64)
+    for row in range(len(keys)):
+        counts[np.int64(keys[row]) * size + np.int64(column[row])] += 1
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def weigh_cells(keys: UInt32, weights: Float64, cells: int) -> Float64:
+    """Add up weights by cell."""
+    sums = np.zeros(cells)
+    for row in range(len(keys)):
+        sums[keys[row]] += weights[row]
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def distance(counts: Int64, reference: Float64) -> int:
+    """Return the sum of |count - reference|, references rounded to whole numbers.
+
+    One row more or less changes one count by 1 and so the sum by 1: sensitivity 1 (R10).
+    """
+    total = np.int64(0)
+    for cell in range(len(counts)):
+        total += abs(counts[cell] - np.int64(np.rint(reference[cell])))
+    return total
+
+
+@njit(cache=True, nogil=True)
+def distance_from_product(counts: Int64, heads: Float64, shares: Float64) -> int:
+    """Return `distance` from the reference heads[k] * shares[j], never written out."""
+    total = np.int64(0)
+    size = len(shares)
+    for key in range(len(heads)):
+        for code in range(size):
+            reference = np.int64(np.rint(heads[key] * shares[code]))
+            total += abs(counts[key * size + code] - reference)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def shuffled(words: UInt64) -> Int64:
+    """Return a permutation that these words decide."""
+    rows = len(words)
+    order = np.arange(rows)
+    for last in range(rows - 1, 0, -1):
+        # The high half of a 32 by 32 bit product; its bias is below 2^-11 for any pool.
+        other = np.int64(((words[last] >> np.uint64(32)) * np.uint64(last + 1)) >> np.uint64(32))
+        order[last], order[other] = order[other], order[last]
+    return order
+
+
+@njit(cache=True, nogil=True)
+def grouped(keys: UInt32, order: Int64, groups: int) -> tuple[Int64, Int64]:
+    """Sort rows by key, keeping `order` inside a key; return rows and where keys start."""
+    starts = np.zeros(groups + 1, dtype=np.int64)
+    for row in range(len(keys)):
+        starts[keys[row] + 1] += 1
+    for group in range(groups):
+        starts[group + 1] += starts[group]
+    place = starts[:-1].copy()
+    rows = np.empty(len(keys), dtype=np.int64)
+    for index in range(len(order)):
+        row = order[index]
+        rows[place[keys[row]]] = row
+        place[keys[row]] += 1
+    return rows, starts
+
+
+@njit(cache=True, nogil=True)
+def spread(rows: Int64, starts: Int64, shares: Float64, offsets: Float64) -> UInt32:
+    """Give the rows of every group equally spaced quantiles of its distribution.
+
+    Inside a group the number of rows with a category differs from its expectation by less
+    than 1.
+    """
+    drawn = np.zeros(len(rows), dtype=np.uint32)
+    last = shares.shape[1] - 1
+    for group in range(len(starts) - 1):
+        size = starts[group + 1] - starts[group]
+        code = 0
+        reached = shares[group, 0] * size
+        for index in range(size):
+            while index + offsets[group] >= reached and code < last:
+                code += 1
+                reached += shares[group, code] * size
+            drawn[rows[starts[group] + index]] = code
+    return drawn
+
+
+@njit(cache=True, nogil=True)
+def spread_within(
+    rows: Int64,
+    starts: Int64,
+    members: Int64,
+    first: Int64,
+    shares: Float64,
+    offsets: Float64,
+) -> UInt32:
+    """Give the rows of every level equally spaced quantiles of its members' shares.
+
+    Members of level k are members[first[k]:first[k + 1]], each with its share.
+    """
+    drawn = np.zeros(len(rows), dtype=np.uint32)
+    for level in range(len(first) - 1):
+        size = starts[level + 1] - starts[level]
+        whole = 0.0
+        for member in range(first[level], first[level + 1]):
+            whole += shares[members[member]]
+        member = first[level]
+        reached = shares[members[member]] / whole * size
+        for index in range(size):
+            while index + offsets[level] >= reached and member < first[level + 1] - 1:
+                member += 1
+                reached += shares[members[member]] / whole * size
+            drawn[rows[starts[level] + index]] = members[member]
+    return drawn
+
+
+@njit(cache=True, nogil=True)
+def settle(
+    drawn: UInt32, keys: UInt32, shares: Float64, wanted: Int64, order: Int64, uniforms: Float64
+) -> int:
+    """Change a few rows so that the column's margin is the wanted one; return the rest.
+
+    A row of a category that has too many rows moves to one that has too few, with odds
+    given by its own distribution; `wanted` sums to the number of rows.
+    """
+    size = shares.shape[1]
+    excess = np.zeros(size, dtype=np.int64)
+    for row in range(len(drawn)):
+        excess[drawn[row]] += 1
+    missing = np.int64(0)
+    for code in range(size):
+        excess[code] -= wanted[code]
+        missing += max(excess[code], 0)
+    for index in range(len(order)):
+        if missing == 0:
+            break
+        row = order[index]
+        if excess[drawn[row]] <= 0:
+            continue
+        open_share = 0.0
+        for code in range(size):
+            if excess[code] < 0:
+                open_share += shares[keys[row], code]
+        if open_share <= 0.0:
+            continue
+        point, chosen = uniforms[index] * open_share, -1
+        for code in range(size):
+            if excess[code] < 0 and shares[keys[row], code] > 0:
+                chosen = code
+                point -= shares[keys[row], code]
+                if point <= 0.0:
+                    break
+        excess[drawn[row]] -= 1
+        excess[chosen] += 1
+        drawn[row] = chosen
+        missing -= 1
+    return missing
+
+
+@njit(cache=True, nogil=True)
+def rake_and_weigh(
+    keys: UInt32, weights: Float64, factors: Float64, following: UInt32, cells: int
+) -> Float64:
+    """Scale weights by the factor of their cell; add them up by the cells of another table."""
+    sums = np.zeros(cells)
+    for row in range(len(keys)):
+        weights[row] *= factors[keys[row]]
+        sums[following[row]] += weights[row]
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def rake_factors(sums: Float64, target: Float64, most: float) -> Float64:
+    """Return what brings sums to their target, at most `most` and at least its inverse."""
+    factors = np.ones(len(target))
+    for cell in range(len(target)):
+        if sums[cell] > 0:
+            factors[cell] = min(max(target[cell] / sums[cell], 1.0 / most), most)
+    return factors
+
+
+@njit(cache=True, nogil=True)
+def line_up(keys: UInt32, table: int, start: int, lines: UInt32) -> None:
+    """Write the cells of one table, numbered from `start`, into the lines of all tables."""
+    for row in range(len(keys)):
+        lines[row, table] = keys[row] + np.uint32(start)
+
+
+@njit(cache=True, nogil=True)
+def count_lines(chosen: Int64, lines: UInt32, excess: Float64) -> None:
+    """Add the cells of the chosen rows, in all tables."""
+    for index in range(len(chosen)):
+        for table in range(lines.shape[1]):
+            excess[lines[chosen[index], table]] += 1.0
+
+
+@njit(cache=True, nogil=True)
+def exchange(chosen: Int64, keys: UInt32, excess: Float64, proposed: Int64, order: Int64) -> int:
+    """Replace output rows by proposed pool rows where the tables then fit better.
+
+    `keys` has a line for every pool row: its cell in each table, tables one after the
+    other; `excess` is what each cell has beyond its target. A proposal is taken when the
+    sum of squared excesses falls. Returns how many were.
+    """
+    tables = keys.shape[1]
+    taken = 0
+    for index in range(len(order)):
+        old, new = chosen[order[index]], proposed[index]
+        change = 0.0
+        for table in range(tables):
+            before, after = keys[old, table], keys[new, table]
+            if before != after:
+                change += excess[after] - excess[before] + 1.0
+        if change < 0.0:
+            taken += 1
+            for table in range(tables):
+                excess[keys[old, table]] -= 1.0
+                excess[keys[new, table]] += 1.0
+            chosen[order[index]] = new
+    return taken
+
+
+def uniforms(words: UInt64) -> Any:
+    """Turn words into floating-point numbers in [0, 1)."""
+    return (words >> np.uint64(11)) * 2.0**-53

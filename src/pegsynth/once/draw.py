@@ -1,0 +1,165 @@
+"""Rows from released blocks alone: no data, no budget, any number of times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.errors import DataError
+from pegsynth.once.diversity import Diverse
+from pegsynth.once.first_round import block_counts, block_shares
+from pegsynth.once.levels import split_again
+from pegsynth.once.margins import Margins, common_total, one_way_shares
+from pegsynth.once.pool import Pool
+from pegsynth.once.released import Released
+from pegsynth.once.rows import choose_rows, exchange_rows
+from pegsynth.once.second_round import Fit
+from pegsynth.once.steps import Steps
+from pegsynth.random import RandomStream
+from pegsynth.schema.rules import Rule
+
+Codes = NDArray[np.uint32]
+Float64 = NDArray[np.float64]
+
+LOT = 1 << 20
+MOST_POOLS_FOR_GIVEN = 64
+_SMALLEST_GIVEN = 1 << 14
+
+
+def draw_rows(
+    released: Released,
+    rows: int,
+    stream: RandomStream,
+    *,
+    steps: Steps | None = None,
+    rules: Sequence[Rule] = (),
+    diverse: Diverse | None = None,
+    given: Mapping[int, int] | None = None,
+    threads: int = 1,
+) -> Iterator[Codes]:
+    """Yield code rows in lots; every lot has a pool of its own.
+
+    Parameters
+    ----------
+    diverse
+        The l that the distributions of some features must reach.
+    given
+        Features and the code that each has in every row: the pool is conditioned on it,
+        so the other features follow.
+    """
+    steps = steps or Steps()
+
+    def fresh(size: int) -> Fit:
+        pool = Pool(released.sizes, size, stream, rules=rules, threads=threads)
+        return rebuild(released, pool, steps, diverse)
+
+    for start in range(0, rows, LOT):
+        wanted = min(LOT, rows - start)
+        size = pool_rows(released, wanted, steps)
+        if given:
+            yield _given(released, wanted, size, stream, given, fresh)
+        else:
+            yield take_rows(released, fresh(size), wanted, stream)
+
+
+def pool_rows(released: Released, rows: int, steps: Steps) -> int:
+    """Return the rows of the pool: several times those wanted where the table is small."""
+    count = max(released.total[0], 1)
+    times = min(max(steps.pool_rows / count, 1.0), steps.most_pools) if steps.larger_pool else 1.0
+    return max(math.ceil(rows * times), 1)
+
+
+def rebuild(released: Released, pool: Pool, steps: Steps, diverse: Diverse | None = None) -> Fit:
+    """Fill a pool by the blocks and weigh it to every table that was released."""
+    margins = start_margins(released, steps)
+    if steps.fold:
+        for block in released.blocks:
+            margins.fold(block, block.features)
+    drawn = {block.features[-1]: block for block in released.blocks}
+    for feature in released.order:
+        if feature in drawn:
+            block = drawn[feature]
+            pool.draw(feature, block.features[:-1], block_shares(block, margins, diverse))
+        else:
+            shares = margins.shares[feature][None, :]
+            pool.draw(feature, (), diverse.applied(shares, feature) if diverse else shares)
+    fit = Fit(pool, margins, steps)
+    if not steps.second_round:
+        pool.weigh(margins.total)
+        return fit
+    fit.start([(b.features, block_counts(b, margins.total)) for b in released.blocks])
+    for table in released.extra:
+        fit.take(table, pool.keys(table.features))
+    fit.sweep(steps.last_sweeps)
+    return fit
+
+
+def start_margins(released: Released, steps: Steps) -> Margins:
+    """Return the one-way counts on merged levels, before any table has improved them."""
+    total = common_total(released.total, released.one_ways)
+    return Margins.of(released.one_ways, released.levels, fine_shares(released, steps), total)
+
+
+def fine_shares(released: Released, steps: Steps) -> tuple[Float64, ...]:
+    """Return the shares of all categories of every feature."""
+    total = common_total(released.total, released.one_ways)
+    return tuple(
+        one_way_shares(table, total, smooth=steps.smooth and ordered)
+        for table, ordered in zip(released.one_ways, released.ordered, strict=True)
+    )
+
+
+def take_rows(released: Released, fit: Fit, rows: int, stream: RandomStream) -> Codes:
+    """Choose rows from a weighted pool, let all tables fit better, and split the levels."""
+    chosen = exchange_rows(fit, choose_rows(fit, rows), fit.steps.exchange)
+    return _codes(released, fit, chosen, stream)
+
+
+def _codes(released: Released, fit: Fit, chosen: NDArray[np.int64], stream: RandomStream) -> Codes:
+    shares = fine_shares(released, fit.steps)
+    words = stream.substream()
+    # Rows leave in random order: their places in the pool say nothing, but look sorted.
+    chosen = chosen[fit.pool.permutation(len(chosen))]
+    codes = np.empty((len(chosen), len(released.levels)), dtype=np.uint32)
+    for feature, levels in enumerate(released.levels):
+        column = fit.pool.columns[feature, chosen]
+        enough = words.take(len(chosen) + int(levels.max()) + 1)
+        codes[:, feature] = split_again(column, levels, shares[feature], enough)
+    return codes
+
+
+def _given(
+    released: Released,
+    rows: int,
+    size: int,
+    stream: RandomStream,
+    given: Mapping[int, int],
+    fresh: Callable[[int], Fit],
+) -> Codes:
+    """Condition pools on given values until there are enough rows."""
+    found: list[Codes] = []
+    have, size = 0, max(size, _SMALLEST_GIVEN)
+    for _ in range(MOST_POOLS_FOR_GIVEN):
+        fit = fresh(min(size, LOT))
+        weights = fit.pool.weights
+        for feature, code in given.items():
+            level = released.levels[feature][code]
+            weights = np.where(fit.pool.columns[feature] == level, weights, 0.0)
+        matching = int(np.count_nonzero(weights))
+        if matching:
+            fit.pool.weights = weights
+            codes = _codes(released, fit, choose_rows(fit, min(matching, rows - have)), stream)
+            for feature, code in given.items():
+                codes[:, feature] = code
+            found.append(codes)
+            have += len(codes)
+        if have >= rows:
+            return np.concatenate(found)
+        size *= 2
+    raise DataError(
+        f"the released blocks hold almost no rows with the values of --where: {have} of {rows} "
+        "were found; ask for fewer rows, or give fewer values"
+    )

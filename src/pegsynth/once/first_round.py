@@ -1,0 +1,125 @@
+"""The first round: order and heads by private choices, a noisy block for every feature.
+
+A candidate is a feature not yet placed and up to three heads among those that are. Its
+score is how far its true table lies from what the pool and the one-way shares expect, less
+what the noise of its block would add; one row changes it by at most 1 (R10). A feature may
+also be placed without heads, at score 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.kernels import pool as kernels
+from pegsynth.once.diversity import Diverse
+from pegsynth.once.margins import Margins
+from pegsynth.once.pool import Features, Pool, cell_count, cell_keys
+from pegsynth.once.purse import Purse
+from pegsynth.once.released import NoisyTable
+from pegsynth.once.smoothing import on_simplex
+from pegsynth.once.steps import Steps
+
+Float64 = NDArray[np.float64]
+UInt16 = NDArray[np.uint16]
+
+MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)
+WIDE_TABLE = 24
+"""Beyond so many features heads are looked for along the blocks that exist already."""
+
+
+@dataclass
+class FirstRound:
+    """Chooses and measures blocks of a confidential table, one feature after the other."""
+
+    columns: UInt16
+    pool: Pool
+    margins: Margins
+    purse: Purse
+    steps: Steps
+    choice_share: float
+    left_share: float
+    _distances: dict[tuple[int, Features], int] = field(default_factory=dict)
+    _parents: dict[int, Features] = field(default_factory=dict)
+
+    def next(self, left: list[int]) -> tuple[int, NoisyTable | None]:
+        """Choose a feature and its heads among those left, and measure its block."""
+        self._look(left)
+        share = self.left_share / len(left)
+        penalty = MEAN_ABSOLUTE_NORMAL * self.purse.deviation(share)
+        sizes = self.pool.sizes
+        candidates: list[tuple[int, Features]] = [key for key in self._distances if key[0] in left]
+        scores = [
+            self._distances[feature, heads]
+            - round(penalty * cell_count(heads, sizes) * sizes[feature])
+            for feature, heads in candidates
+        ]
+        if self.steps.leave_alone or not candidates:
+            candidates += [(feature, ()) for feature in left]
+            scores += [0] * len(left)
+        index = self.purse.choose(scores, self.choice_share, purpose="heads")
+        feature, heads = candidates[index]
+        self._parents[feature] = heads
+        if not heads:
+            return feature, None
+        features = (*heads, feature)
+        keys = cell_keys(self.columns, features, sizes)
+        counts = kernels.count_cells(keys, cell_count(features, sizes))
+        noisy, deviation = self.purse.measure(counts, share, purpose="block")
+        self.left_share -= share
+        return feature, NoisyTable(features, noisy, deviation)
+
+    def _look(self, left: list[int]) -> None:
+        """Take the distances of the candidates that the feature placed last makes possible."""
+
+        def work(heads: Features) -> list[tuple[tuple[int, Features], int]]:
+            cells = cell_count(heads, self.pool.sizes)
+            expected: Float64 = self.pool.counts(heads).astype(np.float64)
+            expected *= self.margins.total / self.pool.rows
+            keys = cell_keys(self.columns, heads, self.pool.sizes)
+            found = []
+            for feature in left:
+                size = self.pool.sizes[feature]
+                if cells * size <= self.steps.most_cells:
+                    counts = kernels.count_extended(keys, self.columns[feature], size, cells * size)
+                    shares = self.margins.shares[feature]
+                    away = kernels.distance_from_product(counts, expected, shares)
+                    found.append(((feature, heads), int(away)))
+            return found
+
+        for found in self.pool.each(work, self._new_heads()):
+            self._distances.update(found)
+
+    def _new_heads(self) -> Iterator[Features]:
+        newest = self.pool.placed[-1]
+        others = [feature for feature in self.pool.placed if feature != newest]
+        if len(self.pool.sizes) > WIDE_TABLE:
+            near = set(self._parents.get(newest, ()))
+            near |= {h for parent in near for h in self._parents.get(parent, ())}
+            others = [feature for feature in others if feature in near]
+        for count in range(self.steps.heads):
+            for chosen in combinations(others, count):
+                heads = tuple(sorted((*chosen, newest)))
+                if cell_count(heads, self.pool.sizes) <= self.steps.most_cells:
+                    yield heads
+
+
+def block_shares(block: NoisyTable, margins: Margins, diverse: Diverse | None = None) -> Float64:
+    """Estimate the distribution of a block's feature for every key of its heads."""
+    size = margins.sizes[block.features[-1]]
+    noisy = block.counts.astype(np.float64)
+    table = on_simplex(noisy, block.deviation**2, margins.total).reshape(-1, size)
+    sums = table.sum(axis=1, keepdims=True)
+    empty = margins.shares[block.features[-1]]
+    shares: Float64 = np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), empty)
+    return shares if diverse is None else diverse.applied(shares, block.features[-1])
+
+
+def block_counts(block: NoisyTable, total: float) -> Float64:
+    """Estimate the cells of a block."""
+    return on_simplex(block.counts.astype(np.float64), block.deviation**2, total)

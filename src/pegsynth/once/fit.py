@@ -1,0 +1,240 @@
+"""From a confidential table to released blocks, everything through one purse (R11)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.once.diversity import Diverse
+from pegsynth.once.draw import fine_shares, pool_rows
+from pegsynth.once.first_round import FirstRound, block_counts, block_shares
+from pegsynth.once.levels import alone, merged
+from pegsynth.once.margins import Margins, common_total
+from pegsynth.once.pool import Pool
+from pegsynth.once.purse import Price, Purse
+from pegsynth.once.released import NoisyTable, Released
+from pegsynth.once.second_round import Fit, SecondRound
+from pegsynth.once.steps import Steps
+from pegsynth.random import RandomStream
+from pegsynth.schema.rules import Rule
+
+Codes = NDArray[np.unsignedinteger]
+Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
+Progress = Callable[[str, int, int | None], None]
+
+_MOST_POOL = 1 << 20
+
+
+@dataclass(frozen=True)
+class Split:
+    """Parts of the whole budget: one-way counts, each choice, and both rounds."""
+
+    margins: float
+    choice: float
+    first: float
+    second: float
+
+
+def release_blocks(
+    codes: Codes,
+    category_counts: Sequence[int],
+    purse: Purse,
+    stream: RandomStream,
+    *,
+    ordered: Sequence[bool],
+    whole: Sequence[bool] = (),
+    diverse: Diverse | None = None,
+    rows: int | None = None,
+    steps: Steps | None = None,
+    rules: Sequence[Rule] = (),
+    threads: int = 1,
+    progress: Progress = lambda *_: None,
+) -> tuple[Released, Fit]:
+    """Measure a table; return what may be published, and a weighted pool made of it.
+
+    Parameters
+    ----------
+    ordered
+        For every feature whether neighbouring categories are alike.
+    whole
+        For every feature whether its categories must stay apart.
+    diverse
+        The l that the distributions of some features must reach.
+    rows
+        Rows to be drawn, which set the size of the pool; the noisy total otherwise.
+    """
+    steps = steps or Steps()
+    features = len(category_counts)
+    noisy, deviation = purse.measure(
+        np.array([len(codes)], dtype=np.int64), steps.total_share, purpose="total"
+    )
+    total = (int(noisy[0]), deviation)
+    weights = margin_weights(category_counts)
+    split = split_budget(purse.price, max(total[0], 1), category_counts, weights, steps)
+    one_ways = []
+    for feature, count in enumerate(category_counts):
+        counts = np.bincount(codes[:, feature], minlength=count).astype(np.int64)
+        share = float(split.margins * weights[feature])
+        noisy, deviation = purse.measure(counts, share, purpose="marginals")
+        one_ways.append(NoisyTable((feature,), noisy, deviation))
+    rows_estimated = common_total(total, tuple(one_ways))
+    measured = Released(total, tuple(one_ways), tuple(ordered), (), (), (), ())
+    shares = fine_shares(measured, steps)
+    levels = _levels(purse, shares, rows_estimated, split, steps, ordered, whole)
+    columns = np.stack([line.astype(np.uint16)[codes[:, i]] for i, line in enumerate(levels)])
+    margins = Margins.of(tuple(one_ways), levels, shares, rows_estimated)
+    wanted = rows if rows is not None else round(rows_estimated)
+    pool = Pool(
+        margins.sizes,
+        min(pool_rows(measured, max(wanted, 1), steps), _MOST_POOL),
+        stream,
+        rules=rules,
+        threads=threads,
+    )
+    progress("blocks", 0, features)
+    place = _Placing(pool, margins, steps, diverse)
+    blocks, left = _first_round(columns, place, purse, split, progress)
+    fit = Fit(pool, margins, steps)
+    if steps.fold:
+        for block in blocks:
+            margins.fold(block, block.features[:-1])
+    extra: list[NoisyTable] = []
+    if steps.second_round and features > 1:
+        fit.start([(b.features, block_counts(b, margins.total)) for b in blocks])
+        extra = _second_round(columns, fit, purse, split.second + left, progress)
+        fit.sweep(steps.last_sweeps)
+    else:
+        pool.weigh(margins.total)
+    released = replace(
+        measured,
+        levels=levels,
+        order=tuple(pool.placed),
+        blocks=tuple(blocks),
+        extra=tuple(extra),
+    )
+    return released, fit
+
+
+def margin_weights(category_counts: Sequence[int]) -> Float64:
+    """Return how the budget of the one-way counts is split: wide features get more."""
+    weights = np.array([count ** (2 / 3) for count in category_counts])
+    shared: Float64 = weights / weights.sum()
+    return shared
+
+
+def block_deviation(price: Price, split: Split, features: int) -> float:
+    """Return the noise on a block of the first round, if every feature gets one."""
+    return price.deviation(split.first / max(features - 1, 1))
+
+
+def split_budget(
+    price: Price,
+    total: int,
+    category_counts: Sequence[int],
+    weights: Float64,
+    steps: Steps,
+) -> Split:
+    """Split the whole by public figures and the noisy number of rows.
+
+    One-way counts get the more, the larger their error would be if everything went there.
+    """
+    errors = [
+        math.sqrt(2 / math.pi) * count * price.deviation(float(weight)) / (2 * total)
+        for count, weight in zip(category_counts, weights, strict=True)
+    ]
+    wanted = float(np.mean(errors)) / steps.wanted_margin_error
+    needed = wanted if price.allowance.route == "pure" else wanted**2
+    margins = min(max(needed, steps.least_margins), steps.most_margins)
+    rest = (1 - steps.total_share - steps.first_choices - margins) * (1 - 1e-9)
+    first = rest * steps.first_round if steps.second_round else rest
+    choice = steps.first_choices / max(len(category_counts) - 1, 1)
+    return Split(margins, choice, first, rest - first)
+
+
+def _levels(
+    purse: Purse,
+    shares: Sequence[Float64],
+    total: float,
+    split: Split,
+    steps: Steps,
+    ordered: Sequence[bool],
+    whole: Sequence[bool],
+) -> tuple[Int64, ...]:
+    """Merge what the noise of a block of the first round would drown."""
+    least = steps.merge_below * block_deviation(purse.price, split, len(shares))
+    levels = []
+    for feature, share in enumerate(shares):
+        if not steps.merge or len(share) <= 2 or (whole and whole[feature]):
+            levels.append(alone(len(share)))
+        else:
+            enough = max(least, total / steps.most_levels)
+            levels.append(merged(share * total, enough, ordered=ordered[feature]))
+    return tuple(levels)
+
+
+@dataclass(frozen=True)
+class _Placing:
+    """Where features are placed, and under which steps."""
+
+    pool: Pool
+    margins: Margins
+    steps: Steps
+    diverse: Diverse | None
+
+    def without_heads(self, feature: int) -> None:
+        """Draw a feature by its one-way shares."""
+        shares = self.margins.shares[feature][None, :]
+        self.pool.draw(
+            feature, (), self.diverse.applied(shares, feature) if self.diverse else shares
+        )
+
+    def with_block(self, block: NoisyTable) -> None:
+        """Draw a feature by its block."""
+        feature = block.features[-1]
+        if self.steps.fold:
+            self.margins.fold(block, (feature,))
+        shares = block_shares(block, self.margins, self.diverse)
+        self.pool.draw(feature, block.features[:-1], shares)
+
+
+def _first_round(
+    columns: NDArray[np.uint16], place: _Placing, purse: Purse, split: Split, progress: Progress
+) -> tuple[list[NoisyTable], float]:
+    """Place all features; return the blocks and what is left of the round's share."""
+    sizes = place.margins.sizes
+    first = int(np.argmin(sizes))
+    place.without_heads(first)
+    chooser = FirstRound(
+        columns, place.pool, place.margins, purse, place.steps, split.choice, split.first
+    )
+    left = [feature for feature in range(len(sizes)) if feature != first]
+    blocks: list[NoisyTable] = []
+    while left:
+        feature, block = chooser.next(left)
+        left.remove(feature)
+        if block is None:
+            place.without_heads(feature)
+        else:
+            place.with_block(block)
+            blocks.append(block)
+        progress("blocks", len(sizes) - len(left), len(sizes))
+    return blocks, chooser.left_share
+
+
+def _second_round(
+    columns: NDArray[np.uint16], fit: Fit, purse: Purse, share: float, progress: Progress
+) -> list[NoisyTable]:
+    """Measure tables until this share of the budget is used up."""
+    chooser = SecondRound(columns, fit, purse, fit.steps, share, share / fit.steps.rounds)
+    extra: list[NoisyTable] = []
+    while (found := chooser.next()) is not None:
+        table, keys = found
+        chooser.heard(moved=fit.take(table, keys))
+        extra.append(table)
+        progress("tables", len(extra), None)
+    return extra

@@ -1,0 +1,190 @@
+"""A pool of rows on merged levels, drawn column by column, and its weights.
+
+Every column is drawn with little variance: the rows that share the values of its heads get
+equally spaced quantiles of its distribution, in random order, and a few rows are moved so
+that the margin is the model's own. Rules are kept as rows are drawn (R18): a row that
+would break one draws again among what is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.kernels import pool as kernels
+from pegsynth.random import RandomStream
+from pegsynth.schema.rules import Rule
+
+Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
+UInt32 = NDArray[np.uint32]
+Features = tuple[int, ...]
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+_REDRAWN = 1 << 14
+_PART = 1 << 16
+_MOST_PARTS = 8
+
+
+class Pool:
+    """Rows that are drawn from paid-for numbers, column by column.
+
+    Parameters
+    ----------
+    sizes
+        Levels of every feature.
+    rows
+        Rows of the pool.
+    rules
+        Rules of the schema; their features have one level for every category.
+    """
+
+    def __init__(
+        self,
+        sizes: tuple[int, ...],
+        rows: int,
+        stream: RandomStream,
+        *,
+        rules: Sequence[Rule] = (),
+        threads: int = 1,
+    ) -> None:
+        self.sizes = sizes
+        self.rows = rows
+        self.columns = np.zeros((len(sizes), rows), dtype=np.uint16)
+        self.placed: list[int] = []
+        self.alive = np.ones(rows, dtype=bool)
+        self.weights: Float64 = np.ones(rows)
+        self._rules = rules
+        self._words = stream.substream()
+        self._threads = threads
+        self._workers: ThreadPoolExecutor | None = None
+
+    def keys(self, features: Features) -> UInt32:
+        """Return the cell of every row in the table of these features."""
+        return cell_keys(self.columns, features, self.sizes)
+
+    def cells(self, features: Features) -> int:
+        """Return the cells of that table."""
+        return cell_count(features, self.sizes)
+
+    def uniforms(self, count: int) -> Float64:
+        """Return uniform numbers in [0, 1)."""
+        drawn: Float64 = kernels.uniforms(self._words.take(count))
+        return drawn
+
+    def permutation(self, rows: int | None = None) -> Int64:
+        """Return rows, all of the pool's by default, in random order."""
+        return kernels.shuffled(self._words.take(self.rows if rows is None else rows))
+
+    def counts(self, features: Features) -> Int64:
+        """Count the rows by cell."""
+        return kernels.count_cells(self.keys(features), self.cells(features))
+
+    def draw(self, feature: int, heads: Features, shares: Float64) -> None:
+        """Draw a column given its heads; `shares` has a line for every key."""
+        groups = self.cells(heads)
+        keys = self.keys(heads)
+        rows, starts = kernels.grouped(keys, self.permutation(), groups)
+        drawn = kernels.spread(rows, starts, shares, self.uniforms(groups))
+        expected = np.diff(starts) @ shares
+        kernels.settle(
+            drawn,
+            keys,
+            shares,
+            whole_numbers(expected, self.rows),
+            self.permutation(),
+            self.uniforms(self.rows),
+        )
+        self.columns[feature] = drawn
+        self.placed.append(feature)
+        self._obey(feature, keys, shares)
+
+    def _obey(self, feature: int, keys: UInt32, shares: Float64) -> None:
+        """Draw again where a rule forbids what was drawn; rows without a way out die."""
+        complete = [
+            rule
+            for rule in self._rules
+            if feature in dict(rule.forbid) and set(dict(rule.forbid)) <= set(self.placed)
+        ]
+        broken = np.zeros(self.rows, dtype=bool)
+        for rule in complete:
+            broken |= rule.broken_by(self.columns.T)
+        rows = np.flatnonzero(broken)
+        for start in range(0, len(rows), _REDRAWN):
+            self._redraw(feature, rows[start : start + _REDRAWN], complete, keys, shares)
+
+    def _redraw(
+        self, feature: int, rows: Int64, rules: list[Rule], keys: UInt32, shares: Float64
+    ) -> None:
+        allowed = np.ones((len(rows), self.sizes[feature]), dtype=bool)
+        for rule in rules:
+            codes = dict(rule.forbid)
+            others = np.ones(len(rows), dtype=bool)
+            for other in set(codes) - {feature}:
+                others &= np.isin(self.columns[other, rows], sorted(codes[other]))
+            allowed[np.ix_(others, np.array(sorted(codes[feature])))] = False
+        reached = np.cumsum(np.where(allowed, shares[keys[rows]], 0.0), axis=1)
+        points = self.uniforms(len(rows)) * reached[:, -1]
+        drawn = np.minimum((reached <= points[:, None]).sum(axis=1), self.sizes[feature] - 1)
+        self.columns[feature, rows] = drawn
+        self.alive[rows[reached[:, -1] <= 0]] = False
+
+    def weigh(self, total: float) -> None:
+        """Give every living row the same weight."""
+        living = int(np.count_nonzero(self.alive))
+        self.weights = np.where(self.alive, total / max(living, 1), 0.0)
+
+    def scale(self, keys: UInt32, factors: Float64, following: UInt32, cells: int) -> Float64:
+        """Scale the weights by cell; return their sums by the cells of another table."""
+
+        def work(part: slice) -> Float64:
+            return kernels.rake_and_weigh(
+                keys[part], self.weights[part], factors, following[part], cells
+            )
+
+        # The parts do not depend on the threads, so neither do the rounded sums.
+        step = -(-self.rows // min(max(self.rows // _PART, 1), _MOST_PARTS))
+        parts = [slice(start, start + step) for start in range(0, self.rows, step)]
+        sums: Float64 = np.sum(self.each(work, parts), axis=0)
+        return sums
+
+    def each(self, work: Callable[[S], T], todo: Iterable[S]) -> list[T]:
+        """Do independent work on several threads."""
+        todo = list(todo)
+        if self._threads == 1 or len(todo) == 1:
+            return [work(item) for item in todo]
+        if self._workers is None:
+            self._workers = ThreadPoolExecutor(self._threads)
+        return list(self._workers.map(work, todo))
+
+
+def cell_keys(columns: NDArray[np.uint16], features: Features, sizes: Sequence[int]) -> UInt32:
+    """Return the cell of every row in the table of some features."""
+    return kernels.cell_keys(
+        columns,
+        np.array(features, dtype=np.int64),
+        np.array([sizes[feature] for feature in features], dtype=np.int64),
+    )
+
+
+def cell_count(features: Features, sizes: Sequence[int]) -> int:
+    """Return the number of cells of a table; 1 for no feature."""
+    cells = 1
+    for feature in features:
+        cells *= sizes[feature]
+    return cells
+
+
+def whole_numbers(expected: Float64, total: int) -> Int64:
+    """Round expectations to whole numbers of this sum, each by less than 1."""
+    floors = np.floor(expected)
+    short = max(round(float(total - floors.sum())), 0)
+    order = np.argsort(floors - expected, kind="stable")
+    floors[order[:short]] += 1
+    return floors.astype(np.int64)

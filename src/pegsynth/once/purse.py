@@ -1,0 +1,135 @@
+"""The only way to the confidential counts: exact noise, exact choices, an event for each.
+
+A `Purse` is a privacy filter. Later amounts may depend on earlier output, because along
+every path the prices add up to at most what was put in (R6, R11); whatever a path leaves
+over is recorded as unspent and still counts. Amounts are parts of the whole: of epsilon
+along the pure route (Laplace noise), of rho along the other (Gaussian noise).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.errors import BudgetError
+from pegsynth.perturb.noise import add_noise, choose
+from pegsynth.privacy import Allowance, Event, NoisyCounts, Selection, Unspent
+from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
+from pegsynth.random import RandomStream
+
+Int64 = NDArray[np.int64]
+
+_SLACK = Fraction(1, 10**12)
+_CHOICE_BITS = 40
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a part of an allowance buys.
+
+    Parameters
+    ----------
+    allowance
+        The whole, and its currency.
+    rows_per_unit
+        The most rows of a unit in the table (R12).
+    """
+
+    allowance: Allowance
+    rows_per_unit: int = 1
+
+    def deviation(self, share: float) -> float:
+        """Return the standard deviation of the noise that a part of the whole pays for."""
+        amount = share * float(self.allowance.amount)
+        if self.allowance.route == "pure":
+            return math.sqrt(2.0) * self.rows_per_unit / amount
+        return self.rows_per_unit / math.sqrt(2.0 * amount)
+
+
+class Purse:
+    """A budget that can be spent in parts, and not beyond.
+
+    Parameters
+    ----------
+    allowance
+        What may be spent in all, and in which currency.
+    rows_per_unit
+        The most rows of a unit in the table (R12).
+    """
+
+    def __init__(
+        self,
+        allowance: Allowance,
+        stream: RandomStream,
+        *,
+        rows_per_unit: int = 1,
+        threads: int = 1,
+    ) -> None:
+        self.price = Price(allowance, rows_per_unit)
+        self.route = allowance.route
+        self._whole = allowance.amount
+        # Prices are rounded up in the last of many digits; the slack keeps them inside.
+        self._left = allowance.amount * (1 - _SLACK)
+        self._accountant = PureAccountant() if self.route == "pure" else ZCDPAccountant()
+        self._unit = rows_per_unit
+        self._stream = stream
+        self._words = stream.substream()
+        self._threads = threads
+        self._events: list[Event] = []
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What was done, and what was left unspent."""
+        left = (Unspent.of(self._left, route=self.route),) if self._left > 0 else ()
+        return (*self._events, *left)
+
+    @property
+    def left(self) -> float:
+        """The part of the whole that is left."""
+        return float(self._left / self._whole)
+
+    def deviation(self, share: float) -> float:
+        """Return the standard deviation of the noise that a part of the whole pays for."""
+        return self.price.deviation(share)
+
+    def measure(
+        self, counts: Int64, share: float, *, purpose: str, label: str = ""
+    ) -> tuple[Int64, float]:
+        """Return counts with noise, and the noise's standard deviation.
+
+        One row may change one of the counts by 1; all cells of a public table are there.
+        """
+        amount = share * float(self._whole)
+        if self.route == "pure":
+            scale = self._unit / amount
+            event = NoisyCounts.laplace(scale, cells=1, purpose=purpose, label=label)
+            deviation = math.sqrt(2.0) * scale
+        else:
+            deviation = self._unit / math.sqrt(2.0 * amount)
+            event = NoisyCounts.gaussian(deviation, cells=1, purpose=purpose, label=label)
+        self._pay(event)
+        return add_noise(counts, event, self._stream, threads=self._threads), deviation
+
+    def choose(self, scores: Sequence[int], share: float, *, purpose: str) -> int:
+        """Choose an index by the exponential mechanism; scores have sensitivity 1 (R10)."""
+        amount = share * float(self._whole)
+        exact = amount / self._unit if self.route == "pure" else math.sqrt(8 * amount) / self._unit
+        epsilon = Fraction(math.floor(exact * (1 << _CHOICE_BITS)), 1 << _CHOICE_BITS)
+        if epsilon <= 0:
+            raise BudgetError("epsilon is too small to choose anything privately; raise it")
+        self._pay(Selection.of(epsilon, count=1, purpose=purpose))
+        return choose(scores, epsilon, self._words)
+
+    def _pay(self, event: Event) -> None:
+        price = self._accountant.price(event, rows_per_unit=self._unit)
+        cost = Fraction(price if price is not None else Decimal("Infinity"))
+        if cost > self._left:
+            raise BudgetError("a part of the release would cost more than what is left of epsilon")
+        self._left -= cost
+        self._events.append(event)

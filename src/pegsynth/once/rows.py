@@ -1,0 +1,51 @@
+"""Rows of the size that was asked for, out of a weighted pool."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.kernels import pool as kernels
+from pegsynth.once.second_round import Fit
+
+Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
+
+_SORTED_BY = 4
+
+
+def choose_rows(fit: Fit, rows: int) -> Int64:
+    """Choose pool rows by systematic sampling along the features that were placed first.
+
+    The number of times that a row is chosen differs from its weight by less than 1, and
+    so, nearly, does that of any run of similar rows.
+    """
+    pool = fit.pool
+    order = np.lexsort([pool.columns[feature] for feature in pool.placed[:_SORTED_BY][::-1]])
+    reached = np.cumsum(pool.weights[order])
+    points = (np.arange(rows) + pool.uniforms(1)[0]) * (reached[-1] / rows)
+    places = np.searchsorted(reached, points, side="right")
+    chosen: Int64 = order[np.minimum(places, len(order) - 1)]
+    return chosen
+
+
+def exchange_rows(fit: Fit, chosen: Int64, passes: int) -> Int64:
+    """Replace rows by others of the pool where all tables together then fit better."""
+    pool, rows = fit.pool, len(chosen)
+    if passes == 0 or rows == 0:
+        return chosen
+    starts = np.cumsum([0, *(len(target) for target in fit.targets)])
+    lines = np.empty((pool.rows, len(fit.keys)), dtype=np.uint32)
+    excess = np.empty(starts[-1])
+    for table, (keys, target) in enumerate(zip(fit.keys, fit.targets, strict=True)):
+        kernels.line_up(keys, table, int(starts[table]), lines)
+        excess[starts[table] : starts[table + 1]] = -target * (rows / target.sum())
+    kernels.count_lines(chosen, lines, excess)
+    reached = np.cumsum(pool.weights)
+    chosen = chosen.copy()
+    for _ in range(passes):
+        points = (np.arange(rows) + pool.uniforms(1)[0]) * (reached[-1] / rows)
+        proposed = np.minimum(np.searchsorted(reached, points, side="right"), pool.rows - 1)
+        if kernels.exchange(chosen, lines, excess, proposed, pool.permutation(rows)) == 0:
+            break
+    return chosen

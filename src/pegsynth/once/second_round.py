@@ -1,0 +1,193 @@
+"""The second round: weigh the pool to every table, measure what it predicts worst, repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.kernels import pool as kernels
+from pegsynth.once.first_round import MEAN_ABSOLUTE_NORMAL
+from pegsynth.once.margins import Margins
+from pegsynth.once.pool import Features, Pool, cell_count, cell_keys
+from pegsynth.once.purse import Purse
+from pegsynth.once.released import NoisyTable
+from pegsynth.once.smoothing import fitted_to, shrunken
+from pegsynth.once.steps import Steps
+
+Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
+UInt16 = NDArray[np.uint16]
+UInt32 = NDArray[np.uint32]
+
+MOST_CANDIDATES = 400
+
+
+@dataclass
+class Fit:
+    """A pool, the tables that its weights should meet, and how to get there."""
+
+    pool: Pool
+    margins: Margins
+    steps: Steps
+    features: list[Features] = field(default_factory=list)
+    keys: list[UInt32] = field(default_factory=list)
+    targets: list[Float64] = field(default_factory=list)
+
+    def start(self, blocks: Sequence[tuple[Features, Float64]]) -> None:
+        """Weigh all rows alike, then meet the one-way counts and the blocks."""
+        self.pool.weigh(self.margins.total)
+        for feature in range(len(self.pool.sizes)):
+            self._aim((feature,), self.margins.counts(feature))
+        for features, counts in blocks:
+            self._aim(features, counts)
+        self.sweep()
+
+    def expected(self, keys: UInt32, cells: int) -> Float64:
+        """Return what the weighted pool expects in the cells of a table."""
+        return kernels.weigh_cells(keys, self.pool.weights, cells)
+
+    def take(self, table: NoisyTable, keys: UInt32) -> bool:
+        """Add a measured table, and say whether it moved by more than its noise."""
+        expected = self.expected(keys, len(table.counts))
+        if self.steps.fold:
+            self.margins.fold(table, table.features)
+            for feature in table.features:
+                self.targets[feature] = self.margins.counts(feature)
+        estimate = shrunken(table.counts.astype(np.float64), expected, table.deviation)
+        target = self._consistent(table.features, estimate, expected).ravel()
+        moved = float(np.abs(target - expected).sum())
+        self._aim(table.features, target, keys)
+        self.sweep()
+        return moved > MEAN_ABSOLUTE_NORMAL * table.deviation * len(target)
+
+    def _consistent(self, features: Features, estimate: Float64, expected: Float64) -> Float64:
+        """Fit a table to what is known of its parts: one-way counts, and pairs of a triple."""
+        shape = [self.pool.sizes[feature] for feature in features]
+        places = range(len(features))
+        margins: dict[tuple[int, ...], Float64] = {}
+        margins |= {(place,): self.margins.counts(features[place]) for place in places}
+        if len(features) > 2:
+            cells = expected.reshape(shape)
+            for pair in combinations(places, 2):
+                if any({features[i] for i in pair} <= set(known) for known in self.features):
+                    others = tuple(place for place in places if place not in pair)
+                    margins[pair] = cells.sum(axis=others)
+        return fitted_to(estimate.reshape(shape), margins)
+
+    def sweep(self, times: int = 1) -> None:
+        """Rake the weights to every table in turn."""
+        count = len(self.keys)
+        sums = self.expected(self.keys[0], len(self.targets[0]))
+        for turn in range(times * count):
+            table, following = turn % count, (turn + 1) % count
+            factors = kernels.rake_factors(sums, self.targets[table], self.steps.most_factor)
+            sums = self.pool.scale(
+                self.keys[table], factors, self.keys[following], len(self.targets[following])
+            )
+
+    def _aim(self, features: Features, target: Float64, keys: UInt32 | None = None) -> None:
+        self.features.append(features)
+        self.keys.append(self.pool.keys(features) if keys is None else keys)
+        self.targets.append(target)
+
+
+@dataclass
+class SecondRound:
+    """Chooses and measures tables of a confidential table that the pool predicts badly."""
+
+    columns: UInt16
+    fit: Fit
+    purse: Purse
+    steps: Steps
+    left_share: float
+    share: float
+    measured: int = 0
+    candidates: dict[Features, tuple[UInt32, Int64]] = field(default_factory=dict)
+    linked: set[Features] = field(default_factory=set)
+
+    def next(self) -> tuple[NoisyTable, UInt32] | None:
+        """Choose the next table and measure it; None when the budget is used up."""
+        if self.measured >= self.steps.rounds or self.left_share < 0.2 * self.share:
+            return None
+        last = self.measured == self.steps.rounds - 1 or self.left_share < 1.2 * self.share
+        share = self.left_share if last else self.share
+        choice = self.steps.second_choices * share
+        deviation = self.purse.deviation(share - choice)
+        self._find_candidates(deviation)
+        tables = list(self.candidates)
+        if not tables:
+            return None
+        chosen = tables[
+            self.purse.choose(self._scores(tables, deviation), choice, purpose="second round")
+        ]
+        keys, counts = self.candidates[chosen]
+        noisy, deviation = self.purse.measure(counts, share - choice, purpose="table")
+        self.left_share -= share
+        self.measured += 1
+        self.linked.update(combinations(chosen, 2))
+        return NoisyTable(chosen, noisy, deviation), keys
+
+    def heard(self, *, moved: bool) -> None:
+        """Double the budget of the next table after one that its noise has drowned."""
+        if self.steps.anneal and not moved:
+            self.share *= 2
+
+    def _scores(self, tables: list[Features], deviation: float) -> list[int]:
+        """Return scores of sensitivity 1; those of triples are divided, which lowers it."""
+
+        def work(features: Features) -> int:
+            keys, counts = self.candidates[features]
+            expected = self.fit.expected(keys, len(counts))
+            noise = round(MEAN_ABSOLUTE_NORMAL * deviation * len(counts))
+            score = int(kernels.distance(counts, expected)) - noise
+            return score if len(features) == 2 else score // self.steps.triple_divisor
+
+        return self.fit.pool.each(work, tables)
+
+    def _find_candidates(self, deviation: float) -> None:
+        """Pairs, and triples with two pairs of which something was measured (paid output)."""
+        sizes = self.fit.pool.sizes
+        features = range(len(sizes))
+        wanted: list[Features] = [] if self.candidates else list(combinations(features, 2))
+        if len(wanted) > MOST_CANDIDATES:
+            wanted = _spread_out(wanted, MOST_CANDIDATES, self.fit.pool)
+        if self.steps.triples:
+            covered = [set(table) for table in self.fit.features]
+            wanted += [
+                triple
+                for triple in self._linked_triples()
+                if triple not in self.candidates
+                and not any(set(triple) <= table for table in covered)
+                and MEAN_ABSOLUTE_NORMAL * deviation * cell_count(triple, sizes)
+                <= self.fit.margins.total
+            ]
+        room = 2 * MOST_CANDIDATES - len(self.candidates)
+        for table in [t for t in wanted if cell_count(t, sizes) <= self.steps.most_cells][:room]:
+            keys = cell_keys(self.columns, table, sizes)
+            counts = kernels.count_cells(keys, cell_count(table, sizes))
+            self.candidates[table] = self.fit.pool.keys(table), counts
+
+    def _linked_triples(self) -> list[Features]:
+        if not self.linked:
+            for table in self.fit.features:
+                self.linked.update(combinations(sorted(table), 2))
+        near: dict[int, set[int]] = {}
+        for left, right in self.linked:
+            near.setdefault(left, set()).add(right)
+            near.setdefault(right, set()).add(left)
+        found = {
+            tuple(sorted((middle, *ends)))
+            for middle, others in near.items()
+            for ends in combinations(sorted(others), 2)
+        }
+        return sorted(found)
+
+
+def _spread_out(tables: list[Features], count: int, pool: Pool) -> list[Features]:
+    """Return a random part of the tables, chosen without looking at anything."""
+    order = np.argsort(pool.uniforms(len(tables)), kind="stable")
+    return [tables[index] for index in np.sort(order[:count])]

@@ -1,0 +1,173 @@
+"""`pegs-once`: released blocks as one of the methods (R11).
+
+A recipe reserves the whole budget before the data is read; fitting spends it through a
+purse and replaces the reservation by what was done and what was left. Rows are drawn from
+the released tables alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.errors import BudgetError, ModelError, ParameterError
+from pegsynth.once import Diverse, Purse, Released, Steps, draw_rows, release_blocks
+from pegsynth.once.draw import LOT, take_rows
+from pegsynth.once.purse import Price
+from pegsynth.privacy import Allowance, Budget, Diversity, Event, UnitBound, Unspent
+from pegsynth.synthesizers.options import (
+    DrawOptions,
+    FitOptions,
+    clamped_codes,
+    diversity_levels,
+)
+
+if TYPE_CHECKING:
+    from pegsynth.once.second_round import Fit
+    from pegsynth.random import RandomStream
+    from pegsynth.schema import Schema
+    from pegsynth.synthesizers.model import Codes, Model
+    from pegsynth.synthesizers.progress import Progress
+    from pegsynth.synthesizers.recipe import Recipe
+
+ONCE = "pegs-once"
+MOST_CATEGORIES = 1 << 24
+
+
+def once_recipe(
+    schema: Schema, budget: Budget, fit: FitOptions, draw: DrawOptions, *, scale: int
+) -> Recipe:
+    """Settle a release of blocks: the whole budget is reserved for what fitting will do."""
+    from pegsynth.synthesizers.recipe import Recipe
+
+    if budget.epsilon is None:
+        raise BudgetError("pegs-once is paid once for the whole release; state --epsilon")
+    if fit.order in ("public", "data") or fit.tail_bits not in (0, 1):
+        raise ParameterError(
+            "--order and --tail-bits are not for pegs-once, which chooses its heads privately"
+        )
+    if draw.prior is not None or draw.seed_pool is not None or draw.sweeps != 1:
+        raise ParameterError("--prior, --seed-pool and --sweeps are not for pegs-once")
+    if draw.synthesize:
+        raise ParameterError("pegs-once draws whole rows; --synthesize is for pegs, mi and cart")
+    if any(feature.parent for feature in schema.features):
+        raise ParameterError(
+            "pegs-once has no details of a parent; leave `parent` out of the schema or use pegs"
+        )
+    if max(schema.category_counts) > MOST_CATEGORIES:
+        raise ParameterError(f"pegs-once takes at most {MOST_CATEGORIES} categories of a feature")
+    _diverse(schema, budget).check(schema.names, schema.category_counts)
+    allowance = allowance_of(budget)
+    return Recipe(
+        fit.heads or Steps().heads,
+        0,
+        "public",
+        None,
+        None,
+        "uniform",
+        "uniform",
+        draw,
+        budget,
+        0,
+        scale,
+        None,
+        0,
+        (_around(schema, budget, (Unspent.of(allowance.amount, route=allowance.route),)), ()),
+    )
+
+
+def allowance_of(budget: Budget) -> Allowance:
+    """Return what may be spent: rho when a delta was stated, else epsilon."""
+    return budget.whole("pure" if budget.delta is None else "zcdp")
+
+
+def _diverse(schema: Schema, budget: Budget) -> Diverse:
+    return Diverse(diversity_levels(schema, budget), schema.rules)
+
+
+def _around(schema: Schema, budget: Budget, spent: tuple[Event, ...]) -> tuple[Event, ...]:
+    """Return the events of a release: unit, what was spent, and l-diversity on top (R7)."""
+    unit: tuple[Event, ...] = (
+        (UnitBound(rows_per_unit=schema.rows_per_unit, label=schema.unit),) if schema.unit else ()
+    )
+    levels = diversity_levels(schema, budget)
+    names = tuple(schema.names[i] for i in sorted(levels))
+    diverse: tuple[Event, ...] = (
+        (Diversity(l=min(levels.values()), features=names, source="released"),) if levels else ()
+    )
+    return (*unit, *spent, *diverse)
+
+
+def steps_of(recipe: Recipe) -> Steps:
+    """Return the steps of a recipe; what is made l-diverse is not weighed again (R7)."""
+    steps = Steps(heads=recipe.heads)
+    return replace(steps, second_round=False, exchange=0) if recipe.budget.l else steps
+
+
+def fit_once(
+    codes: Codes,
+    schema: Schema,
+    recipe: Recipe,
+    stream: RandomStream,
+    *,
+    threads: int,
+    progress: Progress,
+) -> tuple[Released, Fit, Recipe]:
+    """Spend the budget on a table; return what may be published and what it cost."""
+    unit = schema.rows_per_unit if schema.unit else 1
+    purse = Purse(allowance_of(recipe.budget), stream, rows_per_unit=unit, threads=threads)
+    released, ready = release_blocks(
+        codes,
+        schema.category_counts,
+        purse,
+        stream,
+        ordered=[feature.kind != "nominal" for feature in schema.features],
+        whole=_kept_apart(schema, recipe),
+        diverse=_diverse(schema, recipe.budget),
+        rows=min(recipe.draw.rows, LOT) if recipe.draw.rows else None,
+        steps=steps_of(recipe),
+        rules=schema.rules,
+        threads=threads,
+        progress=progress,
+    )
+    around = (_around(schema, recipe.budget, purse.events), ())
+    return released, ready, replace(recipe, around=around)
+
+
+def _kept_apart(schema: Schema, recipe: Recipe) -> list[bool]:
+    """Say which features must keep their categories apart: rules and l speak of these."""
+    ruled = {feature for rule in schema.rules for feature, _ in rule.forbid}
+    apart = ruled | set(diversity_levels(schema, recipe.budget))
+    apart |= set(clamped_codes(schema, recipe.draw))
+    return [feature in apart for feature in range(len(schema.features))]
+
+
+def draw_once(
+    model: Model, recipe: Recipe, rows: int, stream: RandomStream, *, first: bool, threads: int
+) -> Iterator[NDArray[np.uint32]]:
+    """Draw rows from the released tables; the pool that fitting left serves the first."""
+    released, given = model.released, clamped_codes(model.schema, recipe.draw)
+    if released is None:
+        raise ModelError("this model holds no released blocks; fit it with --method pegs-once")
+    if first and model.ready is not None and not given and recipe.draw.rows == rows <= LOT:
+        return iter([take_rows(released, model.ready, rows, stream)])
+    return draw_rows(
+        released,
+        rows,
+        stream,
+        steps=steps_of(recipe),
+        rules=model.schema.rules,
+        diverse=_diverse(model.schema, recipe.budget),
+        given=given,
+        threads=threads,
+    )
+
+
+def price_of(recipe: Recipe) -> Price:
+    """Return what parts of a recipe's budget buy, for a prediction."""
+    units = [event.rows_per_unit for event in recipe.events if isinstance(event, UnitBound)]
+    return Price(allowance_of(recipe.budget), max(units, default=1))
