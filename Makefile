@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-fast check format bench audit clean
+.PHONY: demo test test-fast check format bench bench-peers audit clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,9 +16,11 @@ demo: $(STAMP)
 	$(BIN)/pegs demo
 
 test: $(STAMP)
+	tools/system-packages.sh
 	$(BIN)/python -m pytest -n auto
 
 test-fast: $(STAMP)
+	tools/system-packages.sh
 	$(BIN)/python -m pytest -n auto -m 'not slow'
 
 check: $(STAMP)
@@ -36,6 +38,10 @@ audit: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
+
+# Hours; goes on where it stopped. PEGSYNTH_BENCH_DATA names the folder of Adult and others.
+bench-peers: $(STAMP)
+	$(BIN)/python -m benchmarks.peers.run
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache

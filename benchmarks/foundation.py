@@ -49,6 +49,10 @@ class Setting:
         Categories of the feature that has many.
     repeats
         How often work that takes less than a second is repeated.
+    scale_rows
+        Rows of the built-in table as Parquet, for what is larger than memory.
+    output
+        Where curves are written.
     """
 
     folder: Path
@@ -57,11 +61,13 @@ class Setting:
     wide_features: int = 1_000
     many_categories: int = 50_000
     repeats: int = 5
+    scale_rows: int = 50_000_000
+    output: Path = Path("bench-out")
 
     @classmethod
     def quick(cls, folder: Path) -> Setting:
         """Return sizes that only show that every figure can be computed."""
-        return cls(folder, 2_000, 500, 20, 300, 1)
+        return cls(folder, 2_000, 500, 20, 300, 1, 20_000)
 
     @cached_property
     def schema(self) -> Schema:

@@ -10,11 +10,14 @@ import json
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from benchmarks.foundation import FIGURES, Setting
+from benchmarks import foundation, scale
+from benchmarks.foundation import Setting
 from benchmarks.timing import Figure
+
+FIGURES = foundation.FIGURES | scale.FIGURES
 
 HEADER = f"{'ours':>12} {'reference':>12} {'figure':>8} {'asked':>6} {'met':>4} {'load':>5}  what"
 
@@ -32,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.2f}\n{HEADER}")
     with tempfile.TemporaryDirectory() as folder:
         setting = Setting.quick(Path(folder)) if options.quick else Setting(Path(folder))
+        setting = replace(setting, output=options.output)
         for name in options.names or FIGURES:
             for figure in FIGURES[name](setting):
                 figures.append(figure)
@@ -53,12 +57,14 @@ def line(figure: Figure) -> str:
     )
 
 
-def save(figures: Sequence[Figure], folder: Path, *, quick: bool) -> None:
+def save(
+    figures: Sequence[Figure], folder: Path, *, quick: bool, name: str = "results.json"
+) -> None:
     """Write all figures as JSON."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = [{**asdict(figure), "met": figure.met} for figure in figures]
     text = json.dumps({"processors": os.cpu_count(), "quick": quick, "figures": lines}, indent=1)
-    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
+    (folder / name).write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

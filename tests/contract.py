@@ -52,7 +52,7 @@ def breaks_the_rule(frame: pl.DataFrame) -> int:
 
 @dataclass(frozen=True)
 class Entry:
-    """A method, its budget, and what its ledger is expected to say."""
+    """A method, its budget, and the kind of draws in its ledger (released blocks have none)."""
 
     name: str
     method: str
@@ -62,7 +62,7 @@ class Entry:
 
     @property
     def budgeted(self) -> bool:
-        return self.draws is not None
+        return bool(self.budget)
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -92,6 +92,8 @@ ENTRIES = (
     Entry("pegs-rs", "pegs-rs", TOTAL, draws="pegs-rs"),
     Entry("pegs-capped", "pegs-capped", TOTAL, {"urn": False}, draws="pegs-capped"),
     Entry("pegs-capped, urn", "pegs-capped", TOTAL, {"urn": True}, draws="urn"),
+    Entry("pegs-once", "pegs-once", TOTAL),
+    Entry("pegs-once, approximate", "pegs-once", {"epsilon": 5.0, "delta": 1e-9}),
     Entry("contingency", "contingency", {"epsilon_per_row": 2.0}, draws="contingency"),
     Entry("log-linear", "contingency", {"epsilon": 900.0}, {"log_linear": True}, draws="pmi"),
     Entry("marginal", "marginal", TOTAL, draws="urn"),

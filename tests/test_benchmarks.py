@@ -26,7 +26,10 @@ def test_quick_form_computes_every_figure(tmp_path):
     assert all(math.isfinite(f["value"]) and f["ours"] > 0 and f["load"] >= 0 for f in figures)
     assert all(f["what"] in done.stdout for f in figures)
     # One figure per promise that has a number; the others are reported without one.
-    assert [f["asked"] for f in figures if f["asked"] is not None] == [1, 8, 8, 5, 0.4, 30]
+    assert [f["asked"] for f in figures if f["asked"] is not None] == [
+        *(1, 8, 8, 5, 0.4, 30),
+        *(3, 1.5, 6, 1.5, 1, 1.5, 1 / 1.7, 1 / 1.7, 1.05, 1.05, 1.05, 1.1),
+    ]
     assert all(f["met"] == (f["value"] <= f["asked"]) for f in figures if f["asked"] is not None)
 
 

@@ -5,6 +5,8 @@ Describe the table
 Synthesize
     `synthesize`: a table in, synthetic tables and a ledger out.
     `PeGS`: fit once, sample later.
+Judge what came out, whoever made it
+    `evaluate`: utility and disclosure risk of synthetic tables against their original.
 Analyse the synthetic tables
     `combine`, `pooled`: one estimate and a valid interval from several tables.
 Say what it costs
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
         PegsynthError,
         SchemaError,
     )
+    from pegsynth.evaluation.evaluate import evaluate
     from pegsynth.inference import combine, pooled
     from pegsynth.privacy import Budget, Ledger
     from pegsynth.schema import Feature, Rule, Schema
@@ -48,6 +51,7 @@ _HOMES = {
     "synthesize": "pegsynth.synthesizers.synthesize",
     "Release": "pegsynth.synthesizers.synthesize",
     "PeGS": "pegsynth.synthesizers.estimator",
+    "evaluate": "pegsynth.evaluation.evaluate",
     "combine": "pegsynth.inference",
     "pooled": "pegsynth.inference",
     "Budget": "pegsynth.privacy",
@@ -79,6 +83,7 @@ __all__ = [
     "SchemaError",
     "combine",
     "datasets",
+    "evaluate",
     "pooled",
     "synthesize",
 ]

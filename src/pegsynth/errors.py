@@ -22,6 +22,10 @@ class DataError(PegsynthError, ValueError):
     """A table cannot be read or does not fit its schema."""
 
 
+class EmptyTableError(DataError):
+    """A table has columns but no rows."""
+
+
 class BudgetError(PegsynthError, ValueError):
     """A privacy budget is missing, malformed, impossible to meet, or spent."""
 

@@ -111,7 +111,11 @@ def test_random_bytes(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("none.csv", "no such file"), ("", "is a folder"), ("x.xlsx", r"known are \.csv, \.parquet")],
+    [
+        ("none.csv", "no such file"),
+        ("", "x.xlsx: the extension"),
+        ("x.xlsx", r"known are \.csv, \.parquet"),
+    ],
 )
 def test_files_that_are_none(tmp_path, name, words):
     write(tmp_path, "a\n1\n", "x.xlsx")

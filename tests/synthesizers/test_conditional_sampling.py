@@ -78,7 +78,7 @@ def draws_of(ledger):
     return next(event for event in ledger.events if hasattr(event, "alpha_numerator"))
 
 
-@pytest.mark.parametrize("entry", [e for e in CLAMPING if e.budgeted], ids=str)
+@pytest.mark.parametrize("entry", [e for e in CLAMPING if e.draws], ids=str)
 def test_only_draws_that_are_made_are_charged(entry):
     options = {"rows": 200, "seed": None}
     whole = draws_of(made(entry, **options).ledger)

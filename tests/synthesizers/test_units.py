@@ -14,7 +14,8 @@ from pegsynth.io.read import open_table
 from pegsynth.random import RandomStream
 from pegsynth.synthesizers.model import one_way_counts
 from pegsynth.synthesizers.options import FitOptions
-from pegsynth.synthesizers.reading import bounded_codes, kept_rows
+from pegsynth.synthesizers.reading import bounded_codes
+from pegsynth.synthesizers.units import kept_rows
 from small_release import LEVELS, small_model, small_schema, small_session, small_table, taken
 
 
@@ -26,7 +27,7 @@ def people(*sizes):
 
 
 def kept_of(table, k, seed: int | None = None):
-    return kept_rows(open_table(table), "person", k, RandomStream(seed))
+    return kept_rows(open_table(table), "person", k, RandomStream(seed)).mask(0, len(table))
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 10])
@@ -62,6 +63,45 @@ def test_both_passes_see_the_same_rows():
     first, second = (np.concatenate(list(stream())) for _ in range(2))
     assert len(first) == 6
     assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("most_held", [1, 3, 10, 50, 10**6])
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_shares_change_nothing(k, most_held):
+    """However few rows are held at once, the same rows are kept."""
+    table = people(*[1, 2, 3, 4, 9, 30] * 6)
+    reader = open_table(table)
+    kept = kept_rows(reader, "person", k, RandomStream(5), most_held=most_held)
+    assert np.array_equal(kept.mask(0, len(table)), kept_of(table, k, seed=5))
+    # The choice takes one keystream, however often the units are read.
+    stream, other = RandomStream(5), RandomStream(5)
+    kept_rows(reader, "person", k, stream, most_held=most_held)
+    other.substream()
+    assert np.array_equal(stream.substream().take(3), other.substream().take(3))
+
+
+def test_the_choice_is_that_of_the_smallest_words():
+    """The slow twin: sort all rows by their word and take the first k of each unit."""
+    table = people(*range(1, 12))
+    words = RandomStream(7).substream().take(len(table))
+    chosen = (
+        table.with_columns(word=pl.Series(words), row=pl.int_range(len(table)))
+        .sort("word")
+        .group_by("person", maintain_order=True)
+        .head(3)
+    )
+    expected = np.zeros(len(table), dtype=bool)
+    expected[chosen["row"].to_numpy()] = True
+    assert np.array_equal(kept_of(table, 3, seed=7), expected)
+
+
+def test_parts_of_the_mask():
+    table = people(*[3] * 20)
+    kept = kept_rows(open_table(table), "person", 2, RandomStream(1))
+    whole = kept.mask(0, 60)
+    for first in range(0, 60, 7):
+        for count in range(60 - first):
+            assert np.array_equal(kept.mask(first, count), whole[first : first + count])
 
 
 def test_which_rows_are_kept_is_random():

@@ -2,6 +2,6 @@
 
 from pegsynth.blocks.block import Block, DenseBlock, SparseBlock
 from pegsynth.blocks.blocks import Blocks, merge
-from pegsynth.blocks.disintegrate import disintegrate
+from pegsynth.blocks.disintegrate import BlockCounter, disintegrate
 
-__all__ = ["Block", "Blocks", "DenseBlock", "SparseBlock", "disintegrate", "merge"]
+__all__ = ["Block", "BlockCounter", "Blocks", "DenseBlock", "SparseBlock", "disintegrate", "merge"]

@@ -7,36 +7,31 @@ follows from the key space alone, and the counts are the same either way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.blocks.block import Block, DenseBlock, SparseBlock
 from pegsynth.blocks.blocks import Blocks, dense_limit
-from pegsynth.hashing.cells import CellCounter
+from pegsynth.errors import ParameterError
+from pegsynth.hashing.cells import CellCounter, absorb_cells, cell_arrays
 from pegsynth.hashing.spec import HashSpec
 from pegsynth.kernels.counting import add_dense, keys_of, tail_totals
 
 Columns = NDArray[np.unsignedinteger]
 
 _BATCH_ROWS = 1 << 17
+_BATCH_CELLS = 1 << 22
 
 
-def disintegrate(
-    batches: Iterable[NDArray[np.unsignedinteger]],
-    spec: HashSpec,
-    *,
-    threads: int = 1,
-    most_dense_cells: int | None = None,
-) -> Blocks:
-    """Count batches of code rows into one block per feature.
+class BlockCounter:
+    """Counts of every target given its key, batch by batch.
 
     Parameters
     ----------
-    batches
-        Code matrices with one line per row and one column per feature.
     spec
         The hash function.
     threads
@@ -44,60 +39,94 @@ def disintegrate(
     most_dense_cells
         Key space times categories up to which a block is tabulated; None for the
         default, a function of the number of features.
-    """
-    features = len(spec.category_counts)
-    limit = dense_limit(features) if most_dense_cells is None else most_dense_cells
-    counters = [_counter(spec, target, limit) for target in range(features)]
 
-    def add(columns: Columns, totals: NDArray[np.int64], share: range) -> None:
+    Notes
+    -----
+    What was counted apart can be added: `arrays` gives it as plain arrays, `absorb` takes
+    them in.
+    """
+
+    def __init__(
+        self, spec: HashSpec, *, threads: int = 1, most_dense_cells: int | None = None
+    ) -> None:
+        features = len(spec.category_counts)
+        limit = dense_limit(features) if most_dense_cells is None else most_dense_cells
+        cells = [spec.key_space(i) * spec.category_counts[i] for i in range(features)]
+        small = [target for target in range(features) if cells[target] <= limit]
+        self._spec = spec
+        self._tables = np.zeros(sum(cells[target] for target in small), dtype=np.int64)
+        ends = np.cumsum([cells[target] for target in small])[:-1]
+        parts = np.split(self._tables, ends) if small else []
+        self._flat = dict(zip(small, parts, strict=True))
+        self._wide = {
+            target: CellCounter(spec.key_space(target), spec.category_counts[target])
+            for target in range(features)
+            if target not in self._flat
+        }
+        self._shares = [range(start, features, threads) for start in range(threads)]
+        self._pool = ThreadPoolExecutor(threads)
+
+    def add(self, batch: Columns) -> None:
+        """Count one batch of code rows, row-major."""
+        # Parts that fit in the processor's cache count faster than long ones.
+        step = max(1, min(_BATCH_ROWS, _BATCH_CELLS // max(batch.shape[1], 1)))
+        for start in range(0, len(batch), step):
+            columns = np.ascontiguousarray(batch[start : start + step].T)
+            totals = np.empty(columns.shape[1], dtype=np.int64)
+            tail_totals(columns, self._spec.tables, totals)
+            work = [self._pool.submit(self._add, columns, totals, each) for each in self._shares]
+            for future in work:
+                future.result()
+
+    def _add(self, columns: Columns, totals: NDArray[np.int64], share: range) -> None:
         keys = np.empty(columns.shape[1], dtype=np.int64)
         for target in share:
-            keys_of(columns, totals, spec.tables, target, keys)
-            counters[target].add(keys, columns[target])
+            keys_of(columns, totals, self._spec.tables, target, keys)
+            if target in self._flat:
+                categories = self._spec.category_counts[target]
+                add_dense(keys, columns[target], categories, self._flat[target])
+            else:
+                self._wide[target].add(keys, columns[target])
 
-    shares = [range(start, features, threads) for start in range(threads)]
-    with ThreadPoolExecutor(threads) as pool:
-        for part in _parts(batches):
-            columns = np.ascontiguousarray(part.T)
-            totals = np.empty(columns.shape[1], dtype=np.int64)
-            tail_totals(columns, spec.tables, totals)
-            for future in [pool.submit(add, columns, totals, share) for share in shares]:
-                future.result()
-    return Blocks(spec, tuple(counter.block() for counter in counters))
+    def arrays(self) -> dict[str, NDArray[np.int64]]:
+        """Return the counts so far; they change with the next batch."""
+        return {"tables": self._tables, **cell_arrays(list(self._wide.values()))}
 
+    def absorb(self, arrays: Mapping[str, NDArray[np.int64]]) -> None:
+        """Add counts of other rows."""
+        tables = arrays["tables"]
+        if tables.shape != self._tables.shape or (len(tables) and tables.min() < 0):
+            raise ParameterError("these counts belong to other features")
+        absorb_cells(list(self._wide.values()), arrays)
+        self._tables += tables
 
-def _parts(batches: Iterable[Columns]) -> Iterable[Columns]:
-    # Parts that fit in the processor's cache count faster than long ones.
-    for batch in batches:
-        for start in range(0, len(batch), _BATCH_ROWS):
-            yield batch[start : start + _BATCH_ROWS]
+    def blocks(self) -> Blocks:
+        """Return the blocks of all rows so far."""
+        features = range(len(self._spec.category_counts))
+        return Blocks(self._spec, tuple(self._block(target) for target in features))
 
+    def _block(self, target: int) -> Block:
+        categories = self._spec.category_counts[target]
+        if target in self._flat:
+            return DenseBlock(self._flat[target].reshape(-1, categories))
+        return SparseBlock.from_cells(categories, *self._wide[target].cells())
 
-class _DenseCounter:
-    def __init__(self, key_space: int, categories: int) -> None:
-        self._categories = categories
-        self._counts = np.zeros(key_space * categories, dtype=np.int64)
+    def __enter__(self) -> Self:
+        return self
 
-    def add(self, keys: NDArray[np.int64], codes: Columns) -> None:
-        add_dense(keys, codes, self._categories, self._counts)
-
-    def block(self) -> Block:
-        return DenseBlock(self._counts.reshape(-1, self._categories))
-
-
-class _SparseCounter:
-    def __init__(self, key_space: int, categories: int) -> None:
-        self._categories = categories
-        self._cells = CellCounter(key_space, categories)
-
-    def add(self, keys: NDArray[np.int64], codes: Columns) -> None:
-        self._cells.add(keys, codes)
-
-    def block(self) -> Block:
-        return SparseBlock.from_cells(self._categories, *self._cells.cells())
+    def __exit__(self, *error: object) -> None:
+        self._pool.shutdown()
 
 
-def _counter(spec: HashSpec, target: int, limit: int) -> _DenseCounter | _SparseCounter:
-    key_space, categories = spec.key_space(target), spec.category_counts[target]
-    dense = key_space * categories <= limit
-    return (_DenseCounter if dense else _SparseCounter)(key_space, categories)
+def disintegrate(
+    batches: Iterable[Columns],
+    spec: HashSpec,
+    *,
+    threads: int = 1,
+    most_dense_cells: int | None = None,
+) -> Blocks:
+    """Count batches of code rows into one block per feature; see `BlockCounter`."""
+    with BlockCounter(spec, threads=threads, most_dense_cells=most_dense_cells) as counter:
+        for batch in batches:
+            counter.add(batch)
+        return counter.blocks()

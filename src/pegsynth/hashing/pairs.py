@@ -6,15 +6,17 @@ are computed from the data: whoever uses them must pay (noise) or say so (R10).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.hashing.cells import CellCounter
+from pegsynth.errors import ParameterError
+from pegsynth.hashing.cells import CellCounter, absorb_cells, cell_arrays
 from pegsynth.kernels.counting import add_pair
 
 Pair = tuple[int, int]
@@ -76,6 +78,84 @@ def _mutual_information_of_cells(
     return max(float(np.sum(joint * np.log(ratio))), 0.0)
 
 
+class PairCounter:
+    """Counts of every pair, batch by batch.
+
+    Parameters
+    ----------
+    every
+        Count one row in so many of every batch.
+
+    Notes
+    -----
+    What was counted apart can be added: `arrays` gives it as plain arrays, `absorb` takes
+    them in.
+    """
+
+    def __init__(
+        self, category_counts: tuple[int, ...], *, threads: int = 1, every: int = 1
+    ) -> None:
+        self._category_counts = category_counts
+        self._every = every
+        sizes = {
+            (i, j): category_counts[i] * category_counts[j]
+            for i, j in combinations(range(len(category_counts)), 2)
+        }
+        self._pairs = list(sizes)
+        small = {pair: size for pair, size in sizes.items() if size <= DENSE_PAIR_CELLS}
+        self._tables = np.zeros(sum(small.values()), dtype=np.int64)
+        parts = np.split(self._tables, np.cumsum(list(small.values()))[:-1]) if small else []
+        self._flat = dict(zip(small, parts, strict=True))
+        self._wide = {
+            (i, j): CellCounter(category_counts[i], category_counts[j])
+            for (i, j) in sizes
+            if (i, j) not in small
+        }
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads)
+
+    def add(self, batch: NDArray[np.unsignedinteger]) -> None:
+        """Count one batch of code rows."""
+        columns = np.ascontiguousarray(batch[:: self._every].T)
+        shares = [self._pairs[start :: self._threads] for start in range(self._threads)]
+        for future in [self._pool.submit(self._add_share, columns, share) for share in shares]:
+            future.result()
+
+    def _add_share(self, columns: NDArray[np.unsignedinteger], share: list[Pair]) -> None:
+        for left, right in share:
+            if (left, right) in self._flat:
+                categories = self._category_counts[right]
+                add_pair(columns[left], columns[right], categories, self._flat[left, right])
+            else:
+                self._wide[left, right].add(columns[left].astype(np.int64), columns[right])
+
+    def arrays(self) -> dict[str, Int64]:
+        """Return the counts so far; they change with the next batch."""
+        return {"tables": self._tables, **cell_arrays(list(self._wide.values()))}
+
+    def absorb(self, arrays: Mapping[str, Int64]) -> None:
+        """Add counts of other rows."""
+        tables = arrays["tables"]
+        if tables.shape != self._tables.shape or (len(tables) and tables.min() < 0):
+            raise ParameterError("these counts belong to other features")
+        absorb_cells(list(self._wide.values()), arrays)
+        self._tables += tables
+
+    def counts(self) -> PairCounts:
+        """Return the counts of all rows so far."""
+        counts = self._category_counts
+        tables = {
+            (i, j): table.reshape(counts[i], counts[j]) for (i, j), table in self._flat.items()
+        }
+        return PairCounts(counts, tables, {pair: c.cells() for pair, c in self._wide.items()})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pool.shutdown()
+
+
 def count_pairs(
     batches: Iterable[NDArray[np.unsignedinteger]],
     category_counts: tuple[int, ...],
@@ -83,33 +163,7 @@ def count_pairs(
     threads: int = 1,
 ) -> PairCounts:
     """Count all pairs over batches of code rows."""
-    sizes = {
-        (i, j): category_counts[i] * category_counts[j]
-        for i, j in combinations(range(len(category_counts)), 2)
-    }
-    flat = {p: np.zeros(n, dtype=np.int64) for p, n in sizes.items() if n <= DENSE_PAIR_CELLS}
-    wide = {
-        (i, j): CellCounter(category_counts[i], category_counts[j])
-        for (i, j), n in sizes.items()
-        if n > DENSE_PAIR_CELLS
-    }
-
-    def add(columns: NDArray[np.unsignedinteger], share: list[Pair]) -> None:
-        for left, right in share:
-            if (left, right) in flat:
-                add_pair(columns[left], columns[right], category_counts[right], flat[left, right])
-            else:
-                wide[left, right].add(columns[left].astype(np.int64), columns[right])
-
-    pairs = list(sizes)
-    with ThreadPoolExecutor(threads) as pool:
+    with PairCounter(category_counts, threads=threads) as counter:
         for batch in batches:
-            columns = np.ascontiguousarray(batch.T)
-            shares = [pairs[start::threads] for start in range(threads)]
-            for future in [pool.submit(add, columns, share) for share in shares]:
-                future.result()
-    tables = {
-        (i, j): table.reshape(category_counts[i], category_counts[j])
-        for (i, j), table in flat.items()
-    }
-    return PairCounts(category_counts, tables, {p: c.cells() for p, c in wide.items()})
+            counter.add(batch)
+        return counter.counts()

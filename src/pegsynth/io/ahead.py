@@ -13,8 +13,16 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
+_SECONDS = 0.2
 
-def run_ahead(items: Iterable[Item], *, size: Callable[[Item], int], most: int) -> Iterator[Item]:
+
+def run_ahead(
+    items: Iterable[Item],
+    *,
+    size: Callable[[Item], int],
+    most: int,
+    interrupt: Callable[[], None] | None = None,
+) -> Iterator[Item]:
     """Yield `items`, made ahead of time.
 
     Parameters
@@ -23,14 +31,20 @@ def run_ahead(items: Iterable[Item], *, size: Callable[[Item], int], most: int) 
         The stream; it is used by one thread only.
     size, most
         Making pauses while the items that wait have together at least this size.
+    interrupt
+        Called when the reader leaves early, to wake a stream that waits for others.
     """
     shelf = _Shelf(size, most)
     with ThreadPoolExecutor(1) as maker:
         making = maker.submit(shelf.fill, items)
+        early = True
         try:
             yield from shelf.items()
+            early = False
         finally:
             shelf.stop()
+            if early and interrupt is not None:
+                interrupt()
         making.result()
 
 
@@ -66,7 +80,9 @@ class _Shelf(Generic[Item]):
     def items(self) -> Iterator[Item]:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._complete)
+                while not self._waiting and not self._complete:
+                    # A library may have set signals up so that none ends a wait.
+                    self._changed.wait(_SECONDS)
                 if not self._waiting:
                     return
                 item = self._waiting.popleft()

@@ -13,8 +13,7 @@ import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import polars as pl
@@ -22,10 +21,12 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import DataError
 from pegsynth.io.csv_text import unprotect
+from pegsynth.io.files import File
 
 BLOCK_BYTES = 1 << 23
 RECORD_BYTES = 1 << 28
 BATCH_ROWS = 1 << 18
+_GUESS_BYTES = 1 << 20
 
 _QUOTE, _COMMA, _NEWLINE, _RETURN = b'",\n\r'
 _NOT_SKELETON = bytes(byte for byte in range(256) if byte not in b'",\n')
@@ -33,7 +34,7 @@ _BLANK_LINE = re.compile(rb"(?:^|\n)\r?(?=\n)")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def read_header(path: Path) -> tuple[tuple[str, ...], bool]:
+def read_header(path: File) -> tuple[tuple[str, ...], bool]:
     """Return the column names of a CSV file, and whether any row follows them."""
     blocks = _blocks(path, BLOCK_BYTES)
     first = next(blocks, None)
@@ -45,11 +46,19 @@ def read_header(path: Path) -> tuple[tuple[str, ...], bool]:
     return names, len(first) > end or next(blocks, None) is not None
 
 
+def expected_rows(path: File, size: int) -> int:
+    """Guess the rows of a file of `size` bytes from its first records; at least 1."""
+    with path.open("rb") as handle:
+        start = handle.read(_GUESS_BYTES)
+    return max(1, round(size / max(len(start), 1) * start.count(b"\n")) - 1)
+
+
 def read_batches(
-    path: Path,
+    path: File,
     columns: Sequence[str] | None = None,
     *,
     block_bytes: int | None = None,
+    skip: int = 0,
     hints: Mapping[str, pl.DataType] | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows of a CSV file as frames of text, in order.
@@ -62,14 +71,20 @@ def read_batches(
         Names of the columns to keep, in the order wanted; None keeps all.
     block_bytes
         Bytes to read at a time; the rows do not depend on it.
+    skip
+        Rows to pass over; blocks that lie before are checked and not parsed.
     hints
         Types to try first; a block with a value that does not fit is read as text.
     """
     # One block is parsed while the one before it is used and the one after it is checked.
     with ThreadPoolExecutor(1) as parser:
         parsing: Future[pl.DataFrame] | None = None
-        for job in _checked(path, block_bytes or BLOCK_BYTES):
-            started = parser.submit(_parse, path, *job, hints or {})
+        for body, names, rows in _checked(path, block_bytes or BLOCK_BYTES):
+            passed = min(skip, rows)
+            skip -= passed
+            if passed == rows:
+                continue
+            started = parser.submit(_parse_after, passed, path, body, names, rows, hints or {})
             if parsing is not None:
                 yield from _slices(parsing.result(), columns)
             parsing = started
@@ -81,7 +96,7 @@ def _slices(frame: pl.DataFrame, columns: Sequence[str] | None) -> Iterator[pl.D
     return (frame if columns is None else frame.select(columns)).iter_slices(BATCH_ROWS)
 
 
-def _checked(path: Path, block_bytes: int) -> Iterator[tuple[bytes, tuple[str, ...], int]]:
+def _checked(path: File, block_bytes: int) -> Iterator[tuple[bytes, tuple[str, ...], int]]:
     """Yield blocks whose records are sound, with the column names and the number of records."""
     names: tuple[str, ...] = ()
     line = 1
@@ -99,7 +114,7 @@ def _checked(path: Path, block_bytes: int) -> Iterator[tuple[bytes, tuple[str, .
             line += body.count(b"\n") if _QUOTE in body else rows
 
 
-def _blocks(path: Path, block_bytes: int) -> Iterator[bytes]:
+def _blocks(path: File, block_bytes: int) -> Iterator[bytes]:
     """Yield blocks of whole records, each ending with a line end."""
     with path.open("rb") as handle:
         carry = _skip_mark(path, handle)
@@ -126,7 +141,7 @@ def _blocks(path: Path, block_bytes: int) -> Iterator[bytes]:
         yield carry + b"\n"
 
 
-def _skip_mark(path: Path, handle: BinaryIO) -> bytes:
+def _skip_mark(path: File, handle: BinaryIO) -> bytes:
     start = handle.read(3)
     if start[:2] in {b"\xff\xfe", b"\xfe\xff"}:
         raise DataError(f"{path}: the file is UTF-16; save it as UTF-8")
@@ -160,7 +175,7 @@ def _first_record_end(block: bytes) -> int:
     return end + 1
 
 
-def _header_names(path: Path, record: bytes) -> tuple[str, ...]:
+def _header_names(path: File, record: bytes) -> tuple[str, ...]:
     _check_quotes(path, record, 1)
     try:
         cells = next(csv.reader([record.decode().rstrip("\r\n")], strict=True), [])
@@ -171,7 +186,7 @@ def _header_names(path: Path, record: bytes) -> tuple[str, ...]:
     return tuple(unprotect(cell) for cell in cells)
 
 
-def _check_bytes(path: Path, block: bytes, line: int) -> None:
+def _check_bytes(path: File, block: bytes, line: int) -> None:
     zero = block.find(b"\0")
     if zero >= 0:
         at = line + block.count(b"\n", 0, zero)
@@ -187,7 +202,7 @@ def _check_bytes(path: Path, block: bytes, line: int) -> None:
         raise DataError(f"{path}: line {at}: the text is not UTF-8; save it as UTF-8") from None
 
 
-def _check_records(path: Path, body: bytes, fields: int, line: int) -> int:
+def _check_records(path: File, body: bytes, fields: int, line: int) -> int:
     """Refuse records without exactly `fields` fields; return the number of records."""
     skeleton = body.translate(None, _NOT_SKELETON)
     quoted = _QUOTE in skeleton
@@ -215,7 +230,7 @@ def _outside(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return np.asarray(~(quote | np.logical_xor.accumulate(quote)))
 
 
-def _check_quotes(path: Path, body: bytes, line: int) -> None:
+def _check_quotes(path: File, body: bytes, line: int) -> None:
     """Refuse quotes that neither open nor close a whole field."""
     data = np.frombuffer(body, dtype=np.uint8)
     at = np.flatnonzero(data == _QUOTE)
@@ -234,7 +249,7 @@ def _check_quotes(path: Path, body: bytes, line: int) -> None:
     )
 
 
-def _ragged(path: Path, body: bytes, skeleton: bytes, fields: int, line: int) -> DataError:
+def _ragged(path: File, body: bytes, skeleton: bytes, fields: int, line: int) -> DataError:
     counts = [len(commas) + 1 for commas in skeleton.split(b"\n")[:-1]]
     record = next(index for index, count in enumerate(counts) if count != fields)
     data = np.frombuffer(body, dtype=np.uint8)
@@ -249,7 +264,7 @@ def _ragged(path: Path, body: bytes, skeleton: bytes, fields: int, line: int) ->
     )
 
 
-def _check_blank(path: Path, body: bytes, line: int) -> None:
+def _check_blank(path: File, body: bytes, line: int) -> None:
     quotes = 0
     position = 0
     for match in _BLANK_LINE.finditer(body):
@@ -259,15 +274,19 @@ def _check_blank(path: Path, body: bytes, line: int) -> None:
             raise _blank(path, line + body.count(b"\n", 0, position))
 
 
-def _blank(path: Path, line: int) -> DataError:
+def _blank(path: File, line: int) -> DataError:
     return DataError(
         f'{path}: line {line} is blank; remove it, or write "" for an empty field of a table '
         "with one column"
     )
 
 
+def _parse_after(passed: int, *block: Any) -> pl.DataFrame:
+    return _parse(*block).slice(passed)
+
+
 def _parse(
-    path: Path, body: bytes, names: Sequence[str], rows: int, hints: Mapping[str, pl.DataType]
+    path: File, body: bytes, names: Sequence[str], rows: int, hints: Mapping[str, pl.DataType]
 ) -> pl.DataFrame:
     if hints:
         schema = {name: hints.get(name, pl.String()) for name in names}

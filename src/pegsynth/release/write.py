@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from pegsynth.io.atomic import atomic_text
-from pegsynth.io.read import TableReader
+from pegsynth.io.reader import TableReader
 from pegsynth.io.write import open_writer
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
@@ -23,9 +23,10 @@ from pegsynth.release.texts import how_to_analyse, privacy_page
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import encode, encode_table
 from pegsynth.schema.decoding import How
-from pegsynth.synthesizers.model import Codes, Progress, quiet
+from pegsynth.synthesizers.model import Codes
+from pegsynth.synthesizers.progress import Progress, quiet
 from pegsynth.synthesizers.session import Session
-from pegsynth.synthesizers.synthesize import decoded
+from pegsynth.synthesizers.synthesize import decoded, decoder_of
 
 TableFormat = Literal["csv", "parquet"]
 TITLE = "Original and synthetic table side by side"
@@ -62,10 +63,9 @@ def write_public(
     written = []
     for number, chunks in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
-        frames = decoded(
-            session.model, chunks, session.stream, how=how, rows=rows, progress=progress
-        )
-        with open_writer(path) as writer:
+        decoder = decoder_of(session.model, how, listed=True)
+        frames = decoded(decoder, chunks, session.stream, rows=rows, progress=progress)
+        with open_writer(path, texts=decoder.listed) as writer:
             for frame in frames:
                 writer.write(kept(frame))
         written.append(path)
@@ -103,15 +103,18 @@ def write_internal(
     *,
     threads: int = 1,
 ) -> None:
-    """Write ``internal/``: the report, computed from the real table."""
-    from pegsynth.evaluation import evaluate_codes
+    """Write ``internal/``: every measure and the report, computed from the real table."""
+    from pegsynth.evaluation.measuring import evaluate_tables
+    from pegsynth.evaluation.options import options_of
+    from pegsynth.evaluation.reading import coded_tables
     from pegsynth.report import render
 
     internal = folder / "internal"
     internal.mkdir(mode=0o700)
     original = np.concatenate(list(encode_table(reader, schema)))
     tables: list[Codes] = [encode(path, schema, need_unit=False) for path in synthetic]
-    metrics = evaluate_codes(original, tables, schema, threads=threads)
+    options = options_of(schema, threads=threads)
+    metrics = evaluate_tables(coded_tables(original, tables, schema), options)
     atomic_text(internal / "metrics.json", metrics.to_json(), mode=0o600)
     page = render(
         metrics, statement=ledger.statement(), guarantee=guarantee_fields(ledger), title=TITLE

@@ -23,7 +23,7 @@ from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.encoding import ColumnEncoder
 
 if TYPE_CHECKING:
-    from pegsynth.io.read import TableReader
+    from pegsynth.io.reader import Place, TableReader, Track
     from pegsynth.schema.schema import Schema
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -99,6 +99,11 @@ class Encoder:
         hints = {column.feature.name: column.hint for column in self._columns}
         return {name: hint for name, hint in hints.items() if hint is not None}
 
+    @property
+    def faulty(self) -> bool:
+        """Whether a value was seen that `finish` will refuse."""
+        return any(column.unknown or column.absent for column in self._columns)
+
     def finish(self) -> None:
         """Refuse the table if any value seen was outside the schema."""
         faults = [line for column in self._columns for line in _faults(column)]
@@ -120,6 +125,9 @@ class Decoder:
     dtypes
         Types that the original columns had, Arrow or Polars. The schema's own come first;
         a column whose categories the type cannot hold is written as text.
+    listed
+        Whether columns of text may come as positions in the list of their categories,
+        which is faster to write; the attribute `listed` then names them.
     """
 
     def __init__(
@@ -129,6 +137,7 @@ class Decoder:
         how: How = "values",
         columns: Sequence[str] | None = None,
         dtypes: Mapping[str, Any] | None = None,
+        listed: bool = False,
     ) -> None:
         if how not in {"values", "labels"}:
             raise ParameterError(f'decode is "values" or "labels", not {how!r}')
@@ -140,9 +149,14 @@ class Decoder:
         numeric = [f.name for f in schema.features if f.kind == "numeric" and how == "values"]
         self._word_of = {name: index for index, name in enumerate(numeric)}
         self._decoders = [
-            column_decoder(schema.features[index], how, polars_dtype(seen.get(name, "")))
+            column_decoder(
+                schema.features[index], how, polars_dtype(seen.get(name, "")), listed=listed
+            )
             for name, index in zip(order, self._positions, strict=True)
         ]
+        self.listed: frozenset[str] = frozenset(
+            name for name, each in zip(order, self._decoders, strict=True) if each.listed
+        )
 
     @property
     def schema(self) -> dict[str, pl.DataType]:
@@ -179,17 +193,33 @@ class Decoder:
         return pl.DataFrame(_each(column, range(len(self.columns)), cells=cells))
 
 
-def encode_table(reader: TableReader, schema: Schema, *, need_unit: bool = True) -> Iterator[Codes]:
+def encode_table(
+    reader: TableReader,
+    schema: Schema,
+    *,
+    need_unit: bool = True,
+    encoder: Encoder | None = None,
+    start: Place | None = None,
+    track: Track | None = None,
+) -> Iterator[Codes]:
     """Yield the codes of a table batch by batch; raise at the end if a value had none.
 
     A thread reads files and encodes ahead, while the caller is busy with earlier batches.
+
+    Parameters
+    ----------
+    encoder
+        An encoder of the caller's own, who wants to look at it on the way.
+    start, track
+        Where to start, and who is told where every part of the table begins.
     """
-    columns = reader.columns
-    encoder = Encoder(schema, source=reader.source, columns=columns, need_unit=need_unit)
-    frames = reader.batches(schema.names, hints=encoder.hints)
+    if encoder is None:
+        columns = reader.columns
+        encoder = Encoder(schema, source=reader.source, columns=columns, need_unit=need_unit)
+    frames = reader.batches(schema.names, hints=encoder.hints, start=start, track=track)
     batches = _joined(encoder.encode(frame) for frame in frames)
     if reader.frame_kind is None:
-        batches = run_ahead(batches, size=np.size, most=_CELLS_AHEAD)
+        batches = run_ahead(batches, size=np.size, most=_CELLS_AHEAD, interrupt=reader.interrupt)
     yield from batches
     encoder.finish()
 

@@ -21,18 +21,23 @@ from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
 How = Literal["values", "labels"]
 Codes = NDArray[np.unsignedinteger[Any]]
 
+MOST_LISTED = 1 << 12
+
 
 class LabelDecoder:
     """Looks up the category, or the bin label, of every code."""
 
     words = False
 
-    def __init__(self, feature: Feature, dtype: pl.DataType | None) -> None:
+    def __init__(self, feature: Feature, dtype: pl.DataType | None, *, listed: bool) -> None:
         labels: list[str | None] = list(feature.labels)
         if feature.missing_code is not None:
             labels[feature.missing_code] = None
         self._name = feature.name
         self._labels = typed_labels(labels, dtype or pl.String())
+        self.listed = listed and self._labels.dtype == pl.String and len(labels) <= MOST_LISTED
+        if self.listed:
+            self._labels = self._labels.cast(pl.Enum(self._labels.drop_nulls().unique()))
 
     @property
     def dtype(self) -> pl.DataType:
@@ -49,6 +54,7 @@ class NumberDecoder:
     """Draws a number uniformly inside the bin of every code."""
 
     words = True
+    listed = False
 
     def __init__(self, feature: Feature, dtype: pl.DataType | None) -> None:
         self._feature = feature
@@ -157,15 +163,20 @@ class NumberDecoder:
 
 
 def column_decoder(
-    feature: Feature, how: How, dtype: pl.DataType | None
+    feature: Feature, how: How, dtype: pl.DataType | None, *, listed: bool = False
 ) -> LabelDecoder | NumberDecoder:
-    """Choose how a feature is decoded; the schema's own type comes before `dtype`."""
+    """Choose how a feature is decoded; the schema's own type comes before `dtype`.
+
+    With `listed`, text comes as positions in a list of categories, if the list is short.
+    """
     wanted = polars_dtype(feature.dtype) or dtype
     if wanted == pl.String and isinstance(dtype, pl.Categorical | pl.Enum):
         wanted = dtype
     if feature.kind != "numeric":
-        return LabelDecoder(feature, wanted)
-    return NumberDecoder(feature, wanted) if how == "values" else LabelDecoder(feature, None)
+        return LabelDecoder(feature, wanted, listed=listed)
+    if how == "values":
+        return NumberDecoder(feature, wanted)
+    return LabelDecoder(feature, None, listed=listed)
 
 
 def _unit(words: NDArray[np.uint64]) -> NDArray[np.float64]:

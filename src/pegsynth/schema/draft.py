@@ -16,7 +16,8 @@ import polars as pl
 
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.io.frames import frame_kind
-from pegsynth.io.read import TableReader, open_table
+from pegsynth.io.read import open_table
+from pegsynth.io.reader import TableReader
 from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
 from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.feature import MISSING_LABEL, UNKNOWN_LABEL, Feature

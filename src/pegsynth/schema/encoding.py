@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pegsynth.io.csv_text import unprotect
 from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.feature import MISSING_LABEL, Feature
+from pegsynth.schema.whole_numbers import MISS, binned_numbers, listed_numbers
 
 _UNKNOWN = -1
 _ABSENT = -2
@@ -29,6 +30,13 @@ Codes = NDArray[np.integer[Any]]
 class ColumnEncoder:
     """Turns values of one feature into codes, counting those that have none.
 
+    Parameters
+    ----------
+    feature
+        What the column may hold.
+    spare
+        Whether values that have no code get the code after the last one instead of 0.
+
     Attributes
     ----------
     unknown
@@ -37,8 +45,9 @@ class ColumnEncoder:
         Missing values seen so far where the schema has no missing category.
     """
 
-    def __init__(self, feature: Feature) -> None:
+    def __init__(self, feature: Feature, *, spare: bool = False) -> None:
         self.feature = feature
+        self._none = feature.category_count if spare else 0
         self.unknown = 0
         self.absent = 0
         self._exact = _exact_codes(feature)
@@ -50,9 +59,14 @@ class ColumnEncoder:
         self._table = pl.Enum(list(self._exact))
         self._codes = np.fromiter(self._exact.values(), dtype=np.int64, count=len(self._exact))
         self._identity = bool((self._codes == np.arange(len(self._codes))).all())
+        self._whole = (
+            binned_numbers(self._inner_edges, self._numbers)
+            if self._numeric
+            else listed_numbers(self._exact)
+        )
 
     def encode(self, values: pl.Series) -> Codes:
-        """Return the code of every value; values that have none are counted and get 0."""
+        """Return the code of every value; those that have none are counted and get a stand-in."""
         if self._numeric and (values.dtype.is_numeric() or values.dtype == pl.Boolean):
             return self._encode_numbers(values)
         if values.dtype == pl.Boolean:
@@ -89,6 +103,9 @@ class ColumnEncoder:
     def _encode_texts(self, values: pl.Series) -> Codes:
         if values.dtype == self._table:
             return self._encode_listed(values)
+        whole = self._encode_whole(values)
+        if whole is not None:
+            return whole
         text = as_text(values)
         if not self._exact:
             return self._resolve(text)
@@ -103,12 +120,30 @@ class ColumnEncoder:
         return codes
 
     def _encode_numbers(self, values: pl.Series) -> Codes:
+        whole = self._encode_whole(values)
+        if whole is not None:
+            return whole
         numbers = values.cast(pl.Float64).to_numpy()
         codes = self._bins(numbers)
         gaps = np.isnan(numbers)
         count = int(np.count_nonzero(gaps))
         if count:
             codes[gaps] = self._counted(_ABSENT, count)
+        return codes
+
+    def _encode_whole(self, values: pl.Series) -> Codes | None:
+        """Return codes of whole numbers by table, if all of them are in it."""
+        codes = self._whole.encode(values) if self._whole else None
+        if codes is None:
+            return None
+        gaps = values.null_count()
+        lost = values.is_null().to_numpy() if gaps else np.zeros(0, dtype=bool)
+        if gaps:
+            codes[lost] = 0
+        if (codes == MISS).any():
+            return None
+        if gaps:
+            codes[lost] = self._counted(_ABSENT, gaps)
         return codes
 
     def _encode_number_texts(self, text: pl.Series) -> Codes:
@@ -153,7 +188,7 @@ class ColumnEncoder:
             self.absent += count
         else:
             self.unknown += count
-        return 0
+        return self._none
 
     def _code(self, text: str) -> int:
         stripped = text.strip()

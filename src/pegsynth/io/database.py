@@ -1,0 +1,254 @@
+"""Tables of a database: which one is meant, and how it is reached through ADBC.
+
+A `DatabaseTable` is an address and a table or a query. Passwords are never part of an
+address. Messages name the server and the table; the text of a query and the texts of the
+server, which may quote it or the data, are never passed on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+
+from pegsynth.errors import DataError, ParameterError, PegsynthError
+from pegsynth.io.files import refuse_secrets, scheme_of
+
+_REMEDY = "use PGPASSWORD, a password file (~/.pgpass) or a service file instead"
+_CONNECT_SECONDS = "30"
+
+_STATES = {
+    "08": "the connection failed or was lost; nothing was written, so run it again",
+    "22": "the query fails on some of its rows; try it with psql to see why",
+    "25006": "the query would change the database, and this connection only reads",
+    "28": "the server does not let this user in; check user, password and rights",
+    "3D000": "there is no such database; check the name in the address",
+    "42501": "this user may not do that; ask for the right",
+    "42601": "the query is not valid SQL; try it with psql",
+    "42P01": "there is no such table; check its name and schema",
+    "42P07": "a table of that name exists; choose another, or drop it first",
+    "42703": "the query names a column that does not exist",
+    "42": "the query does not fit the database; try it with psql",
+    "40": "the server gave up because of other work on the same rows; run it again",
+    "53": "the server has run out of space, memory or connections",
+    "57014": "the server stopped the query, perhaps after its time limit",
+    "57": "the server ended the connection; nothing was written, so run it again",
+}
+_LOST = ("FATAL:", "server closed", "connection", "SSL", "socket")
+
+
+@dataclass(frozen=True)
+class DatabaseTable:
+    """A table, or the rows that a query gives.
+
+    Parameters
+    ----------
+    uri
+        ``postgresql://user@host/database`` or ``sqlite:///file.db``.
+    table
+        Name of a table as the database spells it, with its schema if it needs one
+        (``schema.table``; parts with dots in double quotes).
+    query
+        A SELECT instead of a table.
+    declared_rowwise
+        The caller's word that the query selects rows one by one.
+    """
+
+    uri: str = field(repr=False)
+    table: str | None = None
+    query: str | None = field(default=None, repr=False)
+    declared_rowwise: bool = False
+
+    def __post_init__(self) -> None:
+        check_address(self.uri)
+        if (self.table is None) == (self.query is None):
+            raise ParameterError(
+                "a database needs --table NAME, or --query with a SELECT, and not both"
+            )
+        for name, text in (("--table", self.table), ("--query", self.query)):
+            if text is not None and not text.strip():
+                raise ParameterError(f"{name} is empty; leave it out or fill it in")
+
+    @property
+    def name(self) -> str:
+        """What messages call the table; it has no secrets and no query in it."""
+        what = "the query" if self.query is not None else f"table {self.table}"
+        return f"{public_address(self.uri)}, {what}"
+
+
+@dataclass(frozen=True)
+class DatabaseTarget:
+    """A table to be made in a database."""
+
+    uri: str = field(repr=False)
+    table: str
+
+    def __post_init__(self) -> None:
+        check_address(self.uri)
+        split_name(self.table)
+
+    def __str__(self) -> str:
+        return f"{public_address(self.uri)}, table {self.table}"
+
+
+def check_address(uri: str) -> None:
+    """Refuse an address that holds a password; the message does not repeat it."""
+    refuse_secrets(uri, _REMEDY)
+    if scheme_of(uri) == "sqlite" and (urlsplit(uri).netloc or len(urlsplit(uri).path) < 2):
+        raise ParameterError(
+            "write sqlite:///file.db for a file of this folder and sqlite:////path/file.db for any "
+            "other"
+        )
+
+
+def public_address(uri: str) -> str:
+    """Return an address without its user and options."""
+    parts = urlsplit(uri)
+    if scheme_of(uri) == "sqlite":
+        return f"sqlite:///{unquote(parts.path)[1:]}"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def is_sqlite(uri: str) -> bool:
+    """Say whether an address names an SQLite file."""
+    return scheme_of(uri) == "sqlite"
+
+
+def split_name(table: str) -> tuple[str, ...]:
+    """Cut ``schema.table`` at its dots; a part in double quotes is taken as it is.
+
+    Every part is used exactly as it is written, capital letters included.
+    """
+    parts: list[str] = []
+    rest = table
+    while True:
+        if rest.startswith('"'):
+            end = 1
+            while (end := rest.find('"', end)) >= 0 and rest[end + 1 : end + 2] == '"':
+                end += 2
+            part, rest = rest[1:end].replace('""', '"'), rest[end + 1 :]
+            broken = end < 0 or (rest and not rest.startswith("."))
+        else:
+            part, dot, tail = rest.partition(".")
+            rest, broken = dot + tail, False
+        if broken or not part or "\0" in part or len(parts) == 2:
+            raise ParameterError(
+                f"{table!r} is not the name of a table; write table or schema.table, and put parts "
+                "that hold dots in double quotes"
+            )
+        parts.append(part)
+        if not rest:
+            return tuple(parts)
+        rest = rest[1:]
+
+
+def quoted(parts: Sequence[str]) -> str:
+    """Return a name for use in SQL, whatever characters are in it."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+
+
+def connect(uri: str, *, read_only: bool) -> Any:
+    """Open a connection; its first statement starts a transaction."""
+    if is_sqlite(uri):
+        return _connect_sqlite(uri, read_only=read_only)
+    driver = _driver("adbc_driver_postgresql", "postgres")
+    with plain_errors(public_address(uri)):
+        connection = driver.connect(_with_time_limit(uri))
+    if not read_only:
+        return connection
+    with plain_errors(public_address(uri)):
+        # Both passes see one snapshot, and every scan gives its rows in the same order.
+        for statement in (
+            "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+            "SET standard_conforming_strings = on",
+            "SET synchronize_seqscans = off",
+            "SET max_parallel_workers_per_gather = 0",
+        ):
+            run(connection, statement)
+        connection.commit()
+    return connection
+
+
+def _connect_sqlite(uri: str, *, read_only: bool) -> Any:
+    driver = _driver("adbc_driver_sqlite", "sqlite")
+    path = Path(unquote(urlsplit(uri).path)[1:])
+    if not path.is_file():
+        raise DataError(f"{public_address(uri)}: there is no such file; check the name")
+    mode = "ro" if read_only else "rw"
+    with plain_errors(public_address(uri)):
+        connection = driver.connect(f"file:{quote(str(path.absolute()))}?mode={mode}")
+        if read_only:
+            run(connection, "PRAGMA query_only = ON")
+    return connection
+
+
+def _driver(module: str, extra: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(f"{module}.dbapi")
+    except ImportError:
+        raise ParameterError(
+            f"this database needs a driver; install it with pip install 'pegsynth[{extra}]'"
+        ) from None
+
+
+def _with_time_limit(uri: str) -> str:
+    """Give up after a while on a server that does not answer, unless the user said when."""
+    parts = urlsplit(uri)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if "connect_timeout" in options or "PGCONNECT_TIMEOUT" in os.environ:
+        return uri
+    query = urlencode(options | {"connect_timeout": _CONNECT_SECONDS}, quote_via=quote)
+    return urlunsplit(parts._replace(query=query))
+
+
+def run(connection: Any, statement: str) -> list[Any]:
+    """Run one statement outside of any stream and return the rows it gives."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        rows: list[Any] = cursor.fetchall() if cursor.description else []
+        return rows
+
+
+def literal(text: str) -> str:
+    """Return a text for use in SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+@contextmanager
+def plain_errors(name: object, kind: Callable[[str], PegsynthError] = DataError) -> Iterator[None]:
+    """Turn errors of a driver into plain ones; its texts may quote the query or the data."""
+    import adbc_driver_manager
+    import pyarrow as pa
+
+    try:
+        yield
+    except adbc_driver_manager.Error as error:
+        raise kind(f"{name}: {_reason(error.sqlstate, str(error))}") from None
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, PegsynthError):
+            raise
+        raise kind(f"{name}: {_reason(None, str(error))}") from None
+
+
+def _reason(state: str | None, text: str) -> str:
+    known = [key for key in _STATES if state and state.startswith(key)]
+    if known:
+        return _STATES[max(known, key=len)]
+    # Errors that come with the rows have no state, only a text.
+    for word, key in (("already exists", "42P07"), ("read-only", "25006"), ("ERROR:", "22")):
+        if word in text and "FATAL:" not in text:
+            return _STATES[key]
+    if any(word in text for word in _LOST):
+        return (
+            "the server cannot be reached, refuses the connection, or has ended it; check the "
+            "address and your rights and run it again; nothing was written"
+        )
+    return (
+        f"the database reports an error{f' ({state})' if state else ''}; try it with its own tools"
+    )

@@ -1,0 +1,110 @@
+"""Synthetic rows into a new table of a database, all of them or none.
+
+One transaction on a connection of its own makes the table and fills it. It is committed
+when all rows are in and whatever must be written first is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import polars as pl
+
+from pegsynth.errors import OutputError
+from pegsynth.io.database import (
+    DatabaseTarget,
+    connect,
+    is_sqlite,
+    literal,
+    plain_errors,
+    quoted,
+    run,
+    split_name,
+)
+
+
+def check_database_target(target: DatabaseTarget) -> None:
+    """Refuse, before any work, a database that cannot be reached or a table that exists."""
+    parts = split_name(target.table)
+    connection = connect(target.uri, read_only=True)
+    try:
+        with plain_errors(target, OutputError):
+            if is_sqlite(target.uri):
+                name = literal(parts[-1])
+                there = run(
+                    connection,
+                    f"SELECT count(*) FROM sqlite_master WHERE lower(name) = lower({name})",
+                )
+            else:
+                there = run(connection, f"SELECT to_regclass({literal(quoted(parts))}) IS NOT NULL")
+    finally:
+        connection.close()
+    if there[0][0]:
+        raise OutputError(
+            f"cannot write {target}: a table of that name exists; choose another, or drop it first"
+        )
+
+
+@contextmanager
+def open_database_writer(
+    target: DatabaseTarget,
+    *,
+    schema: Mapping[str, Any] | None = None,
+    before: Callable[[], None] | None = None,
+) -> Iterator[DatabaseWriter]:
+    """Open a table for writing; it appears when the block ends well.
+
+    Parameters
+    ----------
+    schema
+        Column names and Polars types; needed only for a table that may get no rows.
+    before
+        Called when the table is complete and before it becomes visible.
+    """
+    connection = connect(target.uri, read_only=False)
+    try:
+        writer = DatabaseWriter(connection, target)
+        if schema is not None:
+            writer.write(pl.DataFrame(schema=schema))
+        yield writer
+        if before is not None:
+            before()
+        with plain_errors(f"cannot write {target}", OutputError):
+            connection.commit()
+    finally:
+        # What was not committed goes away with the connection.
+        connection.close()
+
+
+class DatabaseWriter:
+    """Takes the frames of one table, all with the same columns and types."""
+
+    def __init__(self, connection: Any, target: DatabaseTarget) -> None:
+        self._connection = connection
+        self._target = target
+        self._fresh = True
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """Append rows; the first call makes the table."""
+        *schema, table = split_name(self._target.table)
+        sqlite = is_sqlite(self._target.uri)
+        mode = "create" if self._fresh else "append"
+        place = {"db_schema_name": schema[0]} if schema and not sqlite else {}
+        with (
+            plain_errors(f"cannot write {self._target}", OutputError),
+            self._connection.cursor() as cursor,
+        ):
+            cursor.adbc_ingest(table, _storable(frame, sqlite=sqlite).to_arrow(), mode, **place)
+        self._fresh = False
+
+
+def _storable(frame: pl.DataFrame, *, sqlite: bool) -> pl.DataFrame:
+    """Return a frame with nothing but types that the driver can store."""
+    return frame.with_columns(
+        pl.col(name).cast(pl.String)
+        for name, dtype in frame.schema.items()
+        if isinstance(dtype, pl.Enum | pl.Categorical)
+        or (sqlite and (dtype.is_decimal() or dtype in (pl.Time, pl.Duration)))
+    )

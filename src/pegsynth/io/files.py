@@ -1,0 +1,260 @@
+"""The files of a table, wherever they lie: one file, a glob, or a folder with partitions.
+
+A name goes in, a list of `TableFile` comes out, in the order in which they are read. Names
+may be paths, ``file://`` addresses, or addresses of object stores and remote file systems
+that PyArrow knows (``s3://``, ``gs://``, ``abfs://``, ``hdfs://``). Folders called
+``column=value`` give every file below them that column. An address that holds a key or a
+password is refused without being repeated.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from pegsynth.errors import DataError
+
+EXTENSIONS: Mapping[str, str] = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "ipc",
+    ".feather": "ipc",
+    ".ipc": "ipc",
+}
+STORES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
+DATABASES = ("postgresql", "postgres", "sqlite")
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SECRET = re.compile(r"passw|secret|token|credential|signature|key$", re.IGNORECASE)
+_NOT_SECRET = ("sslkey",)
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_SAMPLE = 1 << 16
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of a PyArrow file system; it opens and prints as a path does."""
+
+    name: str
+    path: str
+    filesystem: Any = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def open(self, mode: str = "rb") -> BinaryIO:
+        """Open the file for reading."""
+        opened: BinaryIO = self.filesystem.open_input_file(self.path)
+        return opened
+
+
+File = Path | RemoteFile
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """One file of a table, and the columns that its folders give it."""
+
+    file: File
+    fixed: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def scheme_of(source: str) -> str | None:
+    """Return the scheme of an address in small letters; None for a path."""
+    found = _SCHEME.match(source)
+    return found[1].lower() if found else None
+
+
+def find_files(source: str) -> list[TableFile]:
+    """Return the files that a path, a glob, a folder or an address stands for."""
+    scheme = scheme_of(source)
+    if scheme in STORES:
+        return _remote_files(source)
+    text = source if scheme is None else _local_path(source, scheme)
+    path = Path(text)
+    if path.is_dir():
+        return _folder_files(text, [(p, p.relative_to(path).as_posix()) for p in _walk(path)])
+    if path.exists() or not glob.has_magic(text):
+        return [TableFile(path)]
+    found = sorted(glob.glob(text, recursive=True))
+    if not found:
+        raise DataError(f"{text}: no file matches; check the pattern and the folder")
+    return [TableFile(Path(name)) for name in found]
+
+
+def local_files(source: str) -> list[Path]:
+    """Return the existing files of this machine that a source names."""
+    scheme = scheme_of(source)
+    if scheme == "sqlite":
+        text = unquote(urlsplit(source).path)[1:]
+    elif scheme not in (None, "file"):
+        return []
+    else:
+        text = source if scheme is None else unquote(urlsplit(source).path)
+    if Path(text).is_dir():
+        return list(_walk(Path(text)))
+    names = [text] if Path(text).exists() else glob.glob(text, recursive=True)
+    return [Path(name) for name in names if Path(name).exists()]
+
+
+def table_format(path: str | Path | RemoteFile) -> str | None:
+    """Return "csv", "parquet" or "ipc" by the extension of a file name, else None."""
+    return EXTENSIONS.get(PurePosixPath(str(path)).suffix.lower())
+
+
+def fingerprint(files: Sequence[File]) -> str:
+    """Return a text that changes when a file does: names, sizes, times, first and last bytes."""
+    digest = hashlib.sha256()
+    for file in files:
+        size, changed = _size_and_time(file)
+        digest.update(f"{file}\0{size}\0{changed}\0".encode())
+        with file.open("rb") as handle:
+            digest.update(handle.read(_SAMPLE))
+            handle.seek(max(size - _SAMPLE, 0))
+            digest.update(handle.read(_SAMPLE))
+    return digest.hexdigest()
+
+
+def size_of(file: File) -> int:
+    """Return the number of bytes of a file."""
+    return _size_and_time(file)[0]
+
+
+def refuse_secrets(source: str, remedy: str) -> None:
+    """Refuse an address that holds a password or a key; the message does not repeat it."""
+    parts = urlsplit(source)
+    user, at, _ = parts.netloc.rpartition("@")
+    names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+    named = any(_SECRET.search(name) and name not in _NOT_SECRET for name in names)
+    if (at and ":" in user) or named:
+        scheme = scheme_of(source)
+        raise DataError(f"the {scheme}:// address holds a password or key; {remedy}")
+
+
+def unknown_scheme(scheme: str) -> DataError:
+    """Say which addresses can be read."""
+    known = ", ".join(f"{name}://" for name in ("file", *STORES, *DATABASES))
+    return DataError(f"addresses that start with {scheme}:// cannot be read; known are {known}")
+
+
+def _local_path(source: str, scheme: str) -> str:
+    if scheme != "file":
+        raise unknown_scheme(scheme)
+    parts = urlsplit(source)
+    if parts.netloc not in ("", "localhost"):
+        raise DataError(f"{source}: file:// names files of this machine; write file:///path")
+    return unquote(parts.path)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder in order, but none that is hidden or a marker."""
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not _aside(name))
+        for name in sorted(names):
+            if not _aside(name):
+                yield Path(root, name)
+
+
+def _aside(name: str) -> bool:
+    return name.startswith((".", "_"))
+
+
+def _folder_files(source: str, found: Sequence[tuple[File, str]]) -> list[TableFile]:
+    """Give every file of a folder the columns that its folders name."""
+    files = [TableFile(file, _fixed(inside)) for file, inside in found]
+    if not files:
+        raise DataError(f"{source}: the folder holds no files; give a file, or another folder")
+    names = list(files[0].fixed)
+    for each in files:
+        if list(each.fixed) != names:
+            raise DataError(
+                f"{each.file}: its folders name other columns than those of {files[0].file}; "
+                "give files alike"
+            )
+    return files
+
+
+def _fixed(inside: str) -> dict[str, str | None]:
+    pairs = (part.partition("=") for part in inside.split("/")[:-1])
+    return {
+        unquote(name): None if value == _NO_VALUE else unquote(value)
+        for name, equals, value in pairs
+        if equals and name
+    }
+
+
+def _size_and_time(file: File) -> tuple[int, int]:
+    if isinstance(file, RemoteFile):
+        info = file.filesystem.get_file_info(file.path)
+        return info.size or 0, info.mtime_ns or 0
+    found = file.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _remote_files(source: str) -> list[TableFile]:
+    import pyarrow as pa
+    from pyarrow import fs
+
+    refuse_secrets(source, "let PyArrow find it in the environment or a configuration file")
+    parts = urlsplit(source)
+    folder, pattern = _split_magic(parts.path)
+    options = f"?{parts.query}" if parts.query else ""
+    prefix = f"{parts.scheme}://{parts.netloc}"
+    try:
+        filesystem, base = _filesystem(f"{prefix}{quote(folder, safe='/%=')}{options}")
+        info = filesystem.get_file_info(base)
+        if info.type == fs.FileType.NotFound:
+            raise DataError(f"{prefix}{folder}: there is no such file; check the name and rights")
+        if info.type == fs.FileType.File:
+            return [TableFile(RemoteFile(prefix + parts.path, base, filesystem))]
+        listed = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
+    except (pa.ArrowException, OSError):
+        raise DataError(
+            f"{prefix}{folder}: it cannot be reached or read; check the address, your rights and "
+            "the network"
+        ) from None
+    found = [
+        (RemoteFile(f"{prefix}{folder.rstrip('/')}/{inside}", entry.path, filesystem), inside)
+        for entry in sorted(listed, key=lambda entry: entry.path.split("/"))
+        if entry.type == fs.FileType.File
+        and not any(map(_aside, (inside := entry.path[len(base.rstrip("/")) + 1 :]).split("/")))
+        and _matches(inside, pattern)
+    ]
+    if pattern:
+        if not found:
+            raise DataError(f"{prefix}{parts.path}: no file matches; check the pattern")
+        return [TableFile(file) for file, _ in found]
+    return _folder_files(prefix + folder, found)
+
+
+def _filesystem(address: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    found: tuple[Any, str] = fs.FileSystem.from_uri(address)
+    return found
+
+
+def _split_magic(path: str) -> tuple[str, str]:
+    """Cut a path before the first folder or file name that is a pattern."""
+    names = path.split("/")
+    for index, name in enumerate(names):
+        if glob.has_magic(name):
+            return "/".join(names[:index]), "/".join(names[index:])
+    return path, ""
+
+
+def _matches(inside: str, pattern: str) -> bool:
+    """Say whether a name below the folder fits a pattern, level by level."""
+    if not pattern:
+        return True
+    names, wanted = inside.split("/"), pattern.split("/")
+    return len(names) == len(wanted) and all(map(fnmatch.fnmatchcase, names, wanted))

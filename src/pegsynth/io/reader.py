@@ -1,0 +1,199 @@
+"""A table that can be streamed, part by part, as often as asked.
+
+A `TableReader` knows names, types and parts; a part is a function that yields frames. A
+stream can start at a `Place`, which is how counting goes on after an interruption.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+
+import polars as pl
+
+from pegsynth.errors import DataError, EmptyTableError
+from pegsynth.io.files import File, fingerprint
+from pegsynth.io.frames import FrameKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Selection = Literal["whole", "rowwise", "declared", "other"]
+
+
+class Part(Protocol):
+    """One part of a table: a file, a query, a dataframe."""
+
+    def __call__(
+        self,
+        columns: Sequence[str],
+        *,
+        skip: int = 0,
+        hints: Mapping[str, pl.DataType] | None = None,
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the wanted columns after the first `skip` rows."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a stream goes on.
+
+    Parameters
+    ----------
+    part, skip
+        The part to go on with, and how many of its rows lie before.
+    rows
+        Rows before, over all parts.
+    """
+
+    part: int = 0
+    skip: int = 0
+    rows: int = 0
+
+
+class Track:
+    """Remembers at which row every part began while a stream reads them."""
+
+    def __init__(self) -> None:
+        self._begins: list[int] = []
+        self._parts: list[int] = []
+
+    def begin(self, part: int, row: int) -> None:
+        """Note that a part starts at a row of the table."""
+        self._begins.append(row)
+        self._parts.append(part)
+
+    def place(self, rows: int) -> Place:
+        """Return the place after the first `rows` rows of the table."""
+        index = bisect_right(self._begins, rows) - 1
+        return Place(self._parts[index], rows - self._begins[index], rows)
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """A table that can be streamed.
+
+    Parameters
+    ----------
+    columns
+        Column names in table order.
+    source
+        What messages call the table: its file name, or "the table" for a dataframe.
+    typed
+        False for CSV, whose columns are all text; null there is an unquoted empty field.
+    parts
+        What the table consists of, in order.
+    dtypes
+        Polars types of the columns; empty for CSV.
+    frame_kind
+        Whose dataframe it was; None for files and databases.
+    expected_rows
+        About how many rows there are, for progress alone; None if nobody knows.
+    selection
+        How the rows were selected: all of a table, by a query that looks at one row at a
+        time, by one of which the caller declared that it does, or by any other.
+    files
+        The files that the table is read from.
+    interrupt, finish
+        How to stop a stream that waits for a server, and how to let go of the table.
+    """
+
+    columns: tuple[str, ...]
+    source: str
+    typed: bool
+    parts: tuple[Part, ...] = field(repr=False)
+    dtypes: Mapping[str, pl.DataType] = field(default_factory=dict, repr=False)
+    frame_kind: FrameKind | None = None
+    expected_rows: int | None = None
+    selection: Selection = "whole"
+    files: tuple[File, ...] = field(default=(), repr=False)
+    interrupt: Callable[[], None] | None = field(default=None, repr=False)
+    finish: Callable[[], None] | None = field(default=None, repr=False)
+    _arrow_schema: Any = field(default=None, repr=False)
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema | None:
+        """Arrow schema of a typed source; None for CSV."""
+        if self._arrow_schema is not None or not self.typed:
+            return self._arrow_schema
+        return pl.DataFrame(schema=dict(self.dtypes)).to_arrow().schema
+
+    @property
+    def identity(self) -> str | None:
+        """A text that changes when the files do; None where that cannot be told."""
+        return fingerprint(self.files) if self.files else None
+
+    def batches(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        hints: Mapping[str, pl.DataType] | None = None,
+        start: Place | None = None,
+        track: Track | None = None,
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the rows in order, at most 2**18 at a time.
+
+        Parameters
+        ----------
+        columns
+            Columns wanted, in that order; None for all. Parquet reads no others.
+        hints
+            Types that CSV text may be read as where every value of a block fits.
+        start
+            Where to start; None for the beginning.
+        track
+            Is told where every part begins.
+        """
+        wanted = self.columns if columns is None else tuple(columns)
+        for name in wanted:
+            if name not in self.columns:
+                raise DataError(f"{self.source}: there is no column {name!r}")
+        start = start or Place()
+        rows, skip = start.rows, start.skip
+        track = track or Track()
+        try:
+            for number in range(start.part, len(self.parts)):
+                track.begin(number, rows - skip)
+                for batch in self.parts[number](wanted, skip=skip, hints=hints):
+                    if batch.height:
+                        rows += batch.height
+                        yield batch
+                skip = 0
+        except OSError as error:
+            raise unreadable(self.source, error) from None
+        if not rows:
+            raise no_rows(self.source)
+
+    def close(self) -> None:
+        """Let go of a database; files need nothing."""
+        if self.finish is not None:
+            self.finish()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def unreadable(source: object, error: OSError) -> DataError:
+    """Say that a file cannot be read; PyArrow's own texts may quote data and are left out."""
+    reason = f" ({error.strerror})" if error.strerror else ""
+    return DataError(
+        f"{source}: the file cannot be read{reason}; check that it is there and that you may read "
+        "it"
+    )
+
+
+def no_rows(source: str) -> DataError:
+    """Say that a table is empty."""
+    return EmptyTableError(f"{source}: the table has no rows; give one with at least one row")

@@ -1,0 +1,75 @@
+"""Codes of whole numbers by table: one look-up instead of a search or a text per value."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+MISS = -1
+_MOST_ENTRIES = 1 << 20
+_WHOLE = re.compile(r"0|-?[1-9]\d{0,15}", re.ASCII)
+_FITTING = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
+
+
+@dataclass(frozen=True)
+class WholeNumbers:
+    """A table of codes for the numbers from `low` on; its ends stand for all beyond them."""
+
+    low: int
+    codes: NDArray[np.int32]
+
+    def encode(self, values: pl.Series) -> NDArray[np.int32] | None:
+        """Return the code of every number, `MISS` where the table has none.
+
+        None means that the column is not of whole numbers. What a gap gets means nothing.
+        """
+        if values.dtype not in _FITTING:
+            return None
+        numbers = values.cast(pl.Int64).fill_null(self.low).to_numpy()
+        places = np.clip(numbers, self.low, self.low + len(self.codes) - 1)
+        places -= self.low
+        found: NDArray[np.int32] = self.codes[places]
+        return found
+
+
+def binned_numbers(
+    inner_edges: NDArray[np.float64], special: Mapping[float, int]
+) -> WholeNumbers | None:
+    """Return the table of a numeric feature, if it is small enough.
+
+    Parameters
+    ----------
+    inner_edges
+        Edges between bins; a number on an edge falls in the bin above it.
+    special
+        Numbers that have a code of their own.
+    """
+    marks = [*inner_edges.tolist(), *special]
+    if not marks or not all(map(math.isfinite, marks)):
+        return None
+    low, high = math.floor(min(marks)) - 1, math.ceil(max(marks)) + 1
+    if high - low >= _MOST_ENTRIES:
+        return None
+    numbers = np.arange(low, high + 1)
+    codes = np.searchsorted(inner_edges, numbers, side="right").astype(np.int32)
+    for number, code in special.items():
+        codes[numbers == number] = code
+    return WholeNumbers(low, codes)
+
+
+def listed_numbers(exact: Mapping[str, int]) -> WholeNumbers | None:
+    """Return the table of a feature some of whose categories are whole numbers."""
+    known: dict[int, Any] = {int(t): code for t, code in exact.items() if _WHOLE.fullmatch(t)}
+    if not known or max(known) - min(known) >= _MOST_ENTRIES - 2:
+        return None
+    low = min(known) - 1
+    codes = np.full(max(known) - low + 2, MISS, dtype=np.int32)
+    codes[np.fromiter(known, dtype=np.int64) - low] = list(known.values())
+    return WholeNumbers(low, codes)

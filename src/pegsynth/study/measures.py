@@ -1,0 +1,273 @@
+"""Everything that is measured of one synthetic table, quickly enough for thousands of them.
+
+A `Yardstick` tabulates the original once. `measure` then compares a small synthetic table
+with it: the distances, attacks and regressions of `pegsynth.evaluation`, as named figures
+without intervals; intervals come from repeats. `floors` are the values that a bootstrap of
+the same size would have on average.
+
+A figure is called ``name`` or ``name[subject]``, after the records of an evaluation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.evaluation.cells import column_major, group_sizes, one_way
+from pegsynth.evaluation.design import INTERCEPT
+from pegsynth.evaluation.distances import (
+    conditional_distance,
+    conditional_floor,
+    marginal_distance,
+    marginal_floor,
+    total_variation,
+)
+from pegsynth.evaluation.intruder import attack
+from pegsynth.evaluation.numeric import numeric_values
+from pegsynth.evaluation.uniqueness import expected_uniqueness
+from pegsynth.study.regressions import Regression
+from pegsynth.study.setting import Guess, Setting
+from pegsynth.study.targets import Targets, row_keys
+
+Codes = NDArray[np.unsignedinteger[Any]]
+Counts = NDArray[np.int64]
+Figures = dict[str, float]
+
+EVERY = "*"
+
+
+def figure(name: str, subject: str = "") -> str:
+    """Return the name of a figure."""
+    return f"{name}[{subject}]" if subject else name
+
+
+def conditional_subject(feature: str, given: str) -> str:
+    """Return the subject of a conditional distance; feature `EVERY` is the mean over features."""
+    return f"{feature} | {given}"
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """An original table, and what to measure against it.
+
+    Parameters
+    ----------
+    setting
+        Which features play which part.
+    original
+        Its codes, one feature a row.
+    """
+
+    setting: Setting
+    original: Codes
+
+    @classmethod
+    def of(cls, setting: Setting, original: Codes) -> Yardstick:
+        """Make a yardstick of a code matrix, rows by features."""
+        counts = setting.schema.category_counts
+        return cls(setting, column_major(original, counts, what="original"))
+
+    def measure(self, synthetic: Codes) -> Figures:
+        """Measure a synthetic table, rows by features."""
+        columns = column_major(synthetic, self._sizes, what="synthetic table")
+        return {
+            **self._marginals(columns),
+            **self._conditionals(columns),
+            **self._regressions(columns),
+            **self._attacks(columns),
+            **self._uniqueness(columns),
+            **self._copies(columns),
+        }
+
+    def histograms(self, synthetic: Codes) -> Figures:
+        """Return the share of every category of the features whose histograms are drawn."""
+        schema = self.setting.schema
+        shares: Figures = {}
+        for name in self.setting.histograms:
+            place = schema.index(name)
+            counts = one_way(synthetic[:, place], self._sizes[place])
+            for label, count in zip(schema.features[place].labels, counts, strict=True):
+                shares[figure("share", f"{name} :: {label}")] = float(count) / len(synthetic)
+        return shares
+
+    def floors(self, rows: int) -> Figures:
+        """Return what chance alone would give a table of so many rows.
+
+        Distances: the expectation of a bootstrap. Uniqueness: the original's own share,
+        expected among as many of its rows. Histograms and slopes of lone terms: the
+        original's.
+        """
+        names = self.setting.schema.names
+        ones = {n: marginal_floor(c, rows) for n, c in zip(names, self._one_way, strict=True)}
+        floors = _with_mean("marginal_distance", ones)
+        for given in self.setting.given:
+            at = {
+                name: conditional_floor(codes, counts, rows)
+                for name, (codes, counts) in self._two_way[given].items()
+            }
+            floors |= _given("conditional_distance", at, given)
+        if self.setting.unique:
+            sizes = group_sizes(*self._part(self.original))
+            subject = ", ".join(self.setting.unique)
+            floors[figure("uniqueness", subject)] = expected_uniqueness(sizes, rows=rows)
+        return {**floors, **self.histograms(self.original.T), **self.slopes_alone()}
+
+    @cached_property
+    def regressions(self) -> tuple[Regression, ...]:
+        """The regressions, fitted to the original."""
+        return tuple(
+            Regression.of(text, self.original, self.setting.schema)
+            for text in self.setting.formulas
+        )
+
+    def coefficients(self) -> Figures:
+        """Return the original's coefficients, named as those of synthetic tables."""
+        return {
+            figure("coefficient", f"{regression.kind} :: {term}"): value
+            for regression in self.regressions
+            for term, value in regression.original.items()
+        }
+
+    def slopes_alone(self) -> Figures:
+        """Return the slope of every term when it stands alone, without the other terms."""
+        alone: Figures = {}
+        for regression in self.regressions:
+            response = regression.formula.response.text
+            for term in regression.formula.terms:
+                one = Regression.of(f"{response} ~ {term.text}", self.original, self.setting.schema)
+                for name, value in one.original.items():
+                    if name != INTERCEPT:
+                        alone[figure("alone", f"{regression.kind} :: {name}")] = value
+        return alone
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        return self.setting.schema.category_counts
+
+    @cached_property
+    def _one_way(self) -> tuple[Counts, ...]:
+        return tuple(map(one_way, self.original, self._sizes))
+
+    @cached_property
+    def _two_way(self) -> dict[str, dict[str, tuple[Counts, Counts]]]:
+        """For every given feature and every other: code of the given one and count of each cell."""
+        return {
+            given: {
+                name: self._pair(self.original, given, name)
+                for name in self.setting.schema.names
+                if name != given
+            }
+            for given in self.setting.given
+        }
+
+    def _pair(self, columns: Codes, given: str, name: str) -> tuple[Counts, Counts]:
+        first, second = map(self.setting.schema.index, (given, name))
+        size = self._sizes[second]
+        cells = columns[first].astype(np.int64) * size + columns[second]
+        counts = np.bincount(cells, minlength=self._sizes[first] * size).astype(np.int64)
+        return np.arange(len(counts)) // size, counts
+
+    def _marginals(self, columns: Codes) -> Figures:
+        names = self.setting.schema.names
+        counts = list(map(one_way, columns, self._sizes))
+        pairs = list(zip(self._one_way, counts, strict=True))
+        squares = {n: marginal_distance(*p) for n, p in zip(names, pairs, strict=True)}
+        moved = {n: total_variation(*p) for n, p in zip(names, pairs, strict=True)}
+        uneven = {
+            n: total_variation(np.ones_like(counts[i]), counts[i])
+            for i, n in enumerate(names)
+            if n in self.setting.histograms
+        }
+        return {
+            **_with_mean("marginal_distance", squares),
+            "tvd1": _mean(moved),
+            **{figure("tvd1", n): moved[n] for n in uneven},
+            **{figure("unevenness", n): value for n, value in uneven.items()},
+        }
+
+    def _conditionals(self, columns: Codes) -> Figures:
+        figures: Figures = {}
+        for given, tables in self._two_way.items():
+            at = {
+                name: conditional_distance(codes, counts, self._pair(columns, given, name)[1])
+                for name, (codes, counts) in tables.items()
+            }
+            figures |= _given("conditional_distance", at, given)
+        return figures
+
+    def _regressions(self, columns: Codes) -> Figures:
+        figures: Figures = {}
+        for regression in self.regressions:
+            found = regression.fit(columns)
+            for term, value in found.items():
+                figures[figure("coefficient", f"{regression.kind} :: {term}")] = value
+            figures[figure("regression_distance", regression.kind)] = regression.distance(found)
+        return figures
+
+    def _attacks(self, columns: Codes) -> Figures:
+        figures: Figures = {}
+        for guess in self.setting.guesses:
+            error, matched = self._attack(guess, columns)
+            figures[figure("intruder_error", guess.subject)] = error
+            figures[figure("intruder_matched", guess.subject)] = matched
+        return figures
+
+    def _attack(self, guess: Guess, columns: Codes) -> tuple[float, float]:
+        targets = self._targets[guess]
+        if targets is not None:
+            return targets.attacked(columns)
+        schema = self.setting.schema
+        found = attack(
+            self.original.T,
+            columns.T,
+            [schema.index(name) for name in guess.known],
+            schema.index(guess.infer),
+            numeric_values(schema.features[schema.index(guess.infer)]) if guess.amounts else None,
+        )
+        return found.error, found.matched_share
+
+    @cached_property
+    def _targets(self) -> dict[Guess, Targets | None]:
+        """The original's cells of every attack; None where there are too many to keep."""
+        return {
+            guess: Targets.of(guess, self.original, self.setting.schema)
+            for guess in self.setting.guesses
+        }
+
+    def _uniqueness(self, columns: Codes) -> Figures:
+        if not self.setting.unique:
+            return {}
+        sizes = group_sizes(*self._part(columns))
+        subject = ", ".join(self.setting.unique)
+        return {figure("uniqueness", subject): expected_uniqueness(sizes, rows=columns.shape[1])}
+
+    def _copies(self, columns: Codes) -> Figures:
+        """Share of the synthetic rows that equal an original one in every feature."""
+        keys = row_keys(columns, self._sizes)
+        return {"copied_rows": float(np.isin(keys, self._originals).mean())}
+
+    @cached_property
+    def _originals(self) -> Counts:
+        return np.unique(row_keys(self.original, self._sizes))
+
+    def _part(self, columns: Codes) -> tuple[Codes, list[int]]:
+        places = [self.setting.schema.index(name) for name in self.setting.unique]
+        return columns[places], [self._sizes[place] for place in places]
+
+
+def _with_mean(name: str, values: dict[str, float]) -> Figures:
+    return {name: _mean(values), **{figure(name, key): value for key, value in values.items()}}
+
+
+def _given(name: str, values: dict[str, float], given: str) -> Figures:
+    every = {EVERY: _mean(values), **values}
+    return {figure(name, conditional_subject(k, given)): value for k, value in every.items()}
+
+
+def _mean(values: dict[str, float]) -> float:
+    return float(np.mean(list(values.values()))) if values else math.nan

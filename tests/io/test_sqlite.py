@@ -1,0 +1,191 @@
+"""SQLite files: values of any kind in any column, odd names, views, faults, rows back."""
+
+import sqlite3
+import sys
+
+import polars as pl
+import pytest
+
+from command import SECRET, check_refused, done, pegs, snapshot
+from pegsynth.errors import DataError, OutputError, ParameterError
+from pegsynth.io.database import DatabaseTable, DatabaseTarget, split_name
+from pegsynth.io.database_write import check_database_target
+from pegsynth.io.read import open_table
+from pegsynth.io.write import open_writer
+from pegsynth.schema.codec import encode
+from small_release import small_schema, small_table
+
+ODD = 'odd "name" é; --'
+
+
+@pytest.fixture
+def database(tmp_path):
+    """Give a file with a table of an odd name, whose columns start with many nulls."""
+    path = tmp_path / "some data.db"
+    with sqlite3.connect(path) as connection:
+        name = ODD.replace('"', '""')
+        connection.execute(f'CREATE TABLE "{name}" (i INTEGER, "text first null" TEXT, r, mixed)')
+        rows = [
+            (k, None, None, None) if k < 3000 else (None, f"x{k}", [1, 2.5][k % 2], [k, "q"][k % 2])
+            for k in range(5000)
+        ]
+        connection.executemany(f'INSERT INTO "{name}" VALUES (?, ?, ?, ?)', rows)
+        connection.execute(f'CREATE VIEW a_view AS SELECT * FROM "{name}"')
+        connection.execute("CREATE TABLE bytes (a, b)")
+        connection.execute("INSERT INTO bytes VALUES (1, ?)", [SECRET.encode()])
+        connection.execute("CREATE TABLE hollow (a)")
+    connection.close()
+    return path
+
+
+def uri(path):
+    return f"sqlite:///{path}"
+
+
+def read(path, **which):
+    with open_table(DatabaseTable(uri(path), **which)) as reader:
+        return pl.concat(list(reader.batches()))
+
+
+def test_values_of_any_kind(database):
+    frame = read(database, table=ODD)
+    assert frame.schema == {
+        "i": pl.Int64,
+        "text first null": pl.String,
+        "r": pl.Float64,
+        "mixed": pl.String,
+    }
+    assert frame.shape == (5000, 4)
+    assert frame.row(0) == (0, None, None, None)
+    assert frame.row(3000) == (None, "x3000", 1.0, "3000")
+    assert frame.row(4999) == (None, "x4999", 2.5, "q")
+
+
+def test_two_passes_and_columns_in_any_order(database):
+    with open_table(DatabaseTable(uri(database), table=ODD)) as reader:
+        for _ in range(2):
+            frame = pl.concat(list(reader.batches(["r", "i"])))
+            assert frame.columns == ["r", "i"]
+            assert frame.height == 5000
+
+
+@pytest.mark.parametrize(
+    ("which", "selection"),
+    [
+        ({"table": ODD}, "whole"),
+        ({"table": f'main."{ODD.replace(chr(34), chr(34) * 2)}"'}, "whole"),
+        ({"table": "a_view"}, "other"),
+        ({"query": "SELECT i FROM a_view"}, "other"),
+        ({"query": "SELECT i FROM a_view", "declared_rowwise": True}, "declared"),
+        ({"query": f'SELECT i FROM "{ODD.replace(chr(34), chr(34) * 2)}" WHERE i > 5'}, "rowwise"),
+        ({"query": "SELECT sum(a) AS a FROM bytes"}, "other"),
+        ({"query": "SELECT a FROM bytes ORDER BY a"}, "other"),
+    ],
+)
+def test_selections(database, which, selection):
+    with open_table(DatabaseTable(uri(database), **which)) as reader:
+        assert reader.selection == selection
+
+
+def test_the_file_is_not_changed(database):
+    before = snapshot(database.parent)
+    read(database, table=ODD)
+    for query in ("DELETE FROM hollow", "CREATE TABLE x (a)", "PRAGMA user_version = 5"):
+        with pytest.raises(DataError):
+            read(database, query=query)
+    assert snapshot(database.parent) == before
+
+
+@pytest.mark.parametrize(
+    ("which", "words"),
+    [
+        ({"table": "bytes"}, "column 'b' holds bytes"),
+        ({"table": "none"}, "reports an error"),
+        ({"table": "hollow"}, "no rows"),
+        ({"query": f"SELECT '{SECRET}' FROM"}, "reports an error"),
+    ],
+)
+def test_refusals(database, which, words):
+    with pytest.raises(DataError, match=words) as refused:
+        read(database, **which)
+    assert SECRET not in str(refused.value)
+
+
+def test_files_that_are_none(tmp_path):
+    (tmp_path / "text.db").write_text(SECRET * 100)
+    with pytest.raises(DataError, match="no such file"):
+        read(tmp_path / "none.db", table="t")
+    with pytest.raises(DataError, match="reports an error"):
+        read(tmp_path / "text.db", table="t")
+    for address in ("sqlite://host/x.db", "sqlite:///", "sqlite://"):
+        with pytest.raises(ParameterError, match=r"sqlite:///file\.db"):
+            DatabaseTable(address, table="t")
+    assert {path.name for path in tmp_path.iterdir()} == {"text.db"}
+
+
+def test_a_missing_driver_is_named(database, monkeypatch):
+    monkeypatch.setitem(sys.modules, "adbc_driver_sqlite", None)
+    monkeypatch.setitem(sys.modules, "adbc_driver_sqlite.dbapi", None)
+    with pytest.raises(ParameterError, match=r"pegsynth\[sqlite\]"):
+        read(database, table=ODD)
+
+
+def test_rows_go_back_into_the_file_they_came_from(tmp_path):
+    path = tmp_path / "people.db"
+    sqlite3.connect(path).close()
+    with open_writer(DatabaseTarget(uri(path), "people")) as writer:
+        writer.write(small_table(300))
+    small_schema().save(tmp_path / "schema.toml")
+    which = (uri(path), "--table", "people", "--schema", tmp_path / "schema.toml")
+    back = ("-o", uri(path), "--output-table", ODD, "--ledger", tmp_path / "ledger.json")
+    budget = ("--rows", 20, "--epsilon-per-row", 1)
+    done("synthesize", *which, *back, *budget)
+    assert len(encode(read(path, table=ODD), small_schema())) == 20
+    check_refused(pegs("synthesize", *which, *back, *budget), "a table of that name exists")
+    partial = (*which, *back[:2], "--output-table", "partial", *back[4:])
+    done("synthesize", *partial, "--synthesize", small_schema().names[0], "--method", "cart")
+    assert read(path, table="partial").height == 300
+
+
+def test_what_fails_leaves_no_table(tmp_path):
+    path = tmp_path / "out.db"
+    sqlite3.connect(path).close()
+    target = DatabaseTarget(uri(path), "half")
+    check_database_target(target)
+
+    def stopped():
+        with open_writer(target) as writer:
+            writer.write(pl.DataFrame({"a": [1]}))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    check_database_target(target)
+    missing = DatabaseTarget(uri(tmp_path / "none.db"), "t")
+    with pytest.raises((DataError, OutputError), match="no such file"):
+        check_database_target(missing)
+
+
+def test_types_that_the_file_cannot_hold_become_text(tmp_path):
+    path = tmp_path / "types.db"
+    sqlite3.connect(path).close()
+    frame = pl.DataFrame({"t": pl.Series([10**9], dtype=pl.Time), "e": ["k"]})
+    frame = frame.with_columns(e=pl.col("e").cast(pl.Enum(["k"])))
+    with open_writer(DatabaseTarget(uri(path), "types")) as writer:
+        writer.write(frame)
+    assert read(path, table="types").row(0) == ("00:00:01", "k")
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("t", ("t",)),
+        ("S.T", ("S", "T")),
+        ('"a.b"', ("a.b",)),
+        ('s."a.b"', ("s", "a.b")),
+        ('"a""b"."c"', ('a"b', "c")),
+        ('a"b', ('a"b',)),
+    ],
+)
+def test_names_are_cut_at_their_dots(name, parts):
+    assert split_name(name) == parts
