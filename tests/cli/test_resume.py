@@ -59,6 +59,7 @@ def names(place):
     return {path.name for path in place.iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("order", ["public", "data"])
 def test_a_killed_fit_resumes_to_the_identical_model(place, order, number):
@@ -82,6 +83,7 @@ def test_a_killed_fit_resumes_to_the_identical_model(place, order, number):
     assert whole.equals(resumed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["synthesize", "release"])
 def test_drawing_starts_again(place, command):
     """Counts are kept; rows are drawn anew, and nothing of the killed attempt is shown."""
@@ -109,6 +111,7 @@ def test_what_resume_refuses(place):
     assert not (place / "m.pegs").exists()
 
 
+@pytest.mark.slow
 def test_a_changed_table_is_refused(place):
     checkpoint = place / "c"
     flags = ("--schema", place / "schema.toml", "--resume", checkpoint, "-o", place / "m.pegs")

@@ -348,6 +348,7 @@ def test_a_connection_cut_in_the_middle(people, tmp_path, command):
     assert snapshot(tmp_path) == {}
 
 
+@pytest.mark.slow
 def test_a_command_that_is_interrupted_while_it_waits(people, tmp_path):
     server, schema = people
     flags = ("--schema", schema, "-o", tmp_path / "m.pegs")

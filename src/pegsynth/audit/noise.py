@@ -8,6 +8,7 @@ known to far more digits than a double holds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -24,7 +25,11 @@ from pegsynth.perturb.noise import Levels
 CHOICE_BITS = 256
 """Levels of a choice are told apart to this many bits."""
 
+LIKELY = Fraction(1, 1 << 9)
+"""Values of noise at least as likely as this are compared with the compiled sampler."""
+
 _CERTAIN = 1 << 52
+_ROUNDING = 1e-9
 
 
 @lru_cache(maxsize=1 << 10)
@@ -71,3 +76,39 @@ def _choice_law(scores: tuple[int, ...], epsilon: Fraction) -> tuple[Fraction, .
             weights[index] = Fraction((after - before) * kept, len(members))
     total = sum(weights)
     return tuple(weight / total for weight in weights)
+
+
+@lru_cache(maxsize=1 << 10)
+def noise_law(noise: Noise) -> dict[int, Fraction]:
+    """Return the probability of every size of noise, one sign, up to 2**-250 or so.
+
+    The compiled sampler must give the likely ones as many of its words; it gives all
+    others as many as the same table says, or more bits decide.
+    """
+    if noise.width_bits:
+        raise ParameterError("the exact audit takes noise of a small scale")
+    cumulated = [0, *noise.cumulated(CHOICE_BITS)]
+    both = {k: Fraction(b - a, 1 << CHOICE_BITS) for k, (a, b) in enumerate(pairwise(cumulated))}
+    law = {size: share / (2 if size else 1) for size, share in both.items() if share > 0}
+    for value in (0, 1, -1, 2, -2):
+        share = law[abs(value)]
+        if share > LIKELY and abs(noise_probability(noise, value) / share - 1) > _ROUNDING:
+            return {}
+    return law
+
+
+@lru_cache(maxsize=1 << 12)
+def shifted(noise: Noise, shift: int, order: float) -> float:
+    """Return the Renyi divergence of noise and shifted noise, divided by its order.
+
+    The sum runs over the values that either holds with a chance of about 2**-250.
+    """
+    law = {k: float(share) for k, share in noise_law(noise).items()}
+    if not law:
+        return math.inf
+    reach = max(law)
+    terms = (
+        math.exp(order * math.log(law[abs(k)]) + (1 - order) * math.log(law[abs(k - shift)]))
+        for k in range(shift - reach, reach + 1)
+    )
+    return math.log(math.fsum(terms)) / ((order - 1) * order)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pegsynth.audit.cases import Case, all_cases
 from pegsynth.audit.choices import private_case, worst_path
 from pegsynth.audit.divergence import worst_loss
+from pegsynth.audit.released import audit_paths, released_cases
+from pegsynth.audit.released_trials import blocks_lower_bound, blocks_trial
 from pegsynth.audit.statistical import lower_bound, trial
 from pegsynth.audit.tables import TABLE_METHODS, TableCase, table_cases
+from pegsynth.privacy.conversion import epsilon_at
 from pegsynth.synthesizers.options import PEGS_METHODS
+from pegsynth.synthesizers.released_blocks import ONCE
 
 RELEASES = 200_000
 FULL_RELEASES = 2_000_000
+BLOCK_RELEASES = 400
+FULL_BLOCK_RELEASES = 10_000
 
-AUDITED_METHODS = (*PEGS_METHODS, *TABLE_METHODS)
+AUDITED_METHODS = (*PEGS_METHODS, ONCE, *TABLE_METHODS)
 """Methods that claim differential privacy."""
 
 
@@ -47,7 +54,11 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
     """Yield one finding after another; those of one method only, if named."""
     yield from _exact(method)
     yield from _private(method, full=full)
+    if method in (None, ONCE):
+        yield from _released(full=full)
     yield from _statistical(method, full=full, threads=threads)
+    if method in (None, ONCE):
+        yield _released_statistically(FULL_BLOCK_RELEASES if full else BLOCK_RELEASES)
 
 
 def _exact(method: str | None) -> Iterator[Finding]:
@@ -93,3 +104,23 @@ def _statistical(method: str | None, *, full: bool, threads: int) -> Iterator[Fi
         text = f"{releases:,} releases, 99.9 % lower bound"
         holds = bound <= each.claim
         yield Finding(name, text, "statistical", each.claim, bound, None, None, holds)
+
+
+def _released(*, full: bool) -> Iterator[Finding]:
+    for case in released_cases(full=full):
+        worst, delta = audit_paths(case), case.recipe.budget.delta
+        loss, holds = worst.loss, worst.holds(case.stated)
+        if delta is None:
+            yield Finding(ONCE, case.name, "exact", worst.epsilon, loss.epsilon, None, None, holds)
+        else:
+            realised = math.inf if math.isinf(loss.rho) else epsilon_at(loss.rho, delta=delta)
+            yield Finding(
+                ONCE, case.name, "exact", worst.epsilon, realised, worst.rho, loss.rho, holds
+            )
+
+
+def _released_statistically(releases: int) -> Finding:
+    each = blocks_trial()
+    bound = blocks_lower_bound(each, releases)
+    text = f"{releases:,} releases, 99.9 % lower bound"
+    return Finding(ONCE, text, "statistical", each.claim, bound, None, None, bound <= each.claim)

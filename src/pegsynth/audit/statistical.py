@@ -69,12 +69,17 @@ def lower_bound(each: Trial, releases: int, *, threads: int = 1) -> float:
     """Return the epsilon that the drawn releases prove, at the stated confidence."""
     without = _matches(each, (), releases, threads)
     with_row = _matches(each, (ROW,), releases, threads)
-    half = releases // 2
+    return proved(without, with_row)
+
+
+def proved(without: NDArray[np.int64], with_row: NDArray[np.int64]) -> float:
+    """Return the epsilon that a statistic proves, drawn as often with a row as without it."""
+    half = len(without) // 2
     threshold = _best_threshold(without[:half], with_row[:half])
     hits_without = int((without[half:] >= threshold).sum())
     hits_with = int((with_row[half:] >= threshold).sum())
-    low = clopper_pearson(hits_with, releases - half)[0]
-    high = clopper_pearson(hits_without, releases - half)[1]
+    low = clopper_pearson(hits_with, len(with_row) - half)[0]
+    high = clopper_pearson(hits_without, len(without) - half)[1]
     return max(0.0, math.log(low / high)) if low > 0 else 0.0
 
 
@@ -89,8 +94,8 @@ def clopper_pearson(hits: int, trials: int) -> tuple[float, float]:
 
 
 def _best_threshold(without: NDArray[np.int64], with_row: NDArray[np.int64]) -> int:
-    best, chosen = 0.0, 1
-    for threshold in range(1, int(with_row.max()) + 1):
+    best, chosen = 0.0, int(with_row.max())
+    for threshold in np.unique(with_row).tolist():
         low = clopper_pearson(int((with_row >= threshold).sum()), len(with_row))[0]
         high = clopper_pearson(int((without >= threshold).sum()), len(without))[1]
         if low / high > best:

@@ -18,10 +18,9 @@ from pegsynth.blocks.block import Block, DenseBlock, SparseBlock
 from pegsynth.blocks.blocks import Blocks, dense_limit
 from pegsynth.errors import ParameterError
 from pegsynth.hashing.cells import CellCounter, absorb_cells, cell_arrays
+from pegsynth.hashing.columns import Columns, column_major
 from pegsynth.hashing.spec import HashSpec
 from pegsynth.kernels.counting import add_dense, keys_of, tail_totals
-
-Columns = NDArray[np.unsignedinteger]
 
 _BATCH_ROWS = 1 << 17
 _BATCH_CELLS = 1 << 22
@@ -71,7 +70,7 @@ class BlockCounter:
         # Parts that fit in the processor's cache count faster than long ones.
         step = max(1, min(_BATCH_ROWS, _BATCH_CELLS // max(batch.shape[1], 1)))
         for start in range(0, len(batch), step):
-            columns = np.ascontiguousarray(batch[start : start + step].T)
+            columns = column_major(batch[start : start + step])
             totals = np.empty(columns.shape[1], dtype=np.int64)
             tail_totals(columns, self._spec.tables, totals)
             work = [self._pool.submit(self._add, columns, totals, each) for each in self._shares]

@@ -111,6 +111,14 @@ def _print_released(model: Model) -> None:
         print(f"  table {shown}: {len(table.counts)} cells, noise {table.deviation:.4g}")
 
 
+def _print_terms(model: Model) -> None:
+    """Say what stands in the way of a guarantee, and what it assumes."""
+    for line in model.ledger.not_covered:
+        print(f"not covered by any guarantee: {line}")
+    for assumption in model.ledger.assumptions:
+        print(f"assumed: {assumption.text}")
+
+
 def _inspect_model(file: Path, *, confidential: bool) -> None:
     manifest = read_manifest(file)
     model = load_model(file)
@@ -124,6 +132,7 @@ def _inspect_model(file: Path, *, confidential: bool) -> None:
     if model.released is not None:
         _print_released(model)
         _print_budget(file, manifest.identity, model)
+        _print_terms(model)
         return
     print(f"format {manifest.format}; {len(spec.names)} features; tail bits: {spec.tail_bits}")
     for target, name in enumerate(spec.names):
@@ -132,10 +141,7 @@ def _inspect_model(file: Path, *, confidential: bool) -> None:
         print(f"  {name}: {spec.category_counts[target]} categories{shown}")
     if model.recipe is not None:
         _print_budget(file, manifest.identity, model)
-    for line in model.ledger.not_covered:
-        print(f"not covered by any guarantee: {line}")
-    for assumption in model.ledger.assumptions:
-        print(f"assumed: {assumption.text}")
+    _print_terms(model)
     if confidential:
         print("CONFIDENTIAL figures read off the counts:")
         for name, block in zip(spec.names, model.blocks.blocks, strict=True):

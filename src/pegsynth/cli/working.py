@@ -26,7 +26,7 @@ from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.synthesizers import model as models
 from pegsynth.synthesizers.checkpoint import Checkpoint, resuming
-from pegsynth.synthesizers.model_file import load_model, read_manifest, save_model
+from pegsynth.synthesizers.model_file import load_model, notice_of, read_manifest, save_model
 from pegsynth.synthesizers.options import PEGS_METHODS, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe
 from pegsynth.synthesizers.session import Session
@@ -106,7 +106,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
         if request.seed is not None:
             model = replace(model, ledger=models.seeded_ledger(model.ledger))
         save_model(model, output)
-    kind = "CONFIDENTIAL" if model.released is None else "SHAREABLE"
+    kind, _, _ = notice_of(model).partition(":")
     say(f"{output}: {kind} model of {len(model.schema.features)} features.")
     if model.released is not None and model.recipe is not None:
         say_guarantee(Session(model, model.recipe, stream).ledger)

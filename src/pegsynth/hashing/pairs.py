@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
 from pegsynth.hashing.cells import CellCounter, absorb_cells, cell_arrays
+from pegsynth.hashing.columns import column_major
 from pegsynth.kernels.counting import add_pair
 
 Pair = tuple[int, int]
@@ -116,7 +117,7 @@ class PairCounter:
 
     def add(self, batch: NDArray[np.unsignedinteger]) -> None:
         """Count one batch of code rows."""
-        columns = np.ascontiguousarray(batch[:: self._every].T)
+        columns = column_major(batch[:: self._every])
         shares = [self._pairs[start :: self._threads] for start in range(self._threads)]
         for future in [self._pool.submit(self._add_share, columns, share) for share in shares]:
             future.result()

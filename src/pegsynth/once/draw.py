@@ -13,7 +13,7 @@ from pegsynth.once.diversity import Diverse
 from pegsynth.once.first_round import block_counts, block_shares
 from pegsynth.once.levels import split_again
 from pegsynth.once.margins import Margins, common_total, one_way_shares
-from pegsynth.once.pool import Pool
+from pegsynth.once.pool import Features, Pool
 from pegsynth.once.released import Released
 from pegsynth.once.rows import choose_rows, exchange_rows
 from pegsynth.once.second_round import Fit
@@ -27,6 +27,7 @@ Float64 = NDArray[np.float64]
 LOT = 1 << 20
 MOST_POOLS_FOR_GIVEN = 64
 _SMALLEST_GIVEN = 1 << 14
+_POOLS_TO_JUDGE_BY = 8
 
 
 def draw_rows(
@@ -51,6 +52,7 @@ def draw_rows(
         so the other features follow.
     """
     steps = steps or Steps()
+    steps = steps.under_noise() if released.loud else steps
 
     def fresh(size: int) -> Fit:
         pool = Pool(released.sizes, size, stream, rules=rules, threads=threads)
@@ -78,11 +80,15 @@ def rebuild(released: Released, pool: Pool, steps: Steps, diverse: Diverse | Non
     if steps.fold:
         for block in released.blocks:
             margins.fold(block, block.features)
+    estimates: list[tuple[Features, Float64]] = []
     drawn = {block.features[-1]: block for block in released.blocks}
     for feature in released.order:
         if feature in drawn:
             block = drawn[feature]
-            pool.draw(feature, block.features[:-1], block_shares(block, margins, diverse))
+            counts = block_counts(block, pool, margins, steps)
+            estimates.append((block.features, counts))
+            shares = block_shares(block, counts, margins, diverse)
+            pool.draw(feature, block.features[:-1], shares)
         else:
             shares = margins.shares[feature][None, :]
             pool.draw(feature, (), diverse.applied(shares, feature) if diverse else shares)
@@ -90,7 +96,7 @@ def rebuild(released: Released, pool: Pool, steps: Steps, diverse: Diverse | Non
     if not steps.second_round:
         pool.weigh(margins.total)
         return fit
-    fit.start([(b.features, block_counts(b, margins.total)) for b in released.blocks])
+    fit.start(estimates)
     for table in released.extra:
         fit.take(table, pool.keys(table.features))
     fit.sweep(steps.last_sweeps)
@@ -99,17 +105,24 @@ def rebuild(released: Released, pool: Pool, steps: Steps, diverse: Diverse | Non
 
 def start_margins(released: Released, steps: Steps) -> Margins:
     """Return the one-way counts on merged levels, before any table has improved them."""
-    total = common_total(released.total, released.one_ways)
+    total = released_total(released)
     return Margins.of(released.one_ways, released.levels, fine_shares(released, steps), total)
 
 
 def fine_shares(released: Released, steps: Steps) -> tuple[Float64, ...]:
     """Return the shares of all categories of every feature."""
-    total = common_total(released.total, released.one_ways)
+    total = released_total(released)
+    lines = zip(released.one_ways, released.ordered, released.public, strict=True)
     return tuple(
-        one_way_shares(table, total, smooth=steps.smooth and ordered)
-        for table, ordered in zip(released.one_ways, released.ordered, strict=True)
+        one_way_shares(table, total, smooth=steps.smooth and ordered and not public)
+        for table, ordered, public in lines
     )
+
+
+def released_total(released: Released) -> float:
+    """Estimate the number of rows from everything that was measured."""
+    lines = zip(released.one_ways, released.public, strict=True)
+    return common_total(released.total, [table for table, public in lines if not public])
 
 
 def take_rows(released: Released, fit: Fit, rows: int, stream: RandomStream) -> Codes:
@@ -142,7 +155,9 @@ def _given(
     """Condition pools on given values until there are enough rows."""
     found: list[Codes] = []
     have, size = 0, max(size, _SMALLEST_GIVEN)
-    for _ in range(MOST_POOLS_FOR_GIVEN):
+    for number in range(MOST_POOLS_FOR_GIVEN):
+        if number >= _POOLS_TO_JUDGE_BY and have * MOST_POOLS_FOR_GIVEN < rows * number:
+            break
         fit = fresh(min(size, LOT))
         weights = fit.pool.weights
         for feature, code in given.items():

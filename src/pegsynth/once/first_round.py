@@ -22,7 +22,7 @@ from pegsynth.once.margins import Margins
 from pegsynth.once.pool import Features, Pool, cell_count, cell_keys
 from pegsynth.once.purse import Purse
 from pegsynth.once.released import NoisyTable
-from pegsynth.once.smoothing import on_simplex
+from pegsynth.once.smoothing import on_simplex, shrunken
 from pegsynth.once.steps import Steps
 
 Float64 = NDArray[np.float64]
@@ -51,7 +51,7 @@ class FirstRound:
         """Choose a feature and its heads among those left, and measure its block."""
         self._look(left)
         share = self.left_share / len(left)
-        penalty = MEAN_ABSOLUTE_NORMAL * self.purse.deviation(share)
+        penalty = MEAN_ABSOLUTE_NORMAL * self.purse.deviation(share) * self.steps.block_penalty
         sizes = self.pool.sizes
         candidates: list[tuple[int, Features]] = [key for key in self._distances if key[0] in left]
         scores = [
@@ -109,17 +109,22 @@ class FirstRound:
                     yield heads
 
 
-def block_shares(block: NoisyTable, margins: Margins, diverse: Diverse | None = None) -> Float64:
-    """Estimate the distribution of a block's feature for every key of its heads."""
-    size = margins.sizes[block.features[-1]]
+def block_counts(block: NoisyTable, pool: Pool, margins: Margins, steps: Steps) -> Float64:
+    """Estimate the cells of a block, with the pool's own counts of its heads at hand."""
     noisy = block.counts.astype(np.float64)
-    table = on_simplex(noisy, block.deviation**2, margins.total).reshape(-1, size)
+    if not steps.shrink_blocks:
+        return on_simplex(noisy, block.deviation**2, margins.total)
+    heads = pool.counts(block.features[:-1]) * (margins.total / pool.rows)
+    expected = np.outer(heads, margins.shares[block.features[-1]]).ravel()
+    return shrunken(noisy, expected, block.deviation)
+
+
+def block_shares(
+    block: NoisyTable, counts: Float64, margins: Margins, diverse: Diverse | None = None
+) -> Float64:
+    """Return the distribution of a block's feature for every key of its heads."""
+    feature = block.features[-1]
+    table = counts.reshape(-1, margins.sizes[feature])
     sums = table.sum(axis=1, keepdims=True)
-    empty = margins.shares[block.features[-1]]
-    shares: Float64 = np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), empty)
-    return shares if diverse is None else diverse.applied(shares, block.features[-1])
-
-
-def block_counts(block: NoisyTable, total: float) -> Float64:
-    """Estimate the cells of a block."""
-    return on_simplex(block.counts.astype(np.float64), block.deviation**2, total)
+    given = np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), margins.shares[feature])
+    return given if diverse is None else diverse.applied(given, feature)

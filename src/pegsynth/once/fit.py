@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.once.diversity import Diverse
-from pegsynth.once.draw import fine_shares, pool_rows
+from pegsynth.once.draw import fine_shares, pool_rows, released_total
 from pegsynth.once.first_round import FirstRound, block_counts, block_shares
 from pegsynth.once.levels import alone, merged
-from pegsynth.once.margins import Margins, common_total
-from pegsynth.once.pool import Pool
+from pegsynth.once.margins import Margins
+from pegsynth.once.pool import Pool, whole_numbers
 from pegsynth.once.purse import Price, Purse
 from pegsynth.once.released import NoisyTable, Released
 from pegsynth.once.second_round import Fit, SecondRound
@@ -28,6 +28,7 @@ Int64 = NDArray[np.int64]
 Progress = Callable[[str, int, int | None], None]
 
 _MOST_POOL = 1 << 20
+_PUBLIC_DEVIATION = 0.5
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ def release_blocks(
     stream: RandomStream,
     *,
     ordered: Sequence[bool],
+    public: Sequence[Float64 | None] = (),
     whole: Sequence[bool] = (),
     diverse: Diverse | None = None,
     rows: int | None = None,
@@ -61,6 +63,8 @@ def release_blocks(
     ----------
     ordered
         For every feature whether neighbouring categories are alike.
+    public
+        For every feature its public shares, or None: what is public is not measured.
     whole
         For every feature whether its categories must stay apart.
     diverse
@@ -74,20 +78,20 @@ def release_blocks(
         np.array([len(codes)], dtype=np.int64), steps.total_share, purpose="total"
     )
     total = (int(noisy[0]), deviation)
-    weights = margin_weights(category_counts)
+    known = tuple(public) or (None,) * features
+    weights = margin_weights(category_counts, known)
+    error = margin_error(purse.price, max(total[0], 1), category_counts, weights)
+    loud = error > steps.loud_above * steps.wanted_margin_error
+    steps = steps.under_noise() if loud else steps
     split = split_budget(purse.price, max(total[0], 1), category_counts, weights, steps)
-    one_ways = []
-    for feature, count in enumerate(category_counts):
-        counts = np.bincount(codes[:, feature], minlength=count).astype(np.int64)
-        share = float(split.margins * weights[feature])
-        noisy, deviation = purse.measure(counts, share, purpose="marginals")
-        one_ways.append(NoisyTable((feature,), noisy, deviation))
-    rows_estimated = common_total(total, tuple(one_ways))
-    measured = Released(total, tuple(one_ways), tuple(ordered), (), (), (), ())
+    one_ways = _one_ways(codes, category_counts, purse, split.margins * weights, known, total[0])
+    is_public = tuple(line is not None for line in known)
+    measured = Released(total, one_ways, is_public, tuple(ordered), loud, (), (), (), ())
+    rows_estimated = released_total(measured)
     shares = fine_shares(measured, steps)
     levels = _levels(purse, shares, rows_estimated, split, steps, ordered, whole)
     columns = np.stack([line.astype(np.uint16)[codes[:, i]] for i, line in enumerate(levels)])
-    margins = Margins.of(tuple(one_ways), levels, shares, rows_estimated)
+    margins = Margins.of(one_ways, levels, shares, rows_estimated)
     wanted = rows if rows is not None else round(rows_estimated)
     pool = Pool(
         margins.sizes,
@@ -105,7 +109,7 @@ def release_blocks(
             margins.fold(block, block.features[:-1])
     extra: list[NoisyTable] = []
     if steps.second_round and features > 1:
-        fit.start([(b.features, block_counts(b, margins.total)) for b in blocks])
+        fit.start([(b.features, block_counts(b, pool, margins, steps)) for b in blocks])
         extra = _second_round(columns, fit, purse, split.second + left, progress)
         fit.sweep(steps.last_sweeps)
     else:
@@ -120,16 +124,55 @@ def release_blocks(
     return released, fit
 
 
-def margin_weights(category_counts: Sequence[int]) -> Float64:
+def margin_weights(
+    category_counts: Sequence[int], public: Sequence[Float64 | None] = ()
+) -> Float64:
     """Return how the budget of the one-way counts is split: wide features get more."""
     weights = np.array([count ** (2 / 3) for count in category_counts])
-    shared: Float64 = weights / weights.sum()
+    for feature, known in enumerate(public):
+        if known is not None:
+            weights[feature] = 0.0
+    whole = weights.sum()
+    shared: Float64 = weights / whole if whole > 0 else weights
     return shared
+
+
+def _one_ways(
+    codes: Codes,
+    category_counts: Sequence[int],
+    purse: Purse,
+    shares: Float64,
+    public: Sequence[Float64 | None],
+    total: int,
+) -> tuple[NoisyTable, ...]:
+    """Measure the one-way counts, but those that are public shares of the noisy total."""
+    tables = []
+    for feature, (count, known) in enumerate(zip(category_counts, public, strict=True)):
+        if known is not None:
+            counts = whole_numbers(known * max(total, 1), max(total, 1))
+            tables.append(NoisyTable((feature,), counts, _PUBLIC_DEVIATION))
+            continue
+        counts = np.bincount(codes[:, feature], minlength=count).astype(np.int64)
+        noisy, deviation = purse.measure(counts, float(shares[feature]), purpose="marginals")
+        tables.append(NoisyTable((feature,), noisy, deviation))
+    return tuple(tables)
 
 
 def block_deviation(price: Price, split: Split, features: int) -> float:
     """Return the noise on a block of the first round, if every feature gets one."""
     return price.deviation(split.first / max(features - 1, 1))
+
+
+def margin_error(
+    price: Price, total: int, category_counts: Sequence[int], weights: Float64
+) -> float:
+    """Return the error of one-way tables if the whole budget went there."""
+    errors = [
+        math.sqrt(2 / math.pi) * count * price.deviation(float(weight)) / (2 * total)
+        for count, weight in zip(category_counts, weights, strict=True)
+        if weight > 0
+    ]
+    return float(np.sum(errors)) / len(category_counts)
 
 
 def split_budget(
@@ -143,11 +186,7 @@ def split_budget(
 
     One-way counts get the more, the larger their error would be if everything went there.
     """
-    errors = [
-        math.sqrt(2 / math.pi) * count * price.deviation(float(weight)) / (2 * total)
-        for count, weight in zip(category_counts, weights, strict=True)
-    ]
-    wanted = float(np.mean(errors)) / steps.wanted_margin_error
+    wanted = margin_error(price, total, category_counts, weights) / steps.wanted_margin_error
     needed = wanted if price.allowance.route == "pure" else wanted**2
     margins = min(max(needed, steps.least_margins), steps.most_margins)
     rest = (1 - steps.total_share - steps.first_choices - margins) * (1 - 1e-9)
@@ -198,7 +237,8 @@ class _Placing:
         feature = block.features[-1]
         if self.steps.fold:
             self.margins.fold(block, (feature,))
-        shares = block_shares(block, self.margins, self.diverse)
+        counts = block_counts(block, self.pool, self.margins, self.steps)
+        shares = block_shares(block, counts, self.margins, self.diverse)
         self.pool.draw(feature, block.features[:-1], shares)
 
 

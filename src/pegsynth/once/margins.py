@@ -6,6 +6,7 @@ on non-negative counts of the common total.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -82,11 +83,11 @@ def with_floor(counts: Float64) -> Float64:
     return shares
 
 
-def common_total(total: tuple[int, float], one_ways: tuple[NoisyTable, ...]) -> float:
+def common_total(total: tuple[int, float], measured: Iterable[NoisyTable]) -> float:
     """Estimate the number of rows from every noisy sum there is."""
     count, deviation = total
     sums, weights = float(count) / deviation**2, 1.0 / deviation**2
-    for table in one_ways:
+    for table in measured:
         precision = 1.0 / (len(table.counts) * table.deviation**2)
         sums += float(table.counts.sum()) * precision
         weights += precision

@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.errors import SchemaError
 from pegsynth.kernels import pool as kernels
 from pegsynth.random import RandomStream
 from pegsynth.schema.rules import Rule
@@ -129,7 +130,10 @@ class Pool:
             for other in set(codes) - {feature}:
                 others &= np.isin(self.columns[other, rows], sorted(codes[other]))
             allowed[np.ix_(others, np.array(sorted(codes[feature])))] = False
-        reached = np.cumsum(np.where(allowed, shares[keys[rows]], 0.0), axis=1)
+        odds = np.where(allowed, shares[keys[rows]], 0.0)
+        # Where noise left nothing to what is allowed, everything allowed is as likely.
+        odds = np.where(odds.any(axis=1, keepdims=True), odds, allowed)
+        reached = np.cumsum(odds, axis=1)
         points = self.uniforms(len(rows)) * reached[:, -1]
         drawn = np.minimum((reached <= points[:, None]).sum(axis=1), self.sizes[feature] - 1)
         self.columns[feature, rows] = drawn
@@ -138,7 +142,12 @@ class Pool:
     def weigh(self, total: float) -> None:
         """Give every living row the same weight."""
         living = int(np.count_nonzero(self.alive))
-        self.weights = np.where(self.alive, total / max(living, 1), 0.0)
+        if not living:
+            raise SchemaError(
+                "hardly any row of the released blocks obeys the schema's rules; check that the "
+                "rules leave every feature a category"
+            )
+        self.weights = np.where(self.alive, total / living, 0.0)
 
     def scale(self, keys: UInt32, factors: Float64, following: UInt32, cells: int) -> Float64:
         """Scale the weights by cell; return their sums by the cells of another table."""

@@ -114,7 +114,7 @@ class Purse:
             deviation = self._unit / math.sqrt(2.0 * amount)
             event = NoisyCounts.gaussian(deviation, cells=1, purpose=purpose, label=label)
         self._pay(event)
-        return add_noise(counts, event, self._stream, threads=self._threads), deviation
+        return self._noisy(counts, event), deviation
 
     def choose(self, scores: Sequence[int], share: float, *, purpose: str) -> int:
         """Choose an index by the exponential mechanism; scores have sensitivity 1 (R10)."""
@@ -124,6 +124,14 @@ class Purse:
         if epsilon <= 0:
             raise BudgetError("epsilon is too small to choose anything privately; raise it")
         self._pay(Selection.of(epsilon, count=1, purpose=purpose))
+        return self._chosen(scores, epsilon)
+
+    def _noisy(self, counts: Int64, event: NoisyCounts) -> Int64:
+        """Add the noise of an event that was paid for; the audit looks on here."""
+        return add_noise(counts, event, self._stream, threads=self._threads)
+
+    def _chosen(self, scores: Sequence[int], epsilon: Fraction) -> int:
+        """Make a choice that was paid for; the audit looks on here."""
         return choose(scores, epsilon, self._words)
 
     def _pay(self, event: Event) -> None:

@@ -39,8 +39,13 @@ class Released:
         Noisy number of rows, with the deviation of its noise.
     one_ways
         Noisy one-way counts of every feature, on all of its categories.
+    public
+        For every feature whether its one-way counts are public shares of the noisy total
+        instead, which cost nothing.
     ordered
         For every feature whether neighbouring categories are alike; from the schema.
+    loud
+        Whether the noise is loud, compared with the noisy number of rows.
     levels
         For every feature the level that each category belongs to.
     order
@@ -53,7 +58,9 @@ class Released:
 
     total: tuple[int, float]
     one_ways: tuple[NoisyTable, ...]
+    public: tuple[bool, ...]
     ordered: tuple[bool, ...]
+    loud: bool
     levels: tuple[Int64, ...]
     order: tuple[int, ...]
     blocks: tuple[NoisyTable, ...]

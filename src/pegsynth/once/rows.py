@@ -23,10 +23,18 @@ def choose_rows(fit: Fit, rows: int) -> Int64:
     pool = fit.pool
     order = np.lexsort([pool.columns[feature] for feature in pool.placed[:_SORTED_BY][::-1]])
     reached = np.cumsum(pool.weights[order])
-    points = (np.arange(rows) + pool.uniforms(1)[0]) * (reached[-1] / rows)
-    places = np.searchsorted(reached, points, side="right")
-    chosen: Int64 = order[np.minimum(places, len(order) - 1)]
+    chosen: Int64 = order[_systematic(reached, rows, pool.uniforms(1)[0])]
     return chosen
+
+
+def _systematic(reached: Float64, count: int, offset: float) -> Int64:
+    """Return places at equal steps along cumulated weights; none has weight 0."""
+    points = (np.arange(count) + offset) * (reached[-1] / count)
+    # Rounding may carry the last point to the very end, behind which rows have no weight.
+    places: Int64 = np.minimum(
+        np.searchsorted(reached, points, side="right"), np.searchsorted(reached, reached[-1])
+    )
+    return places
 
 
 def exchange_rows(fit: Fit, chosen: Int64, passes: int) -> Int64:
@@ -44,8 +52,7 @@ def exchange_rows(fit: Fit, chosen: Int64, passes: int) -> Int64:
     reached = np.cumsum(pool.weights)
     chosen = chosen.copy()
     for _ in range(passes):
-        points = (np.arange(rows) + pool.uniforms(1)[0]) * (reached[-1] / rows)
-        proposed = np.minimum(np.searchsorted(reached, points, side="right"), pool.rows - 1)
+        proposed = _systematic(reached, rows, pool.uniforms(1)[0])
         if kernels.exchange(chosen, lines, excess, proposed, pool.permutation(rows)) == 0:
             break
     return chosen

@@ -59,6 +59,8 @@ class Fit:
                 self.targets[feature] = self.margins.counts(feature)
         estimate = shrunken(table.counts.astype(np.float64), expected, table.deviation)
         target = self._consistent(table.features, estimate, expected).ravel()
+        if not target.any():
+            target = expected  # noise below zero everywhere says nothing
         moved = float(np.abs(target - expected).sum())
         self._aim(table.features, target, keys)
         self.sweep()

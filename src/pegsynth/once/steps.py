@@ -6,7 +6,7 @@ the data. `benchmarks/ablation.py` shows what each step brings.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,10 @@ class Steps:
         The second round may choose three-way tables around pairs that were measured.
     anneal
         A table that moved less than its noise doubles the budget of the next.
+    shrink_blocks
+        Pull blocks towards independence of their feature, instead of projecting them.
+    listen
+        Take the steps of `under_noise` where one-way counts alone would be far off.
     larger_pool
         The pool of a small table has several times as many rows as are asked for.
     exchange
@@ -47,6 +51,8 @@ class Steps:
     second_round: bool = True
     triples: bool = True
     anneal: bool = True
+    shrink_blocks: bool = False
+    listen: bool = True
     larger_pool: bool = True
     exchange: int = 5
     heads: int = 3
@@ -60,6 +66,7 @@ class Steps:
     first_round: float = 0.48
     wanted_margin_error: float = 0.01
     merge_below: float = 6.0
+    block_penalty: float = 1.0
     most_cells: int = 40_000
     most_levels: int = 2_000
     pool_rows: int = 200_000
@@ -67,3 +74,21 @@ class Steps:
     last_sweeps: int = 10
     most_factor: float = 3.0
     triple_divisor: int = 4
+    loud_above: float = 3.0
+
+    def under_noise(self) -> Steps:
+        """Return the steps for a table whose noise is loud: choose with care, trust little.
+
+        A larger part goes to choices, weak blocks are left out, and blocks are pulled
+        towards independence.
+        """
+        if not self.listen:
+            return self
+        return replace(
+            self,
+            shrink_blocks=True,
+            block_penalty=1.5,
+            first_choices=0.06,
+            second_choices=0.15,
+            most_margins=0.45,
+        )

@@ -53,6 +53,16 @@ def rows_in(count: int) -> Assumption:
     )
 
 
+def public_shares(names: Sequence[str]) -> Assumption:
+    """Record that the schema states shares of categories, which were then not measured."""
+    return Assumption(
+        code="public-shares",
+        text="the shares that the schema states for some features are public and do not depend on "
+        f"the original table ({', '.join(names)})",
+        parameters={"features": list(names)},
+    )
+
+
 def public_seed_pool(name: str) -> Assumption:
     """Record that chains start from a file that is no part of the confidential table."""
     return Assumption(

@@ -32,6 +32,7 @@ from pegsynth.privacy.events import (
     NotPrivate,
     UnitBound,
     UnknownEvent,
+    Unspent,
 )
 from pegsynth.privacy.rounding import float_up, product_up, ratio_up, sum_up
 
@@ -104,8 +105,9 @@ def guarantee_of(events: Sequence[Event], *, delta: float | None) -> Guarantee:
 def not_covered(events: Sequence[Event], *, delta: float | None) -> tuple[str, ...]:
     """One line for each event that no result covers: which it is, and why."""
     lines = []
+    pure = _has_pure_price(events)
     for position, event in enumerate(events, start=1):
-        reason = _why_not_covered(event, delta)
+        reason = _why_not_covered(event, delta, pure=pure)
         if reason:
             lines.append(f"event {position} ({_name(event)}): {reason}")
     return tuple(lines)
@@ -141,7 +143,8 @@ def _price_per_row(event: Draws) -> Decimal | None:
 
 
 def _kind(events: Sequence[Event], delta: float | None) -> GuaranteeKind:
-    failing = [event for event in events if _why_not_covered(event, delta)]
+    pure = _has_pure_price(events)
+    failing = [event for event in events if _why_not_covered(event, delta, pure=pure)]
     if not failing:
         return "pure" if delta is None else "approximate"
     # R7: l-diversity of true counts stands alone, beside nothing that is not covered.
@@ -155,7 +158,11 @@ def _epsilon(pure: Decimal | None, rho: Decimal | None, delta: float | None) -> 
     return min(candidates, default=None)
 
 
-def _why_not_covered(event: Event, delta: float | None) -> str | None:
+def _has_pure_price(events: Sequence[Event]) -> bool:
+    return total(PureAccountant(), events) is not None
+
+
+def _why_not_covered(event: Event, delta: float | None, *, pure: bool) -> str | None:
     match event:
         case NotPrivate():
             return event.text
@@ -168,6 +175,13 @@ def _why_not_covered(event: Event, delta: float | None) -> str | None:
             )
         case NoisyCounts(mechanism="discrete-gaussian") if delta is None:
             return "Gaussian noise has no pure guarantee; state a delta"
+        case Unspent(route="zcdp") if delta is None:
+            return "an amount of rho was left over, which is no pure guarantee; state a delta"
+        case Unspent(route="pure") if delta is not None and not pure:
+            return (
+                "an amount of epsilon was left over, which does not add up with parts that have "
+                "no pure price; report the runs one by one"
+            )
         case _:
             return None
 

@@ -104,6 +104,18 @@ class Encoder:
         """Whether a value was seen that `finish` will refuse."""
         return any(column.unknown or column.absent for column in self._columns)
 
+    @property
+    def faults(self) -> NDArray[np.int64]:
+        """How many values of every feature the schema does not list, and how many are missing."""
+        counts = [[column.unknown, column.absent] for column in self._columns]
+        return np.array(counts, dtype=np.int64)
+
+    def add_faults(self, faults: NDArray[np.int64]) -> None:
+        """Take over what an encoder of other rows counted."""
+        for column, (unknown, absent) in zip(self._columns, faults.tolist(), strict=True):
+            column.unknown += unknown
+            column.absent += absent
+
     def finish(self) -> None:
         """Refuse the table if any value seen was outside the schema."""
         faults = [line for column in self._columns for line in _faults(column)]

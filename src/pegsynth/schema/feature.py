@@ -25,6 +25,7 @@ ROLES: tuple[str, ...] = get_args(Role)
 
 MISSING_LABEL = "(missing)"
 UNKNOWN_LABEL = "(other)"
+_SHARES_OFF = 1e-6
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ class Feature:
         Entropy l-diversity wanted of this feature.
     parent
         Feature of which this one is a detail.
+    shares
+        Public shares of all categories in the order of the codes, such as from a census;
+        empty: not known.
     unknown
         What an unlisted value is: an error, or a category of its own.
     drafted_from_data
@@ -78,6 +82,7 @@ class Feature:
     heads: tuple[str, ...] = ()
     l: float | None = None  # noqa: E741 - the literature's own letter
     parent: str | None = None
+    shares: tuple[float, ...] = ()
     unknown: Unknown = "error"
     drafted_from_data: bool = False
     label: str = ""
@@ -100,6 +105,7 @@ class Feature:
         else:
             self._check_categories()
         self._check_special()
+        self._check_shares()
 
     def _error(self, what: str) -> SchemaError:
         return SchemaError(f"feature {self.name!r}: {what}")
@@ -135,6 +141,19 @@ class Feature:
                 f"a category or not-applicable text has the label of a bin, {UNKNOWN_LABEL!r} or "
                 f"{MISSING_LABEL!r}; rename it"
             )
+
+    def _check_shares(self) -> None:
+        if not self.shares:
+            return
+        if len(self.shares) != self.category_count:
+            raise self._error(
+                f"shares must have one figure for each of its {self.category_count} categories, "
+                "those for unlisted, not applicable and missing values included"
+            )
+        if not all(math.isfinite(share) and share >= 0 for share in self.shares):
+            raise self._error("shares must be numbers of at least 0")
+        if abs(math.fsum(self.shares) - 1) > _SHARES_OFF:
+            raise self._error("shares must add up to 1")
 
     @property
     def integer(self) -> bool:

@@ -42,6 +42,7 @@ _FEATURE_KEYS = (
     "heads",
     "l",
     "parent",
+    "shares",
     "drafted_from_data",
 )
 _BIN_KEYS = ("lowest", "highest", "count", "width")
@@ -204,6 +205,7 @@ def _read_feature(number: int, raw: Any) -> Feature:
         heads=entry.texts("heads"),
         l=entry.number("l"),
         parent=entry.text("parent") or None,
+        shares=entry.numbers("shares"),
         unknown=cast(Unknown, entry.text("unknown", "error")),
         drafted_from_data=entry.flag("drafted_from_data"),
         label=entry.text("label"),
@@ -284,6 +286,8 @@ def _feature_lines(feature: Feature) -> Iterator[str]:
         yield f"l = {number_text(feature.l)}"
     if feature.parent:
         yield f"parent = {_text(feature.parent)}"
+    if feature.shares:
+        yield f"shares = {_list([number_text(share) for share in feature.shares])}"
     if feature.drafted_from_data:
         yield "drafted_from_data = true"
 

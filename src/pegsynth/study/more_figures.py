@@ -23,6 +23,10 @@ from pegsynth.study.workshop import FRESH
 
 BEYOND = "Beyond the paper"
 _LARGE: dict[str, Any] = {"columns": 2, "width": 330, "height": 230}
+_BELOW = (
+    "Rows that are not drawn independently of each other (PeGS once) can lie below the sampling "
+    "floor."
+)
 _REPRICED, _STATED = "the paper's axis, re-priced", "stated as a total"
 
 
@@ -31,6 +35,7 @@ def more_figures(album: Album) -> list[Drawing]:
     return [
         *_all_methods(album),
         _totals(album),
+        *_total_risks(album),
         _repriced(album),
         *_diversity(album),
         _one_axis(album, "blocks", "block-size", "PeGS.rs by size of its block", "rows of a block"),
@@ -55,7 +60,7 @@ def _all_methods(album: Album) -> list[Drawing]:
             "all-methods",
             "Every method on the paper's axis",
             "Methods without a price per row get the same total at once; level lines have no "
-            f"epsilon at all. {INTERVALS}",
+            f"epsilon at all. {_BELOW} {INTERVALS}",
             rows,
             references,
             x_title=EPSILON,
@@ -81,13 +86,47 @@ def _totals(album: Album) -> Drawing:
         "total-epsilon",
         "The axis that the paper lacks: epsilon of the whole release",
         "Every method as a user would call it, all that it looks at paid out of epsilon. "
-        f"{INTERVALS}",
+        f"{_BELOW} {INTERVALS}",
         rows,
         references,
         x_title="epsilon of the whole release",
         y_title="distance",
         **_LARGE,
     )
+
+
+def _total_risks(album: Album) -> list[Drawing]:
+    """Draw what is betrayed against the price of the whole release."""
+    methods = dict.fromkeys(arm.method for arm in album.design.families["totals"].arms)
+    arms = {label_of(method): total_name(method, None) for method in methods}
+    rows: Rows = []
+    references: Rows = []
+    for guess in (each for each in album.setting.guesses if not each.amounts):
+        name, panel = figure("intruder_error", guess.subject), f"error of guessing {guess.infer}"
+        rows += album.points(arms, name, facet=panel, x="epsilon")
+        references += album.references(name, facet=panel)
+    if album.setting.unique:
+        name, panel = figure("uniqueness", ", ".join(album.setting.unique)), "unique rows"
+        rows += album.points(arms, name, facet=panel, x="epsilon")
+        references += album.floor(name, facet=panel, words="original, at equal size")
+    rows += album.points(arms, "copied_rows", facet="copies of original rows", x="epsilon")
+    references += album.references("copied_rows", facet="copies of original rows")
+    return [
+        curve_drawing(
+            BEYOND,
+            "total-epsilon-risk",
+            "What is betrayed, by epsilon of the whole release",
+            "Shares of rows. Dashed: the same with real rows (bootstrap), with rows that were "
+            f"never given (hold-out), and in the original. {INTERVALS}",
+            rows,
+            references,
+            x_title="epsilon of the whole release",
+            y_title="share",
+            as_percent=True,
+            log_y=False,
+            **_LARGE,
+        )
+    ]
 
 
 def _repriced(album: Album) -> Drawing:

@@ -71,7 +71,9 @@ FULL = StudySize(
     other_rows_in=(10_000, 250_000),
     deltas=(None, 1e-9),
 )
-QUICK = StudySize("quick", 20_000, repeats=6, other_repeats=4, other_rows_in=(100_000,))
+QUICK = StudySize(
+    "quick", 20_000, repeats=6, other_repeats=3, model_rows=10_000, other_rows_in=(100_000,)
+)
 TINY = StudySize(
     "tiny",
     400,

@@ -7,7 +7,7 @@ passes, paying for what it looks at; `prepare` sets up a sampler for a recipe.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pegsynth.blocks import BlockCounter, Blocks, DenseBlock
 from pegsynth.errors import BudgetError, DataError, ModelError, ParameterError
-from pegsynth.hashing import HashSpec, PairCounter, PairCounts, heads_by_score, public_heads
+from pegsynth.hashing import HashSpec, PairCounts, heads_by_score, public_heads
 from pegsynth.hashing.order import detail_features, plain_features, with_parents
 from pegsynth.hashing.private_order import heads_by_choice, pair_scores
 from pegsynth.perturb import Prior, diverse, rule_tables, uniform_weights
@@ -24,17 +24,22 @@ from pegsynth.perturb.marginals import Marginals, noisy_marginals, prior_weights
 from pegsynth.perturb.noise import choose
 from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, Selection
 from pegsynth.privacy.assumptions import public_heads as heads_assumption
-from pegsynth.privacy.assumptions import public_seed_pool, reviewed_schema, rows_in, rowwise_query
+from pegsynth.privacy.assumptions import (
+    public_seed_pool,
+    reviewed_schema,
+    rows_in,
+    rowwise_query,
+)
 from pegsynth.random import RandomStream
 from pegsynth.sampling import FilePool, Machine, Schedule, SeedPool, WeightedPool
 from pegsynth.sampling.conditional import ConditionalModel
 from pegsynth.schema.codec import encode
 from pegsynth.schema.rules import conditioned
-from pegsynth.synthesizers.checkpoint import Checkpoint, count_into
+from pegsynth.synthesizers.checkpoint import Checkpoint
+from pegsynth.synthesizers.counting import Counts, StreamCounts
 from pegsynth.synthesizers.imputing import fit_conditionals
 from pegsynth.synthesizers.options import (
     IMPUTATION_METHODS,
-    LARGEST_WHOLE,
     FitOptions,
     Order,
     clamped_codes,
@@ -55,7 +60,6 @@ if TYPE_CHECKING:
 Codes = NDArray[np.unsignedinteger[Any]]
 Heads = tuple[tuple[int, ...], ...]
 
-PAIRS, BLOCKS = "pair counts", "blocks"
 WHOLE_TABLE_METHODS = ("contingency", "bootstrap", *IMPUTATION_METHODS)
 
 
@@ -131,12 +135,9 @@ def fit(
     checkpoint
         Where to save counts on the way, and what was counted before.
     """
-    from pegsynth.synthesizers.recipe import Recipe, unpriced
+    from pegsynth.synthesizers.recipe import Recipe
 
     recipe = plan if isinstance(plan, Recipe) else None
-    heads, tail_bits, order = (
-        (recipe.heads, recipe.tail_bits, recipe.order) if recipe else unpriced(schema, plan)  # type: ignore[arg-type]
-    )
     ledger = schema_ledger(schema, accept_unreviewed=accept_unreviewed)
     ledger = selection_ledger(ledger, reader)
     table = CodeTable(
@@ -150,30 +151,8 @@ def fit(
         return _released_model(
             reader, table, schema, recipe, ledger, stream, threads=threads, progress=progress
         )
-    if order == "public":
-        chosen, marginals = public_heads(schema, heads), None
-        if any(feature.heads for feature in schema.features):
-            ledger = ledger.assume(heads_assumption())
-    else:
-        every = max(1, (reader.expected_rows or 0) // (plan.order_rows or LARGEST_WHOLE))
-        with PairCounter(schema.category_counts, threads=threads, every=every) as pair_counter:
-            # Which rows a sample takes depends on where batches begin, so it is not resumed.
-            saved = checkpoint if every == 1 else None
-            count_into(pair_counter, table, PAIRS, checkpoint=saved, progress=progress)
-            pairs = pair_counter.counts()
-        chosen, marginals, event = _heads_of(schema, pairs, order, heads, recipe, stream)
-        ledger = ledger.add(*event)
-        if order == "private" and not stream.seeded:
-            # These heads were drawn. Another attempt draws others, so their counts are not saved.
-            checkpoint = None
-    spec = hash_spec(schema, chosen, tail_bits)
-    with BlockCounter(spec, threads=threads) as block_counter:
-        count_into(
-            block_counter, table, BLOCKS, key=repr(chosen), checkpoint=checkpoint, progress=progress
-        )
-        blocks = block_counter.blocks()
-    if recipe and recipe.marginals and marginals is None:
-        marginals = noisy_marginals(one_way_counts(blocks), recipe.marginals, stream)
+    counts = StreamCounts(table, threads, progress, checkpoint)
+    model = fit_counts(counts, schema, plan, stream, ledger)
     originals = conditionals = None
     if recipe and (recipe.seed_pool == "original" or recipe.draw.method in WHOLE_TABLE_METHODS):
         originals = np.concatenate(list(_watched(table, "rows read", progress)))
@@ -183,17 +162,50 @@ def fit(
             )
             if recipe.seed_pool != "original" and not recipe.draw.proper:
                 originals = None
-    return Model(
-        schema,
-        blocks,
-        ledger,
-        marginals,
-        recipe,
-        originals,
-        conditionals,
+    return replace(
+        model,
+        originals=originals,
+        conditionals=conditionals,
         columns=reader.columns,
         dtypes=dict(reader.dtypes),
     )
+
+
+def fit_counts(
+    counts: Counts,
+    schema: Schema,
+    plan: FitOptions | Recipe,
+    stream: RandomStream,
+    ledger: Ledger,
+) -> Model:
+    """Choose heads and count blocks, paying for what the choice looks at (R10).
+
+    Parameters
+    ----------
+    counts
+        Who counts, on this machine or on a cluster.
+    ledger
+        What is known so far of the schema and of how the rows were selected.
+    """
+    from pegsynth.synthesizers.recipe import Recipe, unpriced
+
+    recipe = plan if isinstance(plan, Recipe) else None
+    heads, tail_bits, order = (
+        (recipe.heads, recipe.tail_bits, recipe.order) if recipe else unpriced(schema, plan)  # type: ignore[arg-type]
+    )
+    if order == "public":
+        chosen, marginals = public_heads(schema, heads), None
+        if any(feature.heads for feature in schema.features):
+            ledger = ledger.assume(heads_assumption())
+    else:
+        pairs = counts.pairs(schema.category_counts, order_rows=plan.order_rows)
+        chosen, marginals, event = _heads_of(schema, pairs, order, heads, recipe, stream)
+        ledger = ledger.add(*event)
+    drawn = order == "private" and not stream.seeded
+    blocks = counts.blocks(hash_spec(schema, chosen, tail_bits), drawn_heads=drawn)
+    if recipe and recipe.marginals and marginals is None:
+        marginals = noisy_marginals(one_way_counts(blocks), recipe.marginals, stream)
+    return Model(schema, blocks, ledger, marginals, recipe)
 
 
 def _released_model(

@@ -66,6 +66,8 @@ def released_arrays(model: Model) -> Arrays:
         "widths": np.array([len(t.features) for t in tables], dtype=np.int64),
         "features": np.array([f for t in tables for f in t.features], dtype=np.int64),
         "counts": np.concatenate([t.counts for t in tables]),
+        "public": np.array(released.public, dtype=np.bool_),
+        "loud": np.array([released.loud], dtype=np.bool_),
         "ordered": np.array(released.ordered, dtype=np.bool_),
         "levels": np.concatenate(released.levels),
         "order": np.array(released.order, dtype=np.int64),
@@ -115,11 +117,14 @@ def _checked_released(held: Arrays, schema: Schema) -> Released:
     drawn = [t.features[-1] for t in tables[1]]
     _require(len(set(drawn)) == len(drawn))
     _require(all(placed[h] < placed[t.features[-1]] for t in tables[1] for h in t.features[:-1]))
-    _require(len(held["ordered"]) == len(counts) and len(held["total"]) == 1)
+    _require(len(held["ordered"]) == len(held["public"]) == len(counts))
+    _require(len(held["total"]) == len(held["loud"]) == 1)
     return Released(
         (int(held["total"][0]), float(deviations[0])),
         tuple(tables[0]),
+        tuple(bool(flag) for flag in held["public"]),
         tuple(bool(flag) for flag in held["ordered"]),
+        bool(held["loud"][0]),
         levels,
         order,
         tuple(tables[1]),

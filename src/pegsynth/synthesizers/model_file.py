@@ -53,6 +53,9 @@ SHAREABLE = (
     "SHAREABLE: noisy counts of released blocks, paid for by the events in this file; rows may be "
     "drawn from it without limit"
 )
+UNCOVERED = (
+    "CONFIDENTIAL: noisy counts of released blocks that no guarantee covers; not for release"
+)
 _KEY = b"pegsynth"
 _COUNTS = ("feature", "key", "category", "count")
 _COLUMNS = (*_COUNTS, "name", "content")
@@ -102,14 +105,14 @@ def save_model(model: Model, path: str | Path) -> None:
     import pyarrow.parquet as pq
 
     spec = model.blocks.spec
-    shareable = model.released is not None
+    notice = notice_of(model)
     # The same noisy numbers give the same file, byte for byte.
-    identity = "0" * 32 if shareable else secrets.token_hex(16)
+    identity = secrets.token_hex(16) if model.released is None else "0" * 32
     marginals = model.marginals
     arrays = arrays_of(model)
     manifest = Manifest(
         format=FORMAT,
-        notice=SHAREABLE if shareable else NOTICE,
+        notice=notice,
         identity=identity,
         schema=dumps(model.schema),
         columns=list(model.columns),
@@ -128,7 +131,7 @@ def save_model(model: Model, path: str | Path) -> None:
     with (
         atomic_file(
             path,
-            mode=0o644 if shareable else 0o600,
+            mode=0o644 if notice == SHAREABLE else 0o600,
             before=lambda: _open_account(model, path, identity),
         ) as temporary,
         pq.ParquetWriter(temporary, layout, compression="zstd") as writer,
@@ -143,6 +146,15 @@ def save_model(model: Model, path: str | Path) -> None:
             zero = np.zeros(1, dtype=np.int64)
             content = np.ascontiguousarray(array).tobytes()
             writer.write_table(_rows((zero, zero, zero, zero, [name], [content]), layout))
+
+
+def notice_of(model: Model) -> str:
+    """Say what may be done with the file of a model."""
+    if model.released is None or model.recipe is None:
+        return NOTICE
+    events = (*model.ledger.events, *model.recipe.events)
+    covered = Ledger(events, delta=model.recipe.budget.delta or 0.0).guarantee.epsilon is not None
+    return SHAREABLE if covered else UNCOVERED
 
 
 def _rows(parts: Sequence[Any], layout: Any) -> Any:
@@ -229,7 +241,8 @@ def _stored(recipe: Recipe) -> StoredRecipe:
 def _recipe(stored: StoredRecipe, schema: Schema, spec: HashSpec, path: str | Path) -> Recipe:
     try:
         events = tuple(event_from_builtins(event) for event in json.loads(stored.events))
-        draw, budget = DrawOptions(**stored.draw), Budget(**stored.budget)
+        draw = DrawOptions(**stored.draw)
+        budget = Budget(**stored.budget, released_blocks=draw.method == ONCE)
         charges = tuple(event for event in events if isinstance(event, DRAWS))
         price = (charges[0].alpha_numerator, charges[0].alpha_denominator) if charges else (0, 1)
         draws = shape_of(schema, draw).event(*price) if charges else None

@@ -17,7 +17,7 @@ from pegsynth.once.fit import block_deviation, margin_weights, split_budget
 from pegsynth.privacy import Budget, Guarantee, Ledger
 from pegsynth.synthesizers.options import DEFAULT_BLOCK_SIZE, PEGS_METHODS, DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe, used_entries
-from pegsynth.synthesizers.released_blocks import ONCE, price_of
+from pegsynth.synthesizers.released_blocks import ONCE, price_of, public_lines
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
@@ -165,11 +165,12 @@ def _released_error(schema: Schema, recipe: Recipe) -> tuple[float, float]:
     """
     counts, steps, price = schema.category_counts, Steps(heads=recipe.heads), price_of(recipe)
     rows_in = recipe.draw.rows_in or (recipe.draw.rows or 1)
-    weights = margin_weights(counts)
+    weights = margin_weights(counts, public_lines(schema))
     split = split_budget(price, rows_in, counts, weights, steps)
     one_way = [
         _MEAN_ABSOLUTE_NORMAL * count * price.deviation(split.margins * float(weight)) / 2
         for count, weight in zip(counts, weights, strict=True)
+        if weight > 0
     ]
     margins = min(sum(one_way) / len(counts) / rows_in / 2, UNIFORM_LOSS)
     noise = block_deviation(price, split, len(counts))

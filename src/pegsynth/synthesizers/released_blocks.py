@@ -7,7 +7,8 @@ the released tables alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,13 +26,13 @@ from pegsynth.synthesizers.options import (
     clamped_codes,
     diversity_levels,
 )
+from pegsynth.synthesizers.progress import Progress, quiet
 
 if TYPE_CHECKING:
     from pegsynth.once.second_round import Fit
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
     from pegsynth.synthesizers.model import Codes, Model
-    from pegsynth.synthesizers.progress import Progress
     from pegsynth.synthesizers.recipe import Recipe
 
 ONCE = "pegs-once"
@@ -114,18 +115,23 @@ def fit_once(
     recipe: Recipe,
     stream: RandomStream,
     *,
-    threads: int,
-    progress: Progress,
+    threads: int = 1,
+    progress: Progress = quiet,
+    purse_of: Callable[..., Purse] = Purse,
 ) -> tuple[Released, Fit, Recipe]:
-    """Spend the budget on a table; return what may be published and what it cost."""
+    """Spend the budget on a table; return what may be published and what it cost.
+
+    The audit puts a purse of its own in place, which looks on.
+    """
     unit = schema.rows_per_unit if schema.unit else 1
-    purse = Purse(allowance_of(recipe.budget), stream, rows_per_unit=unit, threads=threads)
+    purse = purse_of(allowance_of(recipe.budget), stream, rows_per_unit=unit, threads=threads)
     released, ready = release_blocks(
         codes,
         schema.category_counts,
         purse,
         stream,
         ordered=[feature.kind != "nominal" for feature in schema.features],
+        public=public_lines(schema),
         whole=_kept_apart(schema, recipe),
         diverse=_diverse(schema, recipe.budget),
         rows=min(recipe.draw.rows, LOT) if recipe.draw.rows else None,
@@ -136,6 +142,14 @@ def fit_once(
     )
     around = (_around(schema, recipe.budget, purse.events), ())
     return released, ready, replace(recipe, around=around)
+
+
+def public_lines(schema: Schema) -> list[NDArray[np.float64] | None]:
+    """Return the public shares of every feature, None where the schema states none."""
+    return [
+        np.array(feature.shares) / math.fsum(feature.shares) if feature.shares else None
+        for feature in schema.features
+    ]
 
 
 def _kept_apart(schema: Schema, recipe: Recipe) -> list[bool]:

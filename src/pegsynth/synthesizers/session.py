@@ -78,7 +78,7 @@ class Session:
         self._stream = stream
         self._threads = threads
         self._lock = threading.Lock()
-        self._prepared: Prepared = prepare(model, recipe, seeded=stream.seeded)
+        self._prepared: Prepared = prepare(model, recipe, seeded=self._seeded)
         self._spent = spent or Spent()
         self._process = os.getpid()
         self._urns = (
@@ -93,6 +93,12 @@ class Session:
     def spent(self) -> Spent:
         """What was drawn so far, this session's draws included."""
         return self._spent
+
+    @property
+    def _seeded(self) -> bool:
+        """Whether a seed fixed draws that look at the data; those from released blocks do not."""
+        from_file = self.model.released is not None and self.model.ready is None
+        return self._stream.seeded and not from_file
 
     @property
     def stream(self) -> RandomStream:
@@ -174,7 +180,7 @@ class Session:
                 spent,
                 rows=spent.rows + rows * datasets,
                 blocks=spent.blocks + lots,
-                seeded=spent.seeded or self._stream.seeded,
+                seeded=spent.seeded or self._seeded,
             )
 
     def draw(self, rows: int, datasets: int = 1) -> list[Iterator[Codes]]:

@@ -25,7 +25,7 @@ from pegsynth.synthesizers.progress import Progress, quiet
 if TYPE_CHECKING:
     from pegsynth.io.reader import TableReader
 
-MOST_HELD = 1 << 22
+MOST_HELD = 1 << 21
 _MOST_SHARES = 1 << 12
 
 
