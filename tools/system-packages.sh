@@ -11,6 +11,7 @@ set -uo pipefail
 # One line each: the package, and a command that succeeds when it is there.
 PACKAGES='
 chromium                  command -v chromium
+openjdk-17-jre-headless   java --version | grep -qE "^(openjdk|java) (1[7-9]|2[0-9])"
 postgresql                ls /usr/lib/postgresql/*/bin/initdb
 '
 

@@ -5,6 +5,7 @@ Describe the table
 Synthesize
     `synthesize`: a table in, synthetic tables and a ledger out.
     `PeGS`: fit once, sample later.
+    `spark.fit`, `spark.sample`: the same on a Spark cluster.
 Judge what came out, whoever made it
     `evaluate`: utility and disclosure risk of synthetic tables against their original.
 Analyse the synthetic tables
@@ -25,10 +26,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pegsynth import datasets
+    from pegsynth import datasets, spark
     from pegsynth.errors import (
         BudgetError,
         DataError,
+        EngineError,
         ModelError,
         OutputError,
         ParameterError,
@@ -57,6 +59,7 @@ _HOMES = {
     "Budget": "pegsynth.privacy",
     "Ledger": "pegsynth.privacy",
     "datasets": "",
+    "spark": "",
     "PegsynthError": "pegsynth.errors",
     "ParameterError": "pegsynth.errors",
     "SchemaError": "pegsynth.errors",
@@ -64,12 +67,14 @@ _HOMES = {
     "BudgetError": "pegsynth.errors",
     "ModelError": "pegsynth.errors",
     "OutputError": "pegsynth.errors",
+    "EngineError": "pegsynth.errors",
 }
 
 __all__ = [
     "Budget",
     "BudgetError",
     "DataError",
+    "EngineError",
     "Feature",
     "Ledger",
     "ModelError",
@@ -85,6 +90,7 @@ __all__ = [
     "datasets",
     "evaluate",
     "pooled",
+    "spark",
     "synthesize",
 ]
 

@@ -36,3 +36,7 @@ class ModelError(PegsynthError, ValueError):
 
 class OutputError(PegsynthError, OSError):
     """An output cannot be written; nothing was left half-written."""
+
+
+class EngineError(PegsynthError, RuntimeError):
+    """A cluster could not finish its work."""

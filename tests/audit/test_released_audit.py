@@ -134,7 +134,8 @@ def test_what_is_unspent_must_count():
     case = replace(CASES["l-diverse"], pairs=PAIR, turns=1)
     assert held(case)
     broken = audit_paths(replace(case, purse=ForgetsWhatIsLeft))
-    assert broken.epsilon < 0.5 * broken.loss.epsilon
+    assert not broken.holds(case.stated)
+    assert broken.epsilon < 0.7 * broken.loss.epsilon
 
 
 class NeverRefuses(WatchedPurse):
@@ -167,11 +168,11 @@ def test_amounts_that_overspend_are_refused_and_their_twin_is_caught(monkeypatch
 
 
 class LooksAtTheTable(WatchedPurse):
-    """Pays more for the one-way counts of a table with an odd number of rows."""
+    """Pays less for the one-way counts of a table with an odd number of rows."""
 
     def measure(self, counts, share, *, purpose, label=""):
         odd = purpose == "marginals" and counts.sum() % 2
-        return super().measure(counts, share * (1.01 if odd else 1), purpose=purpose, label=label)
+        return super().measure(counts, share * (0.99 if odd else 1), purpose=purpose, label=label)
 
 
 def test_amounts_read_off_the_table_are_caught(small):
@@ -252,7 +253,7 @@ def test_divergence_of_shifted_noise(order, shift):
     scale = 3
     slow = laplace(scale)
     terms = (
-        float(share) ** order * float(slow[k - shift]) ** (1 - order)
+        float(share) * float(share / slow[k - shift]) ** (order - 1)
         for k, share in slow.items()
         if k - shift in slow
     )

@@ -14,7 +14,7 @@ from pegsynth.io import write
 from pegsynth.io.write import write_table
 from small_release import small_schema, small_table
 
-BUDGET = ("--rows", 100, "--epsilon-per-row", 1)
+BUDGET = ("--rows", 100, "--epsilon-per-row", 1, "--method", "pegs")
 PARTS = 10
 
 
@@ -71,6 +71,7 @@ def test_a_file_system_that_fills_up_between_the_parts(place, kind):
         'test -z "$(ls -A "$0")" || exit 9; exit $code'
     )
     flags = ("--schema", place / "schema.toml", "--rows", "20000", "--epsilon-per-row", "1")
+    flags += ("--method", "pegs")
     more = ("--datasets", "10", "--format", kind, "-o", target / "run")
     command = (*PEGS, "release", f"{place}/data/*.csv", *map(str, flags), *map(str, more))
     prefix = ["unshare", "--map-root-user", "--mount", "sh", "-c", shell, str(target)]
@@ -141,6 +142,7 @@ def test_a_part_that_goes_away(place, monkeypatch):
 def test_ctrl_c_while_rows_are_drawn(place, command, output, number):
     before = snapshot(place)
     flags = ("--schema", "schema.toml", "--rows", str(10**11), "--epsilon-per-row", "1")
+    flags += ("--method", "pegs")
     process = subprocess.Popen(
         [*PEGS, command, "data/*.parquet", *flags, "-o", output], cwd=place, stderr=subprocess.PIPE
     )

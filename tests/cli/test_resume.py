@@ -90,6 +90,7 @@ def test_drawing_starts_again(place, command):
     checkpoint = place / "counts"
     output = place / ("run" if command == "release" else "out.csv")
     flags = ("--schema", place / "schema.toml", "--rows", 50, "--epsilon-per-row", 1)
+    flags += ("--method", "pegs")
     arguments = (command, place / "data", *flags, "--resume", checkpoint, "-o", output)
     killed(place, *arguments, checkpoint=checkpoint)
     assert names(place) <= {"data", "schema.toml", "counts", "counts.new"}

@@ -28,7 +28,7 @@ from pegsynth.synthesizers.reading import CodeTable
 from postgres import PASSWORD, running_server
 from small_release import small_schema, small_table
 
-BUDGET = ("--rows", 10, "--epsilon-per-row", 1)
+BUDGET = ("--rows", 10, "--epsilon-per-row", 1, "--method", "pegs")
 ODD_NAMES = {
     "stays": "stays",
     "with spaces": "with spaces",
@@ -212,7 +212,7 @@ def test_every_command_reads_a_database(people, tmp_path):
     assert Schema.load(tmp_path / "draft.toml").names == small_schema().names
     done("fit", *which, "--schema", schema, "-o", tmp_path / "m.pegs")
     paths = ("--schema", schema, "-o", tmp_path / "run")
-    done("release", *which, *paths, "--rows", 20, "--epsilon-per-row", 1)
+    done("release", *which, *paths, *BUDGET)
     assert (tmp_path / "run" / "internal" / "report.html").is_file()
 
 

@@ -130,12 +130,17 @@ def synthesize_table(
     query_is_rowwise: flags.RowwiseQuery = False,
     resume: flags.Resume = None,
     output_table: flags.OutputTable = None,
+    engine: flags.Engine = "local",
+    master: flags.Master = None,
 ) -> None:
     """Write one synthetic table, and its ledger first."""
-    from pegsynth.cli import working
+    from pegsynth.cli import cluster, working
 
-    source, target = _source(locals()), _target(output, output_table)
-    working.synthesize(source, schema, target, ledger, _request(locals()))
+    source, request = _source(locals()), _request(locals())
+    if request.engine == "spark":
+        cluster.synthesize(source, schema, _folder(output, output_table), ledger, request)
+    else:
+        working.synthesize(source, schema, _target(output, output_table), ledger, request)
 
 
 def release(
@@ -232,11 +237,15 @@ def fit(
     query: flags.Query = None,
     query_is_rowwise: flags.RowwiseQuery = False,
     resume: flags.Resume = None,
+    engine: flags.Engine = "local",
+    master: flags.Master = None,
 ) -> None:
     """Count DATA into a model file (CONFIDENTIAL), with or without a budget."""
-    from pegsynth.cli import working
+    from pegsynth.cli import cluster, working
 
-    working.fit(_source(locals()), schema, output, _request(locals()))
+    request = _request(locals())
+    engines = {"local": working, "spark": cluster}
+    engines[request.engine].fit(_source(locals()), schema, output, request)
 
 
 def sample(
@@ -267,15 +276,21 @@ def sample(
     ledger: flags.LedgerFile = None,
     accept_unreviewed_schema: flags.AcceptUnreviewed = False,
     output_table: flags.OutputTable = None,
+    engine: flags.Engine = "local",
+    master: flags.Master = None,
 ) -> None:
     """Draw a synthetic table from a model, and write its ledger first.
 
     A model fitted with a budget spends from it and takes no other; for one without,
     state a budget here.
     """
-    from pegsynth.cli import working
+    from pegsynth.cli import cluster, working
 
-    working.sample(model, _target(output, output_table), ledger, _request(locals()))
+    request = _request(locals())
+    if request.engine == "spark":
+        cluster.sample(model, _folder(output, output_table), ledger, request)
+    else:
+        working.sample(model, _target(output, output_table), ledger, request)
 
 
 def evaluate(
@@ -466,6 +481,15 @@ def _target(output: str, table: str | None) -> Path | DatabaseTarget:
     from pegsynth.io.write import named_target
 
     return named_target(output, table=table)
+
+
+def _folder(output: str, table: str | None) -> str:
+    """Return the folder that a cluster is to write."""
+    from pegsynth.errors import ParameterError
+
+    if table is not None:
+        raise ParameterError("--output-table goes with --engine local; Spark writes Parquet")
+    return output
 
 
 def _request(flags_given: dict[str, Any]) -> Request:

@@ -37,6 +37,16 @@ Resume = Annotated[
         "end.",
     ),
 ]
+Engine = Annotated[
+    str,
+    typer.Option("--engine", help="local: this machine; spark: a cluster (pegsynth[spark])."),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master", metavar="URL", help="Cluster of --engine spark [default: Spark's own setting]."
+    ),
+]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema.toml of the table.")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
 TableOutput = Annotated[

@@ -10,7 +10,7 @@ from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.privacy import Budget, Shares
 from pegsynth.schema import Schema
 from pegsynth.schema.decoding import How
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
+from pegsynth.synthesizers.options import DrawOptions, FitOptions, check_choice
 from pegsynth.synthesizers.plan import AUTO, choose_method
 from pegsynth.synthesizers.synthesize import budget_for, default_threads
 
@@ -50,10 +50,15 @@ class Request:
     seed: int | None = None
     accept_unreviewed_schema: bool = False
     resume: Path | None = None
+    engine: str = "local"
+    master: str | None = None
 
     def __post_init__(self) -> None:
         if self.decode not in ("values", "labels"):
             raise ParameterError(f"--decode is values or labels, not {self.decode!r}")
+        check_choice("engine", self.engine, ("local", "spark"))
+        if self.master is not None and self.engine != "spark":
+            raise ParameterError("--master goes with --engine spark")
         if self.threads is not None and self.threads < 1:
             raise ParameterError("--threads must be at least 1")
 

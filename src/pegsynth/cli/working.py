@@ -66,7 +66,7 @@ def synthesize(
 ) -> None:
     """Fit, draw and write one table."""
     check_writable(output)
-    ledger_path = _ledger_path(output, ledger_file)
+    ledger_path = ledger_path_of(output, ledger_file)
     check_not_inputs((output, ledger_path), data, schema_file, resume=request.resume)
     with opened_session(data, schema_file, request) as (session, reader):
         kept = kept_columns(reader, session)
@@ -88,24 +88,36 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     """Fit and save a model, with its budget if one was stated."""
     check_target(output)
     check_not_inputs((output,), data, schema_file, resume=request.resume)
-    schema = Schema.load(schema_file)
-    request = _settled(request, schema)
-    plan: Recipe | FitOptions = request.fit_options
-    if request.has_budget or request.delta is not None or request.method not in PEGS_METHODS:
-        request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
-        # Urns are not saved, so a model that is sampled later counts its visits.
-        if request.method == "pegs-capped" and request.urn is None:
-            request = replace(request, urn=False)
-        plan = _recipe(schema, request, source=str(schema_file))
+    schema, request, plan = planned(data, schema_file, request)
+    stream = RandomStream(request.seed)
     with (
         open_table(data) as reader,
         resuming(request.resume, reader, schema, plan, request.seed) as checkpoint,
     ):
-        stream = RandomStream(request.seed)
         model = fit_model(reader, schema, plan, stream, request, checkpoint)
-        if request.seed is not None:
-            model = replace(model, ledger=models.seeded_ledger(model.ledger))
-        save_model(model, output)
+        save_fitted(model, output, stream)
+
+
+def planned(
+    data: Any, schema_file: Path, request: Request
+) -> tuple[Schema, Request, Recipe | FitOptions]:
+    """Return the schema, and what is to be fitted: a settled recipe if there is a budget."""
+    schema = Schema.load(schema_file)
+    request = _settled(request, schema)
+    if not request.has_budget and request.delta is None and request.method in PEGS_METHODS:
+        return schema, request, request.fit_options
+    request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
+    # Urns are not saved, so a model that is sampled later counts its visits.
+    if request.method == "pegs-capped" and request.urn is None:
+        request = replace(request, urn=False)
+    return schema, request, recipe_of(schema, request, source=str(schema_file))
+
+
+def save_fitted(model: models.Model, output: Path, stream: RandomStream) -> None:
+    """Write a model and say what it is."""
+    if stream.seeded:
+        model = replace(model, ledger=models.seeded_ledger(model.ledger))
+    save_model(model, output)
     kind, _, _ = notice_of(model).partition(":")
     say(f"{output}: {kind} model of {len(model.schema.features)} features.")
     if model.released is not None and model.recipe is not None:
@@ -117,10 +129,10 @@ def sample(
 ) -> None:
     """Draw from a saved model and write one table."""
     check_writable(output)
-    ledger_path = _ledger_path(output, ledger_file)
+    ledger_path = ledger_path_of(output, ledger_file)
     check_not_inputs((output, ledger_path), str(model_file), spent_path(model_file))
     with locked(model_file):
-        session, commit = _saved_session(model_file, request)
+        session, commit = saved_session(model_file, request)
         write_rows(session, output, ledger_path, request, commit)
 
 
@@ -133,7 +145,7 @@ def trace(model_file: Path, request: Request) -> None:
         budgeted = read_manifest(model_file).recipe is not None
         if not request.has_budget and not budgeted:
             request = replace(request, epsilon_per_row=1.0)
-        session, commit = _saved_session(model_file, replace(request, method=None))
+        session, commit = saved_session(model_file, replace(request, method=None))
         ready, draw = session.prepared, session.recipe.draw
         if draw.method not in PEGS_METHODS:
             raise ParameterError(
@@ -168,7 +180,7 @@ def opened_session(
     request = _settled(request, book)
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
     check_rows(request.draw_options)
-    recipe = _recipe(book, request, source=source)
+    recipe = recipe_of(book, request, source=source)
     stream = RandomStream(request.seed)
     with (
         open_table(data) as reader,
@@ -272,14 +284,15 @@ def _settled(request: Request, schema: Schema) -> Request:
     return settled
 
 
-def _recipe(schema: Schema, request: Request, *, source: str) -> Recipe:
+def recipe_of(schema: Schema, request: Request, *, source: str) -> Recipe:
+    """Settle the recipe of a request, before anything is read."""
     budget = request.budget
     accept = request.accept_unreviewed_schema
     check_reviewed(schema, budget, accept=accept, source=source)
     return make_recipe(schema, budget, request.fit_options, request.draw_options)
 
 
-def _saved_session(model_file: Path, request: Request) -> tuple[Session, Callable[[], None]]:
+def saved_session(model_file: Path, request: Request) -> tuple[Session, Callable[[], None]]:
     """Open a session on a saved model, and how to write down what it spends."""
     identity = read_manifest(model_file).identity
     model = load_model(model_file)
@@ -328,10 +341,11 @@ def _drawing_recipe(model: models.Model, request: Request, *, source: str) -> Re
         prior="uniform",
         seed_pool=request.seed_pool or "uniform",
     )
-    return _recipe(model.schema, fixed, source=source)
+    return recipe_of(model.schema, fixed, source=source)
 
 
-def _ledger_path(output: Path | DatabaseTarget, ledger_file: Path | None) -> Path:
+def ledger_path_of(output: Path | DatabaseTarget, ledger_file: Path | None) -> Path:
+    """Return where the ledger goes: as asked for, or beside the output."""
     if isinstance(output, DatabaseTarget):
         if ledger_file is None:
             raise ParameterError("rows that go into a database need --ledger FILE for their ledger")

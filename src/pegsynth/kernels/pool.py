@@ -18,6 +18,8 @@ UInt16 = NDArray[np.uint16]
 UInt32 = NDArray[np.uint32]
 UInt64 = NDArray[np.uint64]
 
+_KEYS_AT_A_TIME = 4096
+
 
 @njit(cache=True, nogil=True)
 def cell_keys(columns: UInt16, features: Int64, sizes: Int64) -> UInt32:
@@ -56,6 +58,27 @@ def weigh_cells(keys: UInt32, weights: Float64, cells: int) -> Float64:
     sums = np.zeros(cells)
     for row in range(len(keys)):
         sums[keys[row]] += weights[row]
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def weigh_table(
+    columns: UInt16, features: Int64, sizes: Int64, weights: Float64, cells: int
+) -> Float64:
+    """Add up weights by the cells of a table whose keys are never written out."""
+    sums = np.zeros(cells)
+    rows = columns.shape[1]
+    keys = np.empty(_KEYS_AT_A_TIME, dtype=np.uint32)
+    for start in range(0, rows, _KEYS_AT_A_TIME):
+        count = min(_KEYS_AT_A_TIME, rows - start)
+        keys[:] = 0
+        for place in range(len(features)):
+            column = columns[features[place]]
+            size = np.uint32(sizes[place])
+            for index in range(count):
+                keys[index] = keys[index] * size + np.uint32(column[start + index])
+        for index in range(count):
+            sums[keys[index]] += weights[start + index]
     return sums
 
 

@@ -98,7 +98,7 @@ def rebuild(released: Released, pool: Pool, steps: Steps, diverse: Diverse | Non
         return fit
     fit.start(estimates)
     for table in released.extra:
-        fit.take(table, pool.keys(table.features))
+        fit.take(table)
     fit.sweep(steps.last_sweeps)
     return fit
 

@@ -273,8 +273,7 @@ def _second_round(
     chooser = SecondRound(columns, fit, purse, fit.steps, share, share / fit.steps.rounds)
     extra: list[NoisyTable] = []
     while (found := chooser.next()) is not None:
-        table, keys = found
-        chooser.heard(moved=fit.take(table, keys))
-        extra.append(table)
+        chooser.heard(moved=fit.take(found))
+        extra.append(found)
         progress("tables", len(extra), None)
     return extra

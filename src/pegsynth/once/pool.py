@@ -87,6 +87,17 @@ class Pool:
         """Count the rows by cell."""
         return kernels.count_cells(self.keys(features), self.cells(features))
 
+    def expected(self, features: Features) -> Float64:
+        """Add up the weights by the cells of a table."""
+        sizes = np.array([self.sizes[feature] for feature in features], dtype=np.int64)
+        return kernels.weigh_table(
+            self.columns,
+            np.array(features, dtype=np.int64),
+            sizes,
+            self.weights,
+            self.cells(features),
+        )
+
     def draw(self, feature: int, heads: Features, shares: Float64) -> None:
         """Draw a column given its heads; `shares` has a line for every key."""
         groups = self.cells(heads)

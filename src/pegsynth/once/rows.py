@@ -12,6 +12,8 @@ Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 
 _SORTED_BY = 4
+_FEW_ROWS = 250_000
+_LINES_AT_A_TIME = 4096
 
 
 def choose_rows(fit: Fit, rows: int) -> Int64:
@@ -42,12 +44,17 @@ def exchange_rows(fit: Fit, chosen: Int64, passes: int) -> Int64:
     pool, rows = fit.pool, len(chosen)
     if passes == 0 or rows == 0:
         return chosen
+    # The more rows, the less a single one matters.
+    passes = min(max(round(passes * _FEW_ROWS / rows), 1), passes)
     starts = np.cumsum([0, *(len(target) for target in fit.targets)])
     lines = np.empty((pool.rows, len(fit.keys)), dtype=np.uint32)
     excess = np.empty(starts[-1])
-    for table, (keys, target) in enumerate(zip(fit.keys, fit.targets, strict=True)):
-        kernels.line_up(keys, table, int(starts[table]), lines)
+    for table, target in enumerate(fit.targets):
         excess[starts[table] : starts[table + 1]] = -target * (rows / target.sum())
+    for first in range(0, pool.rows, _LINES_AT_A_TIME):
+        part = slice(first, first + _LINES_AT_A_TIME)
+        for table, keys in enumerate(fit.keys):
+            kernels.line_up(keys[part], table, int(starts[table]), lines[part])
     kernels.count_lines(chosen, lines, excess)
     reached = np.cumsum(pool.weights)
     chosen = chosen.copy()

@@ -24,6 +24,8 @@ UInt16 = NDArray[np.uint16]
 UInt32 = NDArray[np.uint32]
 
 MOST_CANDIDATES = 400
+_LARGE_POOL = 400_000
+_ALL_ANEW = 10
 
 
 @dataclass
@@ -50,8 +52,9 @@ class Fit:
         """Return what the weighted pool expects in the cells of a table."""
         return kernels.weigh_cells(keys, self.pool.weights, cells)
 
-    def take(self, table: NoisyTable, keys: UInt32) -> bool:
+    def take(self, table: NoisyTable) -> bool:
         """Add a measured table, and say whether it moved by more than its noise."""
+        keys = self.pool.keys(table.features)
         expected = self.expected(keys, len(table.counts))
         if self.steps.fold:
             self.margins.fold(table, table.features)
@@ -108,10 +111,11 @@ class SecondRound:
     left_share: float
     share: float
     measured: int = 0
-    candidates: dict[Features, tuple[UInt32, Int64]] = field(default_factory=dict)
+    candidates: dict[Features, Int64] = field(default_factory=dict)
+    distances: dict[Features, int] = field(default_factory=dict)
     linked: set[Features] = field(default_factory=set)
 
-    def next(self) -> tuple[NoisyTable, UInt32] | None:
+    def next(self) -> NoisyTable | None:
         """Choose the next table and measure it; None when the budget is used up."""
         if self.measured >= self.steps.rounds or self.left_share < 0.2 * self.share:
             return None
@@ -126,12 +130,14 @@ class SecondRound:
         chosen = tables[
             self.purse.choose(self._scores(tables, deviation), choice, purpose="second round")
         ]
-        keys, counts = self.candidates[chosen]
-        noisy, deviation = self.purse.measure(counts, share - choice, purpose="table")
+        noisy, deviation = self.purse.measure(
+            self.candidates[chosen], share - choice, purpose="table"
+        )
         self.left_share -= share
         self.measured += 1
         self.linked.update(combinations(chosen, 2))
-        return NoisyTable(chosen, noisy, deviation), keys
+        self._forget(chosen)
+        return NoisyTable(chosen, noisy, deviation)
 
     def heard(self, *, moved: bool) -> None:
         """Double the budget of the next table after one that its noise has drowned."""
@@ -139,16 +145,36 @@ class SecondRound:
             self.share *= 2
 
     def _scores(self, tables: list[Features], deviation: float) -> list[int]:
-        """Return scores of sensitivity 1; those of triples are divided, which lowers it."""
+        """Return scores of sensitivity 1; those of triples are divided, which lowers it.
+
+        A distance is taken from what the pool expected at some earlier time, which is
+        paid-for output just as well (`_forget`).
+        """
 
         def work(features: Features) -> int:
-            keys, counts = self.candidates[features]
-            expected = self.fit.expected(keys, len(counts))
-            noise = round(MEAN_ABSOLUTE_NORMAL * deviation * len(counts))
-            score = int(kernels.distance(counts, expected)) - noise
-            return score if len(features) == 2 else score // self.steps.triple_divisor
+            expected = self.fit.pool.expected(features)
+            return int(kernels.distance(self.candidates[features], expected))
 
-        return self.fit.pool.each(work, tables)
+        new = [features for features in tables if features not in self.distances]
+        self.distances.update(zip(new, self.fit.pool.each(work, new), strict=True))
+        scores = []
+        for features in tables:
+            cells = len(self.candidates[features])
+            score = self.distances[features] - round(MEAN_ABSOLUTE_NORMAL * deviation * cells)
+            scores.append(score if len(features) == 2 else score // self.steps.triple_divisor)
+        return scores
+
+    def _forget(self, measured: Features) -> None:
+        """Drop all distances; of a large pool only those that a measured table changes most.
+
+        Those are pairs that share a feature with it, and triples that share a pair; the
+        others are taken anew now and then.
+        """
+        if self.fit.pool.rows <= _LARGE_POOL or self.measured % _ALL_ANEW == 0:
+            self.distances.clear()
+        near = [f for f in self.distances if len(set(f) & set(measured)) >= len(f) - 1]
+        for features in near:
+            del self.distances[features]
 
     def _find_candidates(self, deviation: float) -> None:
         """Pairs, and triples with two pairs of which something was measured (paid output)."""
@@ -171,7 +197,7 @@ class SecondRound:
         for table in [t for t in wanted if cell_count(t, sizes) <= self.steps.most_cells][:room]:
             keys = cell_keys(self.columns, table, sizes)
             counts = kernels.count_cells(keys, cell_count(table, sizes))
-            self.candidates[table] = self.fit.pool.keys(table), counts
+            self.candidates[table] = counts
 
     def _linked_triples(self) -> list[Features]:
         if not self.linked:

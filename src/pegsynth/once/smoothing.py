@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 Float64 = NDArray[np.float64]
 
-_SPREADS = np.concatenate(([0.0], np.geomspace(0.25, 64.0, 17)))
+# The last two leave alone what no noise could have made.
+_SPREADS = np.concatenate(([0.0], np.geomspace(0.25, 64.0, 17), [1e3, 1e6]))
 _RATIO_SPREADS = np.concatenate(([0.0], np.geomspace(0.02, 8.0, 19)))
 _ITERATIONS = 30
 _FAITH_IN_NOTHING = 1.0

@@ -37,7 +37,7 @@ def new_counters(machine: Machine, chains: int) -> list[NDArray[np.uint32]]:
 
 
 @dataclass
-class _Chain:
+class Chain:
     """A chain in progress: its last row, its words and its counters."""
 
     limit: int
@@ -46,7 +46,21 @@ class _Chain:
     visits: Visits
     row: Codes | None = None
 
+    @classmethod
+    def of(
+        cls,
+        number: int,
+        limits: tuple[int, ...],
+        rows: int,
+        words: Words,
+        counters: NDArray[np.uint32],
+    ) -> Chain:
+        """Return one of the chains that share `rows` rows, at its start."""
+        share = rows // len(limits) + (number < rows % len(limits))
+        return cls(limits[number], share, words, Visits.running(counters))
+
     def step(self, machine: Machine, pool: SeedPool, sweeps: int) -> Codes:
+        """Return the next chunk of rows."""
         count = min(CHUNK_ROWS, self.rows_left)
         start = pool if self.row is None else FilePool(self.row)
         # One chain per call; the counters carry over because its epoch stays at 0.
@@ -85,14 +99,10 @@ def sample_capped(
     """
     chains = len(counters)
     first = stream.substreams(chains)
+    limits = chain_limits(visits, chains)
     running = [
-        _Chain(
-            limit,
-            rows // chains + (number < rows % chains),
-            stream.substream(first + number),
-            Visits.running(counters[number]),
-        )
-        for number, limit in enumerate(chain_limits(visits, chains))
+        Chain.of(number, limits, rows, stream.substream(first + number), counters[number])
+        for number in range(chains)
     ]
     with ThreadPoolExecutor(threads) as workers:
         while active := [chain for chain in running if chain.rows_left]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -9,15 +10,15 @@ from typing import Any, Self
 import polars as pl
 
 from pegsynth.errors import ParameterError
-from pegsynth.io.frames import to_kind
+from pegsynth.io.frames import frame_kind, to_kind
 from pegsynth.io.read import named_source, open_table
 from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.decoding import How
-from pegsynth.synthesizers.model import fit
+from pegsynth.synthesizers.model import Model, fit
 from pegsynth.synthesizers.options import DrawOptions, FitOptions
-from pegsynth.synthesizers.recipe import make_recipe
+from pegsynth.synthesizers.recipe import Recipe, make_recipe
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.synthesize import (
     budget_for,
@@ -69,9 +70,9 @@ class PeGS:
         except TypeError:
             unknown = sorted(set(options) - set(DrawOptions.__dataclass_fields__))
             raise ParameterError(f"PeGS has no option {', '.join(unknown)}") from None
-        self._decode = decode
+        self.how: How = decode
         self._threads = threads or default_threads()
-        self._accept = accept_unreviewed_schema
+        self.accept_unreviewed = accept_unreviewed_schema
         self._stream = RandomStream(seed)
         self._session: Session | None = None
         self._kind: Any = None
@@ -90,46 +91,68 @@ class PeGS:
 
         `table`, `query` and `query_is_rowwise` go with the address of a database.
         """
+        origin = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
+        self._kind = frame_kind(data)
+        # An empty table keeps the caller's types without keeping the caller's data.
+        self._like = data[:0] if self._kind in ("pandas", "polars") else None
+
+        def count(book: Schema, recipe: Recipe, stream: RandomStream) -> Model:
+            with open_table(origin) as reader:
+                return fit(
+                    reader,
+                    book,
+                    recipe,
+                    stream,
+                    accept_unreviewed=self.accept_unreviewed,
+                    threads=self._threads,
+                )
+
+        return self.fit_with(count, schema, data=data)
+
+    def fit_with(
+        self,
+        count: Callable[[Schema, Recipe, RandomStream], Model],
+        schema: Schema | str | Path,
+        *,
+        data: Any = None,
+    ) -> Self:
+        """Settle the recipe and let an engine count; return this estimator.
+
+        Parameters
+        ----------
+        data
+            The table, if it may be a file that is also named as the seed pool.
+        """
         book = schema if isinstance(schema, Schema) else Schema.load(schema)
-        check_reviewed(book, self._budget, accept=self._accept, source="the schema")
+        check_reviewed(book, self._budget, accept=self.accept_unreviewed, source="the schema")
         pool = honest_seed_pool(data, self._draw_options.seed_pool)
         draw = replace(self._draw_options, seed_pool=pool)
         recipe = make_recipe(book, self._budget, self._fit_options, draw)
-        origin = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
-        with open_table(origin) as reader:
-            model = fit(
-                reader,
-                book,
-                recipe,
-                self._stream,
-                accept_unreviewed=self._accept,
-                threads=self._threads,
-            )
+        model = count(book, recipe, self._stream)
         self._session = Session(model, model.recipe or recipe, self._stream, threads=self._threads)
-        self._kind = reader.frame_kind
-        # An empty table keeps the caller's types without keeping the caller's data.
-        self._like = data[:0] if reader.frame_kind in ("pandas", "polars") else None
         return self
 
     def sample(self, rows: int) -> Any:
         """Return a synthetic table of the kind that was fitted."""
-        session = self._fitted()
+        session = self.session
         (chunks,) = session.draw(rows)
-        decoder = decoder_of(session.model, self._decode)
+        decoder = decoder_of(session.model, self.how)
         frame = pl.concat(decoded(decoder, chunks, self._stream))
         return to_kind(frame, self._kind, like=self._like)
 
     @property
     def ledger(self) -> Ledger:
         """What all samples from this model together promise."""
-        return self._fitted().ledger
+        return self.session.ledger
 
     @property
     def rows_left(self) -> int | None:
         """Rows the budget still covers; None when there is no limit."""
-        return self._fitted().left()
+        return self.session.left()
 
-    def _fitted(self) -> Session:
+    @property
+    def session(self) -> Session:
+        """The model, its recipe and what was drawn so far."""
         if self._session is None:
             raise ParameterError("this PeGS has not been fitted; call fit(data, schema) first")
         return self._session

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -182,6 +183,12 @@ class Session:
                 blocks=spent.blocks + lots,
                 seeded=spent.seeded or self._seeded,
             )
+
+    @contextmanager
+    def drawing(self) -> Iterator[None]:
+        """Keep other draws away from the counters while a cluster draws."""
+        with self._lock:
+            yield
 
     def draw(self, rows: int, datasets: int = 1) -> list[Iterator[Codes]]:
         """Charge and return K datasets of n rows as streams of code chunks.

@@ -68,18 +68,33 @@ def kept_rows(
         words = stream.substream(number)
         rows = blank = 0
         for units in _units(reader, unit):
-            blank += int((units.is_null() | (units.str.strip_chars() == "")).sum())
+            blank += int(is_blank(units).sum())
             held.add(units, words.take(len(units)), rows)
             rows += len(units)
             progress(f"units {share + 1}/{held.shares}", rows, reader.expected_rows)
         if blank:
-            raise DataError(
-                f"{reader.source}: unit column {unit!r}: {blank} values are missing; every row "
-                "must name its unit, so fill them in or drop these rows"
-            )
+            raise missing_units(reader.source, unit, blank)
         kept.append(held.rows())
         share, shares = share + 1, held.shares
     return KeptRows(_bits(kept, rows), rows)
+
+
+def least_words(rows: pl.DataFrame, rows_per_unit: int) -> pl.DataFrame:
+    """Return of every `unit` the at most k rows with the smallest `word`."""
+    return rows.sort("word").group_by("unit", maintain_order=True).head(rows_per_unit)
+
+
+def missing_units(source: str, unit: str, blank: int) -> DataError:
+    """Say that rows do not name their unit."""
+    return DataError(
+        f"{source}: unit column {unit!r}: {blank} values are missing; every row must name its "
+        "unit, so fill them in or drop these rows"
+    )
+
+
+def is_blank(units: pl.Series) -> pl.Series:
+    """Say of every unit whether it is missing."""
+    return units.is_null() | (units.str.strip_chars() == "")
 
 
 def _units(reader: TableReader, unit: str) -> Iterator[pl.Series]:
@@ -123,12 +138,7 @@ class _Held:
 
     def _reduce(self) -> None:
         """Drop rows that k others of their unit have beaten, then units of other shares."""
-        least = (
-            pl.concat(self._parts)
-            .sort("word")
-            .group_by("unit", maintain_order=True)
-            .head(self._rows_per_unit)
-        )
+        least = least_words(pl.concat(self._parts), self._rows_per_unit)
         while self._share == 0 and 2 * least.height > self._most and self.shares < _MOST_SHARES:
             self.shares *= 2
             least = self._of_share(least)

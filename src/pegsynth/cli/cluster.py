@@ -1,0 +1,154 @@
+"""``--engine spark``: `fit`, `sample` and `synthesize` on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pegsynth.cli.request import Request
+from pegsynth.cli.working import (
+    check_not_inputs,
+    ledger_path_of,
+    planned,
+    recipe_of,
+    save_fitted,
+    saved_session,
+    say_guarantee,
+)
+from pegsynth.errors import DataError, ParameterError
+from pegsynth.io.atomic import atomic_text, check_target
+from pegsynth.io.files import EXTENSIONS, refuse_secrets, scheme_of, table_format
+from pegsynth.random import RandomStream
+from pegsynth.spark.fit import check_recipe, count_model
+from pegsynth.spark.folders import check_free
+from pegsynth.spark.sample import check_method, write_rows
+from pegsynth.spark.session import open_session
+from pegsynth.synthesizers.recipe import Recipe
+from pegsynth.synthesizers.session import Session
+from pegsynth.synthesizers.spending import locked, spent_path
+from pegsynth.synthesizers.synthesize import check_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
+    """Fit on a cluster and save the model here."""
+    check_target(output)
+    source = _check_source(data, request)
+    check_not_inputs((output,), source, schema_file)
+    schema, request, plan = planned(source, schema_file, request)
+    if isinstance(plan, Recipe):
+        check_recipe(plan)
+    stream = RandomStream(request.seed)
+    with open_session(request.master) as spark:
+        model = count_model(
+            _read(spark, source),
+            schema,
+            plan,
+            stream,
+            accept_unreviewed=request.accept_unreviewed_schema,
+            source=source,
+        )
+    save_fitted(model, output, stream)
+
+
+def sample(model_file: Path, output: str, ledger_file: Path | None, request: Request) -> None:
+    """Draw from a saved model on a cluster."""
+    ledger_path = _ledger_path(output, ledger_file)
+    check_not_inputs((ledger_path,), str(model_file), spent_path(model_file))
+    with locked(model_file):
+        session, commit = saved_session(model_file, request)
+        check_method(session)
+        with open_session(request.master) as spark:
+            _write(session, spark, output, ledger_path, request, commit)
+
+
+def synthesize(
+    data: Any, schema_file: Path, output: str, ledger_file: Path | None, request: Request
+) -> None:
+    """Fit and draw on a cluster, nothing being kept in between but on this machine."""
+    source = _check_source(data, request)
+    ledger_path = _ledger_path(output, ledger_file)
+    check_not_inputs((ledger_path,), source, schema_file)
+    check_rows(request.draw_options)
+    schema, request, plan = planned(source, schema_file, request)
+    recipe = (
+        plan if isinstance(plan, Recipe) else recipe_of(schema, request, source=str(schema_file))
+    )
+    check_recipe(recipe)
+    stream = RandomStream(request.seed)
+    with open_session(request.master) as spark:
+        check_free(spark, output)
+        model = count_model(
+            _read(spark, source),
+            schema,
+            recipe,
+            stream,
+            accept_unreviewed=request.accept_unreviewed_schema,
+            source=source,
+        )
+        session = Session(model, recipe, stream)
+        _write(session, spark, output, ledger_path, request)
+
+
+def _write(
+    session: Session,
+    spark: SparkSession,
+    output: str,
+    ledger_path: Path,
+    request: Request,
+    commit: Callable[[], None] = lambda: None,
+) -> None:
+    """Draw one table; what it cost is on disk before the table becomes visible."""
+
+    def before() -> None:
+        commit()
+        atomic_text(ledger_path, session.ledger.to_json())
+
+    write_rows(session, request.rows or 0, spark, output, how=request.how, before=before)
+    say_guarantee(session.ledger)
+
+
+def _check_source(data: Any, request: Request) -> str:
+    """Return the name of a table that Spark can read, before Spark is started."""
+    if not isinstance(data, str):
+        raise ParameterError(
+            "--engine spark reads Parquet files; read a database with --engine local"
+        )
+    if request.resume is not None:
+        raise ParameterError("--resume goes with --engine local; Spark goes on by itself")
+    if (kind := table_format(data)) not in (None, "parquet"):
+        raise DataError(
+            f"{data}: --engine spark reads Parquet, and this is {kind}; write the table as "
+            "Parquet first, or use --engine local"
+        )
+    if scheme_of(data) is not None:
+        refuse_secrets(data, "let Spark find it in its configuration")
+    return data
+
+
+def _read(spark: SparkSession, source: str) -> DataFrame:
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.read.parquet(source)
+    except PySparkException:
+        known = ", ".join(name for name, kind in EXTENSIONS.items() if kind == "parquet")
+        raise DataError(
+            f"{source}: Spark finds no Parquet files ({known}) there that it can read; check the "
+            "name, and that every worker sees the same files"
+        ) from None
+
+
+def _ledger_path(output: str, ledger_file: Path | None) -> Path:
+    if scheme_of(output) is not None:
+        refuse_secrets(output, "let Spark find it in its configuration")
+        if ledger_file is None:
+            raise ParameterError(
+                f"{output}: rows that go to another file system need --ledger FILE for their ledger"
+            )
+        check_target(ledger_file)
+        return ledger_file
+    return ledger_path_of(Path(output), ledger_file)

@@ -1,0 +1,264 @@
+"""From a DataFrame to code matrices on the workers, every unit's rows bounded (R12).
+
+A partition of values becomes cells of packed codes, and one last cell that says what was
+seen: rows, rows without a unit, values that have no code. Nothing of it comes to the
+driver but sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pegsynth.errors import DataError
+from pegsynth.random import RandomStream
+from pegsynth.schema.codec import Encoder
+from pegsynth.schema.dtypes import as_text
+from pegsynth.spark import frames
+from pegsynth.spark.session import mapped, plain_errors
+from pegsynth.synthesizers.units import is_blank, least_words
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from pegsynth.schema import Schema
+
+Codes = NDArray[np.unsignedinteger[Any]]
+Int64 = NDArray[np.int64]
+
+PACKED = "codes binary, seen binary"
+_UNITS = "unit string, word bigint, codes binary, seen binary"
+_MOST_HELD = 1 << 20
+_SIGN = np.uint64(1 << 63)
+
+
+@dataclass
+class Seen:
+    """What the rows of a partition, or of all of them, were like."""
+
+    features: int
+    rows: int = 0
+    blank: int = 0
+    faults: Int64 = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.faults = np.zeros((self.features, 2), dtype=np.int64)
+
+    def array(self) -> Int64:
+        """Return everything as one plain array."""
+        return np.concatenate([[self.rows, self.blank], self.faults.ravel()])
+
+    def absorb(self, array: Int64) -> None:
+        """Add what was seen elsewhere."""
+        self.rows += int(array[0])
+        self.blank += int(array[1])
+        self.faults += array[2:].reshape(self.features, 2)
+
+
+def packed_codes(frame: DataFrame, schema: Schema, stream: RandomStream, tasks: int) -> DataFrame:
+    """Return the codes of the rows to count as a frame of packed cells.
+
+    Parameters
+    ----------
+    tasks
+        The most partitions to make.
+    """
+    if schema.unit is None:
+        # Every task ends with a table of counts: not more of them than the cluster needs.
+        chosen = frames.selected(frame, schema.names).coalesce(tasks)
+        return mapped(chosen, EncodeRows(schema), PACKED)
+    number = stream.substreams(1)
+    names = (schema.unit, *(name for name in schema.names if name != schema.unit))
+    chosen = frames.selected(frame, names)
+    first = _first_rows(chosen.select(chosen.columns[0])) if stream.seeded else {}
+    named = EncodeUnits(schema, names, first, number, stream.shared_key)
+    by_unit = mapped(chosen, named, _UNITS).repartition(tasks, "unit")
+    return mapped(by_unit, BoundUnits(schema), PACKED)
+
+
+def _first_rows(frame: DataFrame) -> dict[int, int]:
+    """Return the number of the first row of every partition."""
+    with plain_errors("numbering the rows"):
+        counted = mapped(frame, CountRows(), "partition int, rows bigint").collect()
+    first, rows = {}, 0
+    for partition, count in sorted((row["partition"], row["rows"]) for row in counted):
+        first[partition] = rows
+        rows += count
+    return first
+
+
+class CountRows:
+    """Counts the rows of a partition."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the partition and its rows."""
+        import pyarrow as pa
+
+        rows = sum(batch.num_rows for batch in batches)
+        yield frames.record_batch(
+            partition=pa.array([partition_number()], pa.int32()), rows=pa.array([rows], pa.int64())
+        )
+
+
+@dataclass(frozen=True)
+class EncodeRows:
+    """Turns values into packed codes."""
+
+    schema: Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield cells of codes, then what was seen."""
+        names = self.schema.names
+        encoder = _encoder(self.schema)
+        seen = Seen(len(names))
+        with plain_values():
+            for batch in batches:
+                seen.rows += batch.num_rows
+                yield from packed(encoder.encode(frames.values(batch, names)))
+        seen.faults += encoder.faults
+        if seen.rows:
+            yield _last(seen)
+
+
+@dataclass(frozen=True)
+class EncodeUnits:
+    """Turns values into codes row by row, each with its unit and a random word.
+
+    Parameters
+    ----------
+    columns
+        Names of the columns that come in, the unit first.
+    first
+        Number of the first row of every partition, for a seeded stream; empty otherwise.
+    number, key
+        The keystream of the words; without a key every attempt has a stream of its own.
+    """
+
+    schema: Schema
+    columns: tuple[str, ...]
+    first: Mapping[int, int]
+    number: int
+    key: bytes | None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield rows to be gathered by unit, then what was seen."""
+        import pyarrow as pa
+
+        encoder = _encoder(self.schema)
+        seen = Seen(len(self.schema.names))
+        stream = RandomStream.from_shared(self.key)
+        words = stream.substream(self.number, skip=self.first.get(partition_number(), 0))
+        with plain_values():
+            for batch in batches:
+                values = frames.values(batch, self.columns)
+                units = as_text(values.get_column(self.columns[0]))
+                seen.rows += len(units)
+                seen.blank += int(is_blank(units).sum())
+                yield frames.record_batch(
+                    unit=units.to_arrow().cast(pa.string()),
+                    word=pa.array((words.take(len(units)) ^ _SIGN).view(np.int64)),
+                    codes=frames.binary_rows(encoder.encode(values)),
+                    seen=pa.nulls(len(units), pa.binary()),
+                )
+        seen.faults += encoder.faults
+        if seen.rows:
+            yield frames.record_batch(
+                unit=pa.nulls(1, pa.string()),
+                word=pa.array([0], pa.int64()),
+                codes=pa.nulls(1, pa.binary()),
+                seen=pa.array([seen.array().tobytes()], pa.binary()),
+            )
+
+
+@dataclass(frozen=True)
+class BoundUnits:
+    """Keeps the rows of every unit that have the smallest words, at most k."""
+
+    schema: Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield cells of the codes kept, and what was seen."""
+        seen = Seen(len(self.schema.names))
+        held: list[pl.DataFrame] = []
+        size = 0
+        for batch in batches:
+            rows = frames.values(batch, ("unit", "word", "codes", "seen"))
+            for cell in rows.get_column("seen").drop_nulls():
+                seen.absorb(np.frombuffer(cell, dtype=np.int64))
+            held.append(rows.filter(pl.col("codes").is_not_null()).drop("seen"))
+            size += held[-1].height
+            if size > _MOST_HELD:
+                held = [least_words(pl.concat(held), self.schema.rows_per_unit)]
+                # Held units cannot get fewer, so look again only when there is much more.
+                size = min(held[0].height, _MOST_HELD // 2)
+        kept = least_words(pl.concat(held), self.schema.rows_per_unit) if held else pl.DataFrame()
+        if kept.height:
+            cells = kept.get_column("codes").to_arrow()
+            yield from packed(
+                frames.matrix_of(cells, len(self.schema.names), self.schema.code_dtype)
+            )
+        if seen.rows:
+            yield _last(seen)
+
+
+def packed(codes: Codes) -> Iterator[pa.RecordBatch]:
+    """Yield a code matrix as cells of bounded size."""
+    import pyarrow as pa
+
+    rows = max(1, frames.PIECE_BYTES // max(codes[:1].nbytes, 1))
+    for start in range(0, len(codes), rows):
+        cell = codes[start : start + rows].tobytes()
+        yield frames.record_batch(
+            codes=pa.array([cell], pa.binary()), seen=pa.nulls(1, pa.binary())
+        )
+
+
+def unpacked(batches: Iterable[pa.RecordBatch], schema: Schema, seen: Seen) -> Iterator[Codes]:
+    """Yield the code matrices of packed cells, adding up what was seen."""
+    columns, dtype = len(schema.names), schema.code_dtype
+    for batch in batches:
+        for codes, cell in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if cell is not None:
+                seen.absorb(np.frombuffer(cell, dtype=np.int64))
+            if codes is not None:
+                yield np.frombuffer(codes, dtype=dtype).reshape(-1, columns)
+
+
+def partition_number() -> int:
+    """Return the number of the partition that this worker is busy with."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+@contextmanager
+def plain_values() -> Iterator[None]:
+    """Turn errors about values, which may quote them, into plain ones."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pa.ArrowException):
+        raise DataError(
+            "the DataFrame: a column cannot be read as its schema says; cast it to text, numbers "
+            "or dates"
+        ) from None
+
+
+def _encoder(schema: Schema) -> Encoder:
+    return Encoder(schema, source="the DataFrame", columns=schema.names, need_unit=False)
+
+
+def _last(seen: Seen) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    cell = pa.array([seen.array().tobytes()], pa.binary())
+    return frames.record_batch(codes=pa.nulls(1, pa.binary()), seen=cell)

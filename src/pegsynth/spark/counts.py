@@ -1,0 +1,217 @@
+"""Counts on the workers, added up along a tree.
+
+Every task counts its rows with the counters of the local engine and hands on their
+arrays. Groups of tasks are added up on the workers, level by level, until one sum is
+left; that alone comes to the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.blocks import BlockCounter, Blocks
+from pegsynth.hashing import HashSpec, PairCounter, PairCounts
+from pegsynth.io.reader import no_rows
+from pegsynth.schema.codec import Encoder
+from pegsynth.spark import frames
+from pegsynth.spark.codes import Codes, Seen, packed_codes, partition_number, unpacked
+from pegsynth.spark.session import configured, mapped, plain_errors
+from pegsynth.synthesizers.counting import one_row_in
+from pegsynth.synthesizers.units import missing_units
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from pegsynth.random import RandomStream
+    from pegsynth.schema import Schema
+
+Int64 = NDArray[np.int64]
+Arrays = Mapping[str, Int64]
+
+FAN_IN = 16
+TASKS_PER_CORE = 2
+_PIECES = "child int, name string, piece int, pieces int, cells binary"
+_SEEN = "seen"
+
+
+class Counter(Protocol):
+    """What counts batches and can take in counts of other rows."""
+
+    def add(self, batch: Codes) -> None:
+        """Count one batch."""
+
+    def arrays(self) -> Arrays:
+        """Return the counts so far."""
+
+    def absorb(self, arrays: Arrays) -> None:
+        """Add counts of other rows."""
+
+    def __enter__(self) -> Self:
+        """Start."""
+
+    def __exit__(self, *error: object) -> None:
+        """Stop."""
+
+
+NewCounter = Callable[[], Any]
+
+
+class ClusterCounts:
+    """Counts of a DataFrame, made where its rows are.
+
+    When the table is to be counted twice its codes stay in the workers' memory, and are
+    made again where that is too small; they are never kept on disk.
+    """
+
+    def __init__(
+        self, frame: DataFrame, schema: Schema, stream: RandomStream, *, source: str
+    ) -> None:
+        self._frame, self._schema, self._source = frame, schema, source
+        self._spark = frame.sparkSession
+        self._encoder = Encoder(schema, source=source, columns=frame.columns)
+        frames.column_types(frame, [*schema.names, *([schema.unit] if schema.unit else [])])
+        self._tasks = TASKS_PER_CORE * max(self._spark.sparkContext.defaultParallelism, 1)
+        self._packed = packed_codes(frame, schema, stream, self._tasks)
+
+    def pairs(self, category_counts: tuple[int, ...], *, order_rows: int | None) -> PairCounts:
+        """Count pairs in one pass; another will follow, for the blocks."""
+        from pyspark import StorageLevel
+
+        self._packed = self._packed.persist(StorageLevel.MEMORY_ONLY)
+        rows = None
+        if order_rows is not None:
+            with plain_errors("counting the rows"):
+                rows = self._frame.count()
+        every = one_row_in(rows, order_rows)
+        counter: PairCounter
+        with self._counted(partial(PairCounter, category_counts, every=every)) as counter:
+            return counter.counts()
+
+    def blocks(self, spec: HashSpec, *, drawn_heads: bool) -> Blocks:
+        """Count blocks in one pass."""
+        counter: BlockCounter
+        with self._counted(partial(BlockCounter, spec)) as counter:
+            return counter.blocks()
+
+    def close(self) -> None:
+        """Let the workers forget the codes."""
+        self._packed.unpersist()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _counted(self, new: NewCounter) -> Any:
+        """Return a counter with the counts of all rows."""
+        with self._configured(), plain_errors("counting the table"):
+            parts = mapped(self._packed, CountCodes(self._schema, new), _PIECES)
+            whole = _summed(parts, self._tasks, new, self._schema).toArrow()
+        counter = new()
+        seen = Seen(len(self._schema.names))
+        for arrays in gathered(whole.to_batches()):
+            seen.absorb(arrays[_SEEN])
+            counter.absorb(arrays)
+        self._check(seen)
+        return counter
+
+    def _check(self, seen: Seen) -> None:
+        """Refuse a table without rows, rows without units, and values without a code."""
+        if not seen.rows:
+            raise no_rows(self._source)
+        if seen.blank:
+            raise missing_units(self._source, self._schema.unit or "", seen.blank)
+        self._encoder.add_faults(seen.faults)
+        self._encoder.finish()
+
+    def _configured(self) -> Any:
+        return configured(self._spark, frames.batch_settings(len(self._schema.names)))
+
+
+def _summed(parts: DataFrame, children: int, new: NewCounter, schema: Schema) -> DataFrame:
+    """Add up the counts of all tasks on the workers, a few at a time."""
+    from pyspark.sql import functions
+
+    while children > 1:
+        children = -(-children // FAN_IN)
+        group = (functions.col("child") / FAN_IN).cast("int")
+        parts = mapped(parts.repartitionById(children, group), AddCounts(schema, new), _PIECES)
+    return parts
+
+
+@dataclass(frozen=True)
+class CountCodes:
+    """Counts the rows of a partition."""
+
+    schema: Schema
+    new: NewCounter
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the counts in pieces."""
+        seen = Seen(len(self.schema.names))
+        with self.new() as counter:
+            for codes in unpacked(batches, self.schema, seen):
+                counter.add(codes)
+            if seen.rows:
+                yield from pieces({_SEEN: seen.array(), **counter.arrays()})
+
+
+@dataclass(frozen=True)
+class AddCounts:
+    """Adds up the counts of several partitions."""
+
+    schema: Schema
+    new: NewCounter
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield their sum in pieces."""
+        seen = Seen(len(self.schema.names))
+        with self.new() as counter:
+            for arrays in gathered(batches):
+                seen.absorb(arrays[_SEEN])
+                counter.absorb(arrays)
+            if seen.rows:
+                yield from pieces({_SEEN: seen.array(), **counter.arrays()})
+
+
+def pieces(arrays: Arrays) -> Iterator[pa.RecordBatch]:
+    """Yield arrays as rows of bounded size, with the partition they come from."""
+    import pyarrow as pa
+
+    flat = [(name, raw) for name, array in arrays.items() for raw in frames.cut(array)]
+    child = partition_number()
+    for number, (name, raw) in enumerate(flat):
+        yield frames.record_batch(
+            child=pa.array([child], pa.int32()),
+            name=pa.array([name]),
+            piece=pa.array([number], pa.int32()),
+            pieces=pa.array([len(flat)], pa.int32()),
+            cells=pa.array([raw], pa.binary()),
+        )
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Int64]]:
+    """Yield the arrays of one partition after the other, pieces coming in any order."""
+    waiting: dict[int, dict[int, tuple[str, bytes]]] = {}
+    for batch in batches:
+        for row in batch.to_pylist():
+            child = waiting.setdefault(row["child"], {})
+            child[row["piece"]] = row["name"], row["cells"]
+            if len(child) == row["pieces"]:
+                yield _joined(waiting.pop(row["child"]))
+
+
+def _joined(parts: Mapping[int, tuple[str, bytes]]) -> dict[str, Int64]:
+    raw: dict[str, list[bytes]] = {}
+    for number in sorted(parts):
+        name, cells = parts[number]
+        raw.setdefault(name, []).append(cells)
+    return {name: np.frombuffer(b"".join(cells), np.int64) for name, cells in raw.items()}

@@ -1,0 +1,87 @@
+"""Folders on the cluster's file system that appear whole or not at all."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from pegsynth.errors import OutputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def check_free(spark: SparkSession, path: str) -> tuple[Any, Any]:
+    """Refuse a path where something is; return its file system and full name."""
+    from py4j.protocol import Py4JJavaError
+
+    jvm: Any = spark._jvm
+    try:
+        target = jvm.org.apache.hadoop.fs.Path(path)
+        system = target.getFileSystem(spark._jsc.hadoopConfiguration())
+        target = system.makeQualified(target)
+        _refuse_existing(system, target, path)
+    except Py4JJavaError:
+        raise _unwritable(path) from None
+    return system, target
+
+
+@contextmanager
+def new_folder(
+    spark: SparkSession, path: str, *, before: Callable[[], None] | None = None
+) -> Iterator[str]:
+    """Yield a folder beside `path` for the owner alone; its part ``table`` becomes `path`.
+
+    Parameters
+    ----------
+    path
+        Where the table is to appear, as Spark spells it. Nothing may be there yet.
+    before
+        Called when the table is complete and before it becomes visible.
+
+    Raises
+    ------
+    OutputError
+        Something is there, or the folder above cannot be written to. Nothing is left
+        behind.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    jvm: Any = spark._jvm
+    system, target = check_free(spark, path)
+    try:
+        hidden = jvm.org.apache.hadoop.fs.Path(
+            target.getParent(), f".pegs-{secrets.token_hex(8)}.tmp"
+        )
+        owner_only = jvm.org.apache.hadoop.fs.permission.FsPermission("700")
+        if not system.mkdirs(hidden, owner_only):
+            raise _unwritable(path)
+    except Py4JJavaError:
+        raise _unwritable(path) from None
+    try:
+        with suppress(Py4JJavaError):  # object stores know no permissions
+            system.setPermission(hidden, owner_only)
+        yield hidden.toString()
+        if before is not None:
+            before()
+        _refuse_existing(system, target, path)
+        if not system.rename(jvm.org.apache.hadoop.fs.Path(hidden, "table"), target):
+            raise _unwritable(path)
+    except Py4JJavaError:
+        raise _unwritable(path) from None
+    finally:
+        with suppress(Py4JJavaError):
+            system.delete(hidden, True)
+
+
+def _refuse_existing(system: Any, target: Any, path: str) -> None:
+    if system.exists(target):
+        raise OutputError(f"cannot write {path!r}: it exists already; choose another name")
+
+
+def _unwritable(path: str) -> OutputError:
+    return OutputError(
+        f"cannot write {path!r}: Spark may not write there; check the folder and your rights"
+    )

@@ -1,0 +1,192 @@
+"""`pegsynth.spark.sample`: rows drawn on a cluster, written once, then read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pegsynth.errors import ParameterError
+from pegsynth.sampling.capped import chain_limits
+from pegsynth.schema.decoding import How
+from pegsynth.spark import frames
+from pegsynth.spark.counts import TASKS_PER_CORE
+from pegsynth.spark.draws import DRAWN, DecodeRows, DrawChunks, RunChains, Sampler, Stream
+from pegsynth.spark.folders import new_folder
+from pegsynth.spark.session import (
+    check_session,
+    configured,
+    mapped,
+    plain_errors,
+    refuse_speculation,
+)
+from pegsynth.synthesizers.estimator import PeGS
+from pegsynth.synthesizers.options import PEGS_METHODS, check_whole
+from pegsynth.synthesizers.session import Session
+from pegsynth.synthesizers.synthesize import decoder_of
+
+if TYPE_CHECKING:
+    from pyspark import Broadcast
+    from pyspark.sql import DataFrame, SparkSession
+
+_MOST_ROWS_PER_TASK = 1 << 22
+
+
+def sample(
+    model: PeGS,
+    rows: int,
+    spark: SparkSession,
+    *,
+    path: str | Path,
+    partitions: int | None = None,
+) -> DataFrame:
+    """Draw rows on the workers and write them as Parquet; return a frame that reads them.
+
+    The rows are drawn once, before this returns. They are charged to the model first, and
+    stay charged if the cluster fails.
+
+    Parameters
+    ----------
+    model
+        A fitted `PeGS`, from `pegsynth.spark.fit` or fitted on this machine.
+    path
+        Folder to write, where all workers can. Nothing may be there yet.
+    partitions
+        Tasks to cut the work into; it changes no row.
+    """
+    write_rows(model.session, rows, spark, str(path), how=model.how, partitions=partitions)
+    return spark.read.parquet(str(path))
+
+
+def write_rows(
+    session: Session,
+    rows: int,
+    spark: SparkSession,
+    path: str,
+    *,
+    how: How = "values",
+    partitions: int | None = None,
+    before: Callable[[], None] | None = None,
+) -> None:
+    """Charge, draw and write one table.
+
+    Parameters
+    ----------
+    before
+        Called when the table is complete and before it becomes visible.
+    """
+    check_session(spark)
+    refuse_speculation(spark)
+    check_method(session)
+    check_whole("rows", rows)
+    tasks = partitions or max(
+        TASKS_PER_CORE * spark.sparkContext.defaultParallelism, rows // _MOST_ROWS_PER_TASK
+    )
+    with new_folder(spark, path, before=before) as folder:
+        session.charge(rows)
+        with session.drawing(), plain_errors("drawing rows"):
+            if session.recipe.draw.method == "pegs-capped":
+                _draw_capped(session, rows, spark, folder, how, tasks)
+            else:
+                _draw_chunks(session, rows, spark, folder, how, tasks)
+
+
+def check_method(session: Session) -> None:
+    """Refuse a model whose rows cannot be drawn apart."""
+    draw = session.recipe.draw
+    if draw.method not in PEGS_METHODS or draw.synthesize:
+        raise ParameterError(
+            f"rows of {draw.method} are drawn on one machine; use pegs, pegs-rs or pegs-capped on "
+            "Spark, or --engine local"
+        )
+    if draw.urn:
+        raise ParameterError(
+            "a model with urns draws one chain on one machine; use its own sample, or fit with "
+            "urn=False"
+        )
+
+
+def _draw_chunks(
+    session: Session, rows: int, spark: SparkSession, folder: str, how: How, tasks: int
+) -> None:
+    ready, stream = session.prepared, session.stream
+    chunks = -(-rows // ready.schedule.chunk_rows)
+    words = Stream(stream.shared_key, rows=stream.substreams(chunks), values=stream.substreams(1))
+    sampler = _sampler(session, how)
+    with _shared(spark, sampler) as shared:
+        task = DrawChunks(shared, ready.schedule, rows, words)
+        types = frames.spark_types(sampler.decoder.schema)
+        numbers = spark.range(0, chunks, 1, min(tasks, chunks))
+        _write(mapped(numbers, task, types), f"{folder}/table")
+
+
+def _draw_capped(
+    session: Session, rows: int, spark: SparkSession, folder: str, how: How, tasks: int
+) -> None:
+    """Run the chains and write what they drew; then put the rows in random order (R13)."""
+    draw, stream = session.recipe.draw, session.stream
+    chains = draw.chains or 1
+    words = Stream(
+        stream.shared_key,
+        rows=stream.substreams(chains),
+        places=stream.substreams(1),
+        values=stream.substreams(1),
+    )
+    buckets = max(1, min(tasks, -(-rows // (1 << 13))))
+    sampler = _sampler(session, how)
+    with _shared(spark, sampler) as shared:
+        limits = chain_limits(draw.visits or 1, chains)
+        task = RunChains(shared, rows, limits, draw.sweeps, buckets, words)
+        _write(mapped(spark.range(0, chains, 1, chains), task, DRAWN), f"{folder}/drawn")
+        drawn = spark.read.parquet(f"{folder}/drawn")
+        counted = drawn.where("chain is not null").select("chain", "piece", "codes").toArrow()
+        in_bucket = drawn.where("chain is null").groupBy("bucket").count().collect()
+        sizes = np.zeros(buckets + 1, dtype=np.int64)
+        for row in in_bucket:
+            sizes[row["bucket"] + 1] = row["count"]
+        first = np.cumsum(sizes).tolist()
+        ordered = (
+            drawn.where("chain is null")
+            .repartitionById(buckets, "bucket")
+            .sortWithinPartitions("word", "place")
+            .select("codes")
+        )
+        decode = DecodeRows(shared, first, words)
+        types = frames.spark_types(sampler.decoder.schema)
+        with configured(spark, frames.batch_settings(sampler.machine.features)):
+            _write(mapped(ordered, decode, types), f"{folder}/table")
+    for chain, counters in enumerate(session.spent.counters):
+        own = sorted(
+            (row["piece"], row["codes"]) for row in counted.to_pylist() if row["chain"] == chain
+        )
+        counters[:] = np.frombuffer(b"".join(raw for _, raw in own), dtype=np.uint32)
+
+
+def _sampler(session: Session, how: How) -> Sampler:
+    ready = session.prepared
+    return Sampler(
+        ready.machine,
+        ready.pool,
+        decoder_of(session.model, how),
+        session.model.schema.code_dtype,
+        session.spent.counters,
+    )
+
+
+@contextmanager
+def _shared(spark: SparkSession, sampler: Sampler) -> Iterator[Broadcast[Sampler]]:
+    """Send the sampler to the workers, and let them forget it."""
+    shared: Broadcast[Sampler] = spark.sparkContext.broadcast(sampler)
+    try:
+        yield shared
+    finally:
+        shared.destroy()
+
+
+def _write(frame: Any, path: str) -> None:
+    """Write a frame through the committer that moves files when the whole job is done."""
+    once = {"mapreduce.fileoutputcommitter.algorithm.version": "1", "compression": "zstd"}
+    frame.write.options(**once).parquet(path)

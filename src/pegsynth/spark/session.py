@@ -1,0 +1,145 @@
+"""Spark sessions: how the command line starts one, what is asked of any, and its errors.
+
+PySpark is imported where it is used, so that nobody else needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pegsynth import errors
+from pegsynth.errors import EngineError, ParameterError, PegsynthError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pegsynth.spark.frames import Task
+
+_OUR_ERROR = re.compile(r"^pegsynth\.errors\.(\w+): (.+)$", re.MULTILINE)
+_NO_PYSPARK = "Spark needs an extra: pip install 'pegsynth[spark]', and Java 17"
+
+
+@contextmanager
+def open_session(master: str | None) -> Iterator[SparkSession]:
+    """Start a session for one command, and stop it.
+
+    Parameters
+    ----------
+    master
+        Address of the cluster; None for what Spark's own configuration says.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise ParameterError(_NO_PYSPARK) from None
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("pegsynth")
+    if master is not None:
+        builder = builder.master(master)
+    settings: dict[str, Any] = {
+        "spark.speculation": "false",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
+        "spark.log.level": "ERROR",
+    }
+    try:
+        spark = builder.config(map=settings).getOrCreate()
+    except _spark_errors():
+        raise EngineError(
+            "Spark does not start; check that Java 17 is installed and JAVA_HOME right, and that "
+            "--master names a cluster that answers"
+        ) from None
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def check_session(spark: Any) -> SparkSession:
+    """Return a session that can be used, refusing all others."""
+    if not type(spark).__module__.startswith("pyspark.sql"):
+        raise ParameterError(
+            f"spark is a {type(spark).__name__}; give the SparkSession that holds the cluster"
+        )
+    if ".connect." in type(spark).__module__:
+        raise ParameterError(
+            "this is a Spark Connect session, which reaches no worker directly; run inside a "
+            "classic session, such as that of spark-submit"
+        )
+    return spark  # type: ignore[no-any-return]
+
+
+def refuse_speculation(spark: SparkSession) -> None:
+    """Refuse a cluster that would draw twice and keep what came first.
+
+    Which of two draws is faster depends on what was drawn.
+    """
+    if spark.sparkContext.getConf().get("spark.speculation", "false") != "false":
+        raise ParameterError(
+            "this session runs tasks twice and keeps the faster result; start it with "
+            "spark.speculation=false to draw rows"
+        )
+
+
+@contextmanager
+def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of a session for a while."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
+
+
+def mapped(frame: DataFrame, task: Task, schema: Any) -> DataFrame:
+    """Let the workers turn the Arrow batches of a frame into others."""
+    with warnings.catch_warnings():
+        # No batch ever becomes a pandas frame here, of whichever version.
+        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+        return frame.mapInArrow(task, schema)
+
+
+@contextmanager
+def plain_errors(work: str) -> Iterator[None]:
+    """Turn an error of Spark into a plain one; its own text may hold anything.
+
+    Parameters
+    ----------
+    work
+        What Spark was asked to do, for the message.
+    """
+    try:
+        yield
+    except _spark_errors() as error:
+        raise _plain(str(error), work) from None
+
+
+def _spark_errors() -> tuple[type[Exception], ...]:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JError
+
+
+def _plain(text: str, work: str) -> PegsynthError:
+    """Return the error of ours that a worker raised, or say that Spark gave up."""
+    found = _OUR_ERROR.search(text)
+    kind = getattr(errors, found[1], None) if found else None
+    if found and isinstance(kind, type) and issubclass(kind, PegsynthError):
+        return kind(found[2])
+    return EngineError(
+        f"Spark gave up while {work}: a task failed too often, or the cluster is gone. Nothing "
+        "was written. Spark's log says which worker and why; mend it and run again"
+    )

@@ -1,0 +1,133 @@
+"""Entropy l-diversity of released distributions, under every rule that may hold (R7, R18)."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pegsynth
+from contract import contract_schema, contract_table
+from pegsynth.errors import ParameterError
+from pegsynth.once import Diverse
+from pegsynth.once.diversity import MOST_RULES, entropy
+from pegsynth.once.pool import Pool
+from pegsynth.schema import Rule
+
+
+def restricted(line, gone):
+    kept = np.array([share for code, share in enumerate(line) if code not in gone])
+    return kept / kept.sum()
+
+
+def slow_entropy(line):
+    return -sum(p * math.log(p) for p in line if p > 0)
+
+
+def slow_sets(rules, feature):
+    """What each set of rules takes away from a feature, unless it takes everything."""
+    named = [dict(rule.forbid)[feature] for rule in rules if feature in dict(rule.forbid)]
+    for chosen in product([False, True], repeat=len(named)):
+        yield frozenset().union(*(codes for codes, on in zip(named, chosen, strict=True) if on))
+
+
+RULES = (Rule.of({0: [0], 1: [2]}), Rule.of({0: [3, 4], 2: [0]}), Rule.of({1: [0], 2: [1]}))
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(1.0, 2.0), st.booleans())
+def test_every_restricted_line_reaches_its_entropy_with_the_smallest_part(seed, level, ruled):
+    words = np.random.default_rng(seed)
+    shares = words.dirichlet(np.full(5, 0.2), 6)
+    rules = RULES if ruled else ()
+    diverse = Diverse({0: level}, rules)
+    found = diverse.applied(shares, 0)
+    assert found.sum(axis=1) == pytest.approx(np.ones(6))
+    for line, mixed in zip(shares, found, strict=True):
+        entropies = [slow_entropy(restricted(mixed, gone)) for gone in slow_sets(rules, 0)]
+        assert min(entropies) >= math.log(level) - 1e-12
+        # The uniform part, from the smallest share; a little less of it is not enough.
+        part = (mixed - line)[line.argmin()] / (1 / 5 - line.min())
+        assert -1e-9 <= part <= 1 + 1e-9
+        if part > 1e-6:
+            less = (1 - part * 0.999) * line + part * 0.999 / 5
+            smaller = [slow_entropy(restricted(less, gone)) for gone in slow_sets(rules, 0)]
+            assert min(smaller) < math.log(level)
+        else:
+            assert mixed == pytest.approx(line)
+
+
+def test_a_line_by_hand():
+    """From (1, 0), the l of (0.89, 0.11) is reached at that line: a uniform part of 0.22."""
+    level = math.exp(slow_entropy([0.89, 0.11]))
+    (found,) = Diverse({0: level}).applied(np.array([[1.0, 0.0]]), 0)
+    assert found == pytest.approx([0.89, 0.11], abs=1e-9)
+
+
+def test_features_without_an_l_stay_as_they_are():
+    shares = np.array([[1.0, 0.0]])
+    assert Diverse({1: 2.0}).applied(shares, 0) is shares
+
+
+def test_l_of_all_categories_is_uniform():
+    found = Diverse({0: 3.0}).applied(np.array([[0.7, 0.2, 0.1], [1.0, 0.0, 0.0]]), 0)
+    assert found == pytest.approx(np.full((2, 3), 1 / 3))
+
+
+def test_entropies_in_nats():
+    found = entropy(np.array([[0.5, 0.5], [1.0, 0.0]]))
+    assert found == pytest.approx([math.log(2), 0.0])
+
+
+def test_an_l_out_of_reach_is_refused_by_name():
+    Diverse({0: 2.0}, RULES).check(("x", "y", "z"), (5, 3, 2))
+    with pytest.raises(ParameterError, match=r"'x'.*only 2 of its categories"):
+        Diverse({0: 2.5}, RULES).check(("x", "y", "z"), (5, 3, 2))
+    Diverse({0: 5.0}).check(("x",), (5,))
+
+
+def test_too_many_rules_of_a_feature_are_refused():
+    rules = tuple(Rule.of({0: [0], 1: [i]}) for i in range(MOST_RULES + 1))
+    with pytest.raises(ParameterError, match="more than 8 rules"):
+        Diverse({0: 1.5}, rules).check(("x", "y"), (5, 20))
+
+
+def test_every_distribution_that_is_drawn_from_is_diverse(monkeypatch):
+    """The whole method: blocks and features without heads, in fitting and in drawing anew."""
+    seen = []
+    shipped = Pool.draw
+
+    def watched(self, feature, heads, shares):
+        seen.append((feature, shares))
+        shipped(self, feature, heads, shares)
+
+    monkeypatch.setattr(Pool, "draw", watched)
+    release = pegsynth.synthesize(
+        contract_table(),
+        contract_schema(rules=()),
+        method="pegs-once",
+        epsilon=20.0,
+        l=1.8,
+        rows=300,
+        datasets=2,
+    )
+    assert release.ledger.guarantee.l == 1.8
+    assert release.ledger.guarantee.kind == "pure"
+    assert {feature for feature, _ in seen} == set(range(5))
+    assert len(seen) == 10
+    for _, shares in seen:
+        assert entropy(shares).min() >= math.log(1.8) - 1e-12
+
+
+def test_without_l_some_distribution_is_not_diverse(monkeypatch):
+    """The twin: what is released is not diverse by itself."""
+    seen = []
+    shipped = Pool.draw
+    monkeypatch.setattr(
+        Pool, "draw", lambda self, *given: seen.append(given[2]) or shipped(self, *given)
+    )
+    pegsynth.synthesize(
+        contract_table(), contract_schema(rules=()), method="pegs-once", epsilon=20.0, rows=300
+    )
+    assert min(entropy(shares).min() for shares in seen) < math.log(1.8)
