@@ -84,12 +84,13 @@ def test_the_python_example_prints_what_the_readme_shows(tmp_path):
 @pytest.mark.slow
 def test_the_shell_commands_run(tmp_path):
     blocks = fenced(README, "sh")
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
         run(["bash", "-euo", "pipefail", "-c", block], tmp_path)
         if "pegs schema" in block:
             review(tmp_path / "schema.toml")
     assert {"public", "internal"} == {path.name for path in (tmp_path / "release").iterdir()}
+    assert (tmp_path / "rows.parquet").is_file()
     assert (tmp_path / "first.csv").is_file()
 
 

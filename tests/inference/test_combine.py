@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 
 import pegsynth
 from pegsynth import Ledger, ParameterError, combine
-from pegsynth.inference.choice import rows_in_of, rows_of, rule_for
+from pegsynth.inference.choice import from_released_blocks, rows_in_of, rows_of, rule_for
 from pegsynth.privacy import NotPrivate
 from pegsynth.privacy.assumptions import Assumption, rows_in
 from pegsynth.privacy.draws import (
@@ -23,7 +24,7 @@ from pegsynth.privacy.draws import (
     PegsDraws,
     UrnDraws,
 )
-from pegsynth.privacy.events import NoisyCounts, UnknownEvent
+from pegsynth.privacy.events import NoisyCounts, UnknownEvent, Unspent
 
 ESTIMATES = np.array([[1.0, 10.0], [2.0, 14.0], [4.0, 11.0]])
 VARIANCES = np.array([[0.5, 2.0], [0.4, 3.0], [0.6, 1.0]])
@@ -182,6 +183,20 @@ def test_other_ledgers_mean_plug_in():
         assert choice.rule == "plug-in"
         assert ("newer version" in choice.reason) == isinstance(event, UnknownEvent)
     assert rule_for(Ledger(), 3).rule == "plug-in"
+
+
+def test_a_ledger_of_released_blocks_means_plug_in():
+    """All datasets come from the same released counts (R11, R16)."""
+    noise = NoisyCounts.laplace(2, cells=1, purpose="block")
+    ledger = Ledger((noise, Unspent.of(Fraction(1, 9), route="pure")), (rows_in(1000),))
+    assert from_released_blocks(ledger)
+    assert not from_released_blocks(Ledger((noise,)))
+    found = combine(ESTIMATES, VARIANCES, ledger=ledger, rows=500)
+    assert found.rule == "plug-in"
+    assert "released counts" in found.notes[0]
+    np.testing.assert_array_equal(found.variance, combine(ESTIMATES, VARIANCES, **ROWS).variance)
+    # Draws write down how many rows they gave; drawing from released counts is no event.
+    assert rows_of(ledger, 3) is None
 
 
 def test_what_is_stated_goes_before_the_ledger():

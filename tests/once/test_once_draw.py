@@ -6,8 +6,8 @@ beside it. Streams are seeded; the comparison of distributions has rate `ALPHA`.
 
 import numpy as np
 import pytest
-
 from once_tables import COUNTS, released_of, shares_of, table_of_codes
+
 from pegsynth.errors import DataError, SchemaError
 from pegsynth.once import Steps, draw_rows
 from pegsynth.once import draw as drawing
@@ -129,6 +129,16 @@ def test_the_number_of_rows_is_the_users_and_the_total_only_scales():
     for feature in range(len(COUNTS)):
         away = np.abs(shares_of(small, feature) - shares_of(large, feature)).max()
         assert away < 0.02
+
+
+def test_tables_differ_less_than_independent_samples_would():
+    """b, the variance between tables, stays below v: it understates nothing but drawing (R16)."""
+    rows, tables = 500, [drawn(500, seed=seed)[0] for seed in range(12)]
+    for feature in range(len(COUNTS)):
+        shares = np.array([shares_of(codes, feature) for codes in tables])
+        between = shares.var(axis=0, ddof=1).sum()
+        within = (shares * (1 - shares) / rows).mean(axis=0).sum()
+        assert between < 0.5 * within
 
 
 # Rules

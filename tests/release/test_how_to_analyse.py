@@ -4,12 +4,13 @@ import contextlib
 import io
 import re
 import sys
+from fractions import Fraction
 
 import polars as pl
 import pytest
 
 from command import done
-from pegsynth.privacy import Ledger, NotPrivate
+from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, Unspent
 from pegsynth.privacy.assumptions import rows_in as stated_rows_in
 from pegsynth.privacy.draws import PegsDraws, UrnDraws
 from pegsynth.release.texts import how_to_analyse, privacy_page
@@ -60,6 +61,23 @@ def release(tmp_path_factory):
         return folder / "public"
 
     return make
+
+
+def test_released_blocks_say_that_rows_are_not_independent():
+    """Low-variance sampling, the rule that fits, and noise that all tables share (R11, R16)."""
+    noise = NoisyCounts.laplace(2.0, cells=1, purpose="block")
+    ledger = Ledger((noise, Unspent.of(Fraction(1, 8), route="pure")))
+    options = {"rows": 60, "table_format": "csv"}
+    page = how_to_analyse(BOOK, datasets=3, ledger=ledger, **options)
+    for text in ("not independent draws", "**plug-in**", "understates", "`fully`"):
+        assert text in page
+    assert "the same in all tables" in page
+    assert "Virtual rows" not in page
+    one = how_to_analyse(BOOK, datasets=1, ledger=ledger, **options)
+    assert "not independent draws" in one
+    assert "One table has no standard errors" in one
+    draws = Ledger((PegsDraws(**ALPHA, rows=60, datasets=3),))
+    assert "not independent draws" not in how_to_analyse(BOOK, datasets=3, ledger=draws, **options)
 
 
 def test_three_tables_with_a_stated_row_count(release, monkeypatch):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pegsynth.inference.rules import Rule
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.draws import DRAWS, Draws, UrnDraws
-from pegsynth.privacy.events import NotPrivate, UnknownEvent
+from pegsynth.privacy.events import NotPrivate, UnknownEvent, Unspent
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,19 @@ def rule_for(ledger: Ledger, datasets: int) -> Choice:
         return Choice("shared-urn", "the datasets were dealt from shared urns")
     if any(isinstance(event, UrnDraws) for event in events):
         return Choice("plug-in", "every dataset has urns of its own")
+    if from_released_blocks(ledger):
+        return Choice("plug-in", "all datasets were drawn from the same released counts")
     if any(isinstance(event, UnknownEvent) for event in events):
         return Choice("plug-in", "the ledger names no other, but holds events of a newer version")
     return Choice("plug-in", "the datasets do not share a drawn parameter")
+
+
+def from_released_blocks(ledger: Ledger) -> bool:
+    """Whether rows come from noisy counts that were released once (R11).
+
+    Their tables vary little, so that b is smaller than v, and the noise is in all of them.
+    """
+    return any(isinstance(event, Unspent) for event in ledger.events)
 
 
 def _apart(event: UrnDraws, datasets: int) -> bool:

@@ -116,7 +116,9 @@ def block_counts(block: NoisyTable, pool: Pool, margins: Margins, steps: Steps) 
         return on_simplex(noisy, block.deviation**2, margins.total)
     heads = pool.counts(block.features[:-1]) * (margins.total / pool.rows)
     expected = np.outer(heads, margins.shares[block.features[-1]]).ravel()
-    return shrunken(noisy, expected, block.deviation)
+    found = shrunken(noisy, expected, block.deviation)
+    # Noise below zero everywhere says nothing.
+    return found if found.any() else expected
 
 
 def block_shares(

@@ -175,15 +175,21 @@ def _why_not_covered(event: Event, delta: float | None, *, pure: bool) -> str | 
             )
         case NoisyCounts(mechanism="discrete-gaussian") if delta is None:
             return "Gaussian noise has no pure guarantee; state a delta"
-        case Unspent(route="zcdp") if delta is None:
-            return "an amount of rho was left over, which is no pure guarantee; state a delta"
-        case Unspent(route="pure") if delta is not None and not pure:
-            return (
-                "an amount of epsilon was left over, which does not add up with parts that have "
-                "no pure price; report the runs one by one"
-            )
+        case Unspent():
+            return _why_unspent_fails(event, delta, pure=pure)
         case _:
             return None
+
+
+def _why_unspent_fails(event: Unspent, delta: float | None, *, pure: bool) -> str | None:
+    if event.route == "zcdp" and delta is None:
+        return "an amount of rho was left over, which is no pure guarantee; state a delta"
+    if event.route == "pure" and delta is not None and not pure:
+        return (
+            "an amount of epsilon was left over, which does not add up with parts that have no "
+            "pure price; report the runs one by one"
+        )
+    return None
 
 
 def _name(event: Event) -> str:

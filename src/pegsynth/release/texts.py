@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegsynth.inference.choice import Choice, rows_in_of, rule_for
+from pegsynth.inference.choice import Choice, from_released_blocks, rows_in_of, rule_for
 from pegsynth.privacy import Ledger
 from pegsynth.release.examples import analysis_code
 from pegsynth.schema import Schema
@@ -52,8 +52,10 @@ def how_to_analyse(
         Whether numbers are written as values or as bin labels.
     """
     choice = rule_for(ledger, datasets)
+    released = from_released_blocks(ledger)
     sections = [
         _opening(choice, rows=rows, datasets=datasets),
+        _DEPENDENT if released else "",
         _one_table() if datasets == 1 else _rule(choice, rows=rows, datasets=datasets),
         "" if datasets == 1 or choice.rule == "partial" else _original_rows(rows_in_of(ledger)),
         "## Code\n\nRun it in this folder, with `pegsynth` installed.",
@@ -65,7 +67,7 @@ def how_to_analyse(
             rows_in=rows_in_of(ledger),
             needs_rows_in=choice.rule != "partial",
         ),
-        _LIMITS,
+        _LIMITS_OF_NOISE if released else _LIMITS,
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -118,6 +120,29 @@ def _original_rows(rows_in: int | None) -> str:
     return """N, the number of original rows, is not part of this release. Standard errors need it,
 exact or rounded: if the publisher has made it known, write it after `rows_in =` below (and
 after `--rows-in`). Until then the code prints estimates only."""
+
+
+_DEPENDENT = """## Rows are not independent draws
+
+Noisy counts of the original were published once, and rows were drawn from them so that the
+counts in a table come out nearly as in the model, up to a few rows and not up to sampling
+error. So rows depend on each other:
+
+- Estimates from a table are what they seem. Tests and standard errors that treat its rows as
+  a sample do not know this; a test of fit finds the table too good.
+- Tables of one release differ less than independent samples would. Their variance b is about
+  drawing alone, and understates the error of the estimates: a small b is no sign that they
+  are precise. Never use the rule `fully` here, which takes v off b.
+- Rows come in random order. A part of a table is a random part of it, with sampling error."""
+
+
+_LIMITS_OF_NOISE = """## What no rule covers
+
+The noise that protects people was drawn once and is the same in all tables. It moves all
+estimates together, the more the smaller epsilon and the smaller the group, and nothing in the
+tables tells how far. Its size on every count is in `privacy.json`. Relations between features
+that no published table holds are filled in as if they were not there. No combining rule
+covers either: the intervals are about sampling and synthesis only."""
 
 
 _LIMITS = """## What no rule covers

@@ -157,10 +157,12 @@ class CountCodes:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the counts in pieces."""
         seen = Seen(len(self.schema.names))
+        empty = True
         with self.new() as counter:
             for codes in unpacked(batches, self.schema, seen):
                 counter.add(codes)
-            if seen.rows:
+                empty = False
+            if seen.rows or not empty:
                 yield from pieces({_SEEN: seen.array(), **counter.arrays()})
 
 
@@ -174,11 +176,13 @@ class AddCounts:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield their sum in pieces."""
         seen = Seen(len(self.schema.names))
+        empty = True
         with self.new() as counter:
             for arrays in gathered(batches):
                 seen.absorb(arrays[_SEEN])
                 counter.absorb(arrays)
-            if seen.rows:
+                empty = False
+            if not empty:
                 yield from pieces({_SEEN: seen.array(), **counter.arrays()})
 
 

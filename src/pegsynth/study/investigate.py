@@ -20,6 +20,7 @@ Views = Sequence[View]
 
 _STILL = 0.05
 _MUCH = 1.5
+_HARDLY = 0.1
 
 
 def text(estimate: Estimate, *, percent: bool = False) -> str:
@@ -42,11 +43,15 @@ def _falls(views: Views) -> list[str]:
     still = [e for e, m in zip(levels, means, strict=True) if abs(m - last) <= _STILL * means[0]]
     floor = view.floors.get(name, math.nan)
     alpha = mean(view.values("pegs-rs", still[0], "alpha"))
+    reset = (
+        ": virtual rows hardly count there, so what keeps it away from the original is the reset"
+        if alpha.value < _HARDLY and last > _MUCH * floor
+        else ""
+    )
     return [
         f"The marginal distance of PeGS.rs is within {_STILL:.0%} of its whole range from its last "
-        f"value ({_number(last)}) from eps {still[0]:g} on, where alpha is {_number(alpha.value)}: "
-        "there the reset, and no longer the virtual rows, keeps it away from the original "
-        f"(sampling floor {_number(floor)}).",
+        f"value ({_number(last)}; sampling floor {_number(floor)}) from eps {still[0]:g} on, where "
+        f"alpha is {_number(alpha.value)}{reset}."
     ]
 
 
@@ -78,7 +83,7 @@ def _high(views: Views) -> list[str]:
         share = view.floors.get(name, math.nan) / mean(view.values("pegs", last, name)).value
         lines.append(
             f"At eps {last:g} sampling error alone makes up {_percent(share)} of the {words} of "
-            "PeGS: that much no method could do away with at this number of rows."
+            "PeGS: that much is left to any method that draws its rows independently."
         )
     for each in views:
         if each.variant.pool == view.variant.pool:

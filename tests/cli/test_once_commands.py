@@ -1,0 +1,193 @@
+"""``pegs fit``, ``sample``, ``inspect`` and ``release`` with released blocks (R7, R11)."""
+
+import json
+import re
+import shutil
+
+import polars as pl
+import pytest
+
+from command import check_refused, done, pegs, snapshot
+from contract import breaks_the_rule, contract_schema, contract_table
+from pegsynth.privacy import Ledger, Unspent
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a table, its schema and a model of released blocks."""
+    folder = tmp_path_factory.mktemp("once")
+    contract_schema().save(folder / "schema.toml")
+    contract_table(600).write_csv(folder / "data.csv")
+    outcome = done("fit", *files(folder), *ONCE, "-o", folder / "m.pegs")
+    assert "SHAREABLE model of 5 features" in outcome.err
+    assert "epsilon = 4" in outcome.err
+    return folder
+
+
+ONCE = ("--method", "pegs-once", "--epsilon", 4, "--delta", 1e-9)
+
+
+def files(folder):
+    return folder / "data.csv", "--schema", folder / "schema.toml"
+
+
+@pytest.fixture
+def alone(home, tmp_path):
+    """A folder that holds nothing but the model."""
+    shutil.copy(home / "m.pegs", tmp_path / "m.pegs")
+    return tmp_path
+
+
+def test_the_model_alone_gives_any_number_of_rows(alone):
+    for rows in (1, 700):
+        done("sample", alone / "m.pegs", "--rows", rows, "-o", alone / f"{rows}.csv")
+        drawn = pl.read_csv(alone / f"{rows}.csv")
+        assert (drawn.height, drawn.width) == (rows, 5)
+        assert breaks_the_rule(drawn) == 0
+    ledgers = [(alone / f"{rows}.csv.privacy.json").read_text() for rows in (1, 700)]
+    assert ledgers[0] == ledgers[1]
+    assert 4 * (1 - 1e-9) < Ledger.from_json(ledgers[0]).epsilon <= 4
+    assert not (alone / "m.pegs.spent").exists()
+
+
+def test_sampling_writes_nothing_into_the_model(alone):
+    before = snapshot(alone)
+    done("sample", alone / "m.pegs", "--rows", 30, "-o", alone / "o.csv")
+    after = snapshot(alone)
+    assert after[str(alone / "m.pegs")] == before[str(alone / "m.pegs")]
+    assert set(after) - set(before) == {str(alone / "o.csv"), str(alone / "o.csv.privacy.json")}
+
+
+def test_a_seed_repeats_a_sample_and_costs_no_guarantee(alone):
+    for name in ("one", "two"):
+        done("sample", alone / "m.pegs", "--rows", 40, "--seed", 3, "-o", alone / f"{name}.csv")
+    assert (alone / "one.csv").read_bytes() == (alone / "two.csv").read_bytes()
+    ledger = Ledger.from_json((alone / "one.csv.privacy.json").read_text())
+    assert ledger.guarantee.kind == "approximate"
+
+
+def test_given_values_may_be_asked_of_the_model(alone):
+    done("sample", alone / "m.pegs", "--rows", 60, "--where", "a=x", "-o", alone / "o.csv")
+    drawn = pl.read_csv(alone / "o.csv")
+    assert set(drawn.get_column("a")) == {"x"}
+    assert set(drawn.get_column("d")) == {"no"}
+    outcome = pegs("sample", alone / "m.pegs", "--rows", 9, "--where", "a=q", "-o", alone / "p.csv")
+    check_refused(outcome, "a=q")
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (("--epsilon", 1), "budget of its own"),
+        (("--method", "pegs"), "--method"),
+        (("--sweeps", 2), "--sweeps"),
+        (("--prior", "marginal"), "--prior"),
+    ],
+)
+def test_other_ways_of_drawing_are_refused(alone, flags, named):
+    outcome = pegs("sample", alone / "m.pegs", "--rows", 9, *flags, "-o", alone / "o.csv")
+    check_refused(outcome, named)
+    assert not (alone / "o.csv").exists()
+
+
+def test_inspect_shows_what_was_paid_for(alone):
+    shown = done("inspect", alone / "m.pegs").out
+    assert shown.startswith("SHAREABLE: ")
+    assert re.search(r"about \d+ rows \(noisy\)", shown)
+    for name in "absnd":
+        assert re.search(rf"^  {name}: \d+ levels, given ", shown, re.MULTILINE)
+    assert "pegs-once, any number of rows left" in shown
+    assert "in total: epsilon 4" in shown
+    assert "assumed: the reviewer of the schema" in shown
+
+
+def test_inspect_works_the_promise_out_of_the_events(alone):
+    done("sample", alone / "m.pegs", "--rows", 5, "-o", alone / "o.csv")
+    ledger = alone / "o.csv.privacy.json"
+    shown = done("inspect", ledger).out
+    assert "epsilon = 4" in shown
+    assert "unspent: route zcdp" in shown
+    assert re.search(r"selection: .*purpose heads", shown)
+    stated = json.loads(ledger.read_text())
+    for edit in ("less was measured", "more was left"):
+        content = json.loads(json.dumps(stated))
+        if edit == "less was measured":
+            del content["events"][3]
+        else:
+            content["events"][-1]["amount_numerator"] *= 10**9
+        ledger.write_text(json.dumps(content))
+        outcome = pegs("inspect", ledger)
+        assert outcome.code == 1
+        assert "epsilon is stated as" in outcome.err
+
+
+def test_events_of_two_releases_add_up(alone, home):
+    for name in ("one", "two"):
+        done("synthesize", *files(home), *ONCE, "--rows", 20, "-o", alone / f"{name}.csv")
+    paths = [alone / f"{name}.csv.privacy.json" for name in ("one", "two")]
+    ledgers = [Ledger.from_json(path.read_text()) for path in paths]
+    assert all(isinstance(ledger.events[-1], Unspent) for ledger in ledgers)
+    assert 4 < Ledger.combine(ledgers).epsilon < 8
+    assert "2 runs on the same table" in done("inspect", *paths).out
+
+
+def test_a_seeded_fit_is_not_shareable(home, tmp_path):
+    outcome = done("fit", *files(home), *ONCE, "--seed", 1, "-o", tmp_path / "m.pegs")
+    assert "CONFIDENTIAL model" in outcome.err
+    assert "Guarantee: none" in outcome.err
+    shown = done("inspect", tmp_path / "m.pegs").out
+    assert shown.startswith("CONFIDENTIAL: noisy counts")
+    assert "not covered by any guarantee" in shown
+    done("sample", tmp_path / "m.pegs", "--rows", 5, "-o", tmp_path / "o.csv")
+    ledger = Ledger.from_json((tmp_path / "o.csv.privacy.json").read_text())
+    assert ledger.guarantee.kind == "none"
+
+
+def test_epsilon_and_l_go_together(home, tmp_path):
+    contract_schema(rules=()).save(tmp_path / "schema.toml")
+    table = (home / "data.csv", "--schema", tmp_path / "schema.toml")
+    done("fit", *table, *ONCE, "--l", 1.5, "-o", tmp_path / "m.pegs")
+    done("sample", tmp_path / "m.pegs", "--rows", 50, "-o", tmp_path / "o.csv")
+    guarantee = Ledger.from_json((tmp_path / "o.csv.privacy.json").read_text()).guarantee
+    assert (guarantee.kind, guarantee.l) == ("approximate", 1.5)
+    assert guarantee.epsilon <= 4
+    outcome = pegs("synthesize", *table, "--rows", 9, "--epsilon", 1, "--l", 2, "-o", "x.csv")
+    check_refused(outcome, "only pegs-once takes l beside epsilon")
+    # One category of d is left by the rule of the other schema.
+    outcome = pegs("fit", *files(home), *ONCE, "--l", 1.5, "-o", tmp_path / "n.pegs")
+    check_refused(outcome, "'d'", "--l")
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (("--epsilon-per-row", 1), "--epsilon"),
+        (("--alpha", 1), "--epsilon"),
+        (("--l", 2), "--epsilon"),
+        (("--epsilon", 1, "--order", "data"), "--order"),
+        (("--epsilon", 1, "--tail-bits", 3), "--tail-bits"),
+        (("--epsilon", 1, "--seed-pool", "uniform"), "--seed-pool"),
+        (("--epsilon", 1, "--sweeps", 2), "--sweeps"),
+        (("--epsilon", 1, "--visits", 2), "--visits"),
+    ],
+    ids=str,
+)
+def test_what_released_blocks_do_not_take_is_refused(home, tmp_path, flags, named):
+    outcome = pegs(
+        *("synthesize", *files(home), "--method", "pegs-once", "--rows", 9, *flags),
+        *("-o", tmp_path / "o.csv"),
+    )
+    check_refused(outcome, named)
+
+
+def test_a_release_folder_says_how_its_rows_depend_on_each_other(home, tmp_path):
+    done(
+        *("release", *files(home), *ONCE, "--rows", 200, "--datasets", 3, "--public-only"),
+        *("-o", tmp_path / "made"),
+    )
+    page = " ".join((tmp_path / "made" / "public" / "HOW-TO-ANALYSE.md").read_text().split())
+    assert "not independent draws" in page
+    assert "**plug-in**" in page
+    assert "understates" in page
+    assert "the same in all tables" in page
+    assert "Virtual rows" not in page

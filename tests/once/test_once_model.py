@@ -1,0 +1,280 @@
+"""The model file of released blocks: shareable, complete, and nothing but paid numbers (R11)."""
+
+import re
+import shutil
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import polars as pl
+import pytest
+
+from contract import contract_schema, contract_table
+from pegsynth.audit.watched import Replay, WatchedPurse
+from pegsynth.errors import ModelError
+from pegsynth.io.read import open_table
+from pegsynth.privacy import NoisyCounts, Selection, Unspent
+from pegsynth.random import RandomStream
+from pegsynth.synthesizers.model import fit, seeded_ledger
+from pegsynth.synthesizers.model_arrays import released_arrays, released_of
+from pegsynth.synthesizers.model_file import (
+    SHAREABLE,
+    UNCOVERED,
+    load_model,
+    read_manifest,
+    save_model,
+)
+from pegsynth.synthesizers.options import DrawOptions, FitOptions
+from pegsynth.synthesizers.recipe import make_recipe
+from pegsynth.synthesizers.released_blocks import fit_once
+from pegsynth.synthesizers.session import Session
+from pegsynth.synthesizers.synthesize import budget_for
+
+
+def once_model(data=None, schema=None, *, seed=1, rows=200, accept=False, **budget):
+    schema = contract_schema() if schema is None else schema
+    stated = budget_for("pegs-once", **({"epsilon": 10.0} | budget))
+    recipe = make_recipe(schema, stated, FitOptions(), DrawOptions(rows, "pegs-once"))
+    data = contract_table() if data is None else data
+    stream = RandomStream(seed)
+    return fit(open_table(data), schema, recipe, stream, accept_unreviewed=accept)
+
+
+def drawn(model, rows, *, seed=4, **draw):
+    """Rows drawn from what is released alone, as a model from a file does."""
+    model = replace(model, ready=None)
+    recipe = replace(model.recipe, draw=replace(model.recipe.draw, rows=rows, **draw))
+    (chunks,) = Session(model, recipe, RandomStream(seed)).draw(rows)
+    return np.concatenate(list(chunks))
+
+
+# The same noisy numbers, the same file
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """Let a purse look on in every fit; return how to set its answers, and the purses."""
+    purses = []
+
+    def use(answer):
+        def purse_of(*arguments, **options):
+            purses.append(WatchedPurse(*arguments, answer=answer, **options))
+            return purses[-1]
+
+        monkeypatch.setitem(fit_once.__kwdefaults__, "purse_of", purse_of)
+
+    return use, purses
+
+
+def far_away(event, inputs):
+    """Noise that takes every count far from the true one, and choices of the middle."""
+    if isinstance(event, Selection):
+        return (len(inputs) // 2,)
+    return tuple(3 * n + 500_000 + 17 * cell for cell, n in enumerate(inputs))
+
+
+@pytest.mark.parametrize("budget", [{}, {"delta": 1e-9}, {"l": 1.5}], ids=str)
+def test_two_tables_with_the_same_noisy_numbers_give_the_same_bytes(tmp_path, watched, budget):
+    use, purses = watched
+    schema = contract_schema(rules=() if "l" in budget else contract_schema().rules)
+    use(far_away)
+    save_model(once_model(contract_table(331), schema, **budget), tmp_path / "one.pegs")
+    use(Replay(purses[0].steps).answer)
+    other = contract_table(57, seed=9).with_columns(a=pl.lit("z"))
+    save_model(once_model(other, schema, **budget), tmp_path / "two.pegs")
+    one, two = ((tmp_path / name).read_bytes() for name in ("one.pegs", "two.pegs"))
+    assert one == two
+    ours, theirs = ([step.inputs for step in purse.steps] for purse in purses)
+    assert ours != theirs
+
+
+def test_other_noisy_numbers_give_another_file(tmp_path):
+    for name in ("one", "two"):
+        save_model(once_model(seed=name), tmp_path / name)
+    assert (tmp_path / "one").read_bytes() != (tmp_path / "two").read_bytes()
+
+
+def test_the_file_holds_no_true_count(tmp_path, watched):
+    """The noise here takes every number far away, so that a true one could not hide."""
+    use, purses = watched
+    use(far_away)
+    rows = 7919
+    save_model(once_model(contract_table(rows)), path := tmp_path / "m.pegs")
+    true = {
+        count
+        for step in purses[0].steps
+        if isinstance(step.event, NoisyCounts)
+        for count in step.inputs
+        if count > 100
+    }
+    assert rows in true
+    assert len(true) > 30
+    model = load_model(path)
+    held = released_arrays(model)
+    assert set(held) == {
+        *("total", "deviations", "kinds", "widths", "features", "counts"),
+        *("ordered", "levels", "order"),
+        *(set(held) & {"public", "loud"}),
+    }
+    for name, array in held.items():
+        assert not true & set(array.ravel().tolist()), name
+    text = msgspec.json.encode(read_manifest(path)).decode()
+    numbers = set(map(int, re.findall(r"(?<![\d.])\d{3,9}(?![\d.])", text)))
+    assert not true & numbers
+    assert all(len(keys) == 0 for keys, _, _ in (b.cells() for b in model.blocks.blocks))
+    assert model.originals is None
+    assert model.ready is None
+
+
+def test_arrays_have_types_that_no_count_decides(tmp_path):
+    types = []
+    for rows in (20, 3000):
+        save_model(once_model(contract_table(rows)), path := tmp_path / f"{rows}.pegs")
+        types.append({each.name: each.dtype for each in read_manifest(path).arrays})
+    assert types[0] == types[1]
+
+
+# Anywhere, without anything else
+
+
+@pytest.mark.parametrize("budget", [{}, {"delta": 1e-9}, {"l": 1.5}], ids=str)
+def test_a_saved_model_draws_what_the_model_in_memory_draws(tmp_path, budget):
+    # Where the rule leaves one category of d, no l above 1 can be reached.
+    rules = () if "l" in budget else contract_schema().rules
+    model = once_model(schema=contract_schema(rules=rules), **budget)
+    save_model(model, tmp_path / "m.pegs")
+    loaded = load_model(tmp_path / "m.pegs")
+    for rows in (1, 500):
+        assert np.array_equal(drawn(loaded, rows), drawn(model, rows))
+    assert loaded.recipe.events == model.recipe.events
+    assert not model.schema.breaks_a_rule(drawn(loaded, 500)).any()
+    where = (("a", "y"),)
+    assert set(drawn(loaded, 40, where=where)[:, 0]) == {1}
+
+
+def test_a_moved_file_needs_no_other(tmp_path):
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    home.mkdir()
+    elsewhere.mkdir()
+    save_model(once_model(), home / "m.pegs")
+    assert [path.name for path in home.iterdir()] == ["m.pegs"]
+    shutil.move(home / "m.pegs", elsewhere / "other.pegs")
+    assert len(drawn(load_model(elsewhere / "other.pegs"), 1234)) == 1234
+
+
+def test_the_ledger_goes_with_the_file(tmp_path):
+    save_model(once_model(), tmp_path / "m.pegs")
+    loaded = load_model(tmp_path / "m.pegs")
+    ledger = Session(loaded, loaded.recipe, RandomStream()).ledger
+    assert ledger.guarantee.kind == "pure"
+    assert 10 * (1 - 1e-9) < ledger.epsilon <= 10
+    # Drawing with a seed is no look at the data: it takes nothing away.
+    assert Session(loaded, loaded.recipe, RandomStream(1)).ledger == ledger
+
+
+def test_every_choice_and_measurement_is_an_event():
+    model = once_model()
+    events = model.recipe.events
+    purposes = [e.purpose for e in events if isinstance(e, (NoisyCounts, Selection))]
+    features = len(model.schema.features)
+    released = model.released
+    assert purposes[: features + 1] == ["total"] + ["marginals"] * features
+    assert purposes.count("heads") == features - 1
+    assert purposes.count("block") == len(released.blocks)
+    assert purposes.count("second round") == purposes.count("table") == len(released.extra)
+    assert isinstance(events[-1], Unspent)
+    assert len(events) == len(purposes) + 1
+
+
+# Who may have it
+
+
+def test_a_covered_file_says_shareable_and_anybody_may_read_it(tmp_path):
+    save_model(once_model(), path := tmp_path / "m.pegs")
+    assert read_manifest(path).notice == SHAREABLE
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("why", ["seeded", "unreviewed"])
+def test_a_file_that_nothing_covers_says_so(tmp_path, why):
+    schema = replace(contract_schema(), reviewed=why == "seeded")
+    model = once_model(schema=schema, accept=True)
+    if why == "seeded":
+        model = replace(model, ledger=seeded_ledger(model.ledger))
+    save_model(model, path := tmp_path / "m.pegs")
+    assert read_manifest(path).notice == UNCOVERED
+    assert path.stat().st_mode & 0o777 == 0o600
+    loaded = load_model(path)
+    assert Session(loaded, loaded.recipe, RandomStream()).ledger.guarantee.kind == "none"
+
+
+# What is damaged
+
+
+def changed(name, how):
+    def change(held):
+        held[name] = how(held[name].copy())
+
+    return change
+
+
+def at(place, value):
+    def change(array):
+        array[place] = value
+        return array
+
+    return change
+
+
+DAMAGES = {
+    "no total": lambda held: held.pop("total"),
+    "two totals": changed("total", lambda a: np.repeat(a, 2)),
+    "a count missing": changed("counts", lambda a: a[:-1]),
+    "a count too many": changed("counts", lambda a: np.append(a, 0)),
+    "no deviation": changed("deviations", at(1, 0.0)),
+    "no number": changed("deviations", at(0, np.nan)),
+    "a level left out": changed("levels", at(0, 7)),
+    "a level below zero": changed("levels", at(0, -1)),
+    "a feature that is none": changed("features", at(-1, 9)),
+    "a feature twice": changed("features", lambda a: np.where(a == a[-1], a[-2], a)),
+    "an unknown kind": changed("kinds", at(-1, 3)),
+    "an order that is none": changed("order", at(0, 0)),
+    "heads drawn later": changed("order", lambda a: a[::-1]),
+    "flags missing": changed("ordered", lambda a: a[:-1]),
+}
+
+
+def tables_of(model):
+    return tuple(
+        (each.features, each.counts.tolist(), each.deviation)
+        for each in (*model.one_ways, *model.blocks, *model.extra)
+    )
+
+
+def test_arrays_give_back_what_was_released():
+    model = once_model()
+    held = {f"released: {n}": a for n, a in released_arrays(model).items()}
+    found = released_of(held, model.schema)
+    assert tables_of(found) == tables_of(model.released)
+    assert found.order == model.released.order
+    assert found.total == model.released.total
+    assert released_of({}, model.schema) is None
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_released_blocks_that_do_not_fit_are_refused(damage):
+    model = once_model()
+    assert model.released.blocks
+    held = released_arrays(model)
+    DAMAGES[damage](held)
+    with pytest.raises(ModelError, match="do not fit"):
+        released_of({f"released: {n}": a for n, a in held.items()}, model.schema)
+
+
+def test_a_model_without_its_blocks_is_refused(tmp_path, monkeypatch):
+    model = replace(once_model(), released=None)
+    with monkeypatch.context() as patched:
+        patched.setattr("pegsynth.synthesizers.model_file._open_account", lambda *_: None)
+        save_model(model, tmp_path / "m.pegs")
+    with pytest.raises(ModelError, match="does not hold what its method needs"):
+        load_model(tmp_path / "m.pegs")
