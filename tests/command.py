@@ -68,7 +68,10 @@ def done(*arguments: object) -> Outcome:
 
 
 def check_refused(outcome: Outcome, *names: object) -> None:
-    """One readable message that names `names`, exit status 2, and no value of the data."""
+    """One readable message that names `names`, exit status 2, and no value of the data.
+
+    `release` may have said before which method it takes.
+    """
     assert outcome.code == 2, outcome
     assert outcome.out == ""
     assert "Traceback" not in outcome.err
@@ -76,8 +79,9 @@ def check_refused(outcome: Outcome, *names: object) -> None:
     if outcome.err.startswith("Usage: "):
         assert outcome.err.count("\nError: ") == 1
     else:
-        assert outcome.err.startswith("pegs: ")
-        assert "\npegs: " not in outcome.err
+        message = re.sub(r"\AMethod: .*\n", "", outcome.err)
+        assert message.startswith("pegs: ")
+        assert "\npegs: " not in message
     assert outcome.err.endswith("\n")
     for name in names:
         assert str(name) in outcome.err, outcome.err

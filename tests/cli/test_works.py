@@ -478,7 +478,8 @@ def test_l_above_the_categories_names_the_feature(folder):
 
 def test_release_folder(folder):
     paths = (folder / "data.csv", "--schema", folder / "schema.toml", "-o", folder / "run")
-    outcome = done("release", *paths, "--rows", 20, *PER_ROW, "--datasets", 2)
+    flags = ("--method", "pegs", *PER_ROW, "--datasets", 2)
+    outcome = done("release", *paths, "--rows", 20, *flags)
     assert f"{folder}/run/public may leave" in outcome.out
     public, internal = folder / "run" / "public", folder / "run" / "internal"
     names = {path.name for path in public.iterdir()}

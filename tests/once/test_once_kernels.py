@@ -56,6 +56,9 @@ def test_counts_and_weighted_counts_of_cells():
         sums[cell] += weights[row]
     assert kernels.count_cells(keys, 6).tolist() == expected.tolist()
     assert kernels.weigh_cells(keys, weights, 6) == pytest.approx(sums)
+    sizes = np.array([COUNTS[f] for f in (0, 1)])
+    unwritten = kernels.weigh_table(columns, np.array([0, 1]), sizes, weights, 6)
+    assert unwritten == pytest.approx(sums)
     extended = kernels.count_extended(keys, columns[2], 2, 12)
     assert extended.tolist() == kernels.count_cells(keys_of(columns, (0, 1, 2)), 12).tolist()
 

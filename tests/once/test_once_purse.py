@@ -179,9 +179,10 @@ def test_a_purse_that_forgets_what_is_left_claims_less():
 
 
 def test_unspent_is_rounded_up_and_priced_in_its_own_currency_only():
-    event = Unspent.of(Fraction(1, 3), route="pure")
+    long = Fraction(10**40 // 3, 10**40)
+    event = Unspent.of(long, route="pure")
     amount = Fraction(event.amount_numerator, event.amount_denominator)
-    assert Fraction(1, 3) < amount <= Fraction(1, 3) + Fraction(1, 10**30)
+    assert long < amount <= long + Fraction(1, 10**30)
     assert float(PureAccountant().price(event)) == pytest.approx(1 / 3)
     assert ZCDPAccountant().price(event) is None
     other = Unspent.of(Fraction(1, 3), route="zcdp")
@@ -194,6 +195,14 @@ def test_unspent_is_for_a_unit_with_all_its_rows():
     for route, accountant in (("pure", PureAccountant()), ("zcdp", ZCDPAccountant())):
         event = Unspent.of(Fraction(1, 4), route=route)
         assert accountant.price(event, rows_per_unit=5) == accountant.price(event)
+
+
+def test_an_amount_that_is_short_stays_as_it_is():
+    """A reservation of a stated epsilon must not come out a hair above it."""
+    for epsilon in (0.1, 1e-3, 7.0):
+        event = Unspent.of(Fraction(epsilon), route="pure")
+        assert Fraction(event.amount_numerator, event.amount_denominator) == Fraction(epsilon)
+        assert Ledger((event,)).epsilon == epsilon
 
 
 def test_the_smallest_amount_is_still_an_amount():

@@ -152,7 +152,7 @@ def refuses_bad_input(spark, discharges, folder, patch):
     with pytest.raises(OutputError, match="Spark may not write there"):
         pegsynth.spark.sample(fitted, 5, spark, path="/proc/nowhere/out")
     assert fitted.rows_left == 5
-    patch.setattr("pegsynth.spark.sample.mapped", partial(failing, folder))
+    patch.setattr("pegsynth.spark.sampling.mapped", partial(failing, folder))
     with pytest.raises(EngineError, match="Spark gave up while drawing rows"):
         pegsynth.spark.sample(fitted, 5, spark, path=folder / "failed")
     assert not (folder / "failed").exists()
@@ -181,7 +181,7 @@ def survives_a_lost_executor(spark, discharges, folder, patch, generations=1):
     wanted = pegsynth.PeGS(**options).fit(discharges, schema)
     patch.setattr("pegsynth.spark.counts.mapped", partial(killing, folder / "one", generations))
     fitted = pegsynth.spark.fit(spark.read.parquet(str(discharges)), schema, **options)
-    patch.setattr("pegsynth.spark.sample.mapped", partial(killing, folder / "two", 1))
+    patch.setattr("pegsynth.spark.sampling.mapped", partial(killing, folder / "two", 1))
     pegsynth.spark.sample(fitted, ROWS, spark, path=folder / "out", partitions=4)
     assert (folder / "one").exists()
     assert (folder / "two").exists()
@@ -190,7 +190,7 @@ def survives_a_lost_executor(spark, discharges, folder, patch, generations=1):
     unseeded = pegsynth.spark.fit(
         spark.read.parquet(str(discharges)), schema, method="pegs-capped", rows=ROWS, epsilon=50.0
     )
-    patch.setattr("pegsynth.spark.sample.mapped", partial(killing, folder / "three", 1))
+    patch.setattr("pegsynth.spark.sampling.mapped", partial(killing, folder / "three", 1))
     pegsynth.spark.sample(unseeded, ROWS, spark, path=folder / "capped", partitions=4)
     assert (folder / "three").exists()
     assert written(folder / "capped").height == ROWS

@@ -1,5 +1,7 @@
 """The plan: recipes of every method side by side, from public quantities alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from command import check_refused, done, pegs
@@ -7,23 +9,28 @@ from pegsynth.errors import BudgetError
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.schema import Feature, Schema
 from pegsynth.synthesizers.options import PEGS_METHODS, DrawOptions, FitOptions
-from pegsynth.synthesizers.plan import plan
+from pegsynth.synthesizers.plan import PLANNED_METHODS, plan
 from pegsynth.synthesizers.recipe import make_recipe
 
 SCHEMA = Schema(
     tuple(Feature(name, categories=("x", "y", "z")) for name in "abcdef"), reviewed=True
 )
+DETAILED = Schema(
+    (*SCHEMA.columns[:5], Feature("f", categories=("x", "y", "z"), parent="a")), reviewed=True
+)
+"""A schema with a detail, which released blocks do not take."""
 
 
-def planned(epsilon=1.0, delta=None, **draw):
+def planned(epsilon=1.0, delta=None, schema=SCHEMA, **draw):
     options = DrawOptions(**({"rows": 1000, "method": "pegs-capped"} | draw))
-    return plan(SCHEMA, Budget(epsilon=epsilon, delta=delta), FitOptions(), options)
+    return plan(schema, Budget(epsilon=epsilon, delta=delta), FitOptions(), options)
 
 
 @pytest.mark.parametrize("delta", [None, 1e-9])
 def test_numbers_are_those_of_the_recipes(delta):
     found = planned(2.0, delta, rows_in=10_000)
-    assert [option.method for option in found.options] == list(PEGS_METHODS)
+    assert [option.method for option in found.options] == list(PLANNED_METHODS)
+    assert set(PLANNED_METHODS) == {*PEGS_METHODS, "pegs-once"}
     for option in found.options:
         draw = DrawOptions(1000, option.method, rows_in=10_000)
         settled = make_recipe(SCHEMA, Budget(epsilon=2.0, delta=delta), FitOptions(), draw)
@@ -31,6 +38,10 @@ def test_numbers_are_those_of_the_recipes(delta):
         assert option.stated == Ledger(settled.events, (), delta or 0.0).guarantee
         assert option.pure == Ledger(settled.events).guarantee
         assert option.stated.epsilon <= 2.0
+        if option.method == "pegs-once":
+            assert (option.virtual_rows, option.prior_share) == (None, None)
+            assert option.noise > 0
+            continue
         assert 0 <= option.prior_share <= 1
         factor = settled.resolution if settled.prior == "marginal" else 1
         assert option.virtual_rows == pytest.approx(3 * factor * settled.numerator / settled.scale)
@@ -43,19 +54,24 @@ def test_gaussian_noise_has_no_pure_total():
 
 
 def test_more_epsilon_and_more_rows_mean_less_prior():
-    shares = [
-        [option.prior_share for option in planned(epsilon, rows_in=rows_in).options]
+    plans = [
+        planned(epsilon, rows_in=rows_in).options
         for epsilon, rows_in in ((0.1, 1000), (10.0, 1000), (10.0, 100_000))
     ]
-    for low, more, most in zip(*shares, strict=True):
-        assert low > more > most
+    for low, more, most in zip(*plans, strict=True):
+        assert low.predicted_error > more.predicted_error > most.predicted_error
+        if low.method != "pegs-once":
+            assert low.prior_share > more.prior_share > most.prior_share
 
 
 def test_the_choice_is_the_smallest_predicted_error():
     found = planned(1.0, 1e-9, rows_in=10_000)
     assert found.best is not None
     assert found.best.predicted_error == min(o.predicted_error for o in found.options)
-    assert found.best.method == "pegs-capped"
+    assert found.best.method == "pegs-once"
+    assert found.reason.startswith("pegs-once, for its smallest predicted error")
+    few = planned(1.0, rows_in=50)
+    assert few.best.method == "pegs-capped"
 
 
 def test_without_rows_in_the_original_is_taken_to_be_as_long_as_the_output():
@@ -64,21 +80,24 @@ def test_without_rows_in_the_original_is_taken_to_be_as_long_as_the_output():
 
 
 def test_methods_that_cannot_meet_the_budget_say_why():
-    found = planned(1e-8, rows=10**8, visits=1, chains=1)
+    found = planned(1e-8, schema=DETAILED, rows=10**8, visits=1, chains=1)
+    assert found.refused[-1][0] == "pegs-once"
+    assert "parent" in found.refused[-1][1]
+    found = replace(found, refused=found.refused[:-1])
     assert [method for method, _ in found.refused] == ["pegs", "pegs-rs"]
     for _, why in found.refused:
         assert "larger epsilon" in why
         assert "fewer rows" in why
     assert found.best.method == "pegs-capped"
-    nothing = planned(1e-9, rows=10**8, visits=10**9)
+    nothing = planned(1e-9, schema=DETAILED, rows=10**8, visits=10**9)
     assert nothing.best is None
-    assert len(nothing.refused) == 3
+    assert len(nothing.refused) == 4
 
 
 def test_a_cap_is_for_the_capped_method_alone():
     found = planned(visits=8, chains=2)
-    assert len(found.options) == 3
-    assert [o.recipe.draw.visits for o in found.options] == [None, None, 8]
+    assert len(found.options) == 4
+    assert [o.recipe.draw.visits for o in found.options] == [None, None, 8, None]
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 0.0}, {"epsilon": float("nan")}, {}])
@@ -104,6 +123,10 @@ def test_the_command_prints_every_method_and_the_choice(schema_file):
         (line,) = [line for line in out.splitlines() if line.startswith(f"{option.method} ")]
         fields = line.split()
         assert fields[1] == str(option.recipe.heads)
+        if option.method == "pegs-once":
+            assert fields[2:5] == ["-", "-", "-"]
+            assert f"noise of {option.noise:.4g} rows" in line
+            continue
         assert float(fields[2]) == pytest.approx(option.recipe.numerator / (1 << 20), rel=1e-3)
         assert float(fields[3]) == pytest.approx(option.virtual_rows, rel=1e-3)
         assert fields[4] == f"{option.prior_share:.0%}"
@@ -130,6 +153,7 @@ def test_the_command_needs_an_epsilon(schema_file, flags):
 
 
 def test_the_command_says_what_would_help_when_nothing_fits(schema_file):
+    DETAILED.save(schema_file)
     outcome = pegs("plan", "--schema", schema_file, "--rows", 10**9, "--epsilon", 1e-9)
     assert outcome.code == 2
     assert "no method can meet this budget" in outcome.err

@@ -20,9 +20,9 @@ from pegsynth.errors import DataError, ParameterError
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.files import EXTENSIONS, refuse_secrets, scheme_of, table_format
 from pegsynth.random import RandomStream
-from pegsynth.spark.fit import check_recipe, count_model
+from pegsynth.spark.fitting import check_recipe, count_model
 from pegsynth.spark.folders import check_free
-from pegsynth.spark.sample import check_method, write_rows
+from pegsynth.spark.sampling import check_method, write_rows
 from pegsynth.spark.session import open_session
 from pegsynth.synthesizers.recipe import Recipe
 from pegsynth.synthesizers.session import Session

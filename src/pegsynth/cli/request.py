@@ -104,8 +104,8 @@ class Request:
         """Return the request with ``--method auto`` settled, and why."""
         if self.method != AUTO:
             return self, ""
-        if _names(self.synthesize):
-            return replace(self, method="pegs"), "pegs, because it can replace single features"
+        if _names(self.synthesize) or self.epsilon is None:
+            return replace(self, method="pegs"), "pegs, because no total epsilon was stated"
         budget = replace(self, method="pegs-once").budget
         draw = replace(self, method="pegs-capped", where=None).draw_options
         best, reason = choose_method(schema, budget, self.fit_options, draw)

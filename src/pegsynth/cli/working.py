@@ -88,6 +88,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     """Fit and save a model, with its budget if one was stated."""
     check_target(output)
     check_not_inputs((output,), data, schema_file, resume=request.resume)
+    _, reason = request.settled(Schema.load(schema_file))
     schema, request, plan = planned(data, schema_file, request)
     stream = RandomStream(request.seed)
     with (
@@ -96,6 +97,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     ):
         model = fit_model(reader, schema, plan, stream, request, checkpoint)
         save_fitted(model, output, stream)
+    say_method(reason)
 
 
 def planned(
@@ -103,7 +105,7 @@ def planned(
 ) -> tuple[Schema, Request, Recipe | FitOptions]:
     """Return the schema, and what is to be fitted: a settled recipe if there is a budget."""
     schema = Schema.load(schema_file)
-    request = _settled(request, schema)
+    request, _ = request.settled(schema)
     if not request.has_budget and request.delta is None and request.method in PEGS_METHODS:
         return schema, request, request.fit_options
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
@@ -177,7 +179,7 @@ def opened_session(
     """
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
     source = "the schema" if isinstance(schema, Schema) else str(schema)
-    request = _settled(request, book)
+    request, reason = request.settled(book)
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
     check_rows(request.draw_options)
     recipe = recipe_of(book, request, source=source)
@@ -188,6 +190,7 @@ def opened_session(
     ):
         model = fit_model(reader, book, recipe, stream, request, checkpoint)
         yield Session(model, model.recipe or recipe, stream, threads=request.thread_count), reader
+    say_method(reason)
 
 
 def fit_model(
@@ -276,12 +279,10 @@ def check_not_inputs(
             raise ParameterError(f"{output}: this file is read as input; choose another output")
 
 
-def _settled(request: Request, schema: Schema) -> Request:
-    """Settle ``--method auto``, and say what was chosen and why."""
-    settled, reason = request.settled(schema)
+def say_method(reason: str) -> None:
+    """Say what ``--method auto`` has taken and why, if it was asked."""
     if reason:
         say(f"Method: {reason}.")
-    return settled
 
 
 def recipe_of(schema: Schema, request: Request, *, source: str) -> Recipe:

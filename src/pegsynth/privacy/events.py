@@ -139,9 +139,11 @@ class Unspent(Recorded, frozen=True, kw_only=True, tag="unspent"):
 
     @classmethod
     def of(cls, amount: Fraction, *, route: Literal["pure", "zcdp"], label: str = "") -> Self:
-        """Record an amount, rounded up to a fraction of moderate length."""
-        units = -(-amount.numerator * _UNSPENT_UNITS // amount.denominator)
-        exact = Fraction(max(units, 1), _UNSPENT_UNITS)
+        """Record an amount; a long fraction is rounded up to one of moderate length."""
+        exact = amount
+        if amount.denominator > _UNSPENT_UNITS:
+            units = -(-amount.numerator * _UNSPENT_UNITS // amount.denominator)
+            exact = Fraction(max(units, 1), _UNSPENT_UNITS)
         return cls(
             route=route,
             amount_numerator=exact.numerator,

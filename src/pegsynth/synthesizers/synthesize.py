@@ -181,6 +181,8 @@ def synthesize(
         `frames`, of the same kind as `data`, and `ledger`.
     """
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
+    if method == AUTO and (epsilon is None or synthesize):
+        method = "pegs"
     if method == AUTO:
         best, _ = choose_method(
             book,
