@@ -342,3 +342,27 @@ def test_threads_never_get_the_same_substream():
         sys.setswitchinterval(interval)
     assert len(set(firsts)) == 2000
     assert sorted(ranges) == [(1 << 63) + 2000 + 3 * n for n in range(2000)]
+
+
+# Other processes
+
+
+@pytest.mark.parametrize("skip", [0, 1, 2, 3, 1000, 1001, 2**40 + 1])
+def test_words_can_be_skipped(skip):
+    stream = RandomStream(7)
+    whole = stream.substream(5).take(1010).tolist()
+    found = stream.substream(5, skip=skip).take(4).tolist()
+    if skip < 1000:
+        assert found == whole[skip : skip + 4]
+    assert found[1:] == stream.substream(5, skip=skip + 1).take(3).tolist()
+
+
+def test_only_a_seeded_stream_can_be_shared():
+    seeded, secure = RandomStream(7), RandomStream()
+    twin = RandomStream.from_shared(seeded.shared_key)
+    assert twin.seeded
+    assert words_of(twin) == words_of(seeded)
+    assert secure.shared_key is None
+    fresh = [RandomStream.from_shared(secure.shared_key) for _ in range(2)]
+    assert not any(stream.seeded for stream in fresh)
+    assert len({tuple(words_of(stream)) for stream in (secure, *fresh)}) == 3

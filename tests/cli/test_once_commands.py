@@ -90,6 +90,15 @@ def test_other_ways_of_drawing_are_refused(alone, flags, named):
     assert not (alone / "o.csv").exists()
 
 
+def test_there_are_no_sampling_steps_to_trace(alone):
+    check_refused(pegs("trace", alone / "m.pegs"), "sampling steps")
+
+
+def test_counting_cannot_be_resumed(home, tmp_path):
+    flags = ("--resume", tmp_path / "counts", "-o", tmp_path / "m.pegs")
+    check_refused(pegs("fit", *files(home), *ONCE, *flags), "--resume")
+
+
 def test_inspect_shows_what_was_paid_for(alone):
     shown = done("inspect", alone / "m.pegs").out
     assert shown.startswith("SHAREABLE: ")

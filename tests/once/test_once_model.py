@@ -11,10 +11,11 @@ import pytest
 
 from contract import contract_schema, contract_table
 from pegsynth.audit.watched import Replay, WatchedPurse
-from pegsynth.errors import ModelError
+from pegsynth.errors import ModelError, ParameterError
 from pegsynth.io.read import open_table
 from pegsynth.privacy import NoisyCounts, Selection, Unspent
 from pegsynth.random import RandomStream
+from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.synthesizers.model import fit, seeded_ledger
 from pegsynth.synthesizers.model_arrays import released_arrays, released_of
 from pegsynth.synthesizers.model_file import (
@@ -46,6 +47,21 @@ def drawn(model, rows, *, seed=4, **draw):
     recipe = replace(model.recipe, draw=replace(model.recipe.draw, rows=rows, **draw))
     (chunks,) = Session(model, recipe, RandomStream(seed)).draw(rows)
     return np.concatenate(list(chunks))
+
+
+def test_a_feature_too_wide_to_stay_as_it_is_is_refused():
+    """Its levels would not fit into 16 bits; merged with others they do."""
+    wide = Feature("w", categories=tuple(map(str, range(70_000))))
+    narrow = Feature("x", categories=("a", "b"))
+    schema = Schema((wide, narrow), reviewed=True)
+    budget, draw = budget_for("pegs-once", epsilon=1.0), DrawOptions(5, "pegs-once")
+    make_recipe(schema, budget, FitOptions(), draw)
+    ruled = replace(schema, rules=(Rule.of({0: [1], 1: [1]}),))
+    with pytest.raises(ParameterError, match=r"'w'.*65535"):
+        make_recipe(ruled, budget, FitOptions(), draw)
+    given = replace(draw, where=(("w", "7"),))
+    with pytest.raises(ParameterError, match=r"'w'.*65535"):
+        make_recipe(schema, budget, FitOptions(), given)
 
 
 # The same noisy numbers, the same file

@@ -14,13 +14,14 @@ from once_tables import COUNTS, ORDERED, released_of, table_of_codes, whole_of
 
 from pegsynth.audit.watched import WatchedPurse
 from pegsynth.once import NoisyTable, Steps, release_blocks
+from pegsynth.once.counted import MergedRows
 from pegsynth.once.first_round import FirstRound, block_counts, block_shares
 from pegsynth.once.fit import margin_error, margin_weights, split_budget
 from pegsynth.once.levels import alone
 from pegsynth.once.margins import Margins
 from pegsynth.once.pool import Pool, cell_count
 from pegsynth.once.purse import Price
-from pegsynth.once.second_round import Fit, SecondRound
+from pegsynth.once.second_round import Fit, SecondRound, _spread_out
 from pegsynth.privacy import Allowance, NoisyCounts, Selection, Unspent
 from pegsynth.random import RandomStream
 
@@ -34,6 +35,7 @@ CODES = np.stack(
         WORDS.integers(0, 4, ROWS),
     ]
 ).astype(np.uint16)
+TABLE = MergedRows(CODES, SIZES)
 MEAN = math.sqrt(2 / math.pi)
 
 
@@ -64,7 +66,9 @@ def first_round(answer, steps=None, rows=1000):
     pool, margins = Pool(SIZES, rows, RandomStream(2)), true_margins()
     pool.draw(0, (), margins.shares[0][None, :])
     purse = purse_of(answer)
-    chooser = FirstRound(CODES, pool, margins, purse, steps or Steps(), 0.01, 0.4)
+    chooser = FirstRound(
+        MergedRows(CODES, pool.sizes), pool, margins, purse, steps or Steps(), 0.01, 0.4
+    )
     return chooser, pool, margins, purse
 
 
@@ -257,7 +261,11 @@ def test_a_triple_is_fitted_to_the_pairs_that_are_known():
 def second_round(answer, steps=None, share=0.5, each=0.1):
     fit = started(steps)
     purse = purse_of(answer)
-    return SecondRound(CODES, fit, purse, steps or Steps(), share, each), fit, purse
+    return (
+        SecondRound(MergedRows(CODES, fit.pool.sizes), fit, purse, steps or Steps(), share, each),
+        fit,
+        purse,
+    )
 
 
 def test_pairs_are_scored_by_how_badly_the_pool_predicts_them():
@@ -337,6 +345,15 @@ def test_distances_of_a_large_pool_are_kept_but_for_what_changed(monkeypatch):
     monkeypatch.setattr("pegsynth.once.second_round._LARGE_POOL", 10**9)
     chooser._forget((0, 1))
     assert not chooser.distances
+
+
+def test_of_very_many_pairs_some_are_looked_at():
+    """Which ones is decided without looking at anything."""
+    pool, pairs = Pool(SIZES, 10, RandomStream(5)), list(combinations(range(40), 2))
+    found = _spread_out(pairs, 400, pool)
+    assert len(set(found)) == 400
+    assert found == sorted(found)
+    assert found != pairs[:400]
 
 
 # How the budget is split

@@ -15,15 +15,17 @@ from pegsynth.cli.working import (
     save_fitted,
     saved_session,
     say_guarantee,
+    say_method,
 )
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.files import EXTENSIONS, refuse_secrets, scheme_of, table_format
 from pegsynth.random import RandomStream
+from pegsynth.schema import Schema
 from pegsynth.spark.fitting import check_recipe, count_model
 from pegsynth.spark.folders import check_free
 from pegsynth.spark.sampling import check_method, write_rows
-from pegsynth.spark.session import open_session
+from pegsynth.spark.session import open_session, spark_errors
 from pegsynth.synthesizers.recipe import Recipe
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.spending import locked, spent_path
@@ -38,6 +40,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     check_target(output)
     source = _check_source(data, request)
     check_not_inputs((output,), source, schema_file)
+    _, reason = request.settled(Schema.load(schema_file))
     schema, request, plan = planned(source, schema_file, request)
     if isinstance(plan, Recipe):
         check_recipe(plan)
@@ -52,6 +55,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
             source=source,
         )
     save_fitted(model, output, stream)
+    say_method(reason)
 
 
 def sample(model_file: Path, output: str, ledger_file: Path | None, request: Request) -> None:
@@ -60,7 +64,7 @@ def sample(model_file: Path, output: str, ledger_file: Path | None, request: Req
     check_not_inputs((ledger_path,), str(model_file), spent_path(model_file))
     with locked(model_file):
         session, commit = saved_session(model_file, request)
-        check_method(session)
+        check_method(session.recipe)
         with open_session(request.master) as spark:
             _write(session, spark, output, ledger_path, request, commit)
 
@@ -73,11 +77,13 @@ def synthesize(
     ledger_path = _ledger_path(output, ledger_file)
     check_not_inputs((ledger_path,), source, schema_file)
     check_rows(request.draw_options)
+    _, reason = request.settled(Schema.load(schema_file))
     schema, request, plan = planned(source, schema_file, request)
     recipe = (
         plan if isinstance(plan, Recipe) else recipe_of(schema, request, source=str(schema_file))
     )
     check_recipe(recipe)
+    check_method(recipe)
     stream = RandomStream(request.seed)
     with open_session(request.master) as spark:
         check_free(spark, output)
@@ -91,6 +97,7 @@ def synthesize(
         )
         session = Session(model, recipe, stream)
         _write(session, spark, output, ledger_path, request)
+    say_method(reason)
 
 
 def _write(
@@ -130,11 +137,9 @@ def _check_source(data: Any, request: Request) -> str:
 
 
 def _read(spark: SparkSession, source: str) -> DataFrame:
-    from pyspark.errors import PySparkException
-
     try:
         return spark.read.parquet(source)
-    except PySparkException:
+    except spark_errors():
         known = ", ".join(name for name, kind in EXTENSIONS.items() if kind == "parquet")
         raise DataError(
             f"{source}: Spark finds no Parquet files ({known}) there that it can read; check the "

@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.kernels import pool as kernels
+from pegsynth.once.counted import MergedTable
 from pegsynth.once.diversity import Diverse
 from pegsynth.once.margins import Margins
-from pegsynth.once.pool import Features, Pool, cell_count, cell_keys
+from pegsynth.once.pool import Features, Pool, cell_count
 from pegsynth.once.purse import Purse
 from pegsynth.once.released import NoisyTable
 from pegsynth.once.smoothing import on_simplex, shrunken
 from pegsynth.once.steps import Steps
 
 Float64 = NDArray[np.float64]
-UInt16 = NDArray[np.uint16]
 
 MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)
 WIDE_TABLE = 24
@@ -37,7 +37,7 @@ WIDE_TABLE = 24
 class FirstRound:
     """Chooses and measures blocks of a confidential table, one feature after the other."""
 
-    columns: UInt16
+    table: MergedTable
     pool: Pool
     margins: Margins
     purse: Purse
@@ -68,31 +68,32 @@ class FirstRound:
         if not heads:
             return feature, None
         features = (*heads, feature)
-        keys = cell_keys(self.columns, features, sizes)
-        counts = kernels.count_cells(keys, cell_count(features, sizes))
+        counts = self.table.count(features)
         noisy, deviation = self.purse.measure(counts, share, purpose="block")
         self.left_share -= share
         return feature, NoisyTable(features, noisy, deviation)
 
     def _look(self, left: list[int]) -> None:
         """Take the distances of the candidates that the feature placed last makes possible."""
+        sizes = self.pool.sizes
+        wanted = {
+            heads: [f for f in left if cell_count((*heads, f), sizes) <= self.steps.most_cells]
+            for heads in self._new_heads()
+        }
+        self.table.ask([(*heads, f) for heads, features in wanted.items() for f in features])
 
         def work(heads: Features) -> list[tuple[tuple[int, Features], int]]:
-            cells = cell_count(heads, self.pool.sizes)
             expected: Float64 = self.pool.counts(heads).astype(np.float64)
             expected *= self.margins.total / self.pool.rows
-            keys = cell_keys(self.columns, heads, self.pool.sizes)
+            features = wanted[heads]
             found = []
-            for feature in left:
-                size = self.pool.sizes[feature]
-                if cells * size <= self.steps.most_cells:
-                    counts = kernels.count_extended(keys, self.columns[feature], size, cells * size)
-                    shares = self.margins.shares[feature]
-                    away = kernels.distance_from_product(counts, expected, shares)
-                    found.append(((feature, heads), int(away)))
+            for feature, counts in zip(features, self.table.extended(heads, features), strict=True):
+                shares = self.margins.shares[feature]
+                away = kernels.distance_from_product(counts, expected, shares)
+                found.append(((feature, heads), int(away)))
             return found
 
-        for found in self.pool.each(work, self._new_heads()):
+        for found in self.pool.each(work, wanted):
             self._distances.update(found)
 
     def _new_heads(self) -> Iterator[Features]:

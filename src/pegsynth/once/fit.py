@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.once.counted import CountedTable, MergedTable, Rows
 from pegsynth.once.diversity import Diverse
 from pegsynth.once.draw import fine_shares, pool_rows, released_total
 from pegsynth.once.first_round import FirstRound, block_counts, block_shares
@@ -42,7 +43,7 @@ class Split:
 
 
 def release_blocks(
-    codes: Codes,
+    rows_of: Codes | CountedTable,
     category_counts: Sequence[int],
     purse: Purse,
     stream: RandomStream,
@@ -61,6 +62,8 @@ def release_blocks(
 
     Parameters
     ----------
+    rows_of
+        The confidential rows as codes, or who counts them.
     ordered
         For every feature whether neighbouring categories are alike.
     public
@@ -74,8 +77,9 @@ def release_blocks(
     """
     steps = steps or Steps()
     features = len(category_counts)
+    table = Rows(rows_of, tuple(category_counts)) if isinstance(rows_of, np.ndarray) else rows_of
     noisy, deviation = purse.measure(
-        np.array([len(codes)], dtype=np.int64), steps.total_share, purpose="total"
+        np.array([table.rows], dtype=np.int64), steps.total_share, purpose="total"
     )
     total = (int(noisy[0]), deviation)
     known = tuple(public) or (None,) * features
@@ -84,13 +88,13 @@ def release_blocks(
     loud = error > steps.loud_above * steps.wanted_margin_error
     steps = steps.under_noise() if loud else steps
     split = split_budget(purse.price, max(total[0], 1), category_counts, weights, steps)
-    one_ways = _one_ways(codes, category_counts, purse, split.margins * weights, known, total[0])
+    one_ways = _one_ways(table, purse, split.margins * weights, known, total[0])
     is_public = tuple(line is not None for line in known)
     measured = Released(total, one_ways, is_public, tuple(ordered), loud, (), (), (), ())
     rows_estimated = released_total(measured)
     shares = fine_shares(measured, steps)
     levels = _levels(purse, shares, rows_estimated, split, steps, ordered, whole)
-    columns = np.stack([line.astype(np.uint16)[codes[:, i]] for i, line in enumerate(levels)])
+    merged_table = table.merged(levels)
     margins = Margins.of(one_ways, levels, shares, rows_estimated)
     wanted = rows if rows is not None else round(rows_estimated)
     pool = Pool(
@@ -102,7 +106,7 @@ def release_blocks(
     )
     progress("blocks", 0, features)
     place = _Placing(pool, margins, steps, diverse)
-    blocks, left = _first_round(columns, place, purse, split, progress)
+    blocks, left = _first_round(merged_table, place, purse, split, progress)
     fit = Fit(pool, margins, steps)
     if steps.fold:
         for block in blocks:
@@ -110,7 +114,7 @@ def release_blocks(
     extra: list[NoisyTable] = []
     if steps.second_round and features > 1:
         fit.start([(b.features, block_counts(b, pool, margins, steps)) for b in blocks])
-        extra = _second_round(columns, fit, purse, split.second + left, progress)
+        extra = _second_round(merged_table, fit, purse, split.second + left, progress)
         fit.sweep(steps.last_sweeps)
     else:
         pool.weigh(margins.total)
@@ -138,8 +142,7 @@ def margin_weights(
 
 
 def _one_ways(
-    codes: Codes,
-    category_counts: Sequence[int],
+    table: CountedTable,
     purse: Purse,
     shares: Float64,
     public: Sequence[Float64 | None],
@@ -147,13 +150,14 @@ def _one_ways(
 ) -> tuple[NoisyTable, ...]:
     """Measure the one-way counts, but those that are public shares of the noisy total."""
     tables = []
-    for feature, (count, known) in enumerate(zip(category_counts, public, strict=True)):
+    for feature, known in enumerate(public):
         if known is not None:
             counts = whole_numbers(known * max(total, 1), max(total, 1))
             tables.append(NoisyTable((feature,), counts, _PUBLIC_DEVIATION))
             continue
-        counts = np.bincount(codes[:, feature], minlength=count).astype(np.int64)
-        noisy, deviation = purse.measure(counts, float(shares[feature]), purpose="marginals")
+        noisy, deviation = purse.measure(
+            table.one_way(feature), float(shares[feature]), purpose="marginals"
+        )
         tables.append(NoisyTable((feature,), noisy, deviation))
     return tuple(tables)
 
@@ -243,14 +247,14 @@ class _Placing:
 
 
 def _first_round(
-    columns: NDArray[np.uint16], place: _Placing, purse: Purse, split: Split, progress: Progress
+    table: MergedTable, place: _Placing, purse: Purse, split: Split, progress: Progress
 ) -> tuple[list[NoisyTable], float]:
     """Place all features; return the blocks and what is left of the round's share."""
     sizes = place.margins.sizes
     first = int(np.argmin(sizes))
     place.without_heads(first)
     chooser = FirstRound(
-        columns, place.pool, place.margins, purse, place.steps, split.choice, split.first
+        table, place.pool, place.margins, purse, place.steps, split.choice, split.first
     )
     left = [feature for feature in range(len(sizes)) if feature != first]
     blocks: list[NoisyTable] = []
@@ -267,10 +271,10 @@ def _first_round(
 
 
 def _second_round(
-    columns: NDArray[np.uint16], fit: Fit, purse: Purse, share: float, progress: Progress
+    table: MergedTable, fit: Fit, purse: Purse, share: float, progress: Progress
 ) -> list[NoisyTable]:
     """Measure tables until this share of the budget is used up."""
-    chooser = SecondRound(columns, fit, purse, fit.steps, share, share / fit.steps.rounds)
+    chooser = SecondRound(table, fit, purse, fit.steps, share, share / fit.steps.rounds)
     extra: list[NoisyTable] = []
     while (found := chooser.next()) is not None:
         chooser.heard(moved=fit.take(found))

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.kernels import pool as kernels
+from pegsynth.once.counted import MergedTable
 from pegsynth.once.first_round import MEAN_ABSOLUTE_NORMAL
 from pegsynth.once.margins import Margins
-from pegsynth.once.pool import Features, Pool, cell_count, cell_keys
+from pegsynth.once.pool import Features, Pool, cell_count
 from pegsynth.once.purse import Purse
 from pegsynth.once.released import NoisyTable
 from pegsynth.once.smoothing import fitted_to, shrunken
@@ -20,7 +21,6 @@ from pegsynth.once.steps import Steps
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
-UInt16 = NDArray[np.uint16]
 UInt32 = NDArray[np.uint32]
 
 MOST_CANDIDATES = 400
@@ -104,7 +104,7 @@ class Fit:
 class SecondRound:
     """Chooses and measures tables of a confidential table that the pool predicts badly."""
 
-    columns: UInt16
+    table: MergedTable
     fit: Fit
     purse: Purse
     steps: Steps
@@ -194,10 +194,9 @@ class SecondRound:
                 <= self.fit.margins.total
             ]
         room = 2 * MOST_CANDIDATES - len(self.candidates)
-        for table in [t for t in wanted if cell_count(t, sizes) <= self.steps.most_cells][:room]:
-            keys = cell_keys(self.columns, table, sizes)
-            counts = kernels.count_cells(keys, cell_count(table, sizes))
-            self.candidates[table] = counts
+        small = [t for t in wanted if cell_count(t, sizes) <= self.steps.most_cells][:room]
+        self.table.ask(small)
+        self.candidates.update((table, self.table.count(table)) for table in small)
 
     def _linked_triples(self) -> list[Features]:
         if not self.linked:

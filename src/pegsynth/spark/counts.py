@@ -82,23 +82,27 @@ class ClusterCounts:
 
     def pairs(self, category_counts: tuple[int, ...], *, order_rows: int | None) -> PairCounts:
         """Count pairs in one pass; another will follow, for the blocks."""
-        from pyspark import StorageLevel
-
-        self._packed = self._packed.persist(StorageLevel.MEMORY_ONLY)
+        self.keep()
         rows = None
         if order_rows is not None:
             with plain_errors("counting the rows"):
                 rows = self._frame.count()
         every = one_row_in(rows, order_rows)
         counter: PairCounter
-        with self._counted(partial(PairCounter, category_counts, every=every)) as counter:
+        with self.counted(partial(PairCounter, category_counts, every=every)) as counter:
             return counter.counts()
 
     def blocks(self, spec: HashSpec, *, drawn_heads: bool) -> Blocks:
         """Count blocks in one pass."""
         counter: BlockCounter
-        with self._counted(partial(BlockCounter, spec)) as counter:
+        with self.counted(partial(BlockCounter, spec)) as counter:
             return counter.blocks()
+
+    def keep(self) -> None:
+        """Let the workers hold the codes in memory for passes to come."""
+        from pyspark import StorageLevel
+
+        self._packed = self._packed.persist(StorageLevel.MEMORY_ONLY)
 
     def close(self) -> None:
         """Let the workers forget the codes."""
@@ -110,7 +114,7 @@ class ClusterCounts:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _counted(self, new: NewCounter) -> Any:
+    def counted(self, new: NewCounter) -> Any:
         """Return a counter with the counts of all rows."""
         with self._configured(), plain_errors("counting the table"):
             parts = mapped(self._packed, CountCodes(self._schema, new), _PIECES)

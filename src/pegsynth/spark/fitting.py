@@ -12,11 +12,14 @@ from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.spark import frames
 from pegsynth.spark.counts import ClusterCounts
+from pegsynth.spark.once import ClusterTable
 from pegsynth.spark.session import check_session
 from pegsynth.synthesizers.estimator import PeGS
-from pegsynth.synthesizers.model import Model, fit_counts, schema_ledger
+from pegsynth.synthesizers.model import Model, fit_counts, fit_released, schema_ledger
 from pegsynth.synthesizers.options import PEGS_METHODS, FitOptions
 from pegsynth.synthesizers.recipe import Recipe
+from pegsynth.synthesizers.released_blocks import ONCE
+from pegsynth.synthesizers.synthesize import default_threads
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,7 +37,8 @@ def fit(df: DataFrame, schema: Schema | str | Path, **options: Any) -> PeGS:
         A `Schema` or the name of its file.
     **options
         Those of `pegsynth.PeGS`: method, rows, budget, seed and so on. The methods are
-        ``pegs``, ``pegs-rs`` and ``pegs-capped``, which counts visits and uses no urn.
+        ``pegs``, ``pegs-rs``, ``pegs-capped``, which counts visits and uses no urn, and
+        ``pegs-once``, which is drawn from by the sampler itself.
 
     Returns
     -------
@@ -75,7 +79,11 @@ def count_model(
     check_names(df.columns, source)
     ledger = schema_ledger(schema, accept_unreviewed=accept_unreviewed)
     with ClusterCounts(df, schema, stream, source=source) as counts:
-        model = fit_counts(counts, schema, plan, stream, ledger)
+        if isinstance(plan, Recipe) and plan.draw.method == ONCE:
+            table = ClusterTable(counts, schema)
+            model = fit_released(table, schema, plan, ledger, stream, threads=default_threads())
+        else:
+            model = fit_counts(counts, schema, plan, stream, ledger)
     types = frames.column_types(df, schema.names)
     return replace(model, columns=tuple(df.columns), dtypes=types)
 
@@ -83,10 +91,10 @@ def count_model(
 def check_recipe(recipe: Recipe) -> None:
     """Refuse what would bring the rows of the table to one machine."""
     draw = recipe.draw
-    if draw.method not in PEGS_METHODS:
+    if draw.method not in (*PEGS_METHODS, ONCE):
         raise ParameterError(
-            f"--method {draw.method} works on the whole table in one memory; use pegs, pegs-rs or "
-            "pegs-capped on Spark, or --engine local"
+            f"--method {draw.method} works on the whole table in one memory; use pegs, pegs-rs, "
+            "pegs-capped or pegs-once on Spark, or --engine local"
         )
     if draw.urn:
         raise ParameterError("--urn draws one chain on one machine; leave it out on Spark")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def check_free(spark: SparkSession, path: str) -> tuple[Any, Any]:
     """Refuse a path where something is; return its file system and full name."""
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JError
 
     jvm: Any = spark._jvm
     try:
@@ -23,7 +23,7 @@ def check_free(spark: SparkSession, path: str) -> tuple[Any, Any]:
         system = target.getFileSystem(spark._jsc.hadoopConfiguration())
         target = system.makeQualified(target)
         _refuse_existing(system, target, path)
-    except Py4JJavaError:
+    except Py4JError:
         raise _unwritable(path) from None
     return system, target
 
@@ -47,7 +47,7 @@ def new_folder(
         Something is there, or the folder above cannot be written to. Nothing is left
         behind.
     """
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JError
 
     jvm: Any = spark._jvm
     system, target = check_free(spark, path)
@@ -58,10 +58,10 @@ def new_folder(
         owner_only = jvm.org.apache.hadoop.fs.permission.FsPermission("700")
         if not system.mkdirs(hidden, owner_only):
             raise _unwritable(path)
-    except Py4JJavaError:
+    except Py4JError:
         raise _unwritable(path) from None
     try:
-        with suppress(Py4JJavaError):  # object stores know no permissions
+        with suppress(Py4JError):  # object stores know no permissions
             system.setPermission(hidden, owner_only)
         yield hidden.toString()
         if before is not None:
@@ -69,10 +69,10 @@ def new_folder(
         _refuse_existing(system, target, path)
         if not system.rename(jvm.org.apache.hadoop.fs.Path(hidden, "table"), target):
             raise _unwritable(path)
-    except Py4JJavaError:
+    except Py4JError:
         raise _unwritable(path) from None
     finally:
-        with suppress(Py4JJavaError):
+        with suppress(Py4JError):
             system.delete(hidden, True)
 
 

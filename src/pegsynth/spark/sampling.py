@@ -25,6 +25,7 @@ from pegsynth.spark.session import (
 )
 from pegsynth.synthesizers.estimator import PeGS
 from pegsynth.synthesizers.options import PEGS_METHODS, check_whole
+from pegsynth.synthesizers.recipe import Recipe
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.synthesize import decoder_of
 
@@ -80,7 +81,7 @@ def write_rows(
     """
     check_session(spark)
     refuse_speculation(spark)
-    check_method(session)
+    check_method(session.recipe)
     check_whole("rows", rows)
     tasks = partitions or max(
         TASKS_PER_CORE * spark.sparkContext.defaultParallelism, rows // _MOST_ROWS_PER_TASK
@@ -94,18 +95,17 @@ def write_rows(
                 _draw_chunks(session, rows, spark, folder, how, tasks)
 
 
-def check_method(session: Session) -> None:
+def check_method(recipe: Recipe) -> None:
     """Refuse a model whose rows cannot be drawn apart."""
-    draw = session.recipe.draw
+    draw = recipe.draw
     if draw.method not in PEGS_METHODS or draw.synthesize:
         raise ParameterError(
-            f"rows of {draw.method} are drawn on one machine; use pegs, pegs-rs or pegs-capped on "
-            "Spark, or --engine local"
+            f"rows of {draw.method} are drawn on one machine: fit a model, on Spark or here, and "
+            "sample it with --engine local"
         )
     if draw.urn:
         raise ParameterError(
-            "a model with urns draws one chain on one machine; use its own sample, or fit with "
-            "urn=False"
+            "urns draw one chain on one machine; use --engine local, or fit with --no-urn"
         )
 
 

@@ -10,7 +10,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pegsynth import errors
@@ -35,7 +35,8 @@ def open_session(master: str | None) -> Iterator[SparkSession]:
         Address of the cluster; None for what Spark's own configuration says.
     """
     try:
-        from pyspark.sql import SparkSession
+        with _any_pandas():
+            from pyspark.sql import SparkSession
     except ImportError:
         raise ParameterError(_NO_PYSPARK) from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -49,8 +50,9 @@ def open_session(master: str | None) -> Iterator[SparkSession]:
         "spark.log.level": "ERROR",
     }
     try:
-        spark = builder.config(map=settings).getOrCreate()
-    except _spark_errors():
+        with _any_pandas():
+            spark = builder.config(map=settings).getOrCreate()
+    except spark_errors():
         raise EngineError(
             "Spark does not start; check that Java 17 is installed and JAVA_HOME right, and that "
             "--master names a cluster that answers"
@@ -58,7 +60,8 @@ def open_session(master: str | None) -> Iterator[SparkSession]:
     try:
         yield spark
     finally:
-        spark.stop()
+        with suppress(*spark_errors()):
+            spark.stop()
 
 
 def check_session(spark: Any) -> SparkSession:
@@ -105,9 +108,7 @@ def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[Non
 
 def mapped(frame: DataFrame, task: Task, schema: Any) -> DataFrame:
     """Let the workers turn the Arrow batches of a frame into others."""
-    with warnings.catch_warnings():
-        # No batch ever becomes a pandas frame here, of whichever version.
-        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    with _any_pandas():
         return frame.mapInArrow(task, schema)
 
 
@@ -122,15 +123,32 @@ def plain_errors(work: str) -> Iterator[None]:
     """
     try:
         yield
-    except _spark_errors() as error:
-        raise _plain(str(error), work) from None
+    except spark_errors() as error:
+        raise _plain(_text(error), work) from None
 
 
-def _spark_errors() -> tuple[type[Exception], ...]:
+@contextmanager
+def _any_pandas() -> Iterator[None]:
+    """Silence a warning: no batch becomes a pandas frame here, of whichever version."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+        yield
+
+
+def spark_errors() -> tuple[type[Exception], ...]:
+    """Return what Spark and the way to its JVM may raise."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     return PySparkException, Py4JError
+
+
+def _text(error: Exception) -> str:
+    """Return the text of an error; that of Java must be asked for, and may be gone."""
+    try:
+        return str(error)
+    except spark_errors():
+        return ""
 
 
 def _plain(text: str, work: str) -> PegsynthError:
@@ -139,6 +157,11 @@ def _plain(text: str, work: str) -> PegsynthError:
     kind = getattr(errors, found[1], None) if found else None
     if found and isinstance(kind, type) and issubclass(kind, PegsynthError):
         return kind(found[2])
+    if "No module named 'pegsynth'" in text:
+        return EngineError(
+            "the workers' Python has no pegsynth; install it there, or set PYSPARK_PYTHON to one "
+            "that has it on every worker"
+        )
     return EngineError(
         f"Spark gave up while {work}: a task failed too often, or the cluster is gone. Nothing "
         "was written. Spark's log says which worker and why; mend it and run again"

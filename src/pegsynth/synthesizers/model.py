@@ -53,6 +53,7 @@ from pegsynth.synthesizers.released_blocks import ONCE, fit_once
 if TYPE_CHECKING:
     from pegsynth.io.reader import TableReader
     from pegsynth.once import Released
+    from pegsynth.once.counted import CountedTable
     from pegsynth.once.second_round import Fit
     from pegsynth.schema import Schema
     from pegsynth.synthesizers.recipe import Recipe
@@ -148,9 +149,11 @@ def fit(
     if recipe and recipe.draw.method == ONCE:
         if checkpoint:
             raise ParameterError("pegs-once reads the table once and cannot resume; drop --resume")
-        return _released_model(
-            reader, table, schema, recipe, ledger, stream, threads=threads, progress=progress
+        codes = np.concatenate(list(_watched(table, "rows read", progress)))
+        model = fit_released(
+            codes, schema, recipe, ledger, stream, threads=threads, progress=progress
         )
+        return replace(model, columns=reader.columns, dtypes=dict(reader.dtypes))
     counts = StreamCounts(table, threads, progress, checkpoint)
     model = fit_counts(counts, schema, plan, stream, ledger)
     originals = conditionals = None
@@ -208,32 +211,22 @@ def fit_counts(
     return Model(schema, blocks, ledger, marginals, recipe)
 
 
-def _released_model(
-    reader: TableReader,
-    table: CodeTable,
+def fit_released(
+    rows_of: Codes | CountedTable,
     schema: Schema,
     recipe: Recipe,
     ledger: Ledger,
     stream: RandomStream,
     *,
-    threads: int,
-    progress: Progress,
+    threads: int = 1,
+    progress: Progress = quiet,
 ) -> Model:
-    """Read the whole table once and release its blocks; nothing of it stays in the model."""
-    codes = np.concatenate(list(_watched(table, "rows read", progress)))
+    """Release the blocks of a table; nothing of it stays in the model."""
     released, ready, spent = fit_once(
-        codes, schema, recipe, stream, threads=threads, progress=progress
+        rows_of, schema, recipe, stream, threads=threads, progress=progress
     )
-    return Model(
-        schema,
-        empty_blocks(schema),
-        ledger,
-        recipe=spent,
-        released=released,
-        ready=ready,
-        columns=reader.columns,
-        dtypes=dict(reader.dtypes),
-    )
+    empty = empty_blocks(schema)
+    return Model(schema, empty, ledger, recipe=spent, released=released, ready=ready)
 
 
 def empty_blocks(schema: Schema) -> Blocks:

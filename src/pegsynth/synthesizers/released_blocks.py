@@ -29,6 +29,7 @@ from pegsynth.synthesizers.options import (
 from pegsynth.synthesizers.progress import Progress, quiet
 
 if TYPE_CHECKING:
+    from pegsynth.once.counted import CountedTable
     from pegsynth.once.second_round import Fit
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 ONCE = "pegs-once"
 MOST_CATEGORIES = 1 << 24
+MOST_APART = (1 << 16) - 1
+"""Levels are numbered by 16 bits; merging keeps other features far below that."""
 
 
 def once_recipe(
@@ -62,6 +65,12 @@ def once_recipe(
     if max(schema.category_counts) > MOST_CATEGORIES:
         raise ParameterError(f"pegs-once takes at most {MOST_CATEGORIES} categories of a feature")
     _diverse(schema, budget).check(schema.names, schema.category_counts)
+    for feature, apart in zip(schema.features, _kept_apart(schema, budget, draw), strict=True):
+        if apart and feature.category_count > MOST_APART:
+            raise ParameterError(
+                f"feature {feature.name!r}: with rules, an l or --where pegs-once takes at most "
+                f"{MOST_APART} categories; leave these out or use another method"
+            )
     allowance = allowance_of(budget)
     return Recipe(
         fit.heads or Steps().heads,
@@ -110,7 +119,7 @@ def steps_of(recipe: Recipe) -> Steps:
 
 
 def fit_once(
-    codes: Codes,
+    rows_of: Codes | CountedTable,
     schema: Schema,
     recipe: Recipe,
     stream: RandomStream,
@@ -121,18 +130,19 @@ def fit_once(
 ) -> tuple[Released, Fit, Recipe]:
     """Spend the budget on a table; return what may be published and what it cost.
 
-    The audit puts a purse of its own in place, which looks on.
+    The table comes as codes, or as who counts it. The audit puts a purse of its own in
+    place, which looks on.
     """
     unit = schema.rows_per_unit if schema.unit else 1
     purse = purse_of(allowance_of(recipe.budget), stream, rows_per_unit=unit, threads=threads)
     released, ready = release_blocks(
-        codes,
+        rows_of,
         schema.category_counts,
         purse,
         stream,
         ordered=[feature.kind != "nominal" for feature in schema.features],
         public=public_lines(schema),
-        whole=_kept_apart(schema, recipe),
+        whole=_kept_apart(schema, recipe.budget, recipe.draw),
         diverse=_diverse(schema, recipe.budget),
         rows=min(recipe.draw.rows, LOT) if recipe.draw.rows else None,
         steps=steps_of(recipe),
@@ -152,11 +162,10 @@ def public_lines(schema: Schema) -> list[NDArray[np.float64] | None]:
     ]
 
 
-def _kept_apart(schema: Schema, recipe: Recipe) -> list[bool]:
+def _kept_apart(schema: Schema, budget: Budget, draw: DrawOptions) -> list[bool]:
     """Say which features must keep their categories apart: rules and l speak of these."""
     ruled = {feature for rule in schema.rules for feature, _ in rule.forbid}
-    apart = ruled | set(diversity_levels(schema, recipe.budget))
-    apart |= set(clamped_codes(schema, recipe.draw))
+    apart = ruled | set(diversity_levels(schema, budget)) | set(clamped_codes(schema, draw))
     return [feature in apart for feature in range(len(schema.features))]
 
 

@@ -1,0 +1,267 @@
+"""Whole runs on real clusters: the same rows as here, and nothing lost with a worker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import pegsynth
+import spark_clusters
+from command import PEGS, SECRET
+from pegsynth.datasets import discharge, discharge_schema
+from pegsynth.errors import DataError, EngineError, OutputError, ParameterError
+from pegsynth.schema import Schema
+from pegsynth.spark import session as spark_session
+from small_release import small_schema, small_table
+
+ROWS = 20_000
+SEED = 7
+
+
+@pytest.fixture(scope="module")
+def discharges(tmp_path_factory):
+    path = tmp_path_factory.mktemp("spark") / "discharges.parquet"
+    discharge(ROWS, seed=1).write_parquet(path, row_group_size=1_000)
+    return path
+
+
+def written(folder) -> pl.DataFrame:
+    """The rows of a folder in the order of its files."""
+    return pl.concat([pl.read_parquet(part) for part in sorted(Path(folder).glob("*.parquet"))])
+
+
+def left_behind(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name.startswith(".pegs")]
+
+
+@pytest.mark.slow
+def test_a_local_cluster(discharges, tmp_path, monkeypatch):
+    """One test, because a cluster takes long to start."""
+    with spark_clusters.local_cluster() as spark:
+        for check in (
+            equals_the_local_engine,
+            bounds_units_as_the_local_engine_does,
+            releases_blocks_as_the_local_engine_does,
+            draws_once_without_a_seed,
+            refuses_bad_input,
+            survives_a_lost_executor,
+        ):
+            folder = tmp_path / check.__name__
+            folder.mkdir()
+            with monkeypatch.context() as patch:
+                check(spark, discharges, folder, patch)
+            assert left_behind(folder) == []
+
+
+def equals_the_local_engine(spark, discharges, folder, patch):
+    schema = discharge_schema()
+    options = {
+        "pegs": {"epsilon": 100.0, "delta": 1e-6},
+        "pegs-rs": {"epsilon_per_row": 1.0, "order": "data", "block_size": 7},
+        "pegs-capped": {"epsilon": 50.0, "chains": 3, "urn": False},
+    }
+    # As its file is split, in many partitions, in one.
+    frame = spark.read.parquet(str(discharges))
+    shapes = {"pegs": frame, "pegs-rs": frame.repartition(5), "pegs-capped": frame.coalesce(1)}
+    for method, budget in options.items():
+        wanted = pegsynth.PeGS(method=method, rows=ROWS, seed=SEED, **budget)
+        wanted.fit(discharges, schema)
+        fitted = pegsynth.spark.fit(
+            shapes[method], schema, method=method, rows=ROWS, seed=SEED, **budget
+        )
+        assert fitted.session.model.blocks.spec == wanted.session.model.blocks.spec
+        for rows, partitions in ((9_000, 1), (11_000, 5)):
+            target = folder / f"{method}-{partitions}"
+            drawn = pegsynth.spark.sample(fitted, rows, spark, path=target, partitions=partitions)
+            assert drawn.count() == rows
+            assert written(target).equals(wanted.sample(rows)), method
+        assert fitted.ledger == wanted.ledger
+        assert fitted.rows_left == wanted.rows_left
+        for ours, theirs in zip(
+            fitted.session.spent.counters, wanted.session.spent.counters, strict=True
+        ):
+            assert np.array_equal(ours, theirs)
+
+
+def bounds_units_as_the_local_engine_does(spark, discharges, folder, patch):
+    table, path = small_table(3_000, units=400), folder / "units.parquet"
+    table.write_parquet(path, row_group_size=100)
+    schema = small_schema(rows_per_unit=2)
+    options = {"rows": 500, "epsilon": 5.0, "seed": SEED}
+    wanted = pegsynth.PeGS(**options).fit(path, schema)
+    fitted = pegsynth.spark.fit(spark.read.parquet(str(path)), schema, **options)
+    pegsynth.spark.sample(fitted, 500, spark, path=folder / "out")
+    assert written(folder / "out").equals(wanted.sample(500))
+    # Without a seed other rows are kept, and as many.
+    unseeded = pegsynth.spark.fit(spark.read.parquet(str(path)), schema, rows=5, epsilon=5.0)
+    kept = table.group_by("person").len().get_column("len").clip(upper_bound=2).sum()
+    assert unseeded.session.model.blocks.blocks[0].cells()[2].sum() == kept
+    empty = table.with_columns(person=pl.lit(" "))
+    empty.write_parquet(folder / "nobody.parquet")
+    with pytest.raises(DataError, match="unit column 'person': 3000 values are missing"):
+        pegsynth.spark.fit(spark.read.parquet(str(folder / "nobody.parquet")), schema, **options)
+
+
+def releases_blocks_as_the_local_engine_does(spark, discharges, folder, patch):
+    schema = discharge_schema()
+    names = ("typ", "sex", "race", "sev", "MDC")
+    columns = tuple(each for each in schema.features if each.name in names)
+    schema = Schema(columns, reviewed=True)
+    path = folder / "five.parquet"
+    pl.read_parquet(discharges, columns=list(schema.names)).write_parquet(path)
+    options = {"method": "pegs-once", "rows": 1_000, "epsilon": 2.0, "delta": 1e-6, "seed": SEED}
+    wanted = pegsynth.PeGS(**options).fit(path, schema)
+    fitted = pegsynth.spark.fit(spark.read.parquet(str(path)), schema, **options)
+    assert fitted.ledger == wanted.ledger
+    assert fitted.sample(1_000).equals(wanted.sample(1_000))
+    with pytest.raises(ParameterError, match="rows of pegs-once are drawn on one machine"):
+        pegsynth.spark.sample(fitted, 5, spark, path=folder / "out")
+
+
+def draws_once_without_a_seed(spark, discharges, folder, patch):
+    fitted = pegsynth.spark.fit(
+        spark.read.parquet(str(discharges)), discharge_schema(), rows=ROWS, epsilon=100.0
+    )
+    drawn = pegsynth.spark.sample(fitted, 9_000, spark, path=folder / "first")
+    assert drawn.toArrow().equals(drawn.toArrow())
+    assert all(name.startswith(f"file://{folder}/first/") for name in drawn.inputFiles())
+    pegsynth.spark.sample(fitted, 9_000, spark, path=folder / "second")
+    first, second = written(folder / "first"), written(folder / "second")
+    assert not first.equals(second)
+    assert fitted.ledger.guarantee.kind == "pure"
+    assert fitted.rows_left == ROWS - 18_000
+    assert first.columns == list(discharge_schema().names)
+
+
+def refuses_bad_input(spark, discharges, folder, patch):
+    schema = small_schema()
+    options = {"rows": 5, "epsilon": 5.0}
+    table = small_table(50)
+    wrong = table.with_columns(a=pl.lit(SECRET))
+    frames = {
+        "column 'a': 50 values are not in the schema": wrong,
+        "column 'c' of the schema is not in the table": table.drop("c"),
+        "column 'd' is not in the schema": table.with_columns(d=pl.lit(1)),
+        "column 'b' holds list values": table.with_columns(b=pl.lit([1, 2])),
+        "the table has no rows": table.clear(),
+    }
+    for number, (message, frame) in enumerate(frames.items()):
+        path = folder / f"{number}.parquet"
+        frame.write_parquet(path)
+        with pytest.raises(DataError, match=message) as refused:
+            pegsynth.spark.fit(spark.read.parquet(str(path)), schema, **options)
+        assert SECRET not in str(refused.value)
+    table.write_parquet(folder / "good.parquet")
+    frame = spark.read.parquet(str(folder / "good.parquet"))
+    with pytest.raises(ParameterError, match="leave it out on Spark"):
+        pegsynth.spark.fit(frame, schema, method="pegs-capped", urn=True, **options)
+    fitted = pegsynth.spark.fit(frame, schema, **options)
+    (folder / "taken").mkdir()
+    with pytest.raises(OutputError, match="it exists already"):
+        pegsynth.spark.sample(fitted, 5, spark, path=folder / "taken")
+    with pytest.raises(OutputError, match="Spark may not write there"):
+        pegsynth.spark.sample(fitted, 5, spark, path="/proc/nowhere/out")
+    assert fitted.rows_left == 5
+    patch.setattr("pegsynth.spark.sampling.mapped", partial(failing, folder))
+    with pytest.raises(EngineError, match="Spark gave up while drawing rows"):
+        pegsynth.spark.sample(fitted, 5, spark, path=folder / "failed")
+    assert not (folder / "failed").exists()
+    assert fitted.rows_left == 0
+
+
+def failing(folder, frame, task, schema):
+    def run(batches):
+        yield from task(batches)
+        raise RuntimeError("a disk is full")
+
+    return spark_session.mapped(frame, run, schema)
+
+
+def killing(marker, generations, frame, task, schema):
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(spark_clusters)
+    mortal = spark_clusters.dying(task, str(marker), generations)
+    return spark_session.mapped(frame, mortal, schema)
+
+
+def survives_a_lost_executor(spark, discharges, folder, patch, generations=1):
+    schema = discharge_schema()
+    options = {"method": "pegs-rs", "rows": ROWS, "epsilon": 100.0, "seed": SEED}
+    wanted = pegsynth.PeGS(**options).fit(discharges, schema)
+    patch.setattr("pegsynth.spark.counts.mapped", partial(killing, folder / "one", generations))
+    fitted = pegsynth.spark.fit(spark.read.parquet(str(discharges)), schema, **options)
+    patch.setattr("pegsynth.spark.sampling.mapped", partial(killing, folder / "two", 1))
+    pegsynth.spark.sample(fitted, ROWS, spark, path=folder / "out", partitions=4)
+    assert (folder / "one").exists()
+    assert (folder / "two").exists()
+    assert written(folder / "out").equals(wanted.sample(ROWS))
+    # Without a seed an attempt that is lost leaves no row behind.
+    unseeded = pegsynth.spark.fit(
+        spark.read.parquet(str(discharges)), schema, method="pegs-capped", rows=ROWS, epsilon=50.0
+    )
+    patch.setattr("pegsynth.spark.sampling.mapped", partial(killing, folder / "three", 1))
+    pegsynth.spark.sample(unseeded, ROWS, spark, path=folder / "capped", partitions=4)
+    assert (folder / "three").exists()
+    assert written(folder / "capped").height == ROWS
+
+
+@pytest.mark.slow
+def test_a_standalone_cluster(discharges, tmp_path, monkeypatch):
+    """A master and two workers; one of them dies with all it runs."""
+    with spark_clusters.standalone() as address:
+        commands_equal_the_local_ones(address, discharges, tmp_path)
+        with spark_clusters.session_on(address) as spark:
+            survives_a_lost_executor(spark, discharges, tmp_path, monkeypatch, generations=2)
+    assert left_behind(tmp_path) == []
+
+
+def commands_equal_the_local_ones(address, discharges, folder):
+    schema = folder / "schema.toml"
+    discharge_schema().save(schema)
+    here, there = folder / "here", folder / "there"
+    here.mkdir()
+    there.mkdir()
+    cluster = ("--engine", "spark", "--master", address)
+    table = (discharges, "--schema", schema)
+    seeded = ("--seed", SEED)
+    release = ("--method", "pegs", "--epsilon-per-row", 1, *seeded)
+    run("synthesize", *table, "--rows", 9_000, "-o", here / "s.parquet", *release)
+    run("synthesize", *table, "--rows", 9_000, "-o", there / "s.parquet", *release, *cluster)
+    capped = ("--method", "pegs-capped", "--epsilon", 50, "--rows", ROWS, *seeded)
+    run("fit", *table, "-o", here / "m.pegs", *capped)
+    run("fit", *table, "-o", there / "m.pegs", *capped, *cluster)
+    for place, engine in ((here, ()), (there, cluster)):
+        model = place / "m.pegs"
+        run("sample", model, "--rows", 6_000, "-o", place / "1.parquet", *seeded, *engine)
+        # The second table shows that the visits of the first were written down.
+        run("sample", model, "--rows", 5_000, "-o", place / "2.parquet", *seeded)
+    assert written(there / "s.parquet").equals(pl.read_parquet(here / "s.parquet"))
+    assert written(there / "1.parquet").equals(pl.read_parquet(here / "1.parquet"))
+    assert pl.read_parquet(there / "2.parquet").equals(pl.read_parquet(here / "2.parquet"))
+    for name in ("s", "1", "2"):
+        ledgers = [
+            json.loads((place / f"{name}.parquet.privacy.json").read_text())
+            for place in (here, there)
+        ]
+        assert ledgers[0] == ledgers[1]
+    assert left_behind(there) == []
+
+
+def run(*arguments: object) -> None:
+    done = subprocess.run(
+        [*PEGS, *map(str, arguments)],
+        env=spark_clusters.environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""

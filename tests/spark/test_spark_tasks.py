@@ -1,0 +1,360 @@
+"""What runs on the workers, without a cluster: partitions cut in many ways, one after the other."""
+
+from __future__ import annotations
+
+import pickle
+from functools import partial
+from itertools import combinations, pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pegsynth.blocks import BlockCounter
+from pegsynth.errors import DataError, EngineError, ParameterError, SchemaError
+from pegsynth.hashing import HashSpec, PairCounter, public_heads
+from pegsynth.io.read import open_table
+from pegsynth.once.counted import MergedRows, TableCounter
+from pegsynth.random import RandomStream
+from pegsynth.sampling.chains import CHUNK_ROWS
+from pegsynth.schema import Feature, Schema
+from pegsynth.schema.codec import Decoder, encode
+from pegsynth.spark import codes, counts, draws, frames, session
+from pegsynth.synthesizers.reading import bounded_codes
+from pegsynth.synthesizers.synthesize import decoded, decoder_of
+from small_release import small_schema, small_session, small_table
+
+
+def batches(table, size=1 << 20):
+    """A frame as the batches that Spark hands out."""
+    arrow = table.to_arrow(compat_level=pl.CompatLevel.oldest())
+    return arrow.combine_chunks().to_batches(max_chunksize=size)
+
+
+def partitions(table, cuts):
+    """A frame cut at some rows, in order; parts may be empty."""
+    edges = [0, *sorted(cuts), table.height]
+    return [table.slice(a, b - a) for a, b in pairwise(edges)]
+
+
+@pytest.fixture
+def on_partition(monkeypatch):
+    """Let a task believe that it works on some partition."""
+
+    def run(task, number, given):
+        for module in (codes, counts, draws):
+            monkeypatch.setattr(module, "partition_number", lambda: number)
+        return list(task(given))
+
+    return run
+
+
+def schema_of(*sizes):
+    features = [
+        Feature(f"f{i}", categories=tuple(map(str, range(size)))) for i, size in enumerate(sizes)
+    ]
+    return Schema(tuple(features), reviewed=True)
+
+
+def table_of(schema, rows, seed=1):
+    words = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            feature.name: [str(code) for code in words.integers(0, feature.category_count, rows)]
+            for feature in schema.features
+        }
+    )
+
+
+# Counting
+
+
+COUNTERS = {
+    "pairs": lambda schema: partial(PairCounter, schema.category_counts),
+    "blocks": lambda schema: partial(BlockCounter, spec_of(schema)),
+    "listed blocks": lambda schema: partial(BlockCounter, spec_of(schema), most_dense_cells=10),
+    "tables": lambda schema: partial(
+        TableCounter,
+        [np.arange(size) // 2 for size in schema.category_counts],
+        list(combinations(range(len(schema.features)), 2)),
+    ),
+}
+
+
+def spec_of(schema):
+    return HashSpec(schema.names, schema.category_counts, public_heads(schema, 2))
+
+
+@pytest.mark.parametrize("kind", COUNTERS)
+@pytest.mark.parametrize("cuts", [(), (0, 0, 7), (3, 50, 51, 200, 299), tuple(range(0, 300, 9))])
+def test_counts_of_parts_add_up_along_the_tree(kind, cuts, on_partition, monkeypatch):
+    monkeypatch.setattr(frames, "PIECE_BYTES", 64)
+    schema = schema_of(3, 4, 2, 5)
+    table, new = table_of(schema, 300), COUNTERS[kind](schema)
+    parts = []
+    for number, part in enumerate(partitions(table, cuts)):
+        packed = on_partition(codes.EncodeRows(schema), number, batches(part, 40))
+        parts.append(on_partition(counts.CountCodes(schema, new), number, packed))
+    while len(parts) > 1:
+        groups = [parts[start : start + 3] for start in range(0, len(parts), 3)]
+        parts = [
+            on_partition(counts.AddCounts(schema, new), number, mixed(group))
+            for number, group in enumerate(groups)
+        ]
+    (arrays,) = counts.gathered(parts[0])
+    seen = codes.Seen(4)
+    seen.absorb(arrays["seen"])
+    assert (seen.rows, seen.blank, seen.faults.sum()) == (300, 0, 0)
+    with new() as wanted:
+        wanted.add(encode(table, schema))
+        for name, array in wanted.arrays().items():
+            assert np.array_equal(arrays[name], array), name
+
+
+def mixed(group):
+    """Pieces of several partitions in any order."""
+    pieces = [piece for part in group for piece in part]
+    return [pieces[i] for i in np.random.default_rng(3).permutation(len(pieces))]
+
+
+def test_a_partition_without_rows_hands_on_nothing(on_partition):
+    schema = schema_of(2, 2)
+    assert on_partition(codes.EncodeRows(schema), 0, []) == []
+    new = COUNTERS["pairs"](schema)
+    assert on_partition(counts.CountCodes(schema, new), 0, []) == []
+    assert on_partition(counts.AddCounts(schema, new), 0, []) == []
+
+
+def test_values_without_a_code_are_counted_and_not_kept(on_partition):
+    schema = schema_of(2, 2)
+    table = pl.DataFrame({"f0": ["0", "secret", None, "1"], "f1": ["0", "0", "secret", "1"]})
+    seen = codes.Seen(2)
+    for number, part in enumerate(partitions(table, (2,))):
+        packed = on_partition(codes.EncodeRows(schema), number, batches(part))
+        assert b"secret" not in pickle.dumps(packed)
+        list(codes.unpacked(packed, schema, seen))
+    assert seen.faults.tolist() == [[1, 1], [1, 0]]
+
+
+def test_an_error_about_values_does_not_quote_them():
+    with pytest.raises(DataError) as refused, codes.plain_values():
+        pl.Series(["secret"]).cast(pl.Int64)
+    assert "secret" not in str(refused.value)
+    assert refused.value.__suppress_context__
+
+
+@given(st.integers(0, 200), st.integers(1, 9))
+def test_rows_of_bytes_and_back(rows, columns):
+    matrix = np.random.default_rng(rows).integers(0, 9, (rows, columns)).astype(np.uint16)
+    cells = frames.binary_rows(matrix)
+    assert np.array_equal(frames.matrix_of(cells, columns, matrix.dtype), matrix)
+
+
+# Units
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+@pytest.mark.parametrize("cuts", [(), (100, 101, 350)])
+def test_units_keep_the_rows_that_the_local_engine_keeps(k, cuts, on_partition, monkeypatch):
+    monkeypatch.setattr(codes, "_MOST_HELD", 50)
+    schema, table = small_schema(rows_per_unit=k), small_table(400, units=60)
+    wanted = np.concatenate(list(bounded_codes(open_table(table), schema, RandomStream(5))()))
+    stream = RandomStream(5)
+    number, names = stream.substreams(1), ("person", *schema.names)
+    parts = partitions(table.select(names), cuts)
+    first = dict(enumerate(np.cumsum([0, *(part.height for part in parts)]).tolist()))
+    task = codes.EncodeUnits(schema, names, first, number, stream.shared_key)
+    rows = [
+        batch for i, part in enumerate(parts) for batch in on_partition(task, i, batches(part, 30))
+    ]
+    seen = codes.Seen(3)
+    kept = list(codes.unpacked(gathered_by_unit(rows, schema), schema, seen))
+    assert sorted(map(tuple, np.concatenate(kept))) == sorted(map(tuple, wanted))
+    assert (seen.rows, seen.blank) == (400, 0)
+
+
+def gathered_by_unit(rows, schema):
+    """What two partitions keep, after a shuffle by unit."""
+    whole = pa.Table.from_batches(rows)
+    even = [unit is not None and int(unit[2:]) % 2 == 0 for unit in whole["unit"].to_pylist()]
+    task = codes.BoundUnits(schema)
+    for half in (pa.array(even), pa.array([not each for each in even])):
+        yield from task(whole.filter(half).to_batches(max_chunksize=25))
+
+
+def test_without_a_seed_units_have_other_words_every_time(on_partition):
+    schema, table = small_schema(rows_per_unit=1), small_table(50, units=3)
+    task = codes.EncodeUnits(schema, ("person", *schema.names), {}, 1 << 63, None)
+    chosen = table.select("person", *schema.names)
+    first, second = (on_partition(task, 0, batches(chosen))[0] for _ in range(2))
+    assert not first.column("word").equals(second.column("word"))
+
+
+# Drawing
+
+
+def shared(sampler):
+    """What a worker gets for a broadcast."""
+    return SimpleNamespace(value=pickle.loads(pickle.dumps(sampler)))
+
+
+def sampler_of(opened):
+    ready = opened.prepared
+    return draws.Sampler(
+        ready.machine,
+        ready.pool,
+        decoder_of(opened.model),
+        opened.model.schema.code_dtype,
+        opened.spent.counters,
+    )
+
+
+def local_rows(rows, **options):
+    opened = small_session(rows=rows, **options)
+    (chunks,) = opened.draw(rows)
+    return pl.concat(decoded(decoder_of(opened.model), chunks, opened.stream)), opened
+
+
+def numbers(*values):
+    return [frames.record_batch(id=pa.array(values, pa.int64()))] if values else []
+
+
+def frame_of(found):
+    return pl.from_arrow(pa.Table.from_batches(found))
+
+
+@pytest.mark.parametrize("options", [{"method": "pegs"}, {"method": "pegs-rs", "block_size": 7}])
+@pytest.mark.parametrize("lots", [[(0, 1, 2)], [(0,), (1,), (2,)], [(0, 1), (), (2,)]])
+def test_chunks_equal_the_local_ones_however_they_are_dealt(options, lots):
+    rows = 2 * CHUNK_ROWS + 100
+    wanted, _ = local_rows(rows, alpha=0.5, **options)
+    opened = small_session(rows=rows, alpha=0.5, **options)
+    stream = opened.stream
+    schedule = opened.prepared.schedule
+    chunks = -(-rows // schedule.chunk_rows)
+    words = draws.Stream(stream.shared_key, stream.substreams(chunks), stream.substreams(1))
+    task = draws.DrawChunks(shared(sampler_of(opened)), schedule, rows, words)
+    found = [batch for lot in lots for batch in task(numbers(*lot))]
+    assert frame_of(found).equals(wanted)
+
+
+def test_without_a_seed_every_attempt_draws_anew():
+    opened = small_session(rows=100, alpha=0.5, seed=None)
+    words = draws.Stream(opened.stream.shared_key, 0, 1)
+    assert words.key is None
+    schedule = opened.prepared.schedule
+    task = draws.DrawChunks(shared(sampler_of(opened)), schedule, 100, words)
+    first, second = (frame_of(list(task(numbers(0)))) for _ in range(2))
+    assert first.height == second.height == 100
+    assert not first.equals(second)
+
+
+@pytest.mark.parametrize("chains", [1, 2, 3])
+@pytest.mark.parametrize("rows", [2, 100, 3 * CHUNK_ROWS + 5])
+def test_places_are_those_of_chains_that_take_turns(chains, rows):
+    left = [rows // chains + (chain < rows % chains) for chain in range(chains)]
+    turn = place = 0
+    while any(left):
+        for chain in range(chains):
+            if left[chain]:
+                assert draws.place_of(chain, turn, chains, rows) == place
+                size = min(CHUNK_ROWS, left[chain])
+                left[chain] -= size
+                place += size
+        turn += 1
+    assert place == rows
+
+
+def test_chains_equal_the_local_ones(on_partition):
+    rows, chains, buckets = CHUNK_ROWS + 500, 3, 4
+    options = {"method": "pegs-capped", "alpha": 0.5, "visits": 40, "chains": chains, "urn": False}
+    wanted, local = local_rows(rows, **options)
+    opened = small_session(rows=rows, **options)
+    stream = opened.stream
+    words = draws.Stream(
+        stream.shared_key,
+        rows=stream.substreams(chains),
+        places=stream.substreams(1),
+        values=stream.substreams(1),
+    )
+    ready = shared(sampler_of(opened))
+    task = draws.RunChains(ready, rows, (14, 13, 13), 1, buckets, words)
+    drawn = frame_of([*task(numbers(2)), *task(numbers(0, 1))])
+    for chain, counters in enumerate(local.spent.counters):
+        pieces = drawn.filter(pl.col("chain") == chain).sort("piece").get_column("codes")
+        assert np.array_equal(np.frombuffer(b"".join(pieces), np.uint32), counters)
+    found, first = [], [0]
+    for bucket in range(buckets):
+        part = drawn.filter(pl.col("bucket") == bucket).sort("word", "place").select("codes")
+        decode = draws.DecodeRows(ready, first, words)
+        found += on_partition(decode, bucket, batches(part, 100))
+        first.append(first[-1] + part.height)
+    assert frame_of(found).equals(wanted)
+
+
+# Types and errors
+
+
+def test_types_that_spark_does_not_have():
+    features = (
+        Feature("a", categories=("1", "2"), dtype="uint8"),
+        Feature("b", categories=("x", "y"), dtype="dictionary"),
+        Feature("c", kind="numeric", edges=(0.0, 5.0, 9.0), dtype="uint64"),
+        Feature("d", categories=("2020-01-01", "2021-01-01"), dtype="date32[day]"),
+    )
+    decoder = Decoder(Schema(features))
+    types = frames.spark_types(decoder.schema)
+    assert types.simpleString() == "struct<a:smallint,b:string,c:decimal(20,0),d:date>"
+    frame = decoder.decode(np.zeros((3, 4), np.uint8), np.zeros(3, np.uint64))
+    (batch,) = frames.spark_batches(frame)
+    assert batch.to_pylist()[0] | {"c": 0} == {
+        "a": 1,
+        "b": "x",
+        "c": 0,
+        "d": pl.Series(["2020-01-01"]).str.to_date()[0],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("x\npegsynth.errors.SchemaError: mend it\n at y", SchemaError, "mend it"),
+        ("ModuleNotFoundError: No module named 'pegsynth'", EngineError, "has no pegsynth"),
+        ("pegsynth.errors.Nonesuch: secret", EngineError, "gave up while counting"),
+        ("Job aborted: secret", EngineError, "gave up while counting"),
+    ],
+)
+def test_errors_of_spark_become_plain_ones(text, kind, message):
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(kind, match=message) as refused, session.plain_errors("counting"):
+        raise PySparkException(text)
+    assert "secret" not in str(refused.value)
+
+
+def test_sessions_that_cannot_be_used():
+    with pytest.raises(ParameterError, match="give the SparkSession"):
+        session.check_session("spark://host:7077")
+    connect = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(ParameterError, match="Spark Connect"):
+        session.check_session(connect)
+    conf = SimpleNamespace(getConf=lambda: {"spark.speculation": "true"})
+    with pytest.raises(ParameterError, match=r"spark\.speculation=false"):
+        session.refuse_speculation(SimpleNamespace(sparkContext=conf))
+
+
+def test_merged_rows_count_alike_one_by_one_and_extended():
+    levels = [np.array([0, 1, 1]), np.array([0, 0, 1, 2]), np.array([0, 1])]
+    table = np.random.default_rng(1).integers(0, 2, (50, 3)).astype(np.uint8)
+    rows = MergedRows.of(table, levels)
+    assert rows.sizes == (2, 3, 2)
+    for got, last in zip(rows.extended((0, 2), [1]), [1], strict=True):
+        assert np.array_equal(got, rows.count((0, 2, last)))
+    with TableCounter(levels, [(0, 1), (0, 2), (1, 2)]) as counter:
+        counter.add(table)
+        for table_, counted in zip([(0, 1), (0, 2), (1, 2)], counter.counts(), strict=True):
+            assert np.array_equal(counted, rows.count(table_))
