@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pegsynth.audit.divergence import all_rows, all_tables
 from pegsynth.kernels import pool as kernels
+from pegsynth.once.pool import cell_keys
 from pegsynth.random import RandomStream
 from significance import fits
 
@@ -42,6 +43,21 @@ def test_keys_number_the_cells_with_the_last_feature_fastest(features):
 
 def test_no_feature_is_one_cell():
     assert keys_of(columns_of(all_rows(COUNTS)), ()).tolist() == [0] * 12
+
+
+def test_cells_up_to_the_edge_of_16_bits():
+    """Also more rows than keys are held at a time, and a table beyond the edge."""
+    columns = np.stack([np.arange(65_536) // 256, np.arange(65_536) % 256]).astype(np.uint16)
+    features, sizes = np.array([0, 1]), np.array([256, 256])
+    keys = kernels.cell_keys(columns, features, sizes)
+    assert keys.tolist() == list(range(65_536))
+    weights = WORDS.random(65_536)
+    found = kernels.weigh_table(columns, features, sizes, weights, 65_536)
+    assert found.tolist() == weights.tolist()
+    wider = kernels.count_extended(keys, columns[1], 256, 1 << 24)
+    assert np.flatnonzero(wider).tolist() == [256 * n + n % 256 for n in range(65_536)]
+    with pytest.raises(ValueError, match="16 bits"):
+        cell_keys(columns, (0, 1, 0), (256, 256))
 
 
 def test_counts_and_weighted_counts_of_cells():
@@ -135,7 +151,7 @@ def spread_slowly(sizes, shares, offsets):
 def test_spread_gives_equally_spaced_quantiles(seed):
     words = np.random.default_rng(seed)
     groups, size = words.integers(1, 5), words.integers(1, 6)
-    keys = words.integers(0, groups, words.integers(1, 60)).astype(np.uint32)
+    keys = words.integers(0, groups, words.integers(1, 60)).astype(np.uint16)
     shares = words.dirichlet(np.full(size, 0.7), groups)
     offsets = words.random(groups)
     order = words.permutation(len(keys))
@@ -177,7 +193,7 @@ def test_members_of_a_level_get_their_shares():
 def test_settle_reaches_the_wanted_margin(seed):
     words = np.random.default_rng(seed)
     rows, size = int(words.integers(1, 80)), int(words.integers(1, 6))
-    keys = words.integers(0, 3, rows).astype(np.uint32)
+    keys = words.integers(0, 3, rows).astype(np.uint16)
     shares = words.dirichlet(np.full(size, 2.0), 3)
     drawn = words.integers(0, size, rows).astype(np.uint32)
     wanted = words.multinomial(rows, np.full(size, 1 / size))
@@ -191,7 +207,7 @@ def test_settle_reaches_the_wanted_margin(seed):
 
 
 def test_settle_moves_no_row_to_what_its_own_distribution_excludes():
-    keys = np.array([0, 0, 0, 1], dtype=np.uint32)
+    keys = np.array([0, 0, 0, 1], dtype=np.uint16)
     shares = np.array([[1.0, 0.0], [0.5, 0.5]])
     drawn = np.zeros(4, dtype=np.uint32)
     wanted, order = np.array([2, 2]), np.arange(4)
@@ -201,7 +217,7 @@ def test_settle_moves_no_row_to_what_its_own_distribution_excludes():
 
 def test_settle_chooses_among_what_is_missing_by_the_rows_own_odds():
     shares = np.array([[0.2, 0.2, 0.6]])
-    keys, order = np.zeros(2, dtype=np.uint32), np.arange(2)
+    keys, order = np.zeros(2, dtype=np.uint16), np.arange(2)
     moved = []
     for point in (np.arange(400) + 0.5) / 400:
         drawn = np.zeros(2, dtype=np.uint32)
@@ -215,12 +231,12 @@ def test_settle_chooses_among_what_is_missing_by_the_rows_own_odds():
 
 
 def test_raking_meets_the_target_where_the_step_allows():
-    keys = np.array([0, 0, 1, 2], dtype=np.uint32)
+    keys = np.array([0, 0, 1, 2], dtype=np.uint16)
     weights = np.array([1.0, 3.0, 2.0, 1.0])
     target = np.array([2.0, 100.0, 0.1])
     factors = kernels.rake_factors(kernels.weigh_cells(keys, weights, 3), target, 3.0)
     assert factors.tolist() == [0.5, 3.0, 1 / 3]
-    following = np.array([1, 0, 1, 0], dtype=np.uint32)
+    following = np.array([1, 0, 1, 0], dtype=np.uint16)
     sums = kernels.rake_and_weigh(keys, weights, factors, following, 2)
     assert weights == pytest.approx([0.5, 1.5, 6.0, 1 / 3])
     assert sums == pytest.approx([1.5 + 1 / 3, 6.5])
@@ -233,10 +249,10 @@ def test_cells_without_weight_stay_as_they_are():
 # Exchanging rows
 
 
-def deviation(chosen, lines, targets):
+def deviation(chosen, lines, starts, targets):
     counts = np.zeros(len(targets))
     for row in chosen:
-        counts[lines[row]] += 1
+        counts[lines[row] + starts] += 1
     return ((counts - targets) ** 2).sum()
 
 
@@ -244,36 +260,37 @@ def deviation(chosen, lines, targets):
 def test_exchanges_never_raise_the_squared_deviation(seed):
     words = np.random.default_rng(seed)
     pool, rows = 30, int(words.integers(1, 25))
-    lines = np.stack([words.integers(0, 3, pool), 3 + words.integers(0, 4, pool)], 1)
-    lines = lines.astype(np.uint32)
+    lines = np.stack([words.integers(0, 3, pool), words.integers(0, 4, pool)], 1)
+    lines, starts = lines.astype(np.uint16), np.array([0, 3, 7])
     targets = words.random(7) * rows
     chosen = words.integers(0, pool, rows)
     excess = -targets
-    kernels.count_lines(chosen, lines, excess)
-    before = deviation(chosen, lines, targets)
+    kernels.count_lines(chosen, lines, starts, excess)
+    before = deviation(chosen, lines, starts[:-1], targets)
     for _ in range(3):
         proposed = words.integers(0, pool, rows)
-        taken = kernels.exchange(chosen, lines, excess, proposed, words.permutation(rows))
-        after = deviation(chosen, lines, targets)
+        taken = kernels.exchange(chosen, lines, starts, excess, proposed, words.permutation(rows))
+        after = deviation(chosen, lines, starts[:-1], targets)
         assert after < before if taken else after == pytest.approx(before)
         before = after
-    counts = np.bincount(lines[chosen].ravel(), minlength=7)
+    counts = np.bincount((lines[chosen] + starts[:-1]).ravel(), minlength=7)
     assert excess == pytest.approx(counts - targets)
 
 
 def test_an_exchange_by_hand():
     """Rows of cell 0 that should be in cell 1: one is taken, the next would overshoot."""
-    lines = np.array([[0], [1]], dtype=np.uint32)
+    lines, starts = np.array([[0], [1]], dtype=np.uint16), np.array([0, 2])
     chosen, excess = np.array([0, 0, 0]), np.array([1.2, -1.2])
-    taken = kernels.exchange(chosen, lines, excess, np.array([1, 1, 1]), np.array([2, 0, 1]))
+    proposed, order = np.array([1, 1, 1]), np.array([2, 0, 1])
+    taken = kernels.exchange(chosen, lines, starts, excess, proposed, order)
     assert (taken, chosen.tolist()) == (1, [0, 0, 1])
     assert excess == pytest.approx([0.2, -0.2])
 
 
 def test_lines_hold_the_cells_of_all_tables():
-    lines = np.zeros((3, 2), dtype=np.uint32)
-    kernels.line_up(np.array([2, 0, 1], dtype=np.uint32), 1, 10, lines)
-    assert lines.tolist() == [[0, 12], [0, 10], [0, 11]]
+    lines = np.zeros((3, 2), dtype=np.uint16)
+    kernels.line_up(np.array([2, 0, 1], dtype=np.uint16), 1, lines)
+    assert lines.tolist() == [[0, 2], [0, 0], [0, 1]]
 
 
 # Random order

@@ -22,20 +22,23 @@ _KEYS_AT_A_TIME = 4096
 
 
 @njit(cache=True, nogil=True)
-def cell_keys(columns: UInt16, features: Int64, sizes: Int64) -> UInt32:
+def cell_keys(columns: UInt16, features: Int64, sizes: Int64) -> UInt16:
     """Return the cell of every row in the table of some features, the last varying fastest."""
-    rows = columns.shape[1]
-    keys = np.zeros(rows, dtype=np.uint32)
+    keys = np.zeros(columns.shape[1], dtype=np.uint16)
     for place in range(len(features)):
-        column = columns[features[place]]
-        size = np.uint32(sizes[place])
-        for row in range(rows):
-            keys[row] = keys[row] * size + np.uint32(column[row])
+        _extend(keys, columns[features[place]], sizes[place])
     return keys
 
 
 @njit(cache=True, nogil=True)
-def count_cells(keys: UInt32, cells: int) -> Int64:
+def _extend(keys: UInt16, column: UInt16, size: int) -> None:
+    factor = np.uint16(size)
+    for row in range(len(keys)):
+        keys[row] = np.uint16(keys[row] * factor + column[row])
+
+
+@njit(cache=True, nogil=True)
+def count_cells(keys: UInt16, cells: int) -> Int64:
     """Count rows by cell."""
     counts = np.zeros(cells, dtype=np.int64)
     for row in range(len(keys)):
@@ -44,16 +47,17 @@ def count_cells(keys: UInt32, cells: int) -> Int64:
 
 
 @njit(cache=True, nogil=True)
-def count_extended(keys: UInt32, column: UInt16, size: int, cells: int) -> Int64:
+def count_extended(keys: UInt16, column: UInt16, size: int, cells: int) -> Int64:
     """Count rows by the cells of a table that `column` extends."""
     counts = np.zeros(cells, dtype=np.int64)
+    factor = np.uint32(size)
     for row in range(len(keys)):
-        counts[np.int64(keys[row]) * size + np.int64(column[row])] += 1
+        counts[keys[row] * factor + column[row]] += 1
     return counts
 
 
 @njit(cache=True, nogil=True)
-def weigh_cells(keys: UInt32, weights: Float64, cells: int) -> Float64:
+def weigh_cells(keys: UInt16, weights: Float64, cells: int) -> Float64:
     """Add up weights by cell."""
     sums = np.zeros(cells)
     for row in range(len(keys)):
@@ -68,17 +72,16 @@ def weigh_table(
     """Add up weights by the cells of a table whose keys are never written out."""
     sums = np.zeros(cells)
     rows = columns.shape[1]
-    keys = np.empty(_KEYS_AT_A_TIME, dtype=np.uint32)
+    buffer = np.empty(_KEYS_AT_A_TIME, dtype=np.uint16)
     for start in range(0, rows, _KEYS_AT_A_TIME):
-        count = min(_KEYS_AT_A_TIME, rows - start)
+        # Slices, so that the loops below need no checks and run on vectors.
+        keys = buffer[: min(_KEYS_AT_A_TIME, rows - start)]
         keys[:] = 0
         for place in range(len(features)):
-            column = columns[features[place]]
-            size = np.uint32(sizes[place])
-            for index in range(count):
-                keys[index] = keys[index] * size + np.uint32(column[start + index])
-        for index in range(count):
-            sums[keys[index]] += weights[start + index]
+            _extend(keys, columns[features[place], start : start + len(keys)], sizes[place])
+        part = weights[start : start + len(keys)]
+        for index in range(len(keys)):
+            sums[keys[index]] += part[index]
     return sums
 
 
@@ -119,7 +122,7 @@ def shuffled(words: UInt64) -> Int64:
 
 
 @njit(cache=True, nogil=True)
-def grouped(keys: UInt32, order: Int64, groups: int) -> tuple[Int64, Int64]:
+def grouped(keys: UInt16, order: Int64, groups: int) -> tuple[Int64, Int64]:
     """Sort rows by key, keeping `order` inside a key; return rows and where keys start."""
     starts = np.zeros(groups + 1, dtype=np.int64)
     for row in range(len(keys)):
@@ -187,7 +190,7 @@ def spread_within(
 
 @njit(cache=True, nogil=True)
 def settle(
-    drawn: UInt32, keys: UInt32, shares: Float64, wanted: Int64, order: Int64, uniforms: Float64
+    drawn: UInt32, keys: UInt16, shares: Float64, wanted: Int64, order: Int64, uniforms: Float64
 ) -> int:
     """Change a few rows so that the column's margin is the wanted one; return the rest.
 
@@ -230,7 +233,7 @@ def settle(
 
 @njit(cache=True, nogil=True)
 def rake_and_weigh(
-    keys: UInt32, weights: Float64, factors: Float64, following: UInt32, cells: int
+    keys: UInt16, weights: Float64, factors: Float64, following: UInt16, cells: int
 ) -> Float64:
     """Scale weights by the factor of their cell; add them up by the cells of another table."""
     sums = np.zeros(cells)
@@ -251,43 +254,45 @@ def rake_factors(sums: Float64, target: Float64, most: float) -> Float64:
 
 
 @njit(cache=True, nogil=True)
-def line_up(keys: UInt32, table: int, start: int, lines: UInt32) -> None:
-    """Write the cells of one table, numbered from `start`, into the lines of all tables."""
+def line_up(keys: UInt16, table: int, lines: UInt16) -> None:
+    """Write the cells of one table into the lines of all tables."""
     for row in range(len(keys)):
-        lines[row, table] = keys[row] + np.uint32(start)
+        lines[row, table] = keys[row]
 
 
 @njit(cache=True, nogil=True)
-def count_lines(chosen: Int64, lines: UInt32, excess: Float64) -> None:
+def count_lines(chosen: Int64, lines: UInt16, starts: Int64, excess: Float64) -> None:
     """Add the cells of the chosen rows, in all tables."""
     for index in range(len(chosen)):
         for table in range(lines.shape[1]):
-            excess[lines[chosen[index], table]] += 1.0
+            excess[starts[table] + lines[chosen[index], table]] += 1.0
 
 
 @njit(cache=True, nogil=True)
-def exchange(chosen: Int64, keys: UInt32, excess: Float64, proposed: Int64, order: Int64) -> int:
+def exchange(
+    chosen: Int64, lines: UInt16, starts: Int64, excess: Float64, proposed: Int64, order: Int64
+) -> int:
     """Replace output rows by proposed pool rows where the tables then fit better.
 
-    `keys` has a line for every pool row: its cell in each table, tables one after the
-    other; `excess` is what each cell has beyond its target. A proposal is taken when the
-    sum of squared excesses falls. Returns how many were.
+    `lines` has a line for every pool row: its cell in each table. `excess` is what each
+    cell has beyond its target, tables one after the other from `starts`. A proposal is
+    taken when the sum of squared excesses falls. Returns how many were.
     """
-    tables = keys.shape[1]
+    tables = lines.shape[1]
     taken = 0
     for index in range(len(order)):
-        old, new = chosen[order[index]], proposed[index]
+        old, new = lines[chosen[order[index]]], lines[proposed[index]]
         change = 0.0
         for table in range(tables):
-            before, after = keys[old, table], keys[new, table]
-            if before != after:
-                change += excess[after] - excess[before] + 1.0
+            if old[table] != new[table]:
+                cells = starts[table]
+                change += excess[cells + new[table]] - excess[cells + old[table]] + 1.0
         if change < 0.0:
             taken += 1
             for table in range(tables):
-                excess[keys[old, table]] -= 1.0
-                excess[keys[new, table]] += 1.0
-            chosen[order[index]] = new
+                excess[starts[table] + old[table]] -= 1.0
+                excess[starts[table] + new[table]] += 1.0
+            chosen[order[index]] = proposed[index]
     return taken
 
 

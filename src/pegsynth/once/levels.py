@@ -83,5 +83,5 @@ def split_again(
         return members.astype(np.uint32)[column]
     first = np.searchsorted(levels[members], np.arange(size + 1))
     order = shuffled(words[: len(column)])
-    rows, starts = grouped(column.astype(np.uint32), order, size)
+    rows, starts = grouped(column, order, size)
     return spread_within(rows, starts, members, first, shares, uniforms(words[len(column) :]))

@@ -22,12 +22,13 @@ from pegsynth.schema.rules import Rule
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
-UInt32 = NDArray[np.uint32]
+UInt16 = NDArray[np.uint16]
 Features = tuple[int, ...]
 T = TypeVar("T")
 S = TypeVar("S")
 
 
+MOST_CELLS = 1 << 16
 _REDRAWN = 1 << 14
 _PART = 1 << 16
 _MOST_PARTS = 8
@@ -66,7 +67,7 @@ class Pool:
         self._threads = threads
         self._workers: ThreadPoolExecutor | None = None
 
-    def keys(self, features: Features) -> UInt32:
+    def keys(self, features: Features) -> UInt16:
         """Return the cell of every row in the table of these features."""
         return cell_keys(self.columns, features, self.sizes)
 
@@ -117,7 +118,7 @@ class Pool:
         self.placed.append(feature)
         self._obey(feature, keys, shares)
 
-    def _obey(self, feature: int, keys: UInt32, shares: Float64) -> None:
+    def _obey(self, feature: int, keys: UInt16, shares: Float64) -> None:
         """Draw again where a rule forbids what was drawn; rows without a way out die."""
         complete = [
             rule
@@ -132,7 +133,7 @@ class Pool:
             self._redraw(feature, rows[start : start + _REDRAWN], complete, keys, shares)
 
     def _redraw(
-        self, feature: int, rows: Int64, rules: list[Rule], keys: UInt32, shares: Float64
+        self, feature: int, rows: Int64, rules: list[Rule], keys: UInt16, shares: Float64
     ) -> None:
         allowed = np.ones((len(rows), self.sizes[feature]), dtype=bool)
         for rule in rules:
@@ -160,7 +161,7 @@ class Pool:
             )
         self.weights = np.where(self.alive, total / living, 0.0)
 
-    def scale(self, keys: UInt32, factors: Float64, following: UInt32, cells: int) -> Float64:
+    def scale(self, keys: UInt16, factors: Float64, following: UInt16, cells: int) -> Float64:
         """Scale the weights by cell; return their sums by the cells of another table."""
 
         def work(part: slice) -> Float64:
@@ -184,8 +185,10 @@ class Pool:
         return list(self._workers.map(work, todo))
 
 
-def cell_keys(columns: NDArray[np.uint16], features: Features, sizes: Sequence[int]) -> UInt32:
-    """Return the cell of every row in the table of some features."""
+def cell_keys(columns: UInt16, features: Features, sizes: Sequence[int]) -> UInt16:
+    """Return the cell of every row in a table of at most `MOST_CELLS` cells."""
+    if cell_count(features, sizes) > MOST_CELLS:
+        raise ValueError("cells are numbered by 16 bits")
     return kernels.cell_keys(
         columns,
         np.array(features, dtype=np.int64),

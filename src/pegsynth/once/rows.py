@@ -10,6 +10,7 @@ from pegsynth.once.second_round import Fit
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
+UInt16 = NDArray[np.uint16]
 
 _SORTED_BY = 4
 _FEW_ROWS = 250_000
@@ -42,24 +43,31 @@ def _systematic(reached: Float64, count: int, offset: float) -> Int64:
 def exchange_rows(fit: Fit, chosen: Int64, passes: int) -> Int64:
     """Replace rows by others of the pool where all tables together then fit better."""
     pool, rows = fit.pool, len(chosen)
-    if passes == 0 or rows == 0:
+    if passes == 0 or rows == 0 or not fit.targets:
         return chosen
     # The more rows, the less a single one matters.
     passes = min(max(round(passes * _FEW_ROWS / rows), 1), passes)
     starts = np.cumsum([0, *(len(target) for target in fit.targets)])
-    lines = np.empty((pool.rows, len(fit.keys)), dtype=np.uint32)
-    excess = np.empty(starts[-1])
-    for table, target in enumerate(fit.targets):
-        excess[starts[table] : starts[table + 1]] = -target * (rows / target.sum())
-    for first in range(0, pool.rows, _LINES_AT_A_TIME):
-        part = slice(first, first + _LINES_AT_A_TIME)
-        for table, keys in enumerate(fit.keys):
-            kernels.line_up(keys[part], table, int(starts[table]), lines[part])
-    kernels.count_lines(chosen, lines, excess)
+    excess = np.concatenate([-target * (rows / target.sum()) for target in fit.targets])
+    lines = _lines(fit)
+    kernels.count_lines(chosen, lines, starts, excess)
     reached = np.cumsum(pool.weights)
     chosen = chosen.copy()
     for _ in range(passes):
         proposed = _systematic(reached, rows, pool.uniforms(1)[0])
-        if kernels.exchange(chosen, lines, excess, proposed, pool.permutation(rows)) == 0:
+        if kernels.exchange(chosen, lines, starts, excess, proposed, pool.permutation(rows)) == 0:
             break
     return chosen
+
+
+def _lines(fit: Fit) -> UInt16:
+    """Return a line for every pool row: its cell in each table of the fit."""
+    lines = np.empty((fit.pool.rows, len(fit.keys)), dtype=np.uint16)
+
+    def work(first: int) -> None:
+        part = slice(first, first + _LINES_AT_A_TIME)
+        for table, keys in enumerate(fit.keys):
+            kernels.line_up(keys[part], table, lines[part])
+
+    fit.pool.each(work, range(0, fit.pool.rows, _LINES_AT_A_TIME))
+    return lines

@@ -21,7 +21,7 @@ from pegsynth.once.steps import Steps
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
-UInt32 = NDArray[np.uint32]
+UInt16 = NDArray[np.uint16]
 
 MOST_CANDIDATES = 400
 _LARGE_POOL = 400_000
@@ -36,7 +36,7 @@ class Fit:
     margins: Margins
     steps: Steps
     features: list[Features] = field(default_factory=list)
-    keys: list[UInt32] = field(default_factory=list)
+    keys: list[UInt16] = field(default_factory=list)
     targets: list[Float64] = field(default_factory=list)
 
     def start(self, blocks: Sequence[tuple[Features, Float64]]) -> None:
@@ -48,7 +48,7 @@ class Fit:
             self._aim(features, counts)
         self.sweep()
 
-    def expected(self, keys: UInt32, cells: int) -> Float64:
+    def expected(self, keys: UInt16, cells: int) -> Float64:
         """Return what the weighted pool expects in the cells of a table."""
         return kernels.weigh_cells(keys, self.pool.weights, cells)
 
@@ -94,7 +94,7 @@ class Fit:
                 self.keys[table], factors, self.keys[following], len(self.targets[following])
             )
 
-    def _aim(self, features: Features, target: Float64, keys: UInt32 | None = None) -> None:
+    def _aim(self, features: Features, target: Float64, keys: UInt16 | None = None) -> None:
         self.features.append(features)
         self.keys.append(self.pool.keys(features) if keys is None else keys)
         self.targets.append(target)
