@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import mean
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from pegsynth.random import RandomStream
 
 DELTA = 1e-9
 SCORES = ("tvd1", "tvd2", "tvd3", "auc")
-VARIANTS: dict[str, dict[str, bool | int]] = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "all steps": {},
     "no smoothing of one-way counts": {"smooth": False},
     "no merging of levels": {"merge": False},
@@ -33,6 +34,8 @@ VARIANTS: dict[str, dict[str, bool | int]] = {
     "no annealing": {"anneal": False},
     "pool of the size of the output": {"larger_pool": False},
     "no exchange of rows": {"exchange": 0},
+    "blocks by projection alone": {"pulled": 0.0},
+    "the same steps whatever the noise": {"listen": False},
     "one head": {"heads": 1},
 }
 

@@ -53,6 +53,8 @@ class Setting:
         Rows of the built-in table as Parquet, for what is larger than memory.
     output
         Where curves are written.
+    spark_rows
+        Rows of the built-in table that a small cluster counts and draws.
     """
 
     folder: Path
@@ -63,11 +65,12 @@ class Setting:
     repeats: int = 5
     scale_rows: int = 50_000_000
     output: Path = Path("bench-out")
+    spark_rows: int = 10_000_000
 
     @classmethod
     def quick(cls, folder: Path) -> Setting:
         """Return sizes that only show that every figure can be computed."""
-        return cls(folder, 2_000, 500, 20, 300, 1, 20_000)
+        return cls(folder, 2_000, 500, 20, 300, 1, 20_000, spark_rows=20_000)
 
     @cached_property
     def schema(self) -> Schema:
@@ -201,17 +204,17 @@ def wide(setting: Setting) -> Iterator[Figure]:
     """Many features, and a feature of many categories: time and memory."""
     rows, features = setting.wide_rows, setting.wide_features
     generator = np.random.default_rng(SEED)
-    table, schema = _invented(setting, "wide", rows, [5] * features, generator)
+    table, schema = invented(setting, "wide", rows, [5] * features, generator)
     for order in ("public", "data"):
         what = f"{features:,} features x {rows:,} rows, order {order}"
         yield _memory(setting, what, table, schema, features, ("--order", order))
     counts = [setting.many_categories, 2, 20, 5]
-    table, schema = _invented(setting, "long", rows, counts, generator)
+    table, schema = invented(setting, "long", rows, counts, generator)
     what = f"a feature of {setting.many_categories:,} categories x {rows:,} rows"
     yield _memory(setting, what, table, schema, len(counts), ("--order", "data"))
 
 
-def _invented(
+def invented(
     setting: Setting, name: str, rows: int, counts: Sequence[int], generator: np.random.Generator
 ) -> tuple[Path, Path]:
     """Write a table of skewed, dependent categories, and its schema."""

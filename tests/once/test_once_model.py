@@ -290,7 +290,7 @@ def test_released_blocks_that_do_not_fit_are_refused(damage):
 def test_a_model_without_its_blocks_is_refused(tmp_path, monkeypatch):
     model = replace(once_model(), released=None)
     with monkeypatch.context() as patched:
-        patched.setattr("pegsynth.synthesizers.model_file._open_account", lambda *_: None)
+        patched.setattr("pegsynth.synthesizers.model_file._open_account", lambda *_, **__: None)
         save_model(model, tmp_path / "m.pegs")
     with pytest.raises(ModelError, match="does not hold what its method needs"):
         load_model(tmp_path / "m.pegs")

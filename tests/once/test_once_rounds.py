@@ -143,7 +143,7 @@ def test_heads_are_as_many_and_as_small_as_the_steps_say():
         chooser.next([1, 2])
         pool.draw(1, (0,), np.full((2, 3), 1 / 3))
         chooser.next([2])
-        found = {heads for feature, heads in chooser._distances if feature == 2}
+        found = {chooser._candidate(index, [2])[1] for index in range(len(chooser._candidates))}
         assert max(map(len, found)) == most
         assert all(cell_count((*heads, 2), SIZES) <= steps.most_cells for heads in found)
 
@@ -168,7 +168,7 @@ def test_shares_of_a_block_are_its_lines():
     margins = true_margins()
     block = NoisyTable((0, 1), table_of((0, 1)), 1.0)
     pool = Pool(SIZES, 100, RandomStream(1))
-    counts = block_counts(block, pool, margins, Steps())
+    counts = block_counts(block, pool, margins, Steps(pulled=0.0))
     assert counts == pytest.approx(table_of((0, 1)))
     lines = block_shares(block, counts, margins)
     expected = table_of((0, 1)).reshape(2, 3)
@@ -182,12 +182,17 @@ def test_blocks_under_loud_noise_are_pulled_towards_independence():
     margins, pool = true_margins(), Pool(SIZES, 600, RandomStream(1))
     pool.draw(0, (), margins.shares[0][None, :])
     noisy = table_of((0, 1)) + np.array([90, -80, 70, -60, 50, -40])
-    loud = Steps(shrink_blocks=True)
+    loud = Steps(pulled=1.0)
     found = block_counts(NoisyTable((0, 1), noisy, 80.0), pool, margins, loud)
     independent = np.outer(pool.counts((0,)), margins.shares[1]).ravel()
     assert np.abs(found - independent).sum() < 0.5 * np.abs(noisy - independent).sum()
     drowned = NoisyTable((0, 1), np.full(6, -9000), 80.0)
     assert block_counts(drowned, pool, margins, loud) == pytest.approx(independent)
+    block = NoisyTable((0, 1), noisy, 80.0)
+    ends = [block_counts(block, pool, margins, Steps(pulled=part)) for part in (0.0, 1.0)]
+    between = block_counts(block, pool, margins, Steps(pulled=0.25))
+    assert between == pytest.approx(0.75 * ends[0] + 0.25 * ends[1])
+    assert all(end.sum() == pytest.approx(margins.total) for end in ends)
 
 
 # The fit
@@ -385,7 +390,7 @@ def test_the_split_by_hand():
 def test_the_parts_never_add_up_to_more_than_the_whole(total, route):
     price = Price(Allowance(route, Fraction(1, 2)))
     steps = Steps()
-    for each in (steps, steps.under_noise(), replace(steps, second_round=False)):
+    for each in (steps, steps.under_noise(), steps.in_quiet(), replace(steps, second_round=False)):
         weights = margin_weights(COUNTS)
         split = split_budget(price, total, COUNTS, weights, each)
         choices = split.choice * (len(COUNTS) - 1)

@@ -27,6 +27,7 @@ from pegsynth.once.smoothing import on_simplex, shrunken
 from pegsynth.once.steps import Steps
 
 Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
 
 MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)
 WIDE_TABLE = 24
@@ -44,7 +45,8 @@ class FirstRound:
     steps: Steps
     choice_share: float
     left_share: float
-    _distances: dict[tuple[int, Features], int] = field(default_factory=dict)
+    _heads: list[Features] = field(default_factory=list)
+    _candidates: Int64 = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int64))
     _parents: dict[int, Features] = field(default_factory=dict)
 
     def next(self, left: list[int]) -> tuple[int, NoisyTable | None]:
@@ -52,18 +54,12 @@ class FirstRound:
         self._look(left)
         share = self.left_share / len(left)
         penalty = MEAN_ABSOLUTE_NORMAL * self.purse.deviation(share) * self.steps.block_penalty
-        sizes = self.pool.sizes
-        candidates: list[tuple[int, Features]] = [key for key in self._distances if key[0] in left]
-        scores = [
-            self._distances[feature, heads]
-            - round(penalty * cell_count(heads, sizes) * sizes[feature])
-            for feature, heads in candidates
-        ]
-        if self.steps.leave_alone or not candidates:
-            candidates += [(feature, ()) for feature in left]
+        distances, cells = self._candidates[:, 2:].T
+        scores: list[int] = (distances - np.rint(penalty * cells).astype(np.int64)).tolist()
+        if self.steps.leave_alone or not scores:
             scores += [0] * len(left)
         index = self.purse.choose(scores, self.choice_share, purpose="heads")
-        feature, heads = candidates[index]
+        feature, heads = self._candidate(index, left)
         self._parents[feature] = heads
         if not heads:
             return feature, None
@@ -73,8 +69,20 @@ class FirstRound:
         self.left_share -= share
         return feature, NoisyTable(features, noisy, deviation)
 
+    def _candidate(self, index: int, left: list[int]) -> tuple[int, Features]:
+        """Return a feature and its heads; those without heads come last."""
+        alone = index - len(self._candidates)
+        if alone >= 0:
+            return left[alone], ()
+        number, feature = self._candidates[index, :2].tolist()
+        return feature, self._heads[number]
+
     def _look(self, left: list[int]) -> None:
-        """Take the distances of the candidates that the feature placed last makes possible."""
+        """Take the distances of the candidates that the feature placed last makes possible.
+
+        A candidate is a line: the number of its heads, its feature, the distance of its
+        table from what is expected, and the cells of that table.
+        """
         sizes = self.pool.sizes
         wanted = {
             heads: [f for f in left if cell_count((*heads, f), sizes) <= self.steps.most_cells]
@@ -82,19 +90,24 @@ class FirstRound:
         }
         self.table.ask([(*heads, f) for heads, features in wanted.items() for f in features])
 
-        def work(heads: Features) -> list[tuple[tuple[int, Features], int]]:
+        def work(item: tuple[int, Features]) -> list[tuple[int, int, int, int]]:
+            number, heads = item
             expected: Float64 = self.pool.counts(heads).astype(np.float64)
             expected *= self.margins.total / self.pool.rows
-            features = wanted[heads]
-            found = []
-            for feature, counts in zip(features, self.table.extended(heads, features), strict=True):
+            lines = []
+            for feature, counts in zip(
+                wanted[heads], self.table.extended(heads, wanted[heads]), strict=True
+            ):
                 shares = self.margins.shares[feature]
                 away = kernels.distance_from_product(counts, expected, shares)
-                found.append(((feature, heads), int(away)))
-            return found
+                lines.append((number, feature, int(away), len(counts)))
+            return lines
 
-        for found in self.pool.each(work, wanted):
-            self._distances.update(found)
+        found = self.pool.each(work, enumerate(wanted, len(self._heads)))
+        self._heads += wanted
+        kept = self._candidates[np.isin(self._candidates[:, 1], left)]
+        new = np.array([line for lines in found for line in lines], dtype=np.int64).reshape(-1, 4)
+        self._candidates = np.concatenate([kept, new])
 
     def _new_heads(self) -> Iterator[Features]:
         newest = self.pool.placed[-1]
@@ -113,13 +126,17 @@ class FirstRound:
 def block_counts(block: NoisyTable, pool: Pool, margins: Margins, steps: Steps) -> Float64:
     """Estimate the cells of a block, with the pool's own counts of its heads at hand."""
     noisy = block.counts.astype(np.float64)
-    if not steps.shrink_blocks:
-        return on_simplex(noisy, block.deviation**2, margins.total)
+    projected = on_simplex(noisy, block.deviation**2, margins.total)
+    if not steps.pulled:
+        return projected
     heads = pool.counts(block.features[:-1]) * (margins.total / pool.rows)
     expected = np.outer(heads, margins.shares[block.features[-1]]).ravel()
-    found = shrunken(noisy, expected, block.deviation)
-    # Noise below zero everywhere says nothing.
-    return found if found.any() else expected
+    pulled = shrunken(noisy, expected, block.deviation)
+    if not pulled.any():
+        pulled = expected  # noise below zero everywhere says nothing
+    pulled *= margins.total / pulled.sum()
+    mixed: Float64 = (1 - steps.pulled) * projected + steps.pulled * pulled
+    return mixed
 
 
 def block_shares(

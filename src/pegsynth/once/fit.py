@@ -86,7 +86,10 @@ def release_blocks(
     weights = margin_weights(category_counts, known)
     error = margin_error(purse.price, max(total[0], 1), category_counts, weights)
     loud = error > steps.loud_above * steps.wanted_margin_error
-    steps = steps.under_noise() if loud else steps
+    if loud:
+        steps = steps.under_noise()
+    elif error < steps.quiet_below * steps.wanted_margin_error:
+        steps = steps.in_quiet()
     split = split_budget(purse.price, max(total[0], 1), category_counts, weights, steps)
     one_ways = _one_ways(table, purse, split.margins * weights, known, total[0])
     is_public = tuple(line is not None for line in known)

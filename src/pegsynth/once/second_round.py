@@ -184,12 +184,14 @@ class SecondRound:
         if len(wanted) > MOST_CANDIDATES:
             wanted = _spread_out(wanted, MOST_CANDIDATES, self.fit.pool)
         if self.steps.triples:
-            covered = [set(table) for table in self.fit.features]
+            covered = {
+                triple for table in self.fit.features for triple in combinations(sorted(table), 3)
+            }
             wanted += [
                 triple
                 for triple in self._linked_triples()
                 if triple not in self.candidates
-                and not any(set(triple) <= table for table in covered)
+                and triple not in covered
                 and MEAN_ABSOLUTE_NORMAL * deviation * cell_count(triple, sizes)
                 <= self.fit.margins.total
             ]

@@ -30,10 +30,12 @@ class Steps:
         The second round may choose three-way tables around pairs that were measured.
     anneal
         A table that moved less than its noise doubles the budget of the next.
-    shrink_blocks
-        Pull blocks towards independence of their feature, instead of projecting them.
+    pulled
+        Part of a block's estimate that is pulled towards independence of its feature; the
+        rest is a projection, which finds more cells empty than are.
     listen
-        Take the steps of `under_noise` where one-way counts alone would be far off.
+        Take the steps of `under_noise` where one-way counts alone would be far off, and
+        those of `in_quiet` where they would be close.
     larger_pool
         The pool of a small table has several times as many rows as are asked for.
     exchange
@@ -51,7 +53,7 @@ class Steps:
     second_round: bool = True
     triples: bool = True
     anneal: bool = True
-    shrink_blocks: bool = False
+    pulled: float = 0.3
     listen: bool = True
     larger_pool: bool = True
     exchange: int = 5
@@ -75,6 +77,11 @@ class Steps:
     most_factor: float = 3.0
     triple_divisor: int = 4
     loud_above: float = 3.0
+    quiet_below: float = 0.5
+
+    def in_quiet(self) -> Steps:
+        """Return the steps for a table that stands far above its noise: larger blocks."""
+        return replace(self, block_penalty=0.5) if self.listen else self
 
     def under_noise(self) -> Steps:
         """Return the steps for a table whose noise is loud: choose with care, trust little.
@@ -86,7 +93,7 @@ class Steps:
             return self
         return replace(
             self,
-            shrink_blocks=True,
+            pulled=1.0,
             block_penalty=1.5,
             first_choices=0.06,
             second_choices=0.15,
