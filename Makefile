@@ -4,13 +4,29 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-fast check format bench bench-peers audit clean
+.PHONY: demo test test-fast test-lowest test-newest check format bench bench-peers audit fuzz faults soak watch \
+	lock bom advisories clean packages-locked packages-newest packages-lowest
 
-$(STAMP): pyproject.toml
+# The versions of the lock, checked by their hashes; REQUIREMENTS=newest or =lowest for others.
+REQUIREMENTS := locked
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(STAMP): pyproject.toml requirements/lock.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) --upgrade pip
+	$(MAKE) --no-print-directory packages-$(REQUIREMENTS)
 	touch $(STAMP)
+
+packages-locked:
+	$(PIP) --require-hashes --requirement requirements/lock.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
+
+packages-newest:
+	$(PIP) --upgrade --editable '.[dev]'
+
+packages-lowest:
+	$(PIP) --requirement requirements/lowest.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
 
 demo: $(STAMP)
 	$(BIN)/pegs demo
@@ -24,17 +40,21 @@ test-fast: $(STAMP)
 	$(BIN)/python -m pytest -n auto -m 'not slow'
 
 check: $(STAMP)
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks fuzz faults watch tools
+	$(BIN)/ruff check src tests benchmarks fuzz faults watch tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks fuzz faults watch tools
+	$(BIN)/ruff check --fix src tests benchmarks fuzz faults watch tools
 
 audit: $(STAMP)
 	$(BIN)/pegs audit --full
+
+# How often checks of correct draws raise an alarm, and whether broken ones are always caught.
+watch: $(STAMP)
+	$(BIN)/python -m watch.run
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
@@ -43,5 +63,40 @@ bench: $(STAMP)
 bench-peers: $(STAMP)
 	$(BIN)/python -m benchmarks.peers.run
 
+# Hostile files; goes on where it stopped. The record is in fuzz-out/, a finding makes it fail.
+FUZZ_CASES ?= 100000
+FUZZ_SECONDS ?= 7200
+FUZZ_SEED ?= 1
+
+fuzz: $(STAMP)
+	$(BIN)/python -m fuzz.run --cases $(FUZZ_CASES) --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+
+# Kills commands 200 times at random moments, and at the steps that publish.
+faults: $(STAMP)
+	$(BIN)/python -m faults.run
+
+# An hour of releases at full load: memory, open files, figures and speed must stay the same.
+soak: $(STAMP)
+	$(BIN)/python -m faults.soak
+
+# The same tests with the lowest versions that pyproject.toml allows, and with the newest.
+test-lowest test-newest: test-%:
+	$(MAKE) VENV=.venv-$* REQUIREMENTS=$* test
+
+# What a machine that reaches a package index and the advisories can bring up to date.
+TOOLS := .venv-tools
+$(TOOLS):
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check uv pip-audit
+
+lock: | $(TOOLS)
+	UV=$(TOOLS)/bin/uv tools/lock.sh
+
+bom: $(STAMP)
+	$(BIN)/python tools/bill_of_materials.py sbom.cdx.json docs/licences.md
+
+advisories: | $(TOOLS)
+	$(TOOLS)/bin/pip-audit --requirement requirements/lock.txt --disable-pip --strict
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-lowest .venv-newest $(TOOLS) build dist .mypy_cache .pytest_cache .ruff_cache

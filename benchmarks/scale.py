@@ -164,16 +164,16 @@ def growth(setting: Setting) -> Iterator[Figure]:
 def _rows_curves(setting: Setting) -> Iterator[Point]:
     """Time of fitting and sampling in this process, so that starting it does not count."""
     data = table(setting)
-    _sample(setting, _fit(setting, _part(setting, data, 1000), "data"), 1000)
+    sample_rows(setting, fit_table(setting, _part(setting, data, 1000), "data"), 1000)
     for rows in _sizes(setting.scale_rows):
         part = _part(setting, data, rows)
-        model = _fit(setting, part, "public")
+        model = fit_table(setting, part, "public")
         for order in ("public", "data"):
             with _Clock() as clock:
-                model = _fit(setting, part, order)
+                model = fit_table(setting, part, order)
             yield f"fit, order {order}, against rows", rows, *clock.seconds
         with _Clock() as clock:
-            _sample(setting, model, rows)
+            sample_rows(setting, model, rows)
         yield "sample, against rows", rows, *clock.seconds
 
 
@@ -202,12 +202,12 @@ def _part(setting: Setting, data: Path, rows: int) -> Path:
     return path
 
 
-def _fit(setting: Setting, path: Path, order: str) -> Model:
+def fit_table(setting: Setting, path: Path, order: str) -> Model:
     options = FitOptions(HEADS, 1, order)  # type: ignore[arg-type]
     return fit(open_table(path), setting.schema, options, RandomStream(SEED), threads=THREADS)
 
 
-def _sample(setting: Setting, model: Model, rows: int) -> None:
+def sample_rows(setting: Setting, model: Model, rows: int) -> None:
     recipe = make_recipe(
         model.schema, Budget(epsilon_per_row=1.0), FitOptions(HEADS, 1, "public"), DrawOptions(rows)
     )

@@ -32,7 +32,8 @@ def pegs(*arguments: object) -> Outcome:
 
     out, err = io.StringIO(), io.StringIO()
     code: object = 0
-    handler = signal.getsignal(signal.SIGTERM)
+    signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    handlers = {number: signal.getsignal(number) for number in signals}
     with (
         mock.patch.object(sys, "argv", ["pegs", *map(str, arguments)]),
         contextlib.redirect_stdout(out),
@@ -43,7 +44,8 @@ def pegs(*arguments: object) -> Outcome:
         except SystemExit as leaving:
             code = leaving.code
         finally:
-            signal.signal(signal.SIGTERM, handler)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
     status = code if isinstance(code, int) else int(code is not None)
     return Outcome(status, out.getvalue(), err.getvalue())
 
@@ -85,6 +87,15 @@ def check_refused(outcome: Outcome, *names: object) -> None:
     assert outcome.err.endswith("\n")
     for name in names:
         assert str(name) in outcome.err, outcome.err
+
+
+def bytes_written(process: subprocess.Popen[bytes]) -> int:
+    """Return how much a running process has written to files and pipes; Linux only."""
+    try:
+        lines = Path(f"/proc/{process.pid}/io").read_text().splitlines()
+    except (OSError, ValueError):
+        return 0
+    return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
 
 
 def snapshot(folder: Path) -> dict[str, bytes | None]:

@@ -9,32 +9,55 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
 from system import require
 
 JAVA = "openjdk-17-jre-headless"
+LONGEST = 900
+"""Seconds after which a session is cut off, so that no test waits for ever."""
+# Tests are short: compiling Java code well takes longer than it saves.
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_DEFAULTS = f"""
+spark.driver.extraJavaOptions {_QUICK}
+spark.executor.extraJavaOptions {_QUICK}
+spark.executor.memory 1g
+spark.shuffle.io.maxRetries 2
+spark.shuffle.io.retryWait 1s
+spark.ui.enabled false
+spark.ui.showConsoleProgress false
+"""
+
+
+@dataclass(frozen=True)
+class Standalone:
+    """A cluster that runs: its address, and what programs that use it need."""
+
+    address: str
+    environment: dict[str, str]
 
 
 @contextmanager
 def local_cluster() -> Iterator[object]:
     """Yield a session on a master and two workers in one process, executors of their own."""
-    with _home() as home, _session("local-cluster[2,1,1024]", home) as spark:
+    with _home() as home, _session("local-cluster[2,1,1024]", _environment(home)) as spark:
         yield spark
 
 
 @contextmanager
-def standalone() -> Iterator[str]:
-    """Yield the address of a master with two workers, each a process of its own."""
+def standalone() -> Iterator[Standalone]:
+    """Yield a master with two workers, each a process of its own."""
     with _home() as home, ExitStack() as daemons:
         port = _free_port()
         address = f"spark://127.0.0.1:{port}"
-        _start(daemons, home, "master.Master", "--host", "127.0.0.1", "--port", port)
-        _wait_for(port)
+        master = _start(daemons, home, "master.Master", "--host", "127.0.0.1", "--port", port)
+        _wait_for(master, port)
         for number in range(2):
             _start(
                 daemons,
@@ -43,58 +66,71 @@ def standalone() -> Iterator[str]:
                 *("--host", "127.0.0.1", "--cores", 1, "--memory", "1g"),
                 *("--work-dir", home / f"work-{number}", address),
             )
-        yield address
+        yield Standalone(address, _environment(home))
 
 
 @contextmanager
-def session_on(address: str) -> Iterator[object]:
+def session_on(cluster: Standalone) -> Iterator[object]:
     """Yield a session on a cluster that runs."""
-    with _home() as home, _session(address, home) as spark:
+    with _session(cluster.address, cluster.environment) as spark:
         yield spark
 
 
 @contextmanager
-def _session(master: str, home: Path) -> Iterator[object]:
+def _session(master: str, environment: dict[str, str]) -> Iterator[object]:
     from pyspark.sql import SparkSession
 
     # The JVM that PySpark starts outlives a session, and with it its environment.
-    with mock.patch.dict(os.environ, _environment(home)):
+    with mock.patch.dict(os.environ, environment):
         spark = (
             SparkSession.builder.master(master)
             .appName("pegsynth tests")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.executor.memory", "1g")
             .config("spark.log.level", "FATAL")
             .getOrCreate()
         )
+        gateway = spark.sparkContext._gateway
+        guard = threading.Timer(LONGEST, gateway.proc.kill)
+        guard.daemon = True
+        guard.start()
         try:
             yield spark
         finally:
-            gateway = spark.sparkContext._gateway
-            spark.stop()
-            _end(gateway)
+            _end(spark, gateway)
+            guard.cancel()
 
 
-def _end(gateway: object) -> None:
-    """End the JVM of a session, so that the next has an environment of its own."""
+def _end(spark: object, gateway: object) -> None:
+    """End a session and its JVM, so that the next has an environment of its own."""
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
+    with suppress(Py4JError, OSError):  # the JVM may be gone
+        spark.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(60)
+    _wait_or_kill(gateway.proc)
     SparkContext._gateway = SparkContext._jvm = None
+
+
+def _wait_or_kill(process: subprocess.Popen) -> None:
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(30)
 
 
 @contextmanager
 def _home() -> Iterator[Path]:
-    """Yield a Spark home whose logs and work lie in a temporary folder."""
+    """Yield a Spark home whose settings, logs and work lie in a temporary folder."""
     import pyspark
 
     require(JAVA)
     home = Path(tempfile.mkdtemp(prefix="pegs-spark-"))
     for part in Path(pyspark.__file__).parent.iterdir():
         (home / part.name).symlink_to(part)
+    (home / "conf").mkdir()
+    (home / "conf" / "spark-defaults.conf").write_text(_DEFAULTS)
     try:
         yield home
     finally:
@@ -104,28 +140,27 @@ def _home() -> Iterator[Path]:
 def _environment(home: Path) -> dict[str, str]:
     return {
         "SPARK_HOME": str(home),
+        "SPARK_CONF_DIR": str(home / "conf"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(home / "local"),
+        "SPARK_DAEMON_JAVA_OPTS": _QUICK,
         "PYSPARK_PYTHON": sys.executable,
     }
 
 
-def environment() -> dict[str, str]:
-    """Return the environment of a program that starts a session of its own."""
-    return {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-
-
-def _start(daemons: ExitStack, home: Path, name: str, *arguments: object) -> None:
+def _start(daemons: ExitStack, home: Path, name: str, *arguments: object) -> subprocess.Popen:
     command = [home / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", "--webui-port", 0]
     with (home / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(
             [str(part) for part in (*command, *arguments)],
             env={**os.environ, **_environment(home)},
+            stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
         )
-    daemons.callback(process.wait, 60)
+    daemons.callback(_wait_or_kill, process)
     daemons.callback(process.terminate)
+    return process
 
 
 def _free_port() -> int:
@@ -134,9 +169,9 @@ def _free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def _wait_for(port: int) -> None:
+def _wait_for(master: subprocess.Popen, port: int) -> None:
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and master.poll() is None:
         with socket.socket() as attempt:
             if attempt.connect_ex(("127.0.0.1", port)) == 0:
                 return

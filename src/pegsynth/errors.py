@@ -5,6 +5,27 @@ do about it, and never holds a value of the data. The command line prints the me
 alone and exits with status 2.
 """
 
+import re
+
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_MOST_SHOWN = 3000
+
+
+def escaped(text: str) -> str:
+    """Return a text with the characters that steer a terminal written as escapes."""
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def legible(message: str) -> str:
+    """Return a message that can be printed, whatever a file had its names look like.
+
+    A message that would drown its reader is cut.
+    """
+    text = escaped(message)
+    if len(text) <= _MOST_SHOWN:
+        return text
+    return f"{text[: _MOST_SHOWN // 2]} .. {text[-_MOST_SHOWN // 2 :]}"
+
 
 class PegsynthError(Exception):
     """Base of all errors that are the caller's to mend."""

@@ -364,7 +364,7 @@ def test_a_command_that_is_interrupted_while_it_waits(people, tmp_path):
     _, errors = run.communicate(timeout=60)
     assert time.monotonic() - started < 5
     assert run.returncode == 130
-    assert errors == b"pegs: stopped; no output was changed\n"
+    assert errors == b"pegs: stopped; every output is as it was, or whole\n"
     assert snapshot(tmp_path) == {}
 
 

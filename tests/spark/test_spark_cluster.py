@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
 
@@ -34,6 +36,20 @@ def discharges(tmp_path_factory):
 def written(folder) -> pl.DataFrame:
     """The rows of a folder in the order of its files."""
     return pl.concat([pl.read_parquet(part) for part in sorted(Path(folder).glob("*.parquet"))])
+
+
+def same(ours, theirs) -> bool:
+    """Whether two values are equal bit for bit, arrays and whatever holds them."""
+    if type(ours) is not type(theirs):
+        return False
+    if isinstance(ours, np.ndarray):
+        alike = (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        return alike and ours.tobytes() == theirs.tobytes()
+    if isinstance(ours, list | tuple):
+        return len(ours) == len(theirs) and all(map(same, ours, theirs))
+    if is_dataclass(ours):
+        return all(same(getattr(ours, f.name), getattr(theirs, f.name)) for f in fields(ours))
+    return ours == theirs
 
 
 def left_behind(folder: Path) -> list[str]:
@@ -75,7 +91,7 @@ def equals_the_local_engine(spark, discharges, folder, patch):
         fitted = pegsynth.spark.fit(
             shapes[method], schema, method=method, rows=ROWS, seed=SEED, **budget
         )
-        assert fitted.session.model.blocks.spec == wanted.session.model.blocks.spec
+        assert same(fitted.session.model.blocks, wanted.session.model.blocks), method
         for rows, partitions in ((9_000, 1), (11_000, 5)):
             target = folder / f"{method}-{partitions}"
             drawn = pegsynth.spark.sample(fitted, rows, spark, path=target, partitions=partitions)
@@ -119,6 +135,7 @@ def releases_blocks_as_the_local_engine_does(spark, discharges, folder, patch):
     wanted = pegsynth.PeGS(**options).fit(path, schema)
     fitted = pegsynth.spark.fit(spark.read.parquet(str(path)), schema, **options)
     assert fitted.ledger == wanted.ledger
+    assert same(fitted.session.model.released, wanted.session.model.released)
     assert fitted.sample(1_000).equals(wanted.sample(1_000))
     with pytest.raises(ParameterError, match="rows of pegs-once are drawn on one machine"):
         pegsynth.spark.sample(fitted, 5, spark, path=folder / "out")
@@ -157,6 +174,9 @@ def refuses_bad_input(spark, discharges, folder, patch):
         with pytest.raises(DataError, match=message) as refused:
             pegsynth.spark.fit(spark.read.parquet(str(path)), schema, **options)
         assert SECRET not in str(refused.value)
+    for message, part in broken_parts(folder).items():
+        with pytest.raises(DataError, match=message):
+            pegsynth.spark.fit(spark.read.parquet(str(part.parent)), schema, **options)
     table.write_parquet(folder / "good.parquet")
     frame = spark.read.parquet(str(folder / "good.parquet"))
     with pytest.raises(ParameterError, match="leave it out on Spark"):
@@ -173,6 +193,24 @@ def refuses_bad_input(spark, discharges, folder, patch):
         pegsynth.spark.sample(fitted, 5, spark, path=folder / "failed")
     assert not (folder / "failed").exists()
     assert fitted.rows_left == 0
+
+
+def broken_parts(folder):
+    """Tables of three files, the second of which cannot be read; and what is said of it."""
+    table = small_table(50)
+    parts = [folder / name / "2.parquet" for name in ("unreadable", "drifted")]
+    for part in parts:
+        part.parent.mkdir()
+        for number in (1, 2, 3):
+            table.write_parquet(part.with_name(f"{number}.parquet"))
+    whole = parts[0].read_bytes()
+    # The end of a Parquet file says what is in it, and is all that listing a table reads.
+    parts[0].write_bytes(bytes(len(whole) // 2) + whole[len(whole) // 2 :])
+    table.with_columns(b=pl.lit(1.5)).write_parquet(parts[1])
+    return {
+        f"{parts[0]}: the file is truncated": parts[0],
+        f"{parts[1]}: column 'b' has another type": parts[1],
+    }
 
 
 def failing(folder, frame, task, schema):
@@ -215,33 +253,37 @@ def survives_a_lost_executor(spark, discharges, folder, patch, generations=1):
 @pytest.mark.slow
 def test_a_standalone_cluster(discharges, tmp_path, monkeypatch):
     """A master and two workers; one of them dies with all it runs."""
-    with spark_clusters.standalone() as address:
-        commands_equal_the_local_ones(address, discharges, tmp_path)
-        with spark_clusters.session_on(address) as spark:
+    with spark_clusters.standalone() as cluster:
+        commands_equal_the_local_ones(cluster, discharges, tmp_path)
+        commands_that_fail_say_why(cluster, tmp_path)
+        with spark_clusters.session_on(cluster) as spark:
             survives_a_lost_executor(spark, discharges, tmp_path, monkeypatch, generations=2)
     assert left_behind(tmp_path) == []
 
 
-def commands_equal_the_local_ones(address, discharges, folder):
+def commands_equal_the_local_ones(cluster, discharges, folder):
     schema = folder / "schema.toml"
     discharge_schema().save(schema)
     here, there = folder / "here", folder / "there"
     here.mkdir()
     there.mkdir()
-    cluster = ("--engine", "spark", "--master", address)
+    engine = ("--engine", "spark", "--master", cluster.address)
     table = (discharges, "--schema", schema)
     seeded = ("--seed", SEED)
     release = ("--method", "pegs", "--epsilon-per-row", 1, *seeded)
-    run("synthesize", *table, "--rows", 9_000, "-o", here / "s.parquet", *release)
-    run("synthesize", *table, "--rows", 9_000, "-o", there / "s.parquet", *release, *cluster)
+    run(cluster, "synthesize", *table, "--rows", 9_000, "-o", here / "s.parquet", *release)
+    run(
+        cluster, "synthesize", *table, "--rows", 9_000, "-o", there / "s.parquet", *release, *engine
+    )
     capped = ("--method", "pegs-capped", "--epsilon", 50, "--rows", ROWS, *seeded)
-    run("fit", *table, "-o", here / "m.pegs", *capped)
-    run("fit", *table, "-o", there / "m.pegs", *capped, *cluster)
-    for place, engine in ((here, ()), (there, cluster)):
+    run(cluster, "fit", *table, "-o", here / "m.pegs", *capped)
+    run(cluster, "fit", *table, "-o", there / "m.pegs", *capped, *engine)
+    for place, where in ((here, ()), (there, engine)):
         model = place / "m.pegs"
-        run("sample", model, "--rows", 6_000, "-o", place / "1.parquet", *seeded, *engine)
+        draw = ("sample", model, *seeded)
+        run(cluster, *draw, "--rows", 6_000, "-o", place / "1.parquet", *where)
         # The second table shows that the visits of the first were written down.
-        run("sample", model, "--rows", 5_000, "-o", place / "2.parquet", *seeded)
+        run(cluster, *draw, "--rows", 5_000, "-o", place / "2.parquet")
     assert written(there / "s.parquet").equals(pl.read_parquet(here / "s.parquet"))
     assert written(there / "1.parquet").equals(pl.read_parquet(here / "1.parquet"))
     assert pl.read_parquet(there / "2.parquet").equals(pl.read_parquet(here / "2.parquet"))
@@ -254,14 +296,44 @@ def commands_equal_the_local_ones(address, discharges, folder):
     assert left_behind(there) == []
 
 
-def run(*arguments: object) -> None:
-    done = subprocess.run(
-        [*PEGS, *map(str, arguments)],
-        env=spark_clusters.environment(),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+def commands_that_fail_say_why(cluster, folder):
+    """One message, no output, nothing of Java's."""
+    folder = folder / "failing"
+    folder.mkdir()
+    small_schema().save(folder / "schema.toml")
+    (message, part), *_ = broken_parts(folder).items()
+    secret = folder / "unknown.parquet"
+    small_table(50).with_columns(a=pl.lit(SECRET)).write_parquet(secret)
+    before = sorted(folder.iterdir())
+    for data, expected in ((part.parent, message), (secret, "column 'a': 50 values are not")):
+        # One JVM is enough to fail, and starts sooner.
+        done = started(
+            cluster,
+            *("synthesize", data, "--schema", folder / "schema.toml", "-o", folder / "out.parquet"),
+            *("--method", "pegs", "--rows", 5, "--epsilon", 5, "--engine", "spark"),
+            *("--master", "local[1]"),
+        )
+        assert done.returncode == 2
+        assert done.stderr.startswith("pegs: ")
+        assert done.stderr.count("\n") == 1
+        assert expected in done.stderr
+        assert SECRET not in done.stderr
+    assert sorted(folder.iterdir()) == before
+
+
+def run(cluster, *arguments: object) -> None:
+    done = started(cluster, *arguments)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
+    assert "java" not in done.stderr.lower()
+
+
+def started(cluster, *arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PEGS, *map(str, arguments)],
+        env={**os.environ, **cluster.environment},
+        capture_output=True,
+        text=True,
+        timeout=spark_clusters.LONGEST,
+        check=False,
+    )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import signal
+import sys
+import threading
 from functools import partial
 from itertools import combinations, pairwise
 from types import SimpleNamespace
@@ -23,7 +26,7 @@ from pegsynth.random import RandomStream
 from pegsynth.sampling.chains import CHUNK_ROWS
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder, encode
-from pegsynth.spark import codes, counts, draws, frames, session
+from pegsynth.spark import codes, counts, draws, frames, session, stopping
 from pegsynth.synthesizers.reading import bounded_codes
 from pegsynth.synthesizers.synthesize import decoded, decoder_of
 from small_release import small_schema, small_session, small_table
@@ -326,6 +329,25 @@ def test_types_that_spark_does_not_have():
         ("ModuleNotFoundError: No module named 'pegsynth'", EngineError, "has no pegsynth"),
         ("pegsynth.errors.Nonesuch: secret", EngineError, "gave up while counting"),
         ("Job aborted: secret", EngineError, "gave up while counting"),
+        (
+            "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///a/b.c.parquet."
+            "  SQLSTATE: KD001\n secret",
+            DataError,
+            "^/a/b.c.parquet: the file is truncated",
+        ),
+        (
+            "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file hdfs://h/b."
+            " File does not exist. secret",
+            DataError,
+            "^hdfs://h/b: a worker finds no such file",
+        ),
+        (
+            "[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Encountered error while reading "
+            "file file:/a.parquet. Data type mismatches when reading Parquet column [b.c]. "
+            "Expected Spark type string, actual Parquet type DOUBLE.",
+            DataError,
+            "^/a.parquet: column 'b.c' has another type",
+        ),
     ],
 )
 def test_errors_of_spark_become_plain_ones(text, kind, message):
@@ -334,6 +356,33 @@ def test_errors_of_spark_become_plain_ones(text, kind, message):
     with pytest.raises(kind, match=message) as refused, session.plain_errors("counting"):
         raise PySparkException(text)
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_wait_for_the_jvm_and_are_passed_on(number, monkeypatch):
+    passed, ended = [], threading.Event()
+    before = signal.signal(number, lambda got, _: passed.append(got))
+    try:
+        with stopping.signals_held(ended.set):
+            signal.raise_signal(number)
+            assert passed == [number]
+            assert not ended.is_set()
+            monkeypatch.setattr(stopping, "in_java", lambda frame: True)
+            signal.raise_signal(number)
+            signal.raise_signal(number)
+            assert ended.wait(10)
+            assert passed == [number]
+        assert passed == [number, number]
+        assert signal.getsignal(number)(0, None) is None
+    finally:
+        signal.signal(number, before)
+
+
+def test_frames_of_spark_are_told_from_ours():
+    names = {"__name__": "py4j.protocol"}
+    exec("def call(ask): return ask()", names)
+    assert names["call"](lambda: stopping.in_java(sys._getframe()))
+    assert not stopping.in_java(sys._getframe())
 
 
 def test_sessions_that_cannot_be_used():

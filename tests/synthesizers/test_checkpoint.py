@@ -7,12 +7,13 @@ import pytest
 import pegsynth
 from pegsynth.errors import DataError, ModelError, OutputError, ParameterError
 from pegsynth.io.read import open_table
+from pegsynth.io.reader import Place
 from pegsynth.io.write import write_table
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.schema import codec
 from pegsynth.synthesizers import checkpoint as checkpoints
-from pegsynth.synthesizers.checkpoint import NOTICE, Checkpoint, resuming
+from pegsynth.synthesizers.checkpoint import NOTICE, Checkpoint, Stage, resuming
 from pegsynth.synthesizers.model import fit
 from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
@@ -153,7 +154,9 @@ def test_nothing_of_the_random_stream_is_in_the_file(tmp_path):
     plan = settled(schema, *CASES["private"])
     reader, stream = open_table(source), RandomStream()
     path = tmp_path / "c"
-    fit(reader, schema, plan, stream, checkpoint=Checkpoint(path, "this test"))
+    checkpoint = Checkpoint(path, "this test")
+    fit(reader, schema, plan, stream, checkpoint=checkpoint)
+    checkpoint.release()
     held = path.read_bytes()
     key = stream._key
     assert key not in held
@@ -161,6 +164,28 @@ def test_nothing_of_the_random_stream_is_in_the_file(tmp_path):
     for number in range(4):
         words = stream.substream((1 << 63) + number).take(8).tobytes()
         assert all(words[i : i + 8] not in held for i in range(0, 64, 8))
+
+
+def test_one_run_at_a_time(tmp_path):
+    """Neither a run that starts later nor one that started before its first save gets in."""
+    path = tmp_path / "c"
+    stage = Stage(Place(), False, {"counts": np.arange(3)})
+    first, early = Checkpoint(path, "x"), Checkpoint(path, "x")
+    first.save("rows", stage)
+    held = path.read_bytes()
+    with pytest.raises(ModelError, match="another run uses this checkpoint"):
+        Checkpoint(path, "x")
+    with pytest.raises(ModelError, match="another run uses this checkpoint"):
+        early.save("rows", stage)
+    assert path.read_bytes() == held
+    first.save("rows", stage)
+    first.release()
+    later = Checkpoint(path, "x")
+    assert later.stage("rows") is not None
+    later.save("rows", stage)
+    later.remove()
+    later.release()
+    assert {file.name for file in tmp_path.iterdir()} <= {"c.new"}
 
 
 # Files that are refused

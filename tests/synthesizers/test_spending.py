@@ -417,6 +417,24 @@ def test_a_loaded_model_is_the_saved_one(models):
     )
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("contingency", "--epsilon", 20),
+        ("marginal", "--epsilon", 20),
+        ("bootstrap",),
+        ("mi",),
+        ("cart",),
+    ],
+)
+def test_saved_models_of_every_other_method_can_be_sampled(models, flags):
+    """Those without seed rows used to be refused as damaged."""
+    source = (models / "data.csv", "--schema", models / "schema.toml", "--rows", 20)
+    done("fit", *source, "--method", *flags, "-o", models / "other.pegs")
+    assert sample(models, "other", 20).code == 0
+    assert len((models / "out.csv").read_text().splitlines()) == 21
+
+
 def test_a_seeded_draw_takes_the_guarantee_from_all_later_ones(models):
     kinds = []
     for flags in ((), ("--seed", 5), ()):

@@ -25,7 +25,7 @@ from pegsynth.schema import Schema
 from pegsynth.spark.fitting import check_recipe, count_model
 from pegsynth.spark.folders import check_free
 from pegsynth.spark.sampling import check_method, write_rows
-from pegsynth.spark.session import open_session, spark_errors
+from pegsynth.spark.session import open_session, spark_errors, unreadable_files
 from pegsynth.synthesizers.recipe import Recipe
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.spending import locked, spent_path
@@ -138,7 +138,8 @@ def _check_source(data: Any, request: Request) -> str:
 
 def _read(spark: SparkSession, source: str) -> DataFrame:
     try:
-        return spark.read.parquet(source)
+        with unreadable_files():
+            return spark.read.parquet(source)
     except spark_errors():
         known = ", ".join(name for name, kind in EXTENSIONS.items() if kind == "parquet")
         raise DataError(

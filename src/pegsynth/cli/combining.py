@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from pegsynth.errors import DataError, ModelError, ParameterError
+from pegsynth.errors import DataError, ModelError, ParameterError, escaped
 from pegsynth.inference import RULES, Rule, combine
 from pegsynth.inference.table import text
 from pegsynth.privacy import Ledger
@@ -43,7 +43,7 @@ def run(
         rows_in=rows_in,
         ledger=ledger,
     )
-    print(text(combined, level))
+    print(escaped(text(combined, level)))
 
 
 def _rule(name: str | None) -> Rule | None:

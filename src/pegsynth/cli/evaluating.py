@@ -10,7 +10,7 @@ from typing import Any
 from pegsynth.cli.combining import read_ledger
 from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.working import check_not_inputs
-from pegsynth.errors import ParameterError
+from pegsynth.errors import ParameterError, legible
 from pegsynth.evaluation.evaluate import evaluate_files
 from pegsynth.evaluation.measuring import Evaluation
 from pegsynth.evaluation.options import options_of
@@ -148,7 +148,7 @@ def _print(found: Evaluation) -> None:
             print(f"{record.name}: {record.note or 'not computed'}")
     for record in found.records:
         if record.name in _FAULTS:
-            print(f"{record.name.replace('_', ' ')}: {record.subject}: {record.note}")
+            print(legible(f"{record.name.replace('_', ' ')}: {record.subject}: {record.note}"))
 
 
 def _headline(found: Evaluation, name: str) -> Record:

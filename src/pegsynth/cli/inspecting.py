@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pegsynth.cli.console import say
-from pegsynth.errors import ModelError, ParameterError
+from pegsynth.errors import ModelError, ParameterError, escaped
 from pegsynth.privacy import Event, Ledger, NotPrivate, verify
 from pegsynth.privacy.files import event_to_builtins
 from pegsynth.privacy.rounding import display_up
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.synthesizers.model import Model
-from pegsynth.synthesizers.model_file import load_model, read_manifest
+from pegsynth.synthesizers.model_file import load_model, notice_of, read_manifest
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.spending import read_spent
 
@@ -32,6 +32,11 @@ def inspect(files: Sequence[Path], *, confidential: bool) -> int:
     return 0
 
 
+def _show(text: str) -> None:
+    """Print a line; names in a file from elsewhere must not steer the terminal."""
+    print(escaped(text))
+
+
 def _kind(file: Path) -> str:
     if not file.is_file():
         raise ModelError(f"{file}: there is no such file; check the name")
@@ -48,11 +53,11 @@ def _inspect_ledgers(files: Sequence[Path]) -> int:
             say(f"pegs: {file}: {line}")
     combined = Ledger.combine(ledgers)
     if len(files) > 1:
-        print(f"{len(files)} runs on the same table, taken together:\n")
-    print(combined.statement())
-    print("\nEvents:")
+        _show(f"{len(files)} runs on the same table, taken together:\n")
+    _show(combined.statement())
+    _show("\nEvents:")
     for number, event in enumerate(combined.events, start=1):
-        print(f"  {number}. {_described(event)}")
+        _show(f"  {number}. {_described(event)}")
     return 1 if wrong else 0
 
 
@@ -72,26 +77,29 @@ def _read(file: Path) -> bytes:
 
 def _inspect_schema(file: Path) -> None:
     schema = Schema.load(file)
-    print(f"schema of {len(schema.features)} features, reviewed: {str(schema.reviewed).lower()}")
+    _show(f"schema of {len(schema.features)} features, reviewed: {str(schema.reviewed).lower()}")
     if schema.unit:
-        print(f"unit: {schema.unit}, at most {schema.rows_per_unit} rows each")
+        _show(f"unit: {schema.unit}, at most {schema.rows_per_unit} rows each")
     for feature in schema.features:
-        print(f"  {feature.name}: {feature.kind}, {feature.role}, {feature.category_count} levels")
-    print(f"{len(schema.rules)} rules")
+        _show(f"  {feature.name}: {feature.kind}, {feature.role}, {feature.category_count} levels")
+    _show(f"{len(schema.rules)} rules")
 
 
-def _print_budget(file: Path, identity: str, model: Model) -> None:
+def _budget_lines(file: Path, identity: str, model: Model) -> list[str]:
     """Say what the model may still give, from its record of what was spent."""
     if model.recipe is None:
-        return
+        return []
     spent = None if model.released is not None else read_spent(file, identity)
     session = Session(model, model.recipe, RandomStream(), spent=spent)
     left = session.left()
     rows = "any number of" if left is None else f"{left}"
-    print(f"budget: {model.recipe.draw.method}, {rows} rows left")
+    lines = [f"budget: {model.recipe.draw.method}, {rows} rows left"]
     guarantee = session.ledger.guarantee
     if guarantee.epsilon is not None:
-        print(f"in total: epsilon {display_up(guarantee.epsilon)}, delta {guarantee.delta:g}")
+        lines.append(
+            f"in total: epsilon {display_up(guarantee.epsilon)}, delta {guarantee.delta:g}"
+        )
+    return lines
 
 
 def _print_released(model: Model) -> None:
@@ -100,23 +108,23 @@ def _print_released(model: Model) -> None:
     if released is None:
         return
     heads = {block.features[-1]: block for block in released.blocks}
-    print(f"about {max(released.total[0], 0)} rows (noisy); features in the order of drawing:")
+    _show(f"about {max(released.total[0], 0)} rows (noisy); features in the order of drawing:")
     for feature in released.order:
         block = heads.get(feature)
         given = ", ".join(names[h] for h in block.features[:-1]) if block else "nothing"
         noise = f", noise {block.deviation:.4g}" if block else ""
-        print(f"  {names[feature]}: {released.sizes[feature]} levels, given {given}{noise}")
+        _show(f"  {names[feature]}: {released.sizes[feature]} levels, given {given}{noise}")
     for table in released.extra:
         shown = " x ".join(names[f] for f in table.features)
-        print(f"  table {shown}: {len(table.counts)} cells, noise {table.deviation:.4g}")
+        _show(f"  table {shown}: {len(table.counts)} cells, noise {table.deviation:.4g}")
 
 
 def _print_terms(model: Model) -> None:
     """Say what stands in the way of a guarantee, and what it assumes."""
     for line in model.ledger.not_covered:
-        print(f"not covered by any guarantee: {line}")
+        _show(f"not covered by any guarantee: {line}")
     for assumption in model.ledger.assumptions:
-        print(f"assumed: {assumption.text}")
+        _show(f"assumed: {assumption.text}")
 
 
 def _inspect_model(file: Path, *, confidential: bool) -> None:
@@ -128,22 +136,25 @@ def _inspect_model(file: Path, *, confidential: bool) -> None:
         isinstance(event, NotPrivate) and event.code == "data-order"
         for event in model.ledger.events
     )
-    print(manifest.notice)
+    # Before anything is printed: the record may be missing or damaged.
+    budget = _budget_lines(file, manifest.identity, model)
+    # Not what the file calls itself, which may be a lie.
+    _show(notice_of(model))
     if model.released is not None:
         _print_released(model)
-        _print_budget(file, manifest.identity, model)
+        _show("\n".join(budget))
         _print_terms(model)
         return
-    print(f"format {manifest.format}; {len(spec.names)} features; tail bits: {spec.tail_bits}")
+    _show(f"format {manifest.format}; {len(spec.names)} features; tail bits: {spec.tail_bits}")
     for target, name in enumerate(spec.names):
         heads = ", ".join(spec.names[head] for head in spec.heads[target]) or "none"
         shown = f", heads {heads}, key space {spec.key_space(target)}" if heads_public else ""
-        print(f"  {name}: {spec.category_counts[target]} categories{shown}")
-    if model.recipe is not None:
-        _print_budget(file, manifest.identity, model)
+        _show(f"  {name}: {spec.category_counts[target]} categories{shown}")
+    for line in budget:
+        _show(line)
     _print_terms(model)
     if confidential:
-        print("CONFIDENTIAL figures read off the counts:")
+        _show("CONFIDENTIAL figures read off the counts:")
         for name, block in zip(spec.names, model.blocks.blocks, strict=True):
             keys, _, counts = block.cells()
-            print(f"  {name}: {len(set(keys.tolist()))} keys seen, {int(counts.sum())} rows")
+            _show(f"  {name}: {len(set(keys.tolist()))} keys seen, {int(counts.sum())} rows")

@@ -1,77 +1,130 @@
-"""The command ``pegs``: parses, calls the library, prints. One message per error."""
+"""The command ``pegs``: how it begins and ends. One message per error, and never a value.
+
+The text of an exception that nobody foresaw may quote a cell of the table, so such an error
+is told by its type and the line of our code where it came up. Exit statuses: 0 done, 1 a
+check failed, 2 bad input, usage or surroundings, 3 a fault of the program, 128 + n after
+signal n.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
+import traceback
+from contextlib import suppress
 from types import FrameType
-from typing import Annotated
+from typing import NoReturn
 
-import typer
+from pegsynth.errors import PegsynthError, legible
 
-from pegsynth.errors import PegsynthError
+TRACEBACK = "PEGSYNTH_TRACEBACK"
+"""Environment variable that asks for whole tracebacks, which may hold values of the data."""
 
-app = typer.Typer(
-    name="pegs",
-    help="Turn a confidential table of categories into synthetic tables that can be published, "
-    "with a disclosure risk that is quantified and true.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        from pegsynth import __version__
-
-        print(f"pegs {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
-        ),
-    ] = False,
-) -> None:
-    """Options of the program itself; everything else belongs to a command."""
-
-
-# The callback's words are for readers of the code; users see the application's own.
-options.__doc__ = app.info.help
+FEWEST_FILES = 64
+LEAST_SPACE = 4 << 30
+_SURROUNDINGS = {
+    errno.EMFILE: "too many open files; raise the limit (ulimit -n)",
+    errno.ENFILE: "too many open files on this machine; close some",
+    errno.ENOMEM: "not enough memory; use fewer heads or a smaller block",
+    errno.EAGAIN: "no further thread or process may be started; raise the limit (ulimit -u)",
+}
 
 
 def main() -> None:
-    """Run the command line; errors of the user are one message and exit status 2."""
-    from pegsynth.cli import commands
-
-    if not app.registered_commands:
-        commands.register(app)
+    """Run the command line; whatever happens, leave by an exit status."""
+    _check_limits()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _leave)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _leave)
     try:
-        app(prog_name="pegs")
+        from pegsynth.cli import application
+
+        application.run()
     except PegsynthError as error:
-        print(f"pegs: {error}", file=sys.stderr)
-        sys.exit(2)
+        _refuse(str(error))
     except MemoryError:
-        print("pegs: not enough memory; use fewer heads or a smaller block", file=sys.stderr)
-        sys.exit(2)
+        _refuse(_SURROUNDINGS[errno.ENOMEM])
     except BrokenPipeError:
         # The reader of our output went away; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except (SystemExit, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 (a panic of a library is no Exception)
+        _report(error)
+
+
+def _refuse(message: str) -> NoReturn:
+    print(f"pegs: {legible(message)}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _report(error: BaseException) -> NoReturn:
+    """Tell what nobody foresaw without telling a value."""
+    if os.environ.get(TRACEBACK):
+        print("pegs: CONFIDENTIAL: what follows may hold values of the data", file=sys.stderr)
+        traceback.print_exception(error)
+        sys.exit(3)
+    if message := _of_surroundings(error):
+        _refuse(message)
+    print(
+        f"pegs: internal error ({type(error).__name__} at {_place(error)}); this is a fault of the "
+        f"program, please report it. {TRACEBACK}=1 shows more, which may hold values of the data",
+        file=sys.stderr,
+    )
+    sys.exit(3)
+
+
+def _of_surroundings(error: BaseException) -> str:
+    """Return a message when the machine, and not the program, is at fault."""
+    if isinstance(error, OSError) and error.errno in _SURROUNDINGS:
+        return _SURROUNDINGS[error.errno]
+    if isinstance(error, OSError) and error.errno and isinstance(error.filename, str):
+        return f"{error.filename}: {os.strerror(error.errno)}"
+    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+        return _SURROUNDINGS[errno.EAGAIN]
+    return ""
+
+
+def _place(error: BaseException) -> str:
+    """Return the last line of our own code that an error went through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f for f in frames if f"{os.sep}pegsynth{os.sep}" in f.filename] or frames
+    if not ours:
+        return "an unknown line"
+    return f"{ours[-1].filename.rpartition(f'{os.sep}pegsynth{os.sep}')[2]}:{ours[-1].lineno}"
+
+
+def _check_limits() -> None:
+    """Refuse limits under which libraries crash or hang, and forbid core files.
+
+    A core file would hold the memory, and with it the table.
+    """
+    import resource
+
+    with suppress(OSError, ValueError):
+        _, most = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, most))
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files != resource.RLIM_INFINITY and files < FEWEST_FILES:
+        _refuse(f"only {files} open files are allowed; allow {FEWEST_FILES} or more (ulimit -n)")
+    space, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if space != resource.RLIM_INFINITY and space < LEAST_SPACE:
+        _refuse(
+            "the address space is limited (ulimit -v) to less than 4 GiB, and libraries reserve "
+            "more than they use; limit the memory by a control group instead"
+        )
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
     """Leave through an exception, which removes files that are half-written."""
-    print("pegs: stopped; no output was changed", file=sys.stderr)
+    # A second signal must not stop the tidying up.
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    print("pegs: stopped; every output is as it was, or whole", file=sys.stderr)
     sys.exit(128 + number)
 
 

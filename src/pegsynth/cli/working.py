@@ -12,7 +12,7 @@ import polars as pl
 
 from pegsynth.cli.console import announce_compilation, progress_bar, say
 from pegsynth.cli.request import Request
-from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.errors import BudgetError, ParameterError, PegsynthError
 from pegsynth.hashing.order import plain_features
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.database import DatabaseTarget
@@ -20,7 +20,7 @@ from pegsynth.io.read import open_table, same_file, table_files
 from pegsynth.io.reader import TableReader
 from pegsynth.io.write import check_writable, open_writer
 from pegsynth.kernels.warm import warm_up
-from pegsynth.privacy import Ledger
+from pegsynth.privacy import Ledger, NotPrivate
 from pegsynth.privacy.rounding import display_up
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -227,16 +227,21 @@ def write_rows(
 ) -> None:
     """Draw one table; what it cost is on disk before the table becomes visible.
 
-    `kept` puts the columns back that a partially synthetic table keeps.
+    Where a table is replaced, the ledger beside it is true of both until that is done. `kept`
+    puts the columns back that a partially synthetic table keeps.
     """
     rows = request.rows or 0
     stream = session.stream
     announce_compilation()
     (chunks,) = session.draw(rows)
 
+    replacing = isinstance(output, Path) and output.exists()
+
     def before() -> None:
         commit()
-        atomic_text(ledger_path, session.ledger.to_json())
+        ledger = session.ledger
+        meanwhile = true_of_both(ledger_path, ledger) if replacing else ledger
+        atomic_text(ledger_path, meanwhile.to_json())
 
     decoder = decoder_of(session.model, request.how, listed=True)
     with (
@@ -246,7 +251,21 @@ def write_rows(
         frames = decoded(decoder, chunks, stream, rows=rows, progress=progress)
         for frame in frames:
             writer.write(kept(frame))
+    if replacing:
+        atomic_text(ledger_path, session.ledger.to_json())
     say_guarantee(session.ledger)
+
+
+def true_of_both(path: Path, ledger: Ledger) -> Ledger:
+    """Return a ledger that promises no more than a new table's and no more than the old one's.
+
+    Two files cannot be replaced at once. A run that is killed in between must not leave a
+    table beside a ledger that was made for a better protected one.
+    """
+    try:
+        return Ledger.combine([Ledger.from_json(path.read_bytes(), source=str(path)), ledger])
+    except (OSError, PegsynthError):
+        return ledger.add(NotPrivate.because("unfinished"))
 
 
 def say_guarantee(ledger: Ledger) -> None:

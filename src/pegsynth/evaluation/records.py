@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from pegsynth.errors import ModelError, ParameterError
+from pegsynth.errors import ModelError, ParameterError, legible
 
 FORMAT = 1
 
@@ -150,7 +150,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
         except RecursionError:
             reason = "it is nested too deeply"
         except (msgspec.DecodeError, UnicodeError) as error:
-            reason = str(error)
+            reason = legible(str(error))
         raise ModelError(f"{source}: not metrics that can be read: {reason}")
 
 

@@ -11,15 +11,26 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import polars.selectors as cs
 
 from pegsynth.errors import DataError
+from pegsynth.io.arrow_messages import check_messages
 from pegsynth.io.files import File, RemoteFile
+from pegsynth.io.parquet_pages import MOST_BYTES, check_pages
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH_ROWS = 1 << 17
 BATCH_CELLS = 1 << 21
+_PLAIN_TYPES = (
+    *("boolean", "integer", "floating", "string", "large_string", "string_view", "date", "time"),
+    *("timestamp", "duration", "null", "decimal128", "decimal64", "decimal32"),
+)
+_YEARS = (-62_135_596_800, 253_402_300_799)
+"""First and last second of the years 1 to 9999."""
+_INT64 = (1 << 63) - 1
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def batch_rows(columns: int) -> int:
@@ -30,7 +41,7 @@ def batch_rows(columns: int) -> int:
 def parquet_schema(path: File) -> tuple[pa.Schema, int]:
     """Return the Arrow schema and the number of rows of a Parquet file."""
     with _refusing(path, "Parquet"), _parquet(path) as file:
-        return file.schema_arrow, file.metadata.num_rows
+        return _legible(file.schema_arrow), file.metadata.num_rows
 
 
 def parquet_batches(
@@ -45,9 +56,9 @@ def parquet_batches(
     Row groups that lie before are not read. A text column whose hint is a list of
     categories comes as that, where all texts of a batch are listed.
     """
-    size = batch_rows(len(columns))
     listed = {n: h for n, h in (hints or {}).items() if isinstance(h, pl.Enum) and n in columns}
     with _refusing(path, "Parquet"), _parquet(path, listed) as file:
+        size = min(batch_rows(len(columns)), _rows_that_fit(path, columns, listed))
         first = 0
         while first < file.num_row_groups and skip >= file.metadata.row_group(first).num_rows:
             skip -= file.metadata.row_group(first).num_rows
@@ -64,6 +75,16 @@ def parquet_batches(
         yield from _after(skip, frames)
 
 
+def _rows_that_fit(path: File, columns: Sequence[str], listed: Mapping[str, pl.Enum]) -> int:
+    """Check the pages of a file; return how many rows fit into memory though texts repeat."""
+    if isinstance(path, RemoteFile):
+        return BATCH_ROWS
+    with path.open("rb") as handle:
+        texts = [name for name in columns if name not in listed]
+        longest = check_pages(handle, columns, texts=texts)
+    return max(1, min(BATCH_ROWS, MOST_BYTES // max(longest * len(texts), 1)))
+
+
 def _with_listed(batch: Any, listed: Mapping[str, pl.Enum]) -> pl.DataFrame:
     """Turn a record batch into a frame, columns of listed texts by their few distinct texts."""
     import pyarrow as pa
@@ -74,12 +95,13 @@ def _with_listed(batch: Any, listed: Mapping[str, pl.Enum]) -> pl.DataFrame:
         column = batch.column(index)
         if not isinstance(column, pa.DictionaryArray):
             continue
+        column.validate(full=True)
         texts = pl.Series(name, column.dictionary)
         values = texts.cast(kind, strict=False)
         if values.null_count() > texts.null_count():
-            batch = batch.set_column(index, name, column.cast(column.type.value_type))
-        else:
-            found.append(values.gather(pl.Series(column.indices)))
+            # Texts are shared between rows, which casting in Arrow would not do.
+            values = texts
+        found.append(values.gather(pl.Series(column.indices)))
     names = {series.name for series in found}
     rest = [field.name for field in batch.schema if field.name not in names]
     return to_polars(batch.select(rest)).with_columns(found) if rest else pl.DataFrame(found)
@@ -91,6 +113,7 @@ def ipc_schema(path: File) -> tuple[pa.Schema, int | None]:
     None stands for a number that only reading the whole file would tell.
     """
     with _refusing(path, "Arrow"), _ipc(path) as (schema, batches):
+        _legible(schema)
         if isinstance(path, RemoteFile):
             return schema, None if any(batch.num_rows for batch in batches) else 0
         return schema, sum(batch.num_rows for batch in batches)
@@ -126,32 +149,82 @@ def _after(skip: int, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 
 def to_polars(batch: Any) -> pl.DataFrame:
-    """Turn a record batch or table into a frame."""
-    frame = pl.from_arrow(batch)
-    return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
+    """Turn a record batch or table into a frame, once all it says of itself is checked.
+
+    Polars believes offsets, dictionaries and that text is UTF-8; a file from elsewhere may lie.
+    """
+    batch.validate(full=True)
+    frame = pl.from_arrow(_without_notes(batch))
+    frame = frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
+    _check_dates(frame)
+    return frame
+
+
+def _without_notes(batch: Any) -> Any:
+    """Leave out the metadata of columns; it need not be text, and Polars takes it for text."""
+    import pyarrow as pa
+
+    if not any(field.metadata for field in batch.schema):
+        return batch.replace_schema_metadata(None)
+    fields = [field.remove_metadata() for field in batch.schema]
+    return type(batch).from_arrays(batch.columns, schema=pa.schema(fields))
+
+
+def _check_dates(frame: pl.DataFrame) -> None:
+    """Refuse dates that no calendar text can hold, for Polars would give up on them."""
+    for series in frame.select(cs.date() | cs.datetime()):
+        seconds = 86_400 if series.dtype == pl.Date else 1
+        scale = _PER_SECOND.get(getattr(series.dtype, "time_unit", ""), 1)
+        lowest, highest = (max(-_INT64, min(edge * scale // seconds, _INT64)) for edge in _YEARS)
+        outside = ~series.to_physical().is_between(lowest, highest)
+        if count := int(outside.sum() or 0):
+            raise DataError(
+                f"column {series.name!r}: {count} dates lie outside the years 1 to 9999; mend "
+                "them, or drop the column"
+            )
+
+
+def _legible(schema: pa.Schema) -> pa.Schema:
+    """Return the schema, once its names and types are known to be text (UnicodeDecodeError)."""
+    for field in schema:
+        str(field.type)
+        field.name.encode()
+    return schema
 
 
 def check_types(schema: pa.Schema, source: str) -> None:
-    """Refuse columns that hold lists, structs or bytes."""
+    """Refuse columns that hold anything but text, numbers, truth values, dates and times."""
     from pyarrow import types
 
     for field in schema:
         kind = field.type
         if types.is_dictionary(kind):
             kind = kind.value_type
-        if types.is_nested(kind) or _is_binary(kind):
+        # Older versions of PyArrow do not know all of the names.
+        tests = [getattr(types, f"is_{name}", None) for name in _PLAIN_TYPES]
+        if not any(test(kind) for test in tests if test):
             raise DataError(
                 f"{source}: column {field.name!r} holds {_plain(kind)}; turn it into columns of "
                 "text, numbers or dates, or drop it"
             )
+        if types.is_timestamp(kind) and kind.tz and not _is_time_zone(kind.tz):
+            raise DataError(
+                f"{source}: column {field.name!r} has a time zone that is not known; give its "
+                "name in the time zone database, or turn the column into text"
+            )
 
 
-def _is_binary(kind: pa.DataType) -> bool:
-    return "binary" in str(kind) or "extension" in str(kind)
+def _is_time_zone(name: str) -> bool:
+    try:
+        pl.Series([0]).cast(pl.Datetime("us")).dt.replace_time_zone(name)
+    except pl.exceptions.PolarsError:
+        return False
+    return True
 
 
 def _plain(kind: pa.DataType) -> str:
-    return "bytes" if _is_binary(kind) else str(kind).split("<", maxsplit=1)[0] + " values"
+    words = str(kind).split("<", maxsplit=1)[0].split("[", maxsplit=1)[0]
+    return "bytes" if "binary" in words or "extension" in words else f"{words} values"
 
 
 @contextmanager
@@ -174,13 +247,18 @@ def _ipc(path: File) -> Iterator[tuple[pa.Schema, Iterator[Any]]]:
     from pyarrow import ipc
 
     with path.open() if isinstance(path, RemoteFile) else pa.memory_map(str(path)) as source:
+        local = not isinstance(path, RemoteFile)
         try:
             file = ipc.open_file(source)
         except pa.ArrowInvalid:
+            if local:
+                check_messages(source, footer=False)
             source.seek(0)
             stream = ipc.open_stream(source)
             yield stream.schema, iter(stream)
         else:
+            if local:
+                check_messages(source, footer=True)
             numbers = range(file.num_record_batches)
             yield file.schema, (file.get_batch(number) for number in numbers)
 
@@ -191,7 +269,9 @@ def _refusing(path: File, kind: str) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, pl.exceptions.PolarsError, OSError):
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, EOFError):
         lost = " or the connection was lost" if isinstance(path, RemoteFile) else ""
         raise DataError(
             f"{path}: the file is truncated or is not a {kind} file{lost}; write it again, or give "

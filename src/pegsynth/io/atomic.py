@@ -1,8 +1,12 @@
 """Files that appear whole or not at all.
 
-A path goes in; a hidden temporary file in the same folder comes out, to be filled by the
+A path goes in; a temporary file on the same file system comes out, to be filled by the
 caller. When the block ends well it is synced and renamed over the path; when it does not,
-it is removed and whatever stood under the name before is untouched.
+it is gone and whatever stood under the name before is untouched.
+
+Where the system can, the temporary file has no name: a process that is killed leaves nothing
+of it behind. Elsewhere it is a hidden file in the same folder. Either way only its owner may
+read it.
 """
 
 from __future__ import annotations
@@ -11,13 +15,16 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 from pegsynth.errors import OutputError
 
+_HIDDEN = re.compile(r"/\.pegs-[0-9a-f]{16}\.tmp$")
 _REMEDIES = {
     errno.ENOENT: "its folder does not exist; create the folder or choose another",
     errno.ENOTDIR: "its folder is not a folder; choose another",
@@ -57,25 +64,23 @@ def atomic_file(
         folder or a device. Nothing is left behind and an earlier file is untouched.
     """
     path = Path(path)
-    temporary: Path | None = None
+    draft: _Draft | None = None
     try:
         target = _target(path)
-        temporary = _create(target.parent)
-        yield temporary
+        draft = _new_draft(target.parent)
+        yield draft.path
         if before is not None:
             before()
-        _publish(temporary, target, _umasked(0o666) if mode is None else mode)
-        temporary = None
+        draft.publish(target, _umasked(0o666) if mode is None else mode)
     except OutputError:
         raise
     except OSError as error:
-        if not _ours(error, temporary):
+        if not _ours(error, draft.path if draft else None):
             raise
         raise output_error(path, error) from None
     finally:
-        if temporary is not None:
-            with suppress(OSError):
-                temporary.unlink()
+        if draft is not None:
+            draft.discard()
 
 
 def atomic_text(path: str | Path, text: str, mode: int | None = None) -> None:
@@ -136,19 +141,97 @@ def check_target(path: str | Path) -> None:
         raise output_error(path, error) from None
 
 
-def _create(folder: Path) -> Path:
-    temporary = folder / f".pegs-{secrets.token_hex(8)}.tmp"
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    return temporary
+class _Draft(Protocol):
+    """A file that nobody sees yet."""
+
+    path: Path
+
+    def publish(self, target: Path, mode: int) -> None:
+        """Sync it and let it appear under its name."""
+
+    def discard(self) -> None:
+        """Remove what was not published; never fails."""
 
 
-def _publish(temporary: Path, target: Path, mode: int) -> None:
-    handle = os.open(temporary, os.O_RDONLY)
-    try:
-        os.fchmod(handle, mode)
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _new_draft(folder: Path) -> _Draft:
+    nameless = getattr(os, "O_TMPFILE", 0)
+    if nameless:
+        # Not every file system has files without a name; the other way says what is wrong.
+        with suppress(OSError):
+            draft = _NamelessDraft(os.open(folder, nameless | os.O_RDWR, 0o600))
+            if draft.path.exists():
+                return draft
+            draft.discard()
+    return _NamedDraft(folder)
+
+
+class _NamedDraft:
+    """A hidden file beside its target."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = _hidden(folder)
+        os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+    def publish(self, target: Path, mode: int) -> None:
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            _settle(handle, mode)
+        finally:
+            os.close(handle)
+        _rename(self.path, target)
+
+    def discard(self) -> None:
+        with suppress(OSError):
+            self.path.unlink()
+
+
+class _NamelessDraft:
+    """A file that has no name until it is complete."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self.path = Path(f"/proc/self/fd/{handle}")
+
+    def publish(self, target: Path, mode: int) -> None:
+        _settle(self._handle, mode)
+        hidden = _hidden(target.parent)
+        try:
+            # An existing file cannot be linked over, so a name is needed for a moment. The
+            # folder given is not used: it makes Python follow the link to the open file.
+            os.link(self.path, hidden, src_dir_fd=self._handle, follow_symlinks=True)
+        except OSError:
+            self._copy(target, mode)
+            return
+        try:
+            _rename(hidden, target)
+        finally:
+            with suppress(OSError):
+                hidden.unlink()
+
+    def _copy(self, target: Path, mode: int) -> None:
+        """Publish by way of a named file where a nameless one cannot be given a name."""
+        named = _NamedDraft(target.parent)
+        try:
+            shutil.copyfile(self.path, named.path)
+            named.publish(target, mode)
+        finally:
+            named.discard()
+
+    def discard(self) -> None:
+        with suppress(OSError):
+            os.close(self._handle)
+
+
+def _hidden(folder: Path) -> Path:
+    return folder / f".pegs-{secrets.token_hex(8)}.tmp"
+
+
+def _settle(handle: int, mode: int) -> None:
+    os.fchmod(handle, mode)
+    os.fsync(handle)
+
+
+def _rename(temporary: Path, target: Path) -> None:
     temporary.replace(target)
     # The rename itself must survive a power cut; not every file system can promise that.
     with suppress(OSError):
@@ -174,4 +257,5 @@ def _ours(error: OSError, temporary: Path | None) -> bool:
     """Whether an error concerns the output and not a file the caller was reading."""
     if temporary is None or error.filename is None:
         return True
-    return str(error.filename) == str(temporary)
+    name = str(error.filename)
+    return name == str(temporary) or bool(_HIDDEN.search(name))

@@ -230,7 +230,7 @@ def plain_errors(name: object, kind: Callable[[str], PegsynthError] = DataError)
         yield
     except adbc_driver_manager.Error as error:
         raise kind(f"{name}: {_reason(error.sqlstate, str(error))}") from None
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, PegsynthError):
             raise
         raise kind(f"{name}: {_reason(None, str(error))}") from None

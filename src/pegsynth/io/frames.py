@@ -12,6 +12,8 @@ import polars as pl
 
 from pegsynth.errors import DataError
 
+MOST_COLUMNS = 10_000
+
 FrameKind = Literal["pandas", "polars", "pyarrow"]
 
 
@@ -99,6 +101,11 @@ def check_names(names: list[str] | tuple[str, ...], source: str) -> None:
     """Refuse tables without columns, and empty or repeated column names."""
     if not names:
         raise DataError(f"{source}: the table has no columns")
+    if len(names) > MOST_COLUMNS:
+        raise DataError(
+            f"{source}: the table has {len(names):,} columns, and at most {MOST_COLUMNS:,} can be "
+            "used; drop some"
+        )
     for position, name in enumerate(names, start=1):
         if not str(name).strip():
             raise DataError(f"{source}: column {position} has no name; give every column one")

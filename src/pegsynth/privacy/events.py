@@ -202,6 +202,8 @@ REASONS: Final[Mapping[str, str]] = {
     "kept-columns": "some columns hold original values",
     "unit-not-bounded": "the number of rows per unit was not bounded when the table was read",
     "no-proof": "no privacy result is known for this method",
+    "unfinished": "a command that was to replace the table was stopped before it ended, and no "
+    "ledger of the table was found",
 }
 
 

@@ -24,7 +24,7 @@ FORMAT = 1
 _KEYS = ("format", "guarantee", "assumptions", "not_covered", "events")
 _TOLERANCE = 1e-9
 _DEEPEST = 20
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class _MalformedError(ValueError):

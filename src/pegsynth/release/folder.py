@@ -1,11 +1,14 @@
 """A folder that appears whole or not at all.
 
 `new_folder` yields a hidden folder beside the wanted one and renames it when the block
-ends well. `seal` writes the checksum list of exactly what may leave.
+ends well; an earlier folder changes places with it in one step. `seal` writes the checksum
+list of exactly what may leave.
 """
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import hashlib
 import os
 import secrets
@@ -18,6 +21,8 @@ from pegsynth.errors import OutputError
 from pegsynth.io.atomic import atomic_text, output_error
 
 CHECKSUMS = "SHA256SUMS"
+_HERE = -100
+_EXCHANGE = 2
 
 
 def check_folder(path: str | Path, *, force: bool) -> None:
@@ -62,6 +67,31 @@ def _swap(building: Path, target: Path, *, force: bool) -> None:
     if not target.exists():
         building.rename(target)
         return
+    # After an exchange the folder that was replaced stands under the hidden name.
+    if not _exchanged(building, target):
+        _take_turns(building, target)
+        return
+    _remove(building)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Let two folders change names in one step, if the system can.
+
+    Nobody ever finds neither of them, not even after a kill.
+    """
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL):
+        return False
+    raise OSError(number, os.strerror(number))
+
+
+def _take_turns(building: Path, target: Path) -> None:
+    """Rename the old folder away and the new one to its place."""
     old = target.parent / f".pegs-{secrets.token_hex(8)}.tmp"
     target.rename(old)
     try:
@@ -69,7 +99,14 @@ def _swap(building: Path, target: Path, *, force: bool) -> None:
     except OSError:
         old.rename(target)
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    _remove(old)
+
+
+def _remove(path: Path) -> None:
+    if path.is_symlink():
+        path.unlink()
+    else:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def seal(folder: Path) -> None:

@@ -6,12 +6,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegsynth.errors import OutputError
+
 if TYPE_CHECKING:
     import altair as alt
 
     Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 
 _PNG_SCALE = 2.0
+_LEAST_SPACE = 64 << 30
 # A chart brings its rows along; no address is allowed, so nothing can be fetched.
 _NO_ADDRESS: list[str] = []
 _CLIP = re.compile(r'((?:clip-path="url\(#|<clipPath id="))clip(\d+)')
@@ -21,6 +24,7 @@ def svg_of(chart: Chart) -> str:
     """Draw a chart as SVG; the same chart gives the same text."""
     import vl_convert
 
+    _check_space()
     svg: str = vl_convert.vegalite_to_svg(_specification(chart), allowed_base_urls=_NO_ADDRESS)
     return _renumbered(svg)
 
@@ -29,6 +33,7 @@ def png_of(chart: Chart) -> bytes:
     """Draw a chart as PNG, at twice the size for sharp print."""
     import vl_convert
 
+    _check_space()
     png: bytes = vl_convert.vegalite_to_png(
         _specification(chart), scale=_PNG_SCALE, allowed_base_urls=_NO_ADDRESS
     )
@@ -67,6 +72,18 @@ def save_chart(
         with atomic_file(path, mode=mode) as temporary:
             temporary.write_bytes(content)
     return paths
+
+
+def _check_space() -> None:
+    """Refuse to draw where the library, which reserves much and uses little, would crash."""
+    import resource
+
+    space, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if space != resource.RLIM_INFINITY and space < _LEAST_SPACE:
+        raise OutputError(
+            "figures cannot be drawn: the address space is limited (ulimit -v) to less than 64 GiB "
+            "and the library that draws reserves more; limit the memory by a control group instead"
+        )
 
 
 def _specification(chart: Chart) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from pegsynth.schema.rules import Rule
 from pegsynth.schema.schema import Schema
 
 FORMAT = 1
+MOST_BINS = 1 << 20
 
 _FILE_KEYS = ("format", "reviewed", "table", "features", "rules")
 _TABLE_KEYS = ("unit", "rows_per_unit")
@@ -153,9 +154,7 @@ def _read_schema(document: dict[str, Any]) -> Schema:
     _check_format(document)
     file = Entry.of("the file", document, _FILE_KEYS)
     table = Entry.of("[table]", document.get("table", {}), _TABLE_KEYS)
-    columns = tuple(
-        _read_feature(number, raw) for number, raw in enumerate(_tables(file, "features"), start=1)
-    )
+    columns = tuple(_read_features(_tables(file, "features")))
     if not columns:
         raise SchemaError("no feature is described; add a [[features]] table for each column")
     schema = Schema(
@@ -166,6 +165,20 @@ def _read_schema(document: dict[str, Any]) -> Schema:
     )
     rules = read_rules(_tables(file, "rules"), schema.features)
     return Schema(columns, schema.unit, schema.rows_per_unit, rules, schema.reviewed)
+
+
+def _read_features(tables: list[Any]) -> Iterator[Feature]:
+    """Read every feature; a few lines must not stand for more bins than memory holds."""
+    bins = 0
+    for number, raw in enumerate(tables, start=1):
+        feature = _read_feature(number, raw)
+        bins += len(feature.edges) if "bins" in raw else 0
+        if bins > MOST_BINS:
+            raise SchemaError(
+                f"the features have more than {MOST_BINS:,} bins in all; use fewer, or list the "
+                "edges"
+            )
+        yield feature
 
 
 def _check_format(document: dict[str, Any]) -> None:
@@ -238,7 +251,10 @@ def _equal_width(bins: Entry, lowest: Fraction, highest: Fraction) -> tuple[floa
     if not 1 <= count <= MAX_BINS:
         raise bins.error(f"there must be from 1 to {MAX_BINS:,} bins; change count or width")
     step = (highest - lowest) / count
-    return tuple(float(lowest + index * step) for index in range(int(count) + 1))
+    # Division of whole numbers rounds once, as that of fractions does, and is much faster.
+    whole = lowest.denominator * step.denominator
+    first, more = lowest.numerator * step.denominator, step.numerator * lowest.denominator
+    return tuple((first + index * more) / whole for index in range(int(count) + 1))
 
 
 def _exact(value: float) -> Fraction:

@@ -62,8 +62,36 @@ class Seen:
         self.faults += array[2:].reshape(self.features, 2)
 
 
-def packed_codes(frame: DataFrame, schema: Schema, stream: RandomStream, tasks: int) -> DataFrame:
-    """Return the codes of the rows to count as a frame of packed cells.
+@dataclass(frozen=True)
+class CodeSource:
+    """Rows to count: a frame, and the task that turns its batches into packed codes."""
+
+    frame: DataFrame
+    task: frames.Task
+
+    def packed(self) -> DataFrame:
+        """Return the packed codes as a frame."""
+        return mapped(self.frame, self.task, PACKED)
+
+    def mapped(self, task: frames.Task, schema: str) -> DataFrame:
+        """Let one worker process make the codes and work on them."""
+        return mapped(self.frame, Chained(self.task, task), schema)
+
+
+@dataclass(frozen=True)
+class Chained:
+    """One task after the other, without a way through Spark in between."""
+
+    first: frames.Task
+    second: frames.Task
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Do both."""
+        return self.second(self.first(batches))
+
+
+def code_source(frame: DataFrame, schema: Schema, stream: RandomStream, tasks: int) -> CodeSource:
+    """Return how the workers get the codes of the rows to count.
 
     Parameters
     ----------
@@ -73,14 +101,14 @@ def packed_codes(frame: DataFrame, schema: Schema, stream: RandomStream, tasks: 
     if schema.unit is None:
         # Every task ends with a table of counts: not more of them than the cluster needs.
         chosen = frames.selected(frame, schema.names).coalesce(tasks)
-        return mapped(chosen, EncodeRows(schema), PACKED)
+        return CodeSource(chosen, EncodeRows(schema))
     number = stream.substreams(1)
     names = (schema.unit, *(name for name in schema.names if name != schema.unit))
     chosen = frames.selected(frame, names)
     first = _first_rows(chosen.select(chosen.columns[0])) if stream.seeded else {}
     named = EncodeUnits(schema, names, first, number, stream.shared_key)
     by_unit = mapped(chosen, named, _UNITS).repartition(tasks, "unit")
-    return mapped(by_unit, BoundUnits(schema), PACKED)
+    return CodeSource(by_unit, BoundUnits(schema))
 
 
 def _first_rows(frame: DataFrame) -> dict[int, int]:

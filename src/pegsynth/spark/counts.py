@@ -20,7 +20,7 @@ from pegsynth.hashing import HashSpec, PairCounter, PairCounts
 from pegsynth.io.reader import no_rows
 from pegsynth.schema.codec import Encoder
 from pegsynth.spark import frames
-from pegsynth.spark.codes import Codes, Seen, packed_codes, partition_number, unpacked
+from pegsynth.spark.codes import Codes, Seen, code_source, partition_number, unpacked
 from pegsynth.spark.session import configured, mapped, plain_errors
 from pegsynth.synthesizers.counting import one_row_in
 from pegsynth.synthesizers.units import missing_units
@@ -78,7 +78,8 @@ class ClusterCounts:
         self._encoder = Encoder(schema, source=source, columns=frame.columns)
         frames.column_types(frame, [*schema.names, *([schema.unit] if schema.unit else [])])
         self._tasks = TASKS_PER_CORE * max(self._spark.sparkContext.defaultParallelism, 1)
-        self._packed = packed_codes(frame, schema, stream, self._tasks)
+        self._codes = code_source(frame, schema, stream, self._tasks)
+        self._kept: DataFrame | None = None
 
     def pairs(self, category_counts: tuple[int, ...], *, order_rows: int | None) -> PairCounts:
         """Count pairs in one pass; another will follow, for the blocks."""
@@ -102,11 +103,13 @@ class ClusterCounts:
         """Let the workers hold the codes in memory for passes to come."""
         from pyspark import StorageLevel
 
-        self._packed = self._packed.persist(StorageLevel.MEMORY_ONLY)
+        if self._kept is None:
+            self._kept = self._codes.packed().persist(StorageLevel.MEMORY_ONLY)
 
     def close(self) -> None:
         """Let the workers forget the codes."""
-        self._packed.unpersist()
+        if self._kept is not None:
+            self._kept.unpersist()
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +120,11 @@ class ClusterCounts:
     def counted(self, new: NewCounter) -> Any:
         """Return a counter with the counts of all rows."""
         with self._configured(), plain_errors("counting the table"):
-            parts = mapped(self._packed, CountCodes(self._schema, new), _PIECES)
+            count = CountCodes(self._schema, new)
+            if self._kept is None:
+                parts = self._codes.mapped(count, _PIECES)
+            else:
+                parts = mapped(self._kept, count, _PIECES)
             whole = _summed(parts, self._tasks, new, self._schema).toArrow()
         counter = new()
         seen = Seen(len(self._schema.names))

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pegsynth import errors
-from pegsynth.errors import EngineError, ParameterError, PegsynthError
+from pegsynth.errors import DataError, EngineError, ParameterError, PegsynthError
+from pegsynth.spark.stopping import signals_held
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +26,10 @@ if TYPE_CHECKING:
     from pegsynth.spark.frames import Task
 
 _OUR_ERROR = re.compile(r"^pegsynth\.errors\.(\w+): (.+)$", re.MULTILINE)
+_UNREADABLE = re.compile(
+    r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (.+?)\.\s+[A-Z]"
+)
+_OF_COLUMN = re.compile(r"reading Parquet column \[(.+?)\]\. Expected")
 _NO_PYSPARK = "Spark needs an extra: pip install 'pegsynth[spark]', and Java 17"
 
 
@@ -40,28 +48,64 @@ def open_session(master: str | None) -> Iterator[SparkSession]:
     except ImportError:
         raise ParameterError(_NO_PYSPARK) from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("pegsynth")
-    if master is not None:
-        builder = builder.master(master)
-    settings: dict[str, Any] = {
+    shown = sys.stderr.isatty()
+    settings = {
+        "spark.app.name": "pegsynth",
         "spark.speculation": "false",
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
-        "spark.log.level": "ERROR",
+        "spark.ui.showConsoleProgress": str(shown).lower(),
+        "spark.log.level": "FATAL",
+        **({} if master is None else {"spark.master": master}),
     }
-    try:
-        with _any_pandas():
-            spark = builder.config(map=settings).getOrCreate()
-    except spark_errors():
-        raise EngineError(
-            "Spark does not start; check that Java 17 is installed and JAVA_HOME right, and that "
-            "--master names a cluster that answers"
-        ) from None
-    try:
-        yield spark
-    finally:
+    with signals_held(_stop_context):
+        try:
+            with _any_pandas():
+                _start_context(settings, quiet=not shown)
+                spark = SparkSession.builder.getOrCreate()
+        except spark_errors():
+            raise EngineError(
+                "Spark does not start; check that Java 17 is installed and JAVA_HOME right, and "
+                "that --master names a cluster that answers"
+            ) from None
+        try:
+            yield spark
+        finally:
+            with suppress(*spark_errors()):
+                spark.stop()
+
+
+def _start_context(settings: Mapping[str, str], *, quiet: bool) -> None:
+    """Start Spark; its JVM says much that helps nobody, and only a terminal sees its progress."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    conf = SparkConf().setAll(list(settings.items()))
+    start: Any = launch_gateway
+    with _handlers_kept():
+        SparkContext(
+            conf=conf, gateway=start(conf, {"stderr": subprocess.DEVNULL} if quiet else {})
+        )
+
+
+def _stop_context() -> None:
+    """Stop Spark and with it all jobs, from whichever thread."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None:
         with suppress(*spark_errors()):
-            spark.stop()
+            context._jsc.stop()
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Keep Spark from putting its own handler in place of ours."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def check_session(spark: Any) -> SparkSession:
@@ -128,6 +172,17 @@ def plain_errors(work: str) -> Iterator[None]:
 
 
 @contextmanager
+def unreadable_files() -> Iterator[None]:
+    """Turn an error of Spark that names a file into a plain one, and let others pass."""
+    try:
+        yield
+    except spark_errors() as error:
+        if plain := _of_file(_text(error)):
+            raise plain from None
+        raise
+
+
+@contextmanager
 def _any_pandas() -> Iterator[None]:
     """Silence a warning: no batch becomes a pandas frame here, of whichever version."""
     with warnings.catch_warnings():
@@ -157,6 +212,8 @@ def _plain(text: str, work: str) -> PegsynthError:
     kind = getattr(errors, found[1], None) if found else None
     if found and isinstance(kind, type) and issubclass(kind, PegsynthError):
         return kind(found[2])
+    if plain := _of_file(text):
+        return plain
     if "No module named 'pegsynth'" in text:
         return EngineError(
             "the workers' Python has no pegsynth; install it there, or set PYSPARK_PYTHON to one "
@@ -164,5 +221,28 @@ def _plain(text: str, work: str) -> PegsynthError:
         )
     return EngineError(
         f"Spark gave up while {work}: a task failed too often, or the cluster is gone. Nothing "
-        "was written. Spark's log says which worker and why; mend it and run again"
+        "was written. The logs of the workers say which and why; mend it and run again"
+    )
+
+
+def _of_file(text: str) -> DataError | None:
+    """Return the error of a file that a worker could not read, if that is what happened."""
+    found = _UNREADABLE.search(text)
+    if found is None:
+        return None
+    reason, file = found[1], re.sub("^file:(//)?", "", found[2])
+    column = _OF_COLUMN.search(text)
+    if reason == "PARQUET_COLUMN_DATA_TYPE_MISMATCH" and column:
+        return DataError(
+            f"{file}: column {column[1]!r} has another type than in the other files; write it "
+            "again with theirs"
+        )
+    if reason == "FILE_NOT_EXIST":
+        return DataError(
+            f"{file}: a worker finds no such file; leave the table as it is while it is counted, "
+            "and see that every worker reaches it"
+        )
+    return DataError(
+        f"{file}: the file is truncated or is not a Parquet file; write it again, and see that "
+        "every worker may read it"
     )

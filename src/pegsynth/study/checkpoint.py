@@ -12,6 +12,7 @@ import fcntl
 import json
 import math
 import os
+import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from pegsynth.errors import ModelError, OutputError
 from pegsynth.io.atomic import output_error
 
 FORMAT = 1
+_LARGEST = sys.float_info.max
 CellValues = dict[str, float | str | None]
 
 
@@ -94,18 +96,42 @@ def _read(handle: int, path: Path, configuration: dict[str, Any]) -> dict[str, C
         torn = lines[-1] + b"\n" + torn
         parsed.pop()
     if None in parsed or (not parsed and not _could_be_ours(torn)):
-        number = parsed.index(None) + 1 if parsed else 1
-        raise ModelError(
-            f"{path}: line {number} is not one of a checkpoint, or is damaged; remove the file to "
-            "start from the beginning"
-        )
+        raise _damaged(path, parsed.index(None) + 1 if parsed else 1)
     os.ftruncate(handle, len(whole) - len(torn))
     if not parsed:
         _append(handle, path, {"format": FORMAT, "configuration": configuration})
         return {}
     header, *cells = parsed
     _check_header(header or {}, configuration, path)
+    for number, line in enumerate(cells, start=2):
+        if not _is_cell(line):
+            raise _damaged(path, number)
     return {line["cell"]: line["values"] for line in cells if line}
+
+
+def _is_cell(line: dict[str, Any] | None) -> bool:
+    """Say whether a line holds what a cell can hold; anybody can work out a checksum."""
+    if line is None or set(line) != {"cell", "values"}:
+        return False
+    values = line["values"]
+    return (
+        isinstance(line["cell"], str)
+        and isinstance(values, dict)
+        and all(map(_is_value, values.values()))
+    )
+
+
+def _is_value(value: Any) -> bool:
+    if isinstance(value, int | float):
+        return abs(value) <= _LARGEST
+    return value is None or isinstance(value, str)
+
+
+def _damaged(path: Path, number: int) -> ModelError:
+    return ModelError(
+        f"{path}: line {number} is not one of a checkpoint, or is damaged; remove the file to "
+        "start from the beginning"
+    )
 
 
 def _could_be_ours(torn: bytes) -> bool:
@@ -115,7 +141,7 @@ def _could_be_ours(torn: bytes) -> bool:
 
 
 def _check_header(header: dict[str, Any], configuration: dict[str, Any], path: Path) -> None:
-    if "configuration" not in header:
+    if not isinstance(header.get("configuration"), dict):
         raise ModelError(f"{path}: this is not a checkpoint; choose another folder")
     if header.get("format") != FORMAT:
         raise ModelError(f"{path}: the checkpoint is of another format; remove it to start anew")
@@ -132,12 +158,12 @@ def _line(line: bytes) -> dict[str, Any] | None:
     """Return the content of a line, or None when its checksum is wrong."""
     try:
         content = json.loads(line)
-    except ValueError:
+        if not isinstance(content, dict):
+            return None
+        check = content.pop("check", None)
+        return content if check == _checksum(content) else None
+    except (ValueError, RecursionError):
         return None
-    if not isinstance(content, dict):
-        return None
-    check = content.pop("check", None)
-    return content if check == _checksum(content) else None
 
 
 def _append(handle: int, path: Path, content: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pegsynth.io.atomic import atomic_file, atomic_text, output_error
+from pegsynth.io.csv_text import protect
 from pegsynth.report.charts import svg_of
 from pegsynth.report.figure import Table, chart_of, table_of
 from pegsynth.report.page import Section, render_study
@@ -70,7 +71,7 @@ class Folder:
         columns = list(dict.fromkeys(key for row in rows for key in row))
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(columns)
+        writer.writerow(map(protect, columns))
         writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
         self.text(f"tables/{name}.csv", buffer.getvalue())
 
@@ -224,9 +225,11 @@ def _finding(each: Conclusion) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> Any:
-    """Return a value as a table holds it: nothing for what is not known."""
+    """Return a value as a table holds it: nothing for what is not known, and no formulas."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
+    if isinstance(value, str):
+        return protect(value)
     return f"{value:.10g}" if isinstance(value, float) else value
 
 

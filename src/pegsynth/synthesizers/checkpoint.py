@@ -2,12 +2,13 @@
 
 The file is CONFIDENTIAL and readable by its owner only. It holds exact counts, how far
 the table was read and, for units, which rows are kept; nothing of the random stream, and
-nothing that was drawn or perturbed. It belongs to one table and one way of counting, and
-is deleted when the work is done.
+nothing that was drawn or perturbed. It belongs to one table and one way of counting, is
+locked by the run that uses it, and is deleted when the work is done.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import time
@@ -37,6 +38,7 @@ NOTICE = b"CONFIDENTIAL: counts of a confidential table, kept for pegs --resume;
 SECONDS_BETWEEN = 30.0
 _FORMAT = 1
 _MOST_HEADER = 1 << 24
+_MOST_PLACE = 1 << 62
 _UNITS = "units"
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -98,6 +100,7 @@ class Checkpoint:
         self._stages: dict[str, Stage] = {}
         self._kept: KeptRows | None = None
         self._next = time.monotonic() + SECONDS_BETWEEN
+        self._held: BinaryIO | None = None
         if path.exists():
             self._load()
 
@@ -124,19 +127,27 @@ class Checkpoint:
         self._stages[name] = stage
         started = time.monotonic()
         new = self._path.with_name(self._path.name + ".new")
+        flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW
         try:
+            handle = os.fdopen(os.open(new, flags, 0o600), "wb")
             try:
-                flags = os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW
-                with os.fdopen(os.open(new, flags, 0o600), "wb") as handle:
+                self._lock(handle)
+                self._check_ours()
+                try:
+                    handle.truncate(0)
                     os.fchmod(handle.fileno(), 0o600)
                     self._write(handle)
                     handle.flush()
                     os.fsync(handle.fileno())
-                new.replace(self._path)
-            finally:
-                new.unlink(missing_ok=True)
+                    new.replace(self._path)
+                finally:
+                    new.unlink(missing_ok=True)
+            except BaseException:
+                handle.close()
+                raise
         except OSError as error:
             raise output_error(self._path, error) from None
+        self._hold(handle)
         # Saving takes at most about a twentieth of the time.
         cost = time.monotonic() - started
         self._next = time.monotonic() + max(SECONDS_BETWEEN, 20 * cost)
@@ -145,6 +156,32 @@ class Checkpoint:
         """Delete the file; the work is done."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
+
+    def release(self) -> None:
+        """Let other runs use the file."""
+        self._hold(None)
+
+    def _hold(self, handle: BinaryIO | None) -> None:
+        if self._held is not None:
+            self._held.close()
+        self._held = handle
+
+    def _check_ours(self) -> None:
+        """Refuse to replace a file that another run has made meanwhile."""
+        with suppress(FileNotFoundError), self._path.open("rb") as there:
+            ours = self._held is not None and os.path.samestat(
+                os.fstat(self._held.fileno()), os.fstat(there.fileno())
+            )
+            if not ours:
+                self._lock(there)
+
+    def _lock(self, handle: BinaryIO) -> None:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ModelError(
+                f"{self._path}: another run uses this checkpoint; give --resume another name"
+            ) from None
 
     def _all_arrays(self) -> dict[tuple[str, str], NDArray[Any]]:
         arrays = {
@@ -186,10 +223,13 @@ class Checkpoint:
                     raise ModelError(
                         f"{self._path}: this file is no checkpoint; give --resume another name"
                     )
+                self._lock(handle)
                 header = msgspec.json.decode(handle.readline(_MOST_HEADER), type=_Header)
                 self._check(header)
-                arrays = dict(_arrays(handle, header))
-        except (OSError, ValueError, msgspec.DecodeError) as error:
+                arrays = dict(_arrays(handle, header, self._path.stat().st_size))
+                _check_places(header, arrays)
+                self._hold(os.fdopen(os.dup(handle.fileno()), "rb"))
+        except (OSError, ValueError, TypeError, RecursionError, msgspec.DecodeError) as error:
             if isinstance(error, ModelError):
                 raise
             raise self._damaged() from None
@@ -217,7 +257,7 @@ class Checkpoint:
         if stage is not None:
             try:
                 counter.absorb(stage.arrays)
-            except (ParameterError, KeyError):
+            except (ParameterError, KeyError, ValueError, TypeError, OverflowError):
                 raise self._damaged() from None
         return stage
 
@@ -227,17 +267,34 @@ def _digest(header: _Header) -> Any:
     return hashlib.sha256(msgspec.json.encode(header))
 
 
-def _arrays(handle: BinaryIO, header: _Header) -> Iterator[tuple[tuple[str, str], NDArray[Any]]]:
+def _arrays(
+    handle: BinaryIO, header: _Header, size: int
+) -> Iterator[tuple[tuple[str, str], NDArray[Any]]]:
+    """Yield the arrays; what the header says of them is believed if the file can hold it."""
     digest = _digest(replace(header, sha256=""))
     for each in header.arrays:
         dtype = np.dtype(each.dtype)
-        if dtype.hasobject or each.length < 0:
-            raise ValueError("an array of objects")
+        if each.dtype != dtype.str or dtype.kind not in "iub":
+            raise ValueError("an array of something else than counts")
+        if not 0 <= each.length <= size // dtype.itemsize:
+            raise ValueError("an array longer than the file")
         raw = handle.read(dtype.itemsize * each.length)
         digest.update(raw)
         yield (each.stage, each.name), np.frombuffer(raw, dtype=dtype, count=each.length)
     if digest.hexdigest() != header.sha256 or handle.read(1):
         raise ValueError("the bytes do not add up")
+
+
+def _check_places(header: _Header, arrays: Mapping[tuple[str, str], NDArray[Any]]) -> None:
+    """Raise ValueError for places that no table has, and kept rows that are not all there."""
+    for part, skip, rows, _ in header.stages.values():
+        if not (0 <= part < _MOST_PLACE and 0 <= skip <= rows < _MOST_PLACE):
+            raise ValueError("a place outside of any table")
+    bits = arrays.get((_UNITS, "bits"))
+    if not header.rows and bits is None:
+        return
+    if bits is None or bits.dtype != np.uint8 or len(bits) != (header.rows + 7) // 8:
+        raise ValueError("kept rows that are not all there")
 
 
 @contextmanager
@@ -255,8 +312,11 @@ def resuming(
             "be read again from the middle"
         )
     checkpoint = Checkpoint(Path(path), _belongs(identity, schema, plan, seed))
-    yield checkpoint
-    checkpoint.remove()
+    try:
+        yield checkpoint
+        checkpoint.remove()
+    finally:
+        checkpoint.release()
 
 
 def _belongs(identity: str, schema: Schema, plan: object, seed: int | None) -> str:

@@ -28,6 +28,12 @@ Arrays = dict[str, NDArray[Any]]
 _ROWS = "original rows"
 _FITTED = "conditionals: "
 _RELEASED = "released: "
+_RELEASED_TYPES: dict[str, type] = {
+    "deviations": np.float64,
+    "public": np.bool_,
+    "loud": np.bool_,
+    "ordered": np.bool_,
+}
 _TYPES = ("|u1", "<u2", "<u4", "<u8", "<i4", "<i8", "<f4", "<f8", "|b1", "|i1", "<i2")
 
 
@@ -87,6 +93,8 @@ def released_of(arrays: Arrays, schema: Schema) -> Released | None:
 
 def _checked_released(held: Arrays, schema: Schema) -> Released:
     """Raise ValueError for anything that a release could not have written."""
+    for name, array in held.items():
+        _require(array.ndim == 1 and array.dtype == _RELEASED_TYPES.get(name, np.int64))
     counts = schema.category_counts
     levels = tuple(np.split(held["levels"].astype(np.int64), np.cumsum(counts)[:-1]))
     for line, count in zip(levels, counts, strict=True):

@@ -8,10 +8,11 @@ in: every number is checked against the schema before it is used.
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from numpy.typing import NDArray
 
 from pegsynth.blocks import Block, Blocks, DenseBlock, SparseBlock
 from pegsynth.blocks.blocks import MOST_ROWS, dense_limit
-from pegsynth.errors import ModelError, ParameterError, PegsynthError, SchemaError
+from pegsynth.errors import DataError, ModelError, ParameterError, PegsynthError, SchemaError
 from pegsynth.hashing import HashSpec
 from pegsynth.hashing.order import plain_features
 from pegsynth.io.atomic import atomic_file
+from pegsynth.io.parquet_footer import row_groups
+from pegsynth.io.parquet_pages import check_pages
 from pegsynth.perturb.marginals import Marginals
 from pegsynth.privacy import Budget, Event, Ledger, NoisyCounts, Selection
 from pegsynth.privacy.draws import DRAWS
@@ -43,7 +46,7 @@ from pegsynth.synthesizers.model_arrays import (
     restored,
     rows_of,
 )
-from pegsynth.synthesizers.options import DrawOptions, Order, PriorKind
+from pegsynth.synthesizers.options import CHAINLESS_METHODS, DrawOptions, Order, PriorKind
 from pegsynth.synthesizers.recipe import Recipe, detail_count, shape_of, split_draws
 from pegsynth.synthesizers.released_blocks import ONCE
 
@@ -59,6 +62,11 @@ UNCOVERED = (
 _KEY = b"pegsynth"
 _COUNTS = ("feature", "key", "category", "count")
 _COLUMNS = (*_COUNTS, "name", "content")
+# A small file may stand for any number of cells, so how many are taken in is bounded.
+_MOST_CELLS = 1 << 24
+_CELLS_PER_BYTE = 100
+_MOST_BYTES = 1 << 27
+_MOST_GROWTH = 256
 
 Int64 = NDArray[np.int64]
 
@@ -125,14 +133,15 @@ def save_model(model: Model, path: str | Path) -> None:
         recipe=_stored(model.recipe) if model.recipe else None,
         arrays=described(arrays),
     )
-    types = [pa.uint32(), pa.int64(), pa.uint32(), pa.int64(), pa.string(), pa.large_binary()]
-    layout = pa.schema(list(zip(_COLUMNS, types, strict=True)))
+    layout = pa.schema(_layout())
     layout = layout.with_metadata({_KEY: msgspec.json.encode(manifest)})
+    replacing = Path(path).exists()
     with (
+        _unused(path),
         atomic_file(
             path,
             mode=0o644 if notice == SHAREABLE else 0o600,
-            before=lambda: _open_account(model, path, identity),
+            before=lambda: _open_account(model, path, identity, replacing=replacing),
         ) as temporary,
         pq.ParquetWriter(temporary, layout, compression="zstd") as writer,
     ):
@@ -146,6 +155,18 @@ def save_model(model: Model, path: str | Path) -> None:
             zero = np.zeros(1, dtype=np.int64)
             content = np.ascontiguousarray(array).tobytes()
             writer.write_table(_rows((zero, zero, zero, zero, [name], [content]), layout))
+    if replacing:
+        from pegsynth.synthesizers.spending import adopt_spent
+
+        adopt_spent(path)
+
+
+def _layout() -> list[tuple[str, Any]]:
+    """Return names and types of the columns of every model file."""
+    import pyarrow as pa
+
+    types = [pa.uint32(), pa.int64(), pa.uint32(), pa.int64(), pa.string(), pa.large_binary()]
+    return list(zip(_COLUMNS, types, strict=True))
 
 
 def notice_of(model: Model) -> str:
@@ -179,7 +200,7 @@ def load_model(path: str | Path) -> Model:
         manifest = _manifest(file, path)
         schema, spec, ledger = _public_part(manifest, path)
         blocks = Blocks(spec, tuple(_read_blocks(file, spec, path)))
-        contents = _read_contents(file) if manifest.arrays else {}
+        contents = _read_contents(file, path, len(manifest.arrays)) if manifest.arrays else {}
     dtypes = {name: polars_dtype(dtype) for name, dtype in manifest.dtypes.items() if dtype}
     if any(dtype is None for dtype in dtypes.values()):
         raise _foreign(path, "it names a column type that is not known")
@@ -210,14 +231,22 @@ def load_model(path: str | Path) -> Model:
     )
 
 
-def _open_account(model: Model, path: str | Path, identity: str) -> None:
+def _unused(path: str | Path) -> AbstractContextManager[None]:
+    """Wait until nobody samples the model that is about to be replaced, if there is one."""
+    from pegsynth.synthesizers.spending import locked
+
+    there = Path(path).is_file() and os.access(path, os.R_OK)
+    return locked(path) if there else nullcontext()
+
+
+def _open_account(model: Model, path: str | Path, identity: str, *, replacing: bool) -> None:
     """Write the record of a budgeted model before the model becomes visible."""
     if model.recipe is not None and model.released is None:
         from pegsynth.synthesizers.session import Session
         from pegsynth.synthesizers.spending import write_spent
 
         session = Session(model, model.recipe, RandomStream())
-        write_spent(path, identity, session.spent)
+        write_spent(path, identity, session.spent, replacing=replacing)
 
 
 def _stored(recipe: Recipe) -> StoredRecipe:
@@ -226,11 +255,13 @@ def _stored(recipe: Recipe) -> StoredRecipe:
         for name in ("epsilon", "delta", "epsilon_per_row", "l", "alpha")
     }
     draw = {name: getattr(recipe.draw, name) for name in DrawOptions.__dataclass_fields__}
+    if recipe.draw.method not in CHAINLESS_METHODS:
+        draw["seed_pool"] = str(recipe.seed_pool)
     return StoredRecipe(
         recipe.order,
         recipe.prior,
         str(recipe.seed_pool),
-        draw | {"seed_pool": str(recipe.seed_pool)},
+        draw,
         budget,
         recipe.numerator,
         recipe.scale,
@@ -287,7 +318,7 @@ def _marginals(manifest: Manifest, spec: HashSpec, path: str | Path) -> Marginal
     shares = tuple(np.array(line, dtype=np.float64) for line in manifest.shares)
     sizes = tuple(len(line) for line in shares)
     if sizes != spec.category_counts or any(
-        line.min() < 0 or not np.isclose(line.sum(), 1.0) for line in shares
+        not len(line) or line.min() < 0 or not np.isclose(line.sum(), 1.0) for line in shares
     ):
         raise _foreign(path, "its marginals do not fit its schema")
     return Marginals(shares, manifest.total)
@@ -306,9 +337,21 @@ def _opened(path: str | Path) -> Iterator[Any]:
         raise ModelError(f"{path}: there is no such model file; check the name")
     try:
         with pq.ParquetFile(path) as file:
+            _check_size(path)
             yield file
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise _foreign(path, "this is not a model file, or it is truncated or damaged") from None
+
+
+def _check_size(path: str | Path) -> None:
+    """Refuse a file that would unpack to far more than it is."""
+    try:
+        with Path(path).open("rb") as handle:
+            check_pages(handle, most=_MOST_BYTES, growth=_MOST_GROWTH)
+    except DataError as error:
+        raise _foreign(path, str(error)) from None
+    except ValueError:
+        raise _foreign(path, "its pages are damaged") from None
 
 
 def _manifest(file: Any, path: str | Path) -> Manifest:
@@ -326,7 +369,7 @@ def _manifest(file: Any, path: str | Path) -> Manifest:
         )
     try:
         return msgspec.json.decode(text, type=Manifest)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise _foreign(path, "its manifest is damaged") from None
 
 
@@ -345,12 +388,16 @@ def _public_part(manifest: Manifest, path: str | Path) -> tuple[Any, HashSpec, L
 
 def _read_blocks(file: Any, spec: HashSpec, path: str | Path) -> Iterator[Block]:
     features = len(spec.category_counts)
-    if file.schema_arrow.names != list(_COLUMNS):
+    if [(field.name, field.type) for field in file.schema_arrow] != _layout():
         raise _foreign(path, "its columns are not those of a model")
+    most = max(_MOST_CELLS, _CELLS_PER_BYTE * Path(path).stat().st_size)
     parts: list[list[tuple[Int64, Int64, Int64]]] = [[] for _ in range(features)]
     last = 0
     for batch in file.iter_batches(batch_size=1 << 20, columns=[*_COUNTS, "name"]):
         kept = batch.filter(batch.column("name").is_null())
+        most -= kept.num_rows
+        if most < 0 or any(kept.column(name).null_count for name in _COUNTS):
+            raise _foreign(path, "it holds cells that no model of its size has")
         feature, keys, codes, counts = (
             kept.column(name).to_numpy(zero_copy_only=False).astype(np.int64) for name in _COUNTS
         )
@@ -366,13 +413,23 @@ def _read_blocks(file: Any, spec: HashSpec, path: str | Path) -> Iterator[Block]
         yield _checked_block(spec, target, parts[target], path)
 
 
-def _read_contents(file: Any) -> dict[str, bytes]:
-    """Return the raw bytes of every array in the file."""
+def _read_contents(file: Any, path: str | Path, arrays: int) -> dict[str, bytes]:
+    """Return the raw bytes of every array in the file, one at a time."""
+    most = max(_MOST_BYTES, _MOST_GROWTH * Path(path).stat().st_size)
     contents: dict[str, bytes] = {}
-    for batch in file.iter_batches(batch_size=1 << 16, columns=["name", "content"]):
-        kept = batch.filter(batch.column("name").is_valid())
-        names, values = kept.column("name").to_pylist(), kept.column("content").to_pylist()
-        contents |= {name: value or b"" for name, value in zip(names, values, strict=True)}
+    with Path(path).open("rb") as handle:
+        chunks = [group[_COLUMNS.index("content")] for group in row_groups(handle)]
+    for group, chunk in enumerate(chunks):
+        if chunk.nulls == chunk.values:
+            continue
+        for batch in file.iter_batches(1, row_groups=[group], columns=["name", "content"]):
+            name, content = (batch.column(index)[0].as_py() for index in range(2))
+            if name is None:
+                continue
+            most -= len(content or b"")
+            if name in contents or len(contents) >= arrays or most < 0:
+                raise _foreign(path, "it holds arrays that its manifest does not tell of")
+            contents[name] = content or b""
     return contents
 
 

@@ -39,6 +39,9 @@ PEGS_METHODS = ("pegs", "pegs-rs", "pegs-capped")
 IMPUTATION_METHODS = ("mi", "pmi", "cart", "forest")
 """Sequential draws from fitted conditional models."""
 
+CHAINLESS_METHODS = ("contingency", "marginal", "bootstrap")
+"""Rows drawn one by one, without seed rows and sweeps."""
+
 PARTIAL_METHODS = ("pegs", *IMPUTATION_METHODS)
 """Methods that can replace some features of the original rows."""
 
@@ -170,7 +173,7 @@ class DrawOptions:
         """Refuse flags that the method would not use."""
         if self.method != "pegs-rs" and self.block_size != DEFAULT_BLOCK_SIZE:
             raise ParameterError("--block-size goes with --method pegs-rs only")
-        if self.method not in ("contingency", "marginal", "bootstrap"):
+        if self.method not in CHAINLESS_METHODS:
             return
         if self.sweeps != 1 or self.seed_pool is not None:
             raise ParameterError(f"--sweeps and --seed-pool have no meaning for {self.method}")

@@ -3,6 +3,9 @@
 The file is written and synced before an output becomes visible, under a lock on the
 model, so that a crash may lose budget and never regain it, and two processes cannot
 spend the same rows. It is confidential: visit counters tell which keys occur.
+
+A model that replaces another has its record under ``MODEL.pegs.spent.new`` until it is in
+place, so that whichever of the two a crash leaves has its own.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import fcntl
 import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -48,21 +51,38 @@ def spent_path(model: str | Path) -> Path:
 @contextmanager
 def locked(model: str | Path) -> Iterator[None]:
     """Hold the model for this process alone; wait for others."""
-    try:
-        handle = os.open(model, os.O_RDONLY)
-    except OSError as error:
-        raise ModelError(
-            f"{model}: the model cannot be opened ({error.strerror}); check the name"
-        ) from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+    while True:
+        try:
+            handle = os.open(model, os.O_RDONLY)
+        except OSError as error:
+            raise ModelError(
+                f"{model}: the model cannot be opened ({error.strerror}); check the name"
+            ) from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            # Whoever waited may hold a model that was replaced meanwhile: not the one in use.
+            if _stands_under(handle, model):
+                yield
+                return
+        finally:
+            os.close(handle)
 
 
-def write_spent(model: str | Path, identity: str, spent: Spent) -> None:
-    """Write what was spent, whole, synced and readable by the owner only."""
+def _stands_under(handle: int, path: str | Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def write_spent(model: str | Path, identity: str, spent: Spent, *, replacing: bool = False) -> None:
+    """Write what was spent, whole, synced and readable by the owner only.
+
+    Parameters
+    ----------
+    replacing
+        Whether another model still stands under the name; `adopt_spent` ends that.
+    """
     file = _File(
         format=FORMAT,
         notice="CONFIDENTIAL: goes with the model; without it the model is refused",
@@ -73,21 +93,35 @@ def write_spent(model: str | Path, identity: str, spent: Spent) -> None:
         entries=len(spent.counters[0]) if spent.counters else 0,
         counters=[base64.b85encode(zlib.compress(c.tobytes())).decode() for c in spent.counters],
     )
-    atomic_text(spent_path(model), msgspec.json.encode(file).decode() + "\n", mode=0o600)
+    path = _waiting_path(model) if replacing else spent_path(model)
+    atomic_text(path, msgspec.json.encode(file).decode() + "\n", mode=0o600)
+
+
+def adopt_spent(model: str | Path) -> None:
+    """Give the record of a model that has replaced another its place."""
+    with suppress(FileNotFoundError):
+        _waiting_path(model).replace(spent_path(model))
+
+
+def _waiting_path(model: str | Path) -> Path:
+    return Path(f"{spent_path(model)}.new")
 
 
 def read_spent(model: str | Path, identity: str) -> Spent:
     """Read what was spent; a budgeted model without it is refused."""
     path = spent_path(model)
-    try:
-        file = msgspec.json.decode(path.read_bytes(), type=_File)
-    except FileNotFoundError:
+    file = _decoded(path)
+    if file is None or file.model != identity:
+        waiting = _decoded(_waiting_path(model))
+        if waiting is not None and waiting.model == identity:
+            # The run that replaced the model was killed before it could do this.
+            adopt_spent(model)
+            file = waiting
+    if file is None:
         raise ModelError(
             f"{path}: the record of what was spent is missing, so this model may not be sampled; "
             "restore the file, or fit a new model with a budget of its own"
-        ) from None
-    except (OSError, msgspec.DecodeError):
-        raise _damaged(path) from None
+        )
     if file.model != identity:
         raise ModelError(f"{path}: this record belongs to another model; restore the right one")
     if file.format > FORMAT:
@@ -96,6 +130,15 @@ def read_spent(model: str | Path, identity: str) -> Spent:
         raise _damaged(path)
     counters = tuple(_counters(line, file.entries, path) for line in file.counters)
     return Spent(file.rows, file.blocks, file.seeded, counters)
+
+
+def _decoded(path: Path) -> _File | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_File)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise _damaged(path) from None
 
 
 def _counters(text: str, entries: int, path: Path) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:

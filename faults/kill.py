@@ -1,0 +1,214 @@
+"""Kill a command, look at what is left, and let it finish.
+
+`Campaign` holds a place with the outputs of an earlier run and a reference result of the
+work. Every `case` starts from there: kill at a moment or at a step, check, run again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from faults.places import Place, leaks
+from faults.works import BrokenError, Work
+from pegsynth.errors import PegsynthError
+from pegsynth.privacy import Ledger
+from pegsynth.synthesizers.model_file import load_model
+
+DRIVER = (sys.executable, "-m", "faults.driver")
+ROOT = Path(__file__).resolve().parent.parent
+LONGEST = 600.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kill and what came of it.
+
+    Parameters
+    ----------
+    state
+        ``old``, ``new`` or ``finished`` (it ended before it was killed).
+    faults
+        What is wrong; empty if all is well.
+    """
+
+    work: str
+    moment: str
+    state: str
+    faults: tuple[str, ...]
+
+
+def environment(place: Place, work: Work, **more: str) -> dict[str, str]:
+    """Return the variables of a command: its temporary files go to the place."""
+    path = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    own = {"TMPDIR": str(place.temporary), "PYTHONPATH": path}
+    return {**os.environ, **own, **work.environment, **more}
+
+
+def finish(place: Place, work: Work, *, first: bool = False, **more: str) -> float:
+    """Run a command to its end; return its time."""
+    started = time.monotonic()
+    done = subprocess.run(
+        [*DRIVER, *work.line(place, first=first)],
+        env=environment(place, work, **more),
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise BrokenError(f"{work.name}: ended with {done.returncode}: {done.stderr[-500:]}")
+    return time.monotonic() - started
+
+
+class Campaign:
+    """One work in one place, to be killed many times."""
+
+    def __init__(self, place: Place, work: Work) -> None:
+        self.place, self.work = place, work
+        self._kept = place.folder / "kept"
+        if work.first != "":
+            finish(place, work, first=True)
+        shutil.copytree(place.out, self._kept)
+        self._old = self._look()
+        self.seconds = finish(place, work)
+        self._reference = self._contents()
+        self._seen = {str(self._reference)}
+        self._restore()
+
+    def steps(self) -> int:
+        """Return how many steps of the work change a name."""
+        count = self.place.folder / "count"
+        finish(self.place, self.work, **self._fault(0), FAULT_COUNT=str(count))
+        self._restore()
+        return int(count.read_text())
+
+    def kill_at(self, seconds: float) -> Case:
+        """Kill the command some time after its start."""
+        child = subprocess.Popen(
+            [*DRIVER, *self.work.line(self.place)],
+            env=environment(self.place, self.work),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            child.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            child.kill()
+        return self._judge(f"{seconds:.2f} s", child.wait(timeout=LONGEST))
+
+    def kill_before(self, step: int) -> Case:
+        """Let the command kill itself just before one of its steps."""
+        done = subprocess.run(
+            [*DRIVER, *self.work.line(self.place)],
+            env=environment(self.place, self.work, **self._fault(step)),
+            capture_output=True,
+            timeout=LONGEST,
+            check=False,
+        )
+        return self._judge(f"step {step}", done.returncode)
+
+    def _fault(self, step: int) -> dict[str, str]:
+        return {"FAULT_STEP": str(step), "FAULT_FOLDER": str(self.place.folder)}
+
+    def _judge(self, moment: str, code: int) -> Case:
+        faults = [] if code in (0, -9) else [f"exit status {code}"]
+        state = "finished" if code == 0 else "killed"
+        try:
+            state = state if code == 0 else self._state()
+            faults += self._strangers()
+            finish(self.place, self.work)
+            faults += self._after_rerun()
+        except (BrokenError, PegsynthError, OSError, ValueError) as error:
+            faults.append(f"{type(error).__name__}: {error}")
+        self._restore()
+        return Case(self.work.name, moment, state, tuple(faults))
+
+    def _state(self) -> str:
+        """Say whether outputs are old or new; a mixture that claims too much is broken."""
+        now = self._look()
+        for name, check in self.work.whole.items():
+            if name in now and now[name] != self._old.get(name):
+                check(self.place.out / name)
+        same = [now.get(name) == self._old.get(name) for name in self.work.whole]
+        if missing := [name for name in self._old if name not in now]:
+            raise BrokenError(f"{missing} were there before and are gone")
+        table, *ledger = self.work.whole
+        if ledger and ledger[0].endswith(".privacy.json") and same[0]:
+            self._check_promise(table, ledger[0])
+        return "old" if same[0] else "new"
+
+    def _check_promise(self, table: str, ledger: str) -> None:
+        """See that an old table has no ledger that promises more than its own did."""
+        if table not in self._old:
+            return
+        now, before = (
+            Ledger.from_json(path.read_bytes())
+            for path in (self.place.out / ledger, self._kept / ledger)
+        )
+        if now.epsilon is not None and (before.epsilon is None or now.epsilon < before.epsilon):
+            raise BrokenError(f"{table} is old, and its ledger promises more than it did")
+
+    def _strangers(self) -> list[str]:
+        """Look into every file that nobody asked for."""
+        found = [f"{path} in TMPDIR" for path in self.place.temporary.rglob("*")]
+        for path in self.place.out.rglob("*"):
+            top = path.relative_to(self.place.out).parts[0]
+            asked = top in self.work.allowed or (top in self.work.whole and top.endswith(".pegs"))
+            if not path.is_file() or asked:
+                continue
+            if path.stat().st_mode & 0o077 and top.startswith(".pegs-"):
+                found += _readable(path, self.place.out / top)
+            if not _finished_model(path):
+                found += [f"{what} in {top}" for what in leaks(path, self.place)]
+        return found
+
+    def _after_rerun(self) -> list[str]:
+        now = self._contents()
+        if self.work.seeded:
+            return [] if now == self._reference else ["the rerun differs from the reference"]
+        repeated = str(now) in self._seen
+        self._seen.add(str(now))
+        return ["an unseeded rerun repeats an earlier result"] if repeated else []
+
+    def _look(self) -> dict[str, object]:
+        names = [name for name in self.work.whole if (self.place.out / name).exists()]
+        return {name: _bytes(self.place.out / name) for name in names}
+
+    def _contents(self) -> dict[str, object]:
+        return {name: self.work.compared(self.place.out / name) for name in self.work.whole}
+
+    def _restore(self) -> None:
+        shutil.rmtree(self.place.out)
+        shutil.copytree(self._kept, self.place.out)
+
+
+def _bytes(path: Path) -> object:
+    if path.is_file():
+        return path.read_bytes()
+    return {str(each.relative_to(path)): _bytes(each) for each in path.rglob("*") if each.is_file()}
+
+
+def _readable(path: Path, top: Path) -> list[str]:
+    """Name a left-over file that others may read, unless its folder shuts them out."""
+    shut = top.is_dir() and not top.stat().st_mode & 0o077
+    return [] if shut else [f"{path.name} may be read by others"]
+
+
+def _finished_model(path: Path) -> bool:
+    """Whether a hidden file is a whole model, as a kill just before its last rename leaves it.
+
+    It was to appear beside this name in the next moment, with the same permissions.
+    """
+    if not path.name.startswith(".pegs-") or path.stat().st_mode & 0o077:
+        return False
+    try:
+        load_model(path)
+    except PegsynthError:
+        return False
+    return True

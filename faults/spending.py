@@ -1,0 +1,56 @@
+"""Kill ``pegs sample`` on one model again and again: its budget only ever shrinks.
+
+The model is never put back. After each kill the rows that are visible must have been
+charged: a table that is new without a charge would be a release for nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+
+from faults.kill import Campaign, Case, finish
+from faults.places import Place
+from faults.works import ROWS, SAMPLE, SAMPLED, BrokenError, spent_rows
+
+
+class SpendingCampaign(Campaign):
+    """`Campaign` on a model that remembers what was drawn from it."""
+
+    def __init__(self, place: Place) -> None:
+        finish(place, SAMPLED)
+        self._model = place.out / "m.pegs"
+        self._charged = 0
+        super().__init__(place, SAMPLE)
+
+    def _judge(self, moment: str, code: int) -> Case:
+        faults = [] if code in (0, -9) else [f"exit status {code}"]
+        state = "broken"
+        try:
+            before, self._charged = self._charged, spent_rows(self._model)
+            paid = self._charged - before
+            state = self._state()
+            if paid not in (0, ROWS):
+                faults.append(f"{paid} rows were charged for {ROWS}")
+            if state == "new" and paid == 0:
+                faults.append("rows were published and not charged")
+            if code == 0:
+                state = "finished"
+            faults += self._strangers()
+        except (BrokenError, OSError, ValueError) as error:
+            faults.append(f"{type(error).__name__}: {error}")
+        self._restore()
+        return Case(self.work.name, moment, state, tuple(faults))
+
+    def _strangers(self) -> list[str]:
+        model = {"m.pegs", "m.pegs.spent"}
+        return [each for each in super()._strangers() if each.rpartition(" ")[2] not in model]
+
+    def _restore(self) -> None:
+        """Put the tables back, and leave the model and its record alone."""
+        for path in self.place.out.iterdir():
+            if path.name in self.work.whole or path.name.startswith(".pegs-"):
+                path.unlink()
+        for name in self.work.whole:
+            if (self._kept / name).exists():
+                shutil.copy2(self._kept / name, self.place.out / name)
+        self._charged = spent_rows(self._model)

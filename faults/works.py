@@ -1,0 +1,218 @@
+"""What is killed: commands, what they must leave, and how to see that it is whole.
+
+Each `Work` starts from outputs of an earlier run, so that "old and intact" can be told from
+"new and whole", and from anything in between.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from faults.places import Place
+from pegsynth.errors import PegsynthError
+from pegsynth.privacy import Ledger
+from pegsynth.study.run import CHECKPOINT
+from pegsynth.synthesizers.model_file import load_model, read_manifest
+from pegsynth.synthesizers.spending import read_spent
+
+ROWS = 20_000
+
+Check = Callable[[Path], None]
+
+
+class BrokenError(Exception):
+    """An output is neither what it was nor whole."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A command, and what its outputs are worth.
+
+    Parameters
+    ----------
+    arguments
+        The command line; ``{data}``, ``{parts}``, ``{schema}`` and ``{out}`` are filled in.
+    whole
+        For each output by name: how to see that it is whole. Raises when it is not.
+    first
+        A command line that makes what is there before; None: `arguments` themselves; empty:
+        nothing is there.
+    compared
+        How to look at an output of seeded work, if its bytes hold something random.
+    allowed
+        Other files that may be left: a checkpoint that was asked for.
+    """
+
+    name: str
+    arguments: str
+    whole: Mapping[str, Check]
+    first: str | None = None
+    seeded: bool = True
+    environment: Mapping[str, str] = field(default_factory=dict)
+    compared: Callable[[Path], object] = Path.read_bytes
+    allowed: tuple[str, ...] = ()
+
+    def line(self, place: Place, *, first: bool = False) -> list[str]:
+        """Return the command line in a place."""
+        names = {
+            "data": str(place.folder / "data.csv"),
+            "parts": str(place.folder / "parts"),
+            "schema": str(place.folder / "schema.toml"),
+            "out": str(place.out),
+        }
+        chosen = self.arguments if self.first is None or not first else self.first
+        return [each.format(**names) for each in chosen.split()]
+
+
+def whole_table(path: Path) -> None:
+    """See that a CSV or Parquet file has all its rows and columns, and its ledger."""
+    read = pl.read_csv if path.suffix == ".csv" else pl.read_parquet
+    table = read(path)
+    if table.shape != (ROWS, 4):
+        raise BrokenError(f"{path.name}: {table.shape} rows and columns")
+
+
+def whole_ledger(path: Path) -> None:
+    """See that a ledger can be read."""
+    Ledger.from_json(path.read_bytes(), source=path.name)
+
+
+def whole_model(path: Path) -> None:
+    """See that a model can be read, and that its record is there if it needs one."""
+    model = load_model(path)
+    if model.recipe is not None and model.released is None:
+        read_spent(path, read_manifest(path).identity)
+
+
+def whole_record(path: Path) -> None:
+    """See that a record of what was spent can be read by itself."""
+    json.loads(path.read_bytes())
+
+
+def whole_release(path: Path) -> None:
+    """See that a release folder holds exactly what its checksum list says."""
+    import hashlib
+
+    public = path / "public"
+    listed = dict(reversed(line.split("  ")) for line in _lines(public / "SHA256SUMS"))
+    there = {each.name for each in public.iterdir()} - {"SHA256SUMS"}
+    if there != set(listed):
+        raise BrokenError(f"{path.name}: files and checksum list differ")
+    for name, digest in listed.items():
+        if hashlib.sha256((public / name).read_bytes()).hexdigest() != digest:
+            raise BrokenError(f"{path.name}: {name} has another checksum")
+    if {each.name for each in (path / "internal").iterdir()} != {"metrics.json", "report.html"}:
+        raise BrokenError(f"{path.name}: internal is incomplete")
+
+
+def whole_study(path: Path) -> None:
+    """See that every file of a study that is there can be read."""
+    for each in path.rglob("*"):
+        if each.suffix == ".json":
+            json.loads(each.read_bytes())
+        if each.suffix in {".csv", ".md", ".html", ".svg"} and not each.read_bytes().strip():
+            raise BrokenError(f"{path.name}: {each.name} is empty")
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+def model_content(path: Path) -> object:
+    """Return all of a model but the number that tells it from others."""
+    table = pq.read_table(path)
+    manifest = json.loads(table.schema.metadata[b"pegsynth"])
+    manifest.pop("identity")
+    return manifest, table.to_pydict()
+
+
+def folder_content(path: Path) -> dict[str, bytes]:
+    """Return all files below a folder."""
+    files = sorted(each for each in path.rglob("*") if each.is_file())
+    return {str(each.relative_to(path)): each.read_bytes() for each in files}
+
+
+def study_content(path: Path) -> object:
+    """Return all files of a study; its checkpoint holds cells in the order they were done."""
+    return {
+        name: sorted(content.splitlines()) if name == CHECKPOINT else content
+        for name, content in folder_content(path).items()
+    }
+
+
+_FIT = "fit {data} --schema {schema} -o {out}/m.pegs"
+_DRAW = f"synthesize {{data}} --schema {{schema}} --method pegs --rows {ROWS}"
+
+WORKS = (
+    Work(
+        "fit, holding all rows",
+        f"{_FIT} --method bootstrap --rows 100 --seed 7",
+        {"m.pegs": whole_model, "m.pegs.spent": whole_record},
+        compared=lambda path: model_content(path) if path.suffix == ".pegs" else None,
+    ),
+    Work(
+        "fit with a budget, over another model",
+        f"{_FIT} --method pegs --epsilon 50 --rows 1000 --seed 7",
+        {"m.pegs": whole_model, "m.pegs.spent": whole_record},
+        first=f"{_FIT} --method pegs --epsilon 9 --rows 500",
+        compared=lambda path: model_content(path) if path.suffix == ".pegs" else None,
+    ),
+    Work(
+        "fit --resume",
+        "fit {parts} --schema {schema} --order data --seed 7 --resume {out}/counts -o {out}/m.pegs",
+        {"m.pegs": whole_model},
+        environment={"FAULT_OFTEN": "1"},
+        compared=model_content,
+        allowed=("counts", "counts.new"),
+    ),
+    Work(
+        "synthesize, seeded",
+        f"{_DRAW} --epsilon 50 --seed 7 -o {{out}}/t.csv",
+        {"t.csv": whole_table, "t.csv.privacy.json": whole_ledger},
+        first=f"{_DRAW} --epsilon 50 --seed 8 -o {{out}}/t.csv",
+    ),
+    Work(
+        "synthesize, unseeded, to a better promise",
+        f"{_DRAW} --epsilon 50 -o {{out}}/t.parquet",
+        {"t.parquet": whole_table, "t.parquet.privacy.json": whole_ledger},
+        first=f"{_DRAW} --epsilon-per-row 1 -o {{out}}/t.parquet",
+        seeded=False,
+    ),
+    Work(
+        "release --force",
+        "release {data} --schema {schema} --epsilon 5 --rows 1000 --datasets 2 --seed 7 --force "
+        "-o {out}/run",
+        {"run": whole_release},
+        compared=folder_content,
+    ),
+    Work(
+        "study",
+        "study -o {out}/study --quick --data {data} --schema {schema}",
+        {"study": whole_study},
+        first="",
+        environment={"FAULT_STUDY": "1"},
+        compared=study_content,
+    ),
+)
+
+SAMPLE = Work(
+    "sample with a budget",
+    f"sample {{out}}/m.pegs --rows {ROWS} -o {{out}}/t.csv",
+    {"t.csv": whole_table, "t.csv.privacy.json": whole_ledger},
+    seeded=False,
+)
+SAMPLED = Work("fit", f"{_FIT} --method pegs --epsilon-per-row 0.5", {})
+
+
+def spent_rows(model: Path) -> int:
+    """Return how many rows a model was charged for."""
+    try:
+        return read_spent(model, read_manifest(model).identity).rows
+    except PegsynthError as error:
+        raise BrokenError(f"{model.name}: {error}") from None

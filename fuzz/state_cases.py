@@ -1,0 +1,159 @@
+"""Attacks on what a run leaves for itself: metrics, checkpoints of a study, counts so far."""
+
+from __future__ import annotations
+
+import json
+import random
+import zlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fuzz.cases import Case
+from fuzz.mutations import damaged
+from fuzz.tables import pickled
+from fuzz.trees import changed, json_text, wild
+
+PAGES = 0.02
+VERDICTS = 0.05
+CONFIGURATION = {"version": 1, "rows": 3, "tables": {"main": "0"}}
+
+
+def metrics_call(content: bytes, source: random.Random) -> Callable[[], object]:
+    """Read metrics and, now and then, make the page of them, which takes much longer."""
+    whole_page = source.random() < PAGES
+
+    def read() -> object:
+        from pegsynth.evaluation.records import Metrics
+        from pegsynth.report import render
+
+        found = Metrics.from_json(content, source="in/m.json")
+        return render(found) if whole_page else found.to_json()
+
+    return read
+
+
+@cache
+def _design() -> tuple[Any, Any, list[Any]]:
+    from pegsynth.datasets import discharge_schema
+    from pegsynth.study.design import design_of
+    from pegsynth.study.grid import Cell
+    from pegsynth.study.inventory import PARAMETERS
+    from pegsynth.study.setting import setting_of
+    from pegsynth.study.size import QUICK
+
+    design = design_of(QUICK)
+    cells = [Cell(PARAMETERS, None, 0), *(c for c in design.cells() if c.repeat < 1)]
+    return design, setting_of(discharge_schema()), cells
+
+
+def _lines(source: random.Random, cells: list[Any]) -> list[dict[str, Any]]:
+    figures = ("tvd1", "tvd2", "tvd3", "epsilon", "alpha", "marginal_distance", "uniqueness")
+    settings = {"seed": 1, **CONFIGURATION}
+    header = {"format": 1, "configuration": settings}
+    return [header] + [
+        {"cell": cell.name, "values": {name: source.random() for name in figures}} for cell in cells
+    ]
+
+
+def study(source: random.Random, root: Path) -> Case:
+    """Attack the checkpoint of a study, and all that is made of its figures."""
+    judged = source.random() < VERDICTS
+    cells = _design()[2][: None if judged else 20]
+    lines = _lines(source, cells)
+    if source.random() < 0.6:
+        for _ in range(source.choice((1, 1, 2, 4))):
+            place = source.randrange(len(lines))
+            lines[place] = changed(lines[place], source) if source.random() < 0.8 else wild(source)
+    found = b"".join(_checked_line(line, source) for line in lines)
+    found = damaged(found, source) if source.random() < 0.4 else found
+    return Case({"out/c.jsonl": found}, calls=(lambda: _go_on(cells, judged=judged),))
+
+
+def _checked_line(content: Any, source: random.Random) -> bytes:
+    """Write a line with the checksum that its reader will work out, where it can."""
+    text = json_text(content)
+    try:
+        parsed = json.loads(text)
+        check = zlib.crc32(json.dumps(parsed, sort_keys=True).encode())
+    except (ValueError, RecursionError):
+        check = source.choice((0, -1))
+    if text.startswith("{"):
+        rest = text[1:] if text == "{}" else "," + text[1:]
+        text = '{"check": ' + str(check) + rest
+    return text.encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _go_on(cells: list[Any], *, judged: bool) -> None:
+    """Do what a study does that goes on; its verdicts take longest and come now and then."""
+    from pegsynth.study.conclude import conclude
+    from pegsynth.study.grid import run
+    from pegsynth.study.inventory import table_of_methods
+    from pegsynth.study.output import estimate_rows
+    from pegsynth.study.results import Results
+
+    design, setting, _ = _design()
+    found = run(
+        cells,
+        lambda cell, stream: {"tvd1": 0.5},
+        seed=1,
+        checkpoint="out/c.jsonl",
+        configuration=CONFIGURATION,
+    )
+    table_of_methods(found.pop(cells[0]))
+    results = Results.of(found)
+    estimate_rows(results)
+    results.reasons()
+    if judged:
+        conclude(results, design, setting)
+
+
+def resume(source: random.Random, root: Path) -> Case:
+    """Attack the file of ``--resume``."""
+    good = (root / "good/counts.resume").read_bytes()
+    found = damaged(good, source) if source.random() < 0.35 else _rewritten(good, source)
+    command = ("fit", "good/data.csv", "--schema", "good/schema.toml", "--threads", "1")
+    return Case(
+        {"out/c.resume": found}, ((*command, "-o", "out/m.pegs", "--resume", "out/c.resume"),)
+    )
+
+
+def _rewritten(good: bytes, source: random.Random) -> bytes:
+    """Change header and arrays, and make the checksum fit again."""
+    import hashlib
+
+    import msgspec
+
+    notice, header, body = good.split(b"\n", 2)
+    tree = json.loads(header)
+    if source.random() < 0.5:
+        body = damaged(body, source)[: len(body)].ljust(len(body), b"\0")
+    if source.random() < 0.7:
+        each = source.choice(tree["arrays"])
+        lengths = (0, -1, 1, 10**9, 10**12, 1 << 62, 1 << 63, each["length"] * 2)
+        change: dict[str, Any] = source.choice(
+            (
+                {"length": source.choice(lengths)},
+                {"dtype": source.choice(("|O", "V0", "<f8", "<i4", "i4,f4", "no", "<U0", "|S0"))},
+                {"name": "x"},
+                {"stage": "x"},
+            )
+        )
+        each |= change
+        if each["dtype"] == "|O":
+            body = pickled()
+    elif source.random() < 0.5:
+        tree["stages"] = changed(tree["stages"], source)
+    else:
+        tree["rows"] = source.choice((1, 40, -1, 1 << 40, 1 << 70))
+    tree["sha256"] = ""
+    text = json_text(tree).encode("utf-8", "surrogatepass")
+    try:
+        from pegsynth.synthesizers.checkpoint import _Header
+
+        plain = msgspec.json.encode(msgspec.json.decode(text, type=_Header))
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        plain = text
+    tree["sha256"] = hashlib.sha256(plain + body).hexdigest()
+    return b"\n".join((notice, json_text(tree).encode("utf-8", "surrogatepass"), body))

@@ -1,0 +1,50 @@
+"""The application behind ``pegs``: its name, its help, its version."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="pegs",
+    help="Turn a confidential table of categories into synthetic tables that can be published, "
+    "with a disclosure risk that is quantified and true.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from pegsynth import __version__
+
+        print(f"pegs {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Options of the program itself; everything else belongs to a command."""
+
+
+# The callback's words are for readers of the code; users see the application's own.
+options.__doc__ = app.info.help
+
+
+def run() -> None:
+    """Parse the command line and do what it says."""
+    from pegsynth.cli import commands
+
+    if not app.registered_commands:
+        commands.register(app)
+    app(prog_name="pegs")

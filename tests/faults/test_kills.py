@@ -1,0 +1,128 @@
+"""The short form of ``python -m faults.run``, and proof that its checks can fail."""
+
+import json
+
+import polars as pl
+import pytest
+from faults.kill import Campaign
+from faults.places import NAME, leaks, make_place
+from faults.run import _some, moments, summary
+from faults.spending import SpendingCampaign
+from faults.works import WORKS, BrokenError
+
+BY_NAME = {work.name: work for work in WORKS}
+
+
+@pytest.fixture
+def place(tmp_path):
+    return make_place(tmp_path / "place", rows=800, parts=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    ["fit with a budget, over another model", "synthesize, unseeded, to a better promise"],
+)
+def test_a_command_that_is_killed_at_its_last_steps(place, name):
+    """The steps that publish: record or ledger first, then the output."""
+    campaign = Campaign(place, BY_NAME[name])
+    steps = campaign.steps()
+    cases = [campaign.kill_before(step) for step in (steps - 3, steps - 1)]
+    assert [case.faults for case in cases] == [()] * 2, cases
+    assert {case.state for case in cases} <= {"old", "new"}
+
+
+@pytest.mark.slow
+def test_a_release_that_is_killed_when_it_replaces_another(place):
+    campaign = Campaign(place, BY_NAME["release --force"])
+    steps = campaign.steps()
+    cases = [campaign.kill_before(step) for step in (steps - 6, steps)]
+    cases.append(campaign.kill_at(0.8 * campaign.seconds))
+    assert [case.faults for case in cases] == [()] * 3, cases
+
+
+@pytest.mark.slow
+def test_a_budget_is_never_regained(place):
+    campaign = SpendingCampaign(place)
+    steps = campaign.steps()
+    cases = [campaign.kill_before(step) for step in range(max(steps - 4, 1), steps + 1)]
+    cases.append(campaign.kill_at(0.9 * campaign.seconds))
+    assert [case.faults for case in cases] == [()] * len(cases), cases
+    assert {case.state for case in cases} >= {"old"}
+
+
+@pytest.mark.slow
+def test_a_table_beside_a_ledger_that_promises_too_much_is_caught(place):
+    """The order that wrote the new ledger over the old one before the table was replaced."""
+    work = BY_NAME["synthesize, unseeded, to a better promise"]
+    campaign = Campaign(place, work)
+    assert campaign._state() == "old"
+    ledger = place.out / "t.parquet.privacy.json"
+    content = json.loads(ledger.read_text())
+    draws = next(event for event in content["events"] if event["kind"] == "draws")
+    draws["rows"] = 10
+    from pegsynth.privacy import Ledger
+
+    honest = Ledger.from_json(_claimed(content))
+    ledger.write_text(honest.to_json())
+    with pytest.raises(BrokenError, match="promises more"):
+        campaign._state()
+    (place.out / "t.parquet").unlink()
+    with pytest.raises(BrokenError, match="gone"):
+        campaign._state()
+
+
+def _claimed(content):
+    """Return a ledger's text with the claim that its events support."""
+    from pegsynth.privacy.files import event_from_builtins
+    from pegsynth.privacy.ledger import Ledger
+
+    events = tuple(event_from_builtins(event) for event in content["events"])
+    return Ledger(events).to_json()
+
+
+def test_secrets_are_found_wherever_they_hide(place, tmp_path):
+    data = pl.read_csv(place.folder / "data.csv")
+    hidden = {
+        "names.csv": data.select("person").write_csv,
+        "names.parquet": data.select("person").write_parquet,
+        "names.arrow": data.select("person").write_ipc,
+        "amounts.csv": data.select("amount").write_csv,
+        "amounts.parquet": data.select("amount").write_parquet,
+    }
+    for name, write in hidden.items():
+        write(tmp_path / name)
+        assert leaks(tmp_path / name, place), name
+    assert NAME.encode() not in (tmp_path / "amounts.parquet").read_bytes()
+
+
+def test_synthetic_tables_raise_no_alarm(place, tmp_path):
+    """Amounts drawn anew: a hit or two would be chance, twenty are not."""
+    from faults.works import ROWS
+
+    from pegsynth import synthesize
+
+    release = synthesize(
+        str(place.folder / "data.csv"),
+        str(place.folder / "schema.toml"),
+        method="pegs",
+        epsilon=50.0,
+        rows=ROWS,
+    )
+    release.frames[0].write_csv(tmp_path / "t.csv")
+    release.frames[0].write_parquet(tmp_path / "t.parquet")
+    assert leaks(tmp_path / "t.csv", place) == []
+    assert leaks(tmp_path / "t.parquet", place) == []
+
+
+def test_moments_and_steps_are_spread():
+    import random
+
+    found = list(moments(1000, 1.0, 5.0, random.Random(1)))
+    assert 120 < sum(moment < 1.0 for moment in found) < 280
+    assert max(found) > 5.0
+    assert found == list(moments(1000, 1.0, 5.0, random.Random(1)))
+    assert _some(7) == [1, 2, 3, 4, 5, 6, 7]
+    assert _some(90)[-10:] == list(range(81, 91))
+    assert len(_some(90)) == 20
+    assert summary([]).count("\n") == 1

@@ -1,0 +1,63 @@
+"""A short campaign of hostile files; ``make fuzz`` runs the long one."""
+
+import pytest
+from fuzz import corpus
+from fuzz.cases import Case, run_case
+from fuzz.corpus import PER_ROW
+from fuzz.run import Record, campaign, summary
+from fuzz.strategies import schemas, tables
+from fuzz.targets import TARGETS
+from hypothesis import HealthCheck, given, settings
+
+QUICK = settings(
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@pytest.mark.slow
+def test_no_hostile_file_does_harm(tmp_path):
+    record = Record(seed=1)
+    campaign(record, tmp_path / "work", cases=16 * len(TARGETS), seconds=25, lot=16)
+    assert record.cases > 0
+    assert not record.findings, summary(record)
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    root = tmp_path_factory.mktemp("fuzz")
+    (root / "good").mkdir()
+    (root / "good" / "data.csv").write_text(corpus._table())
+    return root
+
+
+@pytest.fixture
+def root(good, monkeypatch):
+    monkeypatch.chdir(good)
+    return good
+
+
+def check(case, root):
+    found = run_case(case, root, [])
+    assert found.faults == (), found
+
+
+@QUICK
+@given(text=schemas())
+def test_codebooks_are_read_or_refused(root, text):
+    flags = ("--rows", "3", *PER_ROW, "--threads", "1", "--accept-unreviewed-schema")
+    paths = ("good/data.csv", "--schema", "in/s.toml", "-o", "out/o.csv")
+    check(Case({"s.toml": text}, (("inspect", "in/s.toml"),)), root)
+    check(Case({"s.toml": text}, (("synthesize", *paths, *flags),)), root)
+
+
+@QUICK
+@given(text=tables())
+def test_csv_is_read_or_refused_and_survives(root, text):
+    flags = ("--rows", "3", *PER_ROW, "--threads", "1", "-o", "out/o.csv")
+    commands = (
+        ("schema", "in/t.csv", "-o", "out/s.toml"),
+        ("review", "out/s.toml"),
+        ("synthesize", "in/t.csv", "--schema", "out/s.toml", *flags),
+    )
+    check(Case({"t.csv": text}, commands), root)

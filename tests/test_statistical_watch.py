@@ -1,0 +1,55 @@
+"""The watch over our checks: its short form, and that it notices what it is there for.
+
+A line of the watch is wrong with probability at most `DOUBT` (1e-6), over fresh secure
+randomness; a failure is therefore a finding and is never rerun.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from watch import laws
+from watch.rounds import Line, audits, watch_audit, watch_check
+from watch.run import main, row
+
+
+@pytest.mark.parametrize("check", laws.all_checks(), ids=lambda check: check.name)
+def test_named_rates_hold_and_twins_are_caught(check):
+    assert watch_check(check, rounds=40, twins=3).good
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("audit", audits(), ids=lambda audit: audit.name)
+def test_audits_stay_below_their_claims_and_prove_their_twins_wrong(audit):
+    assert watch_audit(audit, rounds=2, twins=2).good
+
+
+def test_a_check_that_cries_wolf_or_sleeps_is_noticed():
+    """Watched rates have two sides: p-values must be neither too small nor too large."""
+    sound = laws.integers(2_000)
+    eager = replace(sound, law={k: 0.8 / 10 if k else 0.2 for k in range(11)})
+    assert not watch_check(eager, rounds=20, twins=2).rate_is_true
+    assert not Line("a", "b", 0.01, 0, 5_000, 1, 1).rate_is_true
+    assert Line("a", "b", 0.01, 50, 5_000, 1, 1).rate_is_true
+    assert not Line("a", "b", 0.01, 50, 5_000, 1, 2).good
+    assert Line("a", "b", 0.01, 0, 5_000, 1, 1, at_most=True).good
+
+
+def test_a_twin_that_does_nothing_wrong_is_not_caught():
+    sound = laws.integers(2_000)
+    line = watch_check(replace(sound, broken=sound.sound), rounds=1, twins=3)
+    assert (line.caught, line.good) == (0, False)
+    assert "**NO**" in row(line)
+
+
+def test_outcomes_that_cannot_be_are_impossible():
+    check = laws.integers(100)
+    assert check.p_value(np.array([11])) == 0.0
+    assert check.p_value(np.array([-1])) == 0.0
+
+
+@pytest.mark.slow
+def test_the_command(capsys):
+    assert main(["--rounds", "3", "--audits", "1", "--releases", "20000"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("\n") == 2 + 6 + 4
