@@ -14,8 +14,17 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from polars.exceptions import PolarsError
+
 from faults.places import Place, leaks
-from faults.works import BrokenError, Work
+from faults.works import (
+    BrokenError,
+    Work,
+    whole_csv,
+    whole_ledger,
+    whole_record,
+    whole_table,
+)
 from pegsynth.errors import PegsynthError
 from pegsynth.privacy import Ledger
 from pegsynth.synthesizers.model_file import load_model
@@ -162,10 +171,11 @@ class Campaign:
             asked = top in self.work.allowed or (top in self.work.whole and top.endswith(".pegs"))
             if not path.is_file() or asked:
                 continue
-            if path.stat().st_mode & 0o077 and top.startswith(".pegs-"):
-                found += _readable(path, self.place.out / top)
-            if not _finished_model(path):
-                found += [f"{what} in {top}" for what in leaks(path, self.place)]
+            secrets = [f"{what} in {top}" for what in leaks(path, self.place)]
+            if path == self.place.out / top and top.startswith(".pegs-"):
+                secrets += ["a file that others may read"] * bool(path.stat().st_mode & 0o077)
+                secrets = [] if _finished(path) else secrets
+            found += secrets
         return found
 
     def _after_rerun(self) -> list[str]:
@@ -194,21 +204,15 @@ def _bytes(path: Path) -> object:
     return {str(each.relative_to(path)): _bytes(each) for each in path.rglob("*") if each.is_file()}
 
 
-def _readable(path: Path, top: Path) -> list[str]:
-    """Name a left-over file that others may read, unless its folder shuts them out."""
-    shut = top.is_dir() and not top.stat().st_mode & 0o077
-    return [] if shut else [f"{path.name} may be read by others"]
-
-
-def _finished_model(path: Path) -> bool:
-    """Whether a hidden file is a whole model, as a kill just before its last rename leaves it.
+def _finished(path: Path) -> bool:
+    """Whether a hidden file is a whole output, as a kill just before its last rename leaves it.
 
     It was to appear beside this name in the next moment, with the same permissions.
     """
-    if not path.name.startswith(".pegs-") or path.stat().st_mode & 0o077:
-        return False
-    try:
-        load_model(path)
-    except PegsynthError:
-        return False
-    return True
+    for check in (load_model, whole_ledger, whole_table, whole_csv, whole_record):
+        try:
+            check(path)
+        except (PegsynthError, BrokenError, OSError, ValueError, PolarsError):
+            continue
+        return True
+    return False

@@ -37,8 +37,7 @@ def test_a_release_that_is_killed_when_it_replaces_another(place):
     campaign = Campaign(place, BY_NAME["release --force"])
     steps = campaign.steps()
     cases = [campaign.kill_before(step) for step in (steps - 6, steps)]
-    cases.append(campaign.kill_at(0.8 * campaign.seconds))
-    assert [case.faults for case in cases] == [()] * 3, cases
+    assert [case.faults for case in cases] == [()] * 2, cases
 
 
 @pytest.mark.slow
@@ -59,7 +58,7 @@ def test_a_table_beside_a_ledger_that_promises_too_much_is_caught(place):
     assert campaign._state() == "old"
     ledger = place.out / "t.parquet.privacy.json"
     content = json.loads(ledger.read_text())
-    draws = next(event for event in content["events"] if event["kind"] == "draws")
+    draws = next(event for event in content["events"] if event["kind"] == "pegs")
     draws["rows"] = 10
     from pegsynth.privacy import Ledger
 

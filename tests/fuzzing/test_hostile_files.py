@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import sqlite3
+import struct
 import zlib
 from pathlib import Path
 
@@ -127,6 +128,39 @@ def test_released_blocks_of_another_type(folder):
 
     rewrite(folder / "once.pegs", change=floats)
     check_refused(sample(folder / "once.pegs"), folder / "once.pegs", "do not fit its schema")
+
+
+@pytest.mark.parametrize("deviation", [0.0, -1.0, 1e-200, 1e200, float("nan")])
+def test_noise_of_a_size_that_no_release_has(folder, deviation):
+    def change(table):
+        contents, names = (table.column(name).to_pylist() for name in ("content", "name"))
+        place = names.index("released: deviations")
+        contents[place] = struct.pack("<d", deviation) + contents[place][8:]
+        return table.set_column(5, table.schema.field(5), [pa.array(contents, pa.large_binary())])
+
+    rewrite(folder / "once.pegs", change)
+    check_refused(sample(folder / "once.pegs"), folder / "once.pegs", "do not fit its schema")
+
+
+def test_events_that_steer_a_terminal_are_shown_as_escapes(folder):
+    def change(manifest):
+        manifest["ledger"]["events"].append({"kind": "\x7f"})
+        return manifest
+
+    rewrite(folder / "plain.pegs", change=change)
+    outcome = sample(folder / "plain.pegs")
+    assert "\x7f" not in outcome.out + outcome.err
+
+
+@pytest.mark.parametrize("kind", ["\ud800", "\x1b[31m"])
+def test_events_of_a_recipe_that_no_ledger_can_hold(folder, kind):
+    def change(manifest):
+        events = [*json.loads(manifest["recipe"]["events"]), {"kind": kind}]
+        manifest["recipe"]["events"] = json.dumps(events)
+        return manifest
+
+    rewrite(folder / "once.pegs", change=change)
+    check_refused(sample(folder / "once.pegs"), folder / "once.pegs", "recipe is damaged")
 
 
 def test_inspect_shows_names_that_steer_a_terminal_as_escapes(folder):

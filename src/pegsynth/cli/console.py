@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pegsynth.errors import escaped
 from pegsynth.synthesizers.progress import Progress, quiet
 
 _NOT_ROWS = ("models", "cells", "figures")
@@ -16,7 +17,7 @@ _NOT_ROWS = ("models", "cells", "figures")
 
 def say(text: str) -> None:
     """Print one line for people on standard error."""
-    print(text, file=sys.stderr)
+    print(escaped(text), file=sys.stderr)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import polars as pl
 
 from pegsynth.cli.console import announce_compilation, progress_bar, say
 from pegsynth.cli.request import Request
-from pegsynth.errors import BudgetError, ParameterError, PegsynthError
+from pegsynth.errors import BudgetError, ParameterError, PegsynthError, escaped
 from pegsynth.hashing.order import plain_features
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.database import DatabaseTarget
@@ -165,8 +165,8 @@ def trace(model_file: Path, request: Request) -> None:
             limit=limit,
         )
         commit()
-    print(steps_table(session.model.schema, start, steps))
-    print(f"\n{session.ledger.statement()}")
+    print(escaped(steps_table(session.model.schema, start, steps)))
+    print(escaped(f"\n{session.ledger.statement()}"))
 
 
 @contextmanager

@@ -77,6 +77,10 @@ def event_from_builtins(content: Any) -> Event:
     """Read one event; a kind that this version does not know is kept word for word."""
     if not isinstance(content, dict) or not isinstance(kind := content.get("kind"), str):
         raise ModelError("an event must be an object with a kind")
+    try:
+        _check_plain(content, depth=0)
+    except _MalformedError as error:
+        raise ModelError(str(error)) from None
     if kind not in KNOWN_KINDS:
         return UnknownEvent(kind, content)
     try:
