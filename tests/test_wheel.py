@@ -1,6 +1,7 @@
 """The wheel: built, installed into a fresh environment, and its command tried."""
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -46,6 +47,24 @@ def test_what_is_inside(wheel):
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
     if (ROOT / "LICENSE").exists():
         assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_the_same_source_gives_the_same_wheel(wheel, tmp_path):
+    """Byte for byte, also from a copy whose files are younger."""
+    copy = tmp_path / "copy"
+    names = ("src", "README.md", "LICENSE", "pyproject.toml")
+    for name in names:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            copy.mkdir(exist_ok=True)
+            shutil.copy(source, copy / name)
+    build = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path)
+    run(*build, copy)
+    (again,) = tmp_path.glob("*.whl")
+    assert again.name == wheel.name
+    assert again.read_bytes() == wheel.read_bytes()
 
 
 def test_the_installed_command(wheel, tmp_path):
