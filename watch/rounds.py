@@ -124,5 +124,5 @@ def watch_all(rounds: int, *, audit_rounds: int, releases: int) -> Iterator[Line
     """Yield the lines of the table as they come."""
     for check in all_checks():
         yield watch_check(check, rounds, max(rounds // 10, 10))
-    for audit in audits(releases):
+    for audit in audits(releases) if audit_rounds else ():
         yield watch_audit(audit, audit_rounds, max(audit_rounds // 2, 3))

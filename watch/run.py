@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Watch, print, and say whether all is well."""
     parser = argparse.ArgumentParser(prog="watch.run", description=__doc__)
     parser.add_argument("--rounds", type=int, default=2000, help="rounds of every check")
-    parser.add_argument("--audits", type=int, default=100, help="rounds of every audit")
+    parser.add_argument("--audits", type=int, default=100, help="rounds of every audit; 0: none")
     parser.add_argument("--releases", type=int, default=20_000, help="releases of one audit")
     options = parser.parse_args(arguments)
     print(*HEADER, sep="\n", flush=True)
