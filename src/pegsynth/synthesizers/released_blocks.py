@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 ONCE = "pegs-once"
 MOST_CATEGORIES = 1 << 24
+_PART_ROWS = 1 << 16
 MOST_APART = (1 << 16) - 1
 """Levels are numbered by 16 bits; merging keeps other features far below that."""
 
@@ -177,8 +178,8 @@ def draw_once(
     if released is None:
         raise ModelError("this model holds no released blocks; fit it with --method pegs-once")
     if first and model.ready is not None and not given and recipe.draw.rows == rows <= LOT:
-        return iter([take_rows(released, model.ready, rows, stream)])
-    return draw_rows(
+        return _in_parts(iter([take_rows(released, model.ready, rows, stream)]))
+    lots = draw_rows(
         released,
         rows,
         stream,
@@ -188,6 +189,14 @@ def draw_once(
         given=given,
         threads=threads,
     )
+    return _in_parts(lots)
+
+
+def _in_parts(lots: Iterator[NDArray[np.uint32]]) -> Iterator[NDArray[np.uint32]]:
+    """Yield lots in parts, so that decoding holds little at a time."""
+    for lot in lots:
+        for start in range(0, max(len(lot), 1), _PART_ROWS):
+            yield lot[start : start + _PART_ROWS]
 
 
 def price_of(recipe: Recipe) -> Price:
