@@ -80,8 +80,11 @@ soak: $(STAMP)
 	$(BIN)/python -m faults.soak
 
 # The same tests with the lowest versions that pyproject.toml allows, and with the newest.
-test-lowest test-newest: test-%:
-	$(MAKE) VENV=.venv-$* REQUIREMENTS=$* test
+test-lowest:
+	$(MAKE) VENV=.venv-lowest REQUIREMENTS=lowest test
+
+test-newest:
+	$(MAKE) VENV=.venv-newest REQUIREMENTS=newest test
 
 # What a machine that reaches a package index and the advisories can bring up to date.
 TOOLS := .venv-tools
