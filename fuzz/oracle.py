@@ -51,7 +51,10 @@ def run(arguments: Sequence[str]) -> Outcome:
     out, err = io.StringIO(), io.StringIO()
     code: object = 0
     error = ""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    }
     with (
         mock.patch.object(sys, "argv", ["pegs", *arguments]),
         contextlib.redirect_stdout(out),
