@@ -49,3 +49,24 @@ def test_leaving_early_ends_the_thread():
     next(stream)
     stream.close()
     assert threading.active_count() == before
+
+
+def test_leaving_early_ends_both_threads_of_a_stream_of_a_stream():
+    """The second thread waits for the first, and the first for a server that says nothing."""
+    before, silent, woken = threading.active_count(), threading.Event(), []
+
+    def items():
+        yield 1
+        silent.wait()
+
+    def interrupt():
+        woken.append(True)
+        silent.set()
+
+    inner = run_ahead(items(), size=lambda _: 1, most=4, interrupt=interrupt)
+    outer = run_ahead((item for item in inner), size=lambda _: 1, most=4, interrupt=interrupt)
+    assert next(outer) == 1
+    outer.close()
+    del inner, outer
+    assert woken
+    assert threading.active_count() == before

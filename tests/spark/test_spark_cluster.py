@@ -18,8 +18,11 @@ import spark_clusters
 from command import PEGS, SECRET
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import DataError, EngineError, OutputError, ParameterError
+from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.spark import session as spark_session
+from pegsynth.spark.counts import ClusterCounts
+from pegsynth.spark.files import file_source
 from small_release import small_schema, small_table
 
 ROWS = 20_000
@@ -61,6 +64,7 @@ def test_a_local_cluster(discharges, tmp_path, monkeypatch):
     """One test, because a cluster takes long to start."""
     with spark_clusters.local_cluster() as spark:
         for check in (
+            reads_files_in_the_workers,
             equals_the_local_engine,
             bounds_units_as_the_local_engine_does,
             releases_blocks_as_the_local_engine_does,
@@ -73,6 +77,40 @@ def test_a_local_cluster(discharges, tmp_path, monkeypatch):
             with monkeypatch.context() as patch:
                 check(spark, discharges, folder, patch)
             assert left_behind(folder) == []
+
+
+def reads_files_in_the_workers(spark, discharges, folder, patch):
+    """Only of a frame that is nothing but files, all alike."""
+    schema = discharge_schema()
+    frame = spark.read.parquet(str(discharges))
+    first = schema.names[0]
+    wider = type(frame.schema)([*frame.schema.fields]).add("more", "integer")
+    parted = folder / "odd name, 100%" / "kind=a"
+    parted.mkdir(parents=True)
+    pl.read_parquet(discharges).write_parquet(parted / "x y.parquet")
+    for wanted, each in (
+        (True, frame),
+        (True, spark.read.parquet(str(parted))),
+        (False, spark.read.parquet(str(parted.parent))),
+        (False, frame.where(f"{first} is not null")),
+        (False, frame.limit(5)),
+        (False, frame.select(first)),
+        (False, frame.union(frame)),
+        (False, frame.withColumn(first, frame[first].substr(0, 1))),
+        (False, spark.read.schema(wider).parquet(str(discharges))),
+        (False, spark.createDataFrame(frame.limit(5).collect(), frame.schema)),
+    ):
+        assert (file_source(each, schema, 3) is not None) == wanted, each
+    # A file of the table goes away between listing and reading.
+    vanishing = folder / "vanishing"
+    vanishing.mkdir()
+    for name in "ab":
+        pl.read_parquet(discharges).write_parquet(vanishing / f"{name}.parquet")
+    read = spark.read.parquet(str(vanishing))
+    with ClusterCounts(read, schema, RandomStream(1), source="t") as counts:
+        (vanishing / "b.parquet").unlink()
+        with pytest.raises(DataError, match=r"b\.parquet"):
+            counts.pairs(schema.category_counts, order_rows=None)
 
 
 def equals_the_local_engine(spark, discharges, folder, patch):

@@ -26,7 +26,7 @@ from pegsynth.random import RandomStream
 from pegsynth.sampling.chains import CHUNK_ROWS
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder, encode
-from pegsynth.spark import codes, counts, draws, frames, session, stopping
+from pegsynth.spark import codes, counts, draws, files, frames, session, stopping
 from pegsynth.synthesizers.reading import bounded_codes
 from pegsynth.synthesizers.synthesize import decoded, decoder_of
 from small_release import small_schema, small_session, small_table
@@ -116,6 +116,50 @@ def test_counts_of_parts_add_up_along_the_tree(kind, cuts, on_partition, monkeyp
         wanted.add(encode(table, schema))
         for name, array in wanted.arrays().items():
             assert np.array_equal(arrays[name], array), name
+
+
+@pytest.mark.parametrize("step", [1, 2, 5, 40])
+def test_files_read_by_workers_count_as_the_local_engine_counts(step, tmp_path, on_partition):
+    schema = schema_of(3, 4, 2, 5)
+    tables = [table_of(schema, 300, seed) for seed in (1, 2)]
+    paths = [tmp_path / f"{number}.parquet" for number in range(2)]
+    for table, path in zip(tables, paths, strict=True):
+        table.write_parquet(path, row_group_size=40)
+    parts = [files.Part(path, slice(first, None, step)) for path in paths for first in range(step)]
+    task = files.EncodeFiles(schema, parts)
+    new = COUNTERS["pairs"](schema)
+    sums = []
+    for number in range(len(parts)):
+        asked = [frames.record_batch(id=pa.array([number], pa.int64()))]
+        packed = on_partition(task, number, asked)
+        sums += on_partition(counts.CountCodes(schema, new), number, packed)
+    (arrays,) = counts.gathered(on_partition(counts.AddCounts(schema, new), 0, mixed([sums])))
+    with new() as wanted:
+        wanted.add(encode(pl.concat(tables), schema))
+        for name, array in wanted.arrays().items():
+            assert np.array_equal(arrays[name], array), name
+    # A part left out, or read twice, is noticed by the same comparison.
+    assert arrays["seen"][0] == 600
+
+
+def test_files_must_be_alike_to_be_read_by_workers(tmp_path):
+    types = {"a": "string", "b": "bigint"}
+
+    def alike(frame, features=("a", "b")):
+        path = tmp_path / "table.parquet"
+        frame.write_parquet(path)
+        return files._all_alike([path], types, features)
+
+    texts, numbers = pl.Series("a", ["x"]), pl.Series("b", [1])
+    assert alike(pl.DataFrame([texts, numbers]))
+    assert alike(pl.DataFrame([texts, numbers.cast(pl.Int32)]), ["a"])
+    assert not alike(pl.DataFrame([texts, numbers.cast(pl.Int32)]))
+    assert not alike(pl.DataFrame([texts, numbers.cast(pl.UInt64)]))
+    assert not alike(pl.DataFrame([texts.cast(pl.Categorical), numbers]))
+    assert not alike(pl.DataFrame([texts]), ["a"])
+    assert not alike(pl.DataFrame([texts, numbers, pl.Series("c", [1])]))
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
+    assert not files._all_alike([tmp_path / "broken.parquet"], types, ["a"])
 
 
 def mixed(group):

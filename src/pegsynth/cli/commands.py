@@ -445,10 +445,10 @@ def study(
 ) -> None:
     """Draw every table and figure of the paper, and judge its findings (internal)."""
     from pegsynth.cli import studying
-    from pegsynth.synthesizers.synthesize import default_threads
+    from pegsynth.processors import usable_processors
 
     studying.run(
-        studying.StudyRequest(output, quick, data, schema, seed, threads or default_threads())
+        studying.StudyRequest(output, quick, data, schema, seed, threads or usable_processors())
     )
 
 
@@ -459,9 +459,9 @@ def audit(
 ) -> None:
     """Check the claimed guarantee of the shipped code; exit status 1 if it is broken."""
     from pegsynth.cli import auditing
-    from pegsynth.synthesizers.synthesize import default_threads
+    from pegsynth.processors import usable_processors
 
-    raise typer.Exit(auditing.run(method, full=full, threads=threads or default_threads()))
+    raise typer.Exit(auditing.run(method, full=full, threads=threads or usable_processors()))
 
 
 def _source(flags_given: dict[str, Any]) -> Any:

@@ -8,11 +8,12 @@ from typing import Any
 
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.privacy import Budget, Shares
+from pegsynth.processors import usable_processors
 from pegsynth.schema import Schema
 from pegsynth.schema.decoding import How
 from pegsynth.synthesizers.options import DrawOptions, FitOptions, check_choice
 from pegsynth.synthesizers.plan import AUTO, choose_method
-from pegsynth.synthesizers.synthesize import budget_for, default_threads
+from pegsynth.synthesizers.synthesize import budget_for
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class Request:
     @property
     def thread_count(self) -> int:
         """Threads to use."""
-        return self.threads or default_threads()
+        return self.threads or usable_processors()
 
 
 def _names(given: str | None) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.formula import Formula, read_formula, read_response
 from pegsynth.evaluation.scenarios import scenarios
+from pegsynth.processors import usable_processors
 from pegsynth.schema import Schema
 
 PAPER_FORMULAS = (
@@ -106,7 +106,7 @@ def options_of(
         attacks,
         None if target is None else " ".join(target.split()),
         per_record,
-        threads or os.cpu_count() or 1,
+        threads or usable_processors(),
     )
 
 

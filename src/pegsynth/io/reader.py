@@ -64,8 +64,9 @@ class Track:
 
     def begin(self, part: int, row: int) -> None:
         """Note that a part starts at a row of the table."""
-        self._begins.append(row)
+        # A thread reads ahead while another one asks for places: what begins comes last.
         self._parts.append(part)
+        self._begins.append(row)
 
     def place(self, rows: int) -> Place:
         """Return the place after the first `rows` rows of the table."""

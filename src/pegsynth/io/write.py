@@ -202,8 +202,15 @@ class _ArrowWriter:
             import pyarrow.parquet as pq
 
             # Parquet's own types say all there is to say about plain columns; text that is
-            # written by number reads back as text.
-            return pq.ParquetWriter(self._path, schema, compression="zstd", store_schema=keep_types)
+            # written by number reads back as text. Least and greatest texts help nobody.
+            ranged = [field.name for field in schema if field.name not in self._texts]
+            return pq.ParquetWriter(
+                self._path,
+                schema,
+                compression="zstd",
+                store_schema=keep_types,
+                write_statistics=ranged,
+            )
         from pyarrow import ipc
 
         return ipc.new_file(str(self._path), schema)

@@ -23,6 +23,7 @@ from pegsynth.sampling.seeds import WORD_BITS, Codes, SeedPool, WordSource
 
 CHUNK_ROWS = 1 << 13
 PART_CELLS = 1 << 20
+AHEAD_CELLS = 1 << 22
 MOST_WORDS = 1 << 20
 _SLACK = 64
 _MOST_EPOCH = (1 << 32) - 1
@@ -122,8 +123,8 @@ def _chunks(
 ) -> Iterator[Codes]:
     size = schedule.chunk_rows
     chunks = -(-rows // size)
-    # Enough for the threads to go on while the caller is busy with the part before.
-    ahead = 2 * threads + PART_CELLS // (size * machine.features)
+    # Enough for the threads to go on while the caller writes a whole row group.
+    ahead = 2 * threads + AHEAD_CELLS // (size * machine.features)
     counters: queue.SimpleQueue[Visits] = queue.SimpleQueue()
     for _ in range(threads):
         counters.put(Visits(machine.entry_count if schedule.limit else 0))

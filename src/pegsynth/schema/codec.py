@@ -7,7 +7,6 @@ column over the whole stream and refused at its end, without being shown.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.io.ahead import run_ahead
+from pegsynth.processors import spare_processors, usable_processors
 from pegsynth.schema.decoding import How, column_decoder
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.encoding import ColumnEncoder
@@ -30,6 +30,7 @@ Codes = NDArray[np.unsignedinteger[Any]]
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _CELLS_WORTH_THREADS = 1 << 15
+_CELLS_READ = 1 << 21
 _CELLS_AHEAD = 1 << 23
 _ROWS_TOGETHER = 1 << 16
 
@@ -79,10 +80,11 @@ class Encoder:
                     '(role = "identifier" drops it), or take it out of the table'
                 )
 
-    def encode(self, batch: pl.DataFrame) -> Codes:
+    def encode(self, batch: pl.DataFrame, *, threads: int | None = None) -> Codes:
         """Return one row of codes per row, in the order of the schema's features.
 
-        Values that have no code get 0 until `finish` refuses the table.
+        Values that have no code get 0 until `finish` refuses the table. Columns are encoded
+        on several threads; None stands for as many as there are processors.
         """
         codes = np.empty((batch.height, len(self._columns)), dtype=self.schema.code_dtype)
 
@@ -90,7 +92,7 @@ class Encoder:
             column = self._columns[index]
             codes[:, index] = column.encode(batch.get_column(column.feature.name))
 
-        _each(fill, range(len(self._columns)), cells=codes.size)
+        _each(fill, range(len(self._columns)), codes.size, threads or usable_processors())
         return codes
 
     @property
@@ -202,7 +204,7 @@ class Decoder:
             return self._decoders[index].decode(codes[:, self._positions[index]], draws)
 
         cells = len(codes) * len(self.columns)
-        return pl.DataFrame(_each(column, range(len(self.columns)), cells=cells))
+        return pl.DataFrame(_each(column, range(len(self.columns)), cells, spare_processors()))
 
 
 def encode_table(
@@ -216,7 +218,8 @@ def encode_table(
 ) -> Iterator[Codes]:
     """Yield the codes of a table batch by batch; raise at the end if a value had none.
 
-    A thread reads files and encodes ahead, while the caller is busy with earlier batches.
+    One thread reads files ahead and another one encodes, while the caller is busy with
+    earlier batches.
 
     Parameters
     ----------
@@ -229,11 +232,18 @@ def encode_table(
         columns = reader.columns
         encoder = Encoder(schema, source=reader.source, columns=columns, need_unit=need_unit)
     frames = reader.batches(schema.names, hints=encoder.hints, start=start, track=track)
-    batches = _joined(encoder.encode(frame) for frame in frames)
     if reader.frame_kind is None:
-        batches = run_ahead(batches, size=np.size, most=_CELLS_AHEAD, interrupt=reader.interrupt)
-    yield from batches
+        stop, threads = reader.interrupt, spare_processors()
+        frames = run_ahead(frames, size=_cells, most=_CELLS_READ, interrupt=stop)
+        batches = _joined(encoder.encode(frame, threads=threads) for frame in frames)
+        yield from run_ahead(batches, size=np.size, most=_CELLS_AHEAD, interrupt=stop)
+    else:
+        yield from _joined(map(encoder.encode, frames))
     encoder.finish()
+
+
+def _cells(frame: pl.DataFrame) -> int:
+    return frame.height * frame.width
 
 
 def _joined(batches: Iterable[Codes]) -> Iterator[Codes]:
@@ -294,9 +304,11 @@ def _values(count: int) -> str:
     return "1 value is" if count == 1 else f"{count} values are"
 
 
-def _each(work: Callable[[_Item], _Result], items: Iterable[_Item], *, cells: int) -> list[_Result]:
+def _each(
+    work: Callable[[_Item], _Result], items: Iterable[_Item], cells: int, threads: int
+) -> list[_Result]:
     """Do `work` for every item, on several threads when there is enough of it."""
-    if cells < _CELLS_WORTH_THREADS:
+    if threads == 1 or cells < _CELLS_WORTH_THREADS:
         return [work(item) for item in items]
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, items))

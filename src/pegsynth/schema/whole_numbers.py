@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 MISS = -1
 _MOST_ENTRIES = 1 << 20
+_FAR = 1 << 61
+"""Beyond the ends of every table, and a difference of two such numbers has 64 bits."""
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,15}", re.ASCII)
 _FITTING = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
@@ -33,9 +35,9 @@ class WholeNumbers:
         if values.dtype not in _FITTING:
             return None
         numbers = values.cast(pl.Int64).fill_null(self.low).to_numpy()
-        places = np.clip(numbers, self.low, self.low + len(self.codes) - 1)
-        places -= self.low
-        found: NDArray[np.int32] = self.codes[places]
+        if len(numbers) and max(-int(numbers.min()), int(numbers.max())) > _FAR:
+            numbers = np.clip(numbers, -_FAR, _FAR)
+        found: NDArray[np.int32] = np.take(self.codes, numbers - self.low, mode="clip")
         return found
 
 
@@ -55,7 +57,7 @@ def binned_numbers(
     if not marks or not all(map(math.isfinite, marks)):
         return None
     low, high = math.floor(min(marks)) - 1, math.ceil(max(marks)) + 1
-    if high - low >= _MOST_ENTRIES:
+    if high - low >= _MOST_ENTRIES or max(-low, high) >= _FAR:
         return None
     numbers = np.arange(low, high + 1)
     codes = np.searchsorted(inner_edges, numbers, side="right").astype(np.int32)

@@ -144,7 +144,7 @@ class EncodeRows:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield cells of codes, then what was seen."""
         names = self.schema.names
-        encoder = _encoder(self.schema)
+        encoder = encoder_of(self.schema)
         seen = Seen(len(names))
         with plain_values():
             for batch in batches:
@@ -152,7 +152,7 @@ class EncodeRows:
                 yield from packed(encoder.encode(frames.values(batch, names)))
         seen.faults += encoder.faults
         if seen.rows:
-            yield _last(seen)
+            yield last(seen)
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class EncodeUnits:
         """Yield rows to be gathered by unit, then what was seen."""
         import pyarrow as pa
 
-        encoder = _encoder(self.schema)
+        encoder = encoder_of(self.schema)
         seen = Seen(len(self.schema.names))
         stream = RandomStream.from_shared(self.key)
         words = stream.substream(self.number, skip=self.first.get(partition_number(), 0))
@@ -233,7 +233,7 @@ class BoundUnits:
                 frames.matrix_of(cells, len(self.schema.names), self.schema.code_dtype)
             )
         if seen.rows:
-            yield _last(seen)
+            yield last(seen)
 
 
 def packed(codes: Codes) -> Iterator[pa.RecordBatch]:
@@ -281,11 +281,13 @@ def plain_values() -> Iterator[None]:
         ) from None
 
 
-def _encoder(schema: Schema) -> Encoder:
+def encoder_of(schema: Schema) -> Encoder:
+    """Return what turns the values of a partition into codes."""
     return Encoder(schema, source="the DataFrame", columns=schema.names, need_unit=False)
 
 
-def _last(seen: Seen) -> pa.RecordBatch:
+def last(seen: Seen) -> pa.RecordBatch:
+    """Return the last cell of a partition: what was seen."""
     import pyarrow as pa
 
     cell = pa.array([seen.array().tobytes()], pa.binary())

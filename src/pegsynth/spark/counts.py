@@ -7,6 +7,7 @@ left; that alone comes to the driver.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from pegsynth.io.reader import no_rows
 from pegsynth.schema.codec import Encoder
 from pegsynth.spark import frames
 from pegsynth.spark.codes import Codes, Seen, code_source, partition_number, unpacked
+from pegsynth.spark.files import file_source
 from pegsynth.spark.session import configured, mapped, plain_errors
 from pegsynth.synthesizers.counting import one_row_in
 from pegsynth.synthesizers.units import missing_units
@@ -78,7 +80,8 @@ class ClusterCounts:
         self._encoder = Encoder(schema, source=source, columns=frame.columns)
         frames.column_types(frame, [*schema.names, *([schema.unit] if schema.unit else [])])
         self._tasks = TASKS_PER_CORE * max(self._spark.sparkContext.defaultParallelism, 1)
-        self._codes = code_source(frame, schema, stream, self._tasks)
+        found = file_source(frame, schema, self._tasks)
+        self._codes = found or code_source(frame, schema, stream, self._tasks)
         self._kept: DataFrame | None = None
 
     def pairs(self, category_counts: tuple[int, ...], *, order_rows: int | None) -> PairCounts:
@@ -159,42 +162,50 @@ def _summed(parts: DataFrame, children: int, new: NewCounter, schema: Schema) ->
 
 
 @dataclass(frozen=True)
-class CountCodes:
+class Counting(ABC):
+    """Makes one table of counts out of all that a partition holds."""
+
+    schema: Schema
+    new: NewCounter
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the counts in pieces; a partition that holds nothing hands on nothing."""
+        seen = Seen(len(self.schema.names))
+        with self.new() as counter:
+            steps = sum(1 for _ in self.take_in(batches, counter, seen))
+            if steps or seen.rows:
+                yield from pieces({_SEEN: seen.array(), **counter.arrays()})
+
+    @abstractmethod
+    def take_in(
+        self, batches: Iterable[pa.RecordBatch], counter: Counter, seen: Seen
+    ) -> Iterator[None]:
+        """Add what comes to the counts, a step at a time."""
+
+
+class CountCodes(Counting):
     """Counts the rows of a partition."""
 
-    schema: Schema
-    new: NewCounter
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the counts in pieces."""
-        seen = Seen(len(self.schema.names))
-        empty = True
-        with self.new() as counter:
-            for codes in unpacked(batches, self.schema, seen):
-                counter.add(codes)
-                empty = False
-            if seen.rows or not empty:
-                yield from pieces({_SEEN: seen.array(), **counter.arrays()})
+    def take_in(
+        self, batches: Iterable[pa.RecordBatch], counter: Counter, seen: Seen
+    ) -> Iterator[None]:
+        """Count one matrix of codes after the other."""
+        for codes in unpacked(batches, self.schema, seen):
+            counter.add(codes)
+            yield
 
 
-@dataclass(frozen=True)
-class AddCounts:
+class AddCounts(Counting):
     """Adds up the counts of several partitions."""
 
-    schema: Schema
-    new: NewCounter
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield their sum in pieces."""
-        seen = Seen(len(self.schema.names))
-        empty = True
-        with self.new() as counter:
-            for arrays in gathered(batches):
-                seen.absorb(arrays[_SEEN])
-                counter.absorb(arrays)
-                empty = False
-            if not empty:
-                yield from pieces({_SEEN: seen.array(), **counter.arrays()})
+    def take_in(
+        self, batches: Iterable[pa.RecordBatch], counter: Counter, seen: Seen
+    ) -> Iterator[None]:
+        """Add the counts of one partition after the other."""
+        for arrays in gathered(batches):
+            seen.absorb(arrays[_SEEN])
+            counter.absorb(arrays)
+            yield
 
 
 def pieces(arrays: Arrays) -> Iterator[pa.RecordBatch]:

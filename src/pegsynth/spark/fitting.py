@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import ParameterError
 from pegsynth.io.frames import check_names
+from pegsynth.processors import usable_processors
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.spark import frames
@@ -19,7 +20,6 @@ from pegsynth.synthesizers.model import Model, fit_counts, fit_released, schema_
 from pegsynth.synthesizers.options import PEGS_METHODS, FitOptions
 from pegsynth.synthesizers.recipe import Recipe
 from pegsynth.synthesizers.released_blocks import ONCE
-from pegsynth.synthesizers.synthesize import default_threads
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -81,7 +81,7 @@ def count_model(
     with ClusterCounts(df, schema, stream, source=source) as counts:
         if isinstance(plan, Recipe) and plan.draw.method == ONCE:
             table = ClusterTable(counts, schema)
-            model = fit_released(table, schema, plan, ledger, stream, threads=default_threads())
+            model = fit_released(table, schema, plan, ledger, stream, threads=usable_processors())
         else:
             model = fit_counts(counts, schema, plan, stream, ledger)
     types = frames.column_types(df, schema.names)

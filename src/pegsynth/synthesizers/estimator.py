@@ -13,6 +13,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.io.frames import frame_kind, to_kind
 from pegsynth.io.read import named_source, open_table
 from pegsynth.privacy import Ledger
+from pegsynth.processors import usable_processors
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.decoding import How
@@ -25,7 +26,6 @@ from pegsynth.synthesizers.synthesize import (
     check_reviewed,
     decoded,
     decoder_of,
-    default_threads,
     honest_seed_pool,
 )
 
@@ -71,7 +71,7 @@ class PeGS:
             unknown = sorted(set(options) - set(DrawOptions.__dataclass_fields__))
             raise ParameterError(f"PeGS has no option {', '.join(unknown)}") from None
         self.how: How = decode
-        self._threads = threads or default_threads()
+        self._threads = threads or usable_processors()
         self.accept_unreviewed = accept_unreviewed_schema
         self._stream = RandomStream(seed)
         self._session: Session | None = None

@@ -6,7 +6,6 @@ everything that looked at the data.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from pegsynth.io.frames import to_kind
 from pegsynth.io.read import named_source, open_table, same_file, table_files
 from pegsynth.io.reader import TableReader
 from pegsynth.privacy import Budget, Ledger, Shares
+from pegsynth.processors import usable_processors
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import Decoder
@@ -38,11 +38,6 @@ class Release:
 
     frames: list[Any]
     ledger: Ledger = field(repr=False)
-
-
-def default_threads() -> int:
-    """Return the number of processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def budget_for(
@@ -224,7 +219,7 @@ def synthesize(
     )
     check_rows(options)
     recipe = make_recipe(book, budget, fit_options, options)
-    used = threads or default_threads()
+    used = threads or usable_processors()
     stream = RandomStream(seed)
     origin = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
     resume = None if resume is None else Path(resume)

@@ -1,0 +1,123 @@
+"""Parquet files that the workers read themselves.
+
+Spark turns Parquet into rows and rows into Arrow, which takes longer than counting them. A
+table that is nothing but Parquet files, all alike, which every worker sees under the same
+name, is read by the workers with the reader of the local engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from pegsynth.errors import DataError
+from pegsynth.io.arrow_read import parquet_batches, parquet_schema
+from pegsynth.spark.codes import CodeSource, Seen, encoder_of, last, packed, plain_values
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from pegsynth.schema import Schema
+
+# What Arrow calls the types that Spark and Arrow read alike.
+_ALIKE = {
+    "string": ("string", "large_string", "string_view"),
+    "boolean": ("bool",),
+    "tinyint": ("int8",),
+    "smallint": ("int16",),
+    "int": ("int32",),
+    "bigint": ("int64",),
+    "float": ("float",),
+    "double": ("double",),
+}
+_MOST_FILES = 1000
+_PARTS_PER_TASK = 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """Every n-th row group of a file, from some first one on."""
+
+    path: Path
+    groups: slice
+
+
+def file_source(frame: DataFrame, schema: Schema, tasks: int) -> CodeSource | None:
+    """Return how the workers read the files of a frame themselves; None if only Spark can.
+
+    Parameters
+    ----------
+    frame
+        The table; only what `spark.read.parquet` gave, with nothing done to it, will do.
+    tasks
+        The most partitions to make.
+    """
+    if schema.unit is not None:
+        return None
+    files = _bare_files(frame)
+    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    if not files or len(files) > _MOST_FILES or not _all_alike(files, types, schema.names):
+        return None
+    step = max(1, -(-_PARTS_PER_TASK * tasks // len(files)))
+    parts = tuple(Part(path, slice(first, None, step)) for path in files for first in range(step))
+    numbers = frame.sparkSession.range(0, len(parts), 1, min(tasks, len(parts)))
+    return CodeSource(numbers, EncodeFiles(schema, parts))
+
+
+def _bare_files(frame: Any) -> list[Path]:
+    """Return the local files that a frame reads as they are; none if it does anything else."""
+    from py4j.protocol import Py4JError
+
+    try:
+        relation = frame._jdf.queryExecution().analyzed().relation()
+        is_parquet = relation.fileFormat().toString() == "Parquet"
+        if not is_parquet or not relation.partitionSchema().isEmpty():
+            return []
+        found = [urlsplit(name) for name in relation.location().inputFiles()]
+    except Py4JError:
+        return []
+    if any(name.scheme != "file" for name in found):
+        return []
+    return [Path(unquote(name.path)) for name in found]
+
+
+def _all_alike(files: Sequence[Path], types: dict[str, str], features: Sequence[str]) -> bool:
+    """Say whether all files have the columns of the frame, and the features types of both."""
+    try:
+        schemas = [parquet_schema(path)[0] for path in files]
+    except DataError:
+        # Spark will say what is wrong with the file.
+        return False
+    return all(
+        {*found.names} == {*types}
+        and all(str(found.field(name).type) in _ALIKE.get(types[name], ()) for name in features)
+        for found in schemas
+    )
+
+
+@dataclass(frozen=True)
+class EncodeFiles:
+    """Reads parts of files, whose numbers come in, and turns values into packed codes."""
+
+    schema: Schema
+    parts: Sequence[Part]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield cells of codes, then what was seen."""
+        names = self.schema.names
+        encoder = encoder_of(self.schema)
+        seen = Seen(len(names))
+        with plain_values():
+            for part in (self.parts[i] for batch in batches for i in batch.column(0).to_pylist()):
+                for values in parquet_batches(
+                    part.path, names, hints=encoder.hints, groups=part.groups
+                ):
+                    seen.rows += values.height
+                    yield from packed(encoder.encode(values))
+        seen.faults += encoder.faults
+        if seen.rows:
+            yield last(seen)
