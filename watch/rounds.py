@@ -64,12 +64,19 @@ def watch_check(check: Check, rounds: int, twins: int) -> Line:
 
 @dataclass(frozen=True)
 class Audit:
-    """A statistical audit of a method and a broken twin of it; both return proof minus claim."""
+    """A statistical audit of a method and a broken twin of it; both return proof minus claim.
+
+    Parameters
+    ----------
+    slow
+        How many rounds of other audits take as long as one of this.
+    """
 
     name: str
     mistake: str
     sound: Callable[[], float]
     broken: Callable[[], float]
+    slow: int = 1
 
 
 def audits(releases: int = 20_000) -> tuple[Audit, ...]:
@@ -108,6 +115,7 @@ def audits(releases: int = 20_000) -> tuple[Audit, ...]:
             "eight times the budget spent",
             lambda: blocks_lower_bound(blocks, few) - blocks.claim,
             lambda: blocks_lower_bound(dear, few) - blocks.claim,
+            slow=10,
         ),
     )
 
@@ -125,4 +133,5 @@ def watch_all(rounds: int, *, audit_rounds: int, releases: int) -> Iterator[Line
     for check in all_checks():
         yield watch_check(check, rounds, max(rounds // 10, 10))
     for audit in audits(releases) if audit_rounds else ():
-        yield watch_audit(audit, audit_rounds, max(audit_rounds // 2, 3))
+        own = max(audit_rounds // audit.slow, 3)
+        yield watch_audit(audit, own, max(own // 2, 3))

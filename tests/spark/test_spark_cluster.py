@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import time
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -294,6 +297,7 @@ def test_a_standalone_cluster(discharges, tmp_path, monkeypatch):
     with spark_clusters.standalone() as cluster:
         commands_equal_the_local_ones(cluster, discharges, tmp_path)
         commands_that_fail_say_why(cluster, tmp_path)
+        a_signal_while_counting_ends_everything(cluster, discharges, tmp_path)
         with spark_clusters.session_on(cluster) as spark:
             survives_a_lost_executor(spark, discharges, tmp_path, monkeypatch, generations=2)
     assert left_behind(tmp_path) == []
@@ -357,6 +361,58 @@ def commands_that_fail_say_why(cluster, folder):
         assert expected in done.stderr
         assert SECRET not in done.stderr
     assert sorted(folder.iterdir()) == before
+
+
+def a_signal_while_counting_ends_everything(cluster, discharges, folder):
+    """The jobs, the JVM and its workers; nothing is left, and one message says so."""
+    folder = folder / "stopped"
+    folder.mkdir()
+    discharge_schema().save(folder / "schema.toml")
+    before = sorted(folder.iterdir())
+    run = subprocess.Popen(
+        [
+            *(*PEGS, "fit", str(discharges), "--schema", str(folder / "schema.toml")),
+            *("--method", "pegs-once", "--rows", "500", "--epsilon", "1", "--delta", "1e-6"),
+            *("-o", str(folder / "m.pegs"), "--engine", "spark", "--master", "local[1]"),
+        ],
+        env={**os.environ, **cluster.environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while run.poll() is None and not any(
+        "pyspark.daemon" in name for name in offspring(run.pid).values()
+    ):
+        time.sleep(0.05)
+    time.sleep(1)
+    children = offspring(run.pid)
+    run.send_signal(signal.SIGTERM)
+    output, errors = run.communicate(timeout=60)
+    assert run.returncode == 128 + signal.SIGTERM
+    assert (output, errors) == ("", "pegs: stopped; every output is as it was, or whole\n")
+    assert sorted(folder.iterdir()) == before
+    assert len(children) >= 2
+    deadline = time.monotonic() + 30
+    while any(Path(f"/proc/{child}/cmdline").exists() for child in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def offspring(process: int) -> dict[int, str]:
+    """Processes that a process has started, and those that they have, with their commands."""
+    found = {}
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    waiting = [process]
+    while waiting:
+        parent = waiting.pop()
+        for child in (each for each, of in parents.items() if of == parent):
+            waiting.append(child)
+            with suppress(OSError):
+                found[child] = Path(f"/proc/{child}/cmdline").read_text().replace("\0", " ")
+    return found
 
 
 def run(cluster, *arguments: object) -> None:

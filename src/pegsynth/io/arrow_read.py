@@ -22,8 +22,8 @@ from pegsynth.processors import spare_processors
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BATCH_ROWS = 1 << 17
-BATCH_CELLS = 1 << 21
+BATCH_ROWS = 1 << 18
+BATCH_CELLS = 1 << 22
 _PLAIN_TYPES = (
     *("boolean", "integer", "floating", "string", "large_string", "string_view", "date", "time"),
     *("timestamp", "duration", "null", "decimal128", "decimal64", "decimal32"),
@@ -98,29 +98,31 @@ def _with_listed(batch: Any, listed: Mapping[str, pl.Enum]) -> pl.DataFrame:
         column = batch.column(index)
         if not isinstance(column, pa.DictionaryArray):
             continue
-        _check_dictionary(column)
+        numbers = _numbers_of_texts(column)
         texts = pl.Series(name, column.dictionary)
         values = texts.cast(kind, strict=False)
         if values.null_count() > texts.null_count():
             # Texts are shared between rows, which casting in Arrow would not do.
             values = texts
-        found.append(values.gather(pl.Series(column.indices)))
+        found.append(values.gather(numbers))
     names = {series.name for series in found}
     rest = [field.name for field in batch.schema if field.name not in names]
     return to_polars(batch.select(rest)).with_columns(found) if rest else pl.DataFrame(found)
 
 
-def _check_dictionary(column: Any) -> None:
-    """Refuse texts that are none, and numbers of texts that are not there."""
+def _numbers_of_texts(column: Any) -> pl.Series:
+    """Return the numbers of a dictionary's texts, once all of them are known to be there."""
     if column.null_count:
         column.validate(full=True)
-        return
+        return pl.Series(column.indices)
     # The same as validating in full, in an eighth of the time.
     column.validate()
     column.dictionary.validate(full=True)
-    numbers = column.indices.to_numpy()
-    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(column.dictionary):
+    numbers = pl.Series(column.indices)
+    lowest, highest = numbers.min(), numbers.max()
+    if lowest is not None and not 0 <= lowest <= highest < len(column.dictionary):  # type: ignore[operator]
         raise ValueError("numbers of texts that are not there")
+    return numbers
 
 
 def ipc_schema(path: File) -> tuple[pa.Schema, int | None]:
@@ -174,6 +176,14 @@ def to_polars(batch: Any) -> pl.DataFrame:
     frame = frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
     _check_dates(frame)
     return frame
+
+
+def polars_types(schema: pa.Schema) -> dict[str, pl.DataType]:
+    """Return the Polars types of the columns of an Arrow schema."""
+    import pyarrow as pa
+
+    # `schema.empty_table()` would load pandas.
+    return dict(to_polars(pa.Table.from_batches([], schema=schema)).schema)
 
 
 def _without_notes(batch: Any) -> Any:

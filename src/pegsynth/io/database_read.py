@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.errors import DataError
-from pegsynth.io.arrow_read import check_types, sliced, to_polars
+from pegsynth.io.arrow_read import check_types, polars_types, sliced
 from pegsynth.io.database import (
     DatabaseTable,
     connect,
@@ -196,7 +196,7 @@ def _origin(source: DatabaseTable) -> str:
 
 
 def _types(schema: Any) -> dict[str, pl.DataType]:
-    return dict(to_polars(schema.empty_table()).schema)
+    return polars_types(schema)
 
 
 class _Stream:

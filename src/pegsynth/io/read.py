@@ -155,7 +155,7 @@ def _open_file(file: File) -> TableReader:
     schema, rows = look(file)
     check_names(schema.names, str(file))
     arrow_read.check_types(schema, str(file))
-    dtypes = dict(arrow_read.to_polars(schema.empty_table()).schema)
+    dtypes = arrow_read.polars_types(schema)
     return TableReader(
         tuple(schema.names),
         str(file),

@@ -30,7 +30,7 @@ Codes = NDArray[np.unsignedinteger[Any]]
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _CELLS_WORTH_THREADS = 1 << 15
-_CELLS_READ = 1 << 21
+_CELLS_READ = 1 << 22
 _CELLS_AHEAD = 1 << 23
 _ROWS_TOGETHER = 1 << 16
 

@@ -47,7 +47,7 @@ def column_types(frame: DataFrame, names: Sequence[str]) -> dict[str, pl.DataTyp
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    from pegsynth.io.arrow_read import check_types, to_polars
+    from pegsynth.io.arrow_read import check_types, polars_types
 
     fields = {field.name: field for field in frame.schema.fields}
     types: dict[str, pl.DataType] = {}
@@ -60,7 +60,7 @@ def column_types(frame: DataFrame, names: Sequence[str]) -> dict[str, pl.DataTyp
                 "text, numbers or dates, or drop it"
             ) from None
         check_types(arrow, "the DataFrame")
-        types |= dict(to_polars(arrow.empty_table()).schema)
+        types |= polars_types(arrow)
     return types
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.blocks import Block, Blocks, DenseBlock, SparseBlock
@@ -181,10 +182,9 @@ def notice_of(model: Model) -> str:
 def _rows(parts: Sequence[Any], layout: Any) -> Any:
     import pyarrow as pa
 
-    columns = [
-        part.cast(field.type) if isinstance(part, pa.Array) else pa.array(part, type=field.type)
-        for part, field in zip(parts, layout, strict=True)
-    ]
+    # By way of Polars, because `pa.array` would load pandas.
+    arrays = (part if isinstance(part, pa.Array) else pl.Series(part).to_arrow() for part in parts)
+    columns = [part.cast(field.type) for part, field in zip(arrays, layout, strict=True)]
     return pa.Table.from_arrays(columns, schema=layout)
 
 
@@ -399,7 +399,7 @@ def _read_blocks(file: Any, spec: HashSpec, path: str | Path) -> Iterator[Block]
         if most < 0 or any(kept.column(name).null_count for name in _COUNTS):
             raise _foreign(path, "it holds cells that no model of its size has")
         feature, keys, codes, counts = (
-            kept.column(name).to_numpy(zero_copy_only=False).astype(np.int64) for name in _COUNTS
+            pl.Series(kept.column(name)).to_numpy().astype(np.int64) for name in _COUNTS
         )
         if not len(feature):
             continue
