@@ -270,13 +270,14 @@ def save_curves(points: Sequence[Point], folder: Path) -> None:
         against=pl.col("curve").str.extract(r"against (\w+)$"),
         what=pl.col("curve").str.replace(r", against \w+$", ""),
     )
-    log = alt.Scale(type="log")
+    log = alt.Scale(type="log", nice=False)
+    short = alt.Axis(format="~s", labelOverlap=True)
     panels = [
         alt.Chart(frame.filter(pl.col("against") == against))
         .mark_line(point=True)
         .encode(
-            alt.X("size:Q", scale=log, title=against),
-            alt.Y("seconds:Q", scale=log, title="seconds"),
+            alt.X("size:Q", scale=log, axis=short, title=against),
+            alt.Y("seconds:Q", scale=alt.Scale(type="log"), title="seconds"),
             alt.Color("what:N", title=None),
         )
         .properties(width=320, height=260)

@@ -1,8 +1,8 @@
 """An hour of releases at full load: ``python -m faults.soak [--seconds 3600] [--processes 2]``.
 
 Every process runs the commands ``release`` and ``evaluate`` again and again, unseeded, in one
-interpreter, and notes after each cycle its memory, its open files, its threads, and two
-figures of the release. `faults.steadiness` judges the notes.
+interpreter, and notes after each cycle its cost, its memory, its open files, its threads, and
+two figures of the release. `faults.steadiness` judges the notes.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ SIZES = {"long": 5_000, "short": 300}
 _LEAKS: list[object] = []
 _FEWEST_CYCLES = 20
 _LEAKED_BYTES = 4 << 20
+_FIXED_TIMES = 8
 
 
 def cycle(folder: Path, rows: int) -> tuple[float, float]:
@@ -96,11 +97,17 @@ def work(folder: Path, seconds: float, *, size: str, kind: str) -> None:
     with (folder / "notes.jsonl").open("w") as notes:
         while time.monotonic() < end or (made < _FEWEST_CYCLES and kind != "release"):
             made += 1
-            distance, power = CYCLES[kind](folder, rows)
+            with Clock() as cycle_clock:
+                distance, power = CYCLES[kind](folder, rows)
+            with Clock() as fixed_clock:
+                fixed_work()
             gc.collect()
             note = Note(
                 time.time(),
-                time.process_time(),
+                cycle_clock.seconds,
+                cycle_clock.processor,
+                fixed_clock.seconds,
+                fixed_clock.processor,
                 _resident_bytes(),
                 len(os.listdir("/proc/self/fd")),
                 threading.active_count(),
@@ -109,6 +116,32 @@ def work(folder: Path, seconds: float, *, size: str, kind: str) -> None:
             )
             notes.write(json.dumps(asdict(note)) + "\n")
             notes.flush()
+
+
+class Clock:
+    """Takes the time of a block, by the wall and by the processor."""
+
+    def __enter__(self) -> Clock:
+        self._start = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        wall, busy = self._start
+        self.seconds = time.perf_counter() - wall
+        self.processor = time.process_time() - busy
+
+
+def fixed_work() -> int:
+    """Do the same every time, in Python and in memory: what the machine can do at the moment."""
+    import numpy as np
+
+    found = 0
+    for _ in range(_FIXED_TIMES):
+        numbers = (np.arange(1 << 20, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> 44
+        places = np.sort(numbers).astype(np.int64)
+        found += int(np.bincount(numbers.astype(np.int64), minlength=1 << 20)[places].sum())
+        found += len({str(number) for number in range(100_000)})
+    return found
 
 
 def _write_table(folder: Path, size: str) -> None:

@@ -1,13 +1,14 @@
 """Judge whether a long run was steady: notes of its cycles in, a verdict on each figure out.
 
 The first tenth of the time is a warm-up and not judged. Means of figures are compared between
-the halves of the rest by a z-test; its false-alarm rate is `ALPHA` for each figure.
+the halves of the rest by a z-test; its false-alarm rate is `ALPHA` for each figure. A machine
+is not always as fast, so the cost of cycles is told in units of fixed work done beside them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, median, variance
 
@@ -22,10 +23,23 @@ FEWEST = 8
 
 @dataclass(frozen=True)
 class Note:
-    """What was seen after one cycle."""
+    """What was seen of one cycle, and of the fixed work that followed it.
+
+    Parameters
+    ----------
+    time
+        When the cycle ended.
+    seconds, processor
+        What the cycle took, by the wall and by the processor.
+    fixed_seconds, fixed_processor
+        What the fixed work took.
+    """
 
     time: float
+    seconds: float
     processor: float
+    fixed_seconds: float
+    fixed_processor: float
     resident: int
     handles: int
     threads: int
@@ -107,39 +121,35 @@ def _drift(what: str, values: Sequence[float]) -> Verdict:
 
 
 def _speeds(runs: Sequence[Sequence[Note]]) -> list[Verdict]:
-    """Compare cycles in the last tenth of the time with those in the first after warming up."""
+    """Compare the cost of cycles in the last tenth of the time with those after warming up."""
     start = max(_warm(run)[0].time for run in runs)
     end = min(run[-1].time for run in runs)
     tenth = (end - start) / 10
-    first = [_part(run, start, start + tenth) for run in runs]
-    last = [_part(run, end - tenth, end) for run in runs]
-    rates = [sum(_rate(part, lambda note: note.time) for part in parts) for parts in (first, last)]
-    costs = [
-        sum(_rate(part, lambda note: note.processor) for part in parts) for parts in (first, last)
-    ]
+    notes = [note for run in runs for note in run]
+    first = [note for note in notes if start <= note.time <= start + tenth]
+    last = [note for note in notes if end - tenth <= note.time <= end]
     return [
-        _speed("all: cycles per second", rates),
-        _speed("all: cycles per second of processor time", costs),
+        _cost("all: time of a cycle", *(_against_fixed_work(part) for part in (first, last))),
+        _cost(
+            "all: processor time of a cycle",
+            *(_against_fixed_work(part, by_processor=True) for part in (first, last)),
+        ),
     ]
 
 
-def _part(run: Sequence[Note], start: float, end: float) -> list[Note]:
-    """Return the notes of a stretch of time, two at least."""
-    inside = [i for i, note in enumerate(run) if start <= note.time <= end]
-    low, high = (inside[0], inside[-1]) if inside else (len(run) - 2, len(run) - 1)
-    return list(run[max(min(low, high - 1), 0) : high + 1])
+def _against_fixed_work(notes: Sequence[Note], *, by_processor: bool = False) -> float:
+    """Return the mean cost of cycles in units of the fixed work beside them."""
+    if by_processor:
+        return sum(n.processor for n in notes) / sum(n.fixed_processor for n in notes)
+    return sum(n.seconds for n in notes) / sum(n.fixed_seconds for n in notes)
 
 
-def _rate(part: Sequence[Note], clock: Callable[[Note], float]) -> float:
-    spent = clock(part[-1]) - clock(part[0])
-    return (len(part) - 1) / spent if spent else 0.0
-
-
-def _speed(what: str, rates: Sequence[float]) -> Verdict:
-    first, last = rates
-    lost = 1 - last / first if first else 1.0
-    found = f"{first:.3f} then {last:.3f} ({-100 * lost:+.1f} %)"
-    return Verdict(what, found, _most(100 * MOST_SLOWDOWN, "% less"), lost <= MOST_SLOWDOWN)
+def _cost(what: str, first: float, last: float) -> Verdict:
+    more = last / first - 1
+    found = f"{first:.2f} then {last:.2f} times the fixed work ({100 * more:+.1f} %)"
+    # 5 % less throughput is this much more time.
+    allowed = 1 / (1 - MOST_SLOWDOWN) - 1
+    return Verdict(what, found, _most(100 * allowed, "% more"), more <= allowed)
 
 
 def _most(value: float, unit: str) -> str:
