@@ -97,6 +97,8 @@ def reads_files_in_the_workers(spark, discharges, folder, patch):
         (False, spark.read.parquet(str(parted.parent))),
         (False, frame.where(f"{first} is not null")),
         (False, frame.limit(5)),
+        (False, frame.alias("named")),
+        (False, spark.read.text(str(discharges))),
         (False, frame.select(first)),
         (False, frame.union(frame)),
         (False, frame.withColumn(first, frame[first].substr(0, 1))),

@@ -34,6 +34,7 @@ _ALIKE = {
     "float": ("float",),
     "double": ("double",),
 }
+_PLAIN_READING = ("LogicalRelation", "HadoopFsRelation", "ParquetFileFormat", "InMemoryFileIndex")
 _MOST_FILES = 1000
 _PARTS_PER_TASK = 2
 
@@ -73,9 +74,13 @@ def _bare_files(frame: Any) -> list[Path]:
     from py4j.protocol import Py4JError
 
     try:
-        relation = frame._jdf.queryExecution().analyzed().relation()
-        is_parquet = relation.fileFormat().toString() == "Parquet"
-        if not is_parquet or not relation.partitionSchema().isEmpty():
+        plan = frame._jdf.queryExecution().analyzed()
+        relation = plan.relation()
+        parts = (plan, relation, relation.fileFormat(), relation.location())
+        # Formats built upon Parquet hide rows of their files, those that were deleted above all.
+        if tuple(part.getClass().getSimpleName() for part in parts) != _PLAIN_READING:
+            return []
+        if not relation.partitionSchema().isEmpty():
             return []
         found = [urlsplit(name) for name in relation.location().inputFiles()]
     except Py4JError:
