@@ -143,8 +143,13 @@ def model_content(path: Path) -> object:
 
 
 def folder_content(path: Path) -> dict[str, bytes]:
-    """Return all files below a folder."""
-    files = sorted(each for each in path.rglob("*") if each.is_file())
+    """Return all files below a folder but whole ones that a kill left under a hidden name.
+
+    `Campaign` looks into those for secrets.
+    """
+    files = sorted(
+        each for each in path.rglob("*") if each.is_file() and not each.name.startswith(".pegs-")
+    )
     return {str(each.relative_to(path)): each.read_bytes() for each in files}
 
 

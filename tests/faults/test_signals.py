@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,17 +27,36 @@ def line(place, command, output, *flags):
     return [command, data, "--schema", schema, *map(str, flags), "-o", str(place.out / output)]
 
 
+@contextmanager
+def running(arguments, also=lambda: None, **options):
+    """A command with signals as a terminal gives them, whoever runs the tests; ended at last."""
+
+    def prepare():
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        also()
+
+    run = subprocess.Popen(
+        [*PEGS, *arguments], stderr=subprocess.PIPE, preexec_fn=prepare, **options
+    )
+    try:
+        yield run
+    finally:
+        run.kill()
+        run.wait()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_while_rows_are_drawn_and_another_while_it_tidies_up(place, number):
     before = snapshot(place.out)
     arguments = line(place, "synthesize", "t.csv", *DRAW, 10**10)
-    run = subprocess.Popen([*PEGS, *arguments], stderr=subprocess.PIPE)
-    while run.poll() is None and bytes_written(run) < 100_000:
-        time.sleep(0.02)
-    for _ in range(3):
-        run.send_signal(number)
-    _, errors = run.communicate(timeout=60)
+    with running(arguments) as run:
+        while run.poll() is None and bytes_written(run) < 100_000:
+            time.sleep(0.02)
+        for _ in range(3):
+            run.send_signal(number)
+        _, errors = run.communicate(timeout=60)
     assert run.returncode == 128 + number
     assert errors == STOPPED
     assert snapshot(place.out) == before
@@ -49,10 +69,10 @@ def test_ctrl_c_while_the_program_starts(place, share):
     started = time.monotonic()
     subprocess.run([*PEGS, "fit", "--help"], capture_output=True, check=True)
     moment = share * (time.monotonic() - started)
-    run = subprocess.Popen([*PEGS, *line(place, "fit", "m.pegs")], stderr=subprocess.PIPE)
-    time.sleep(moment)
-    run.send_signal(signal.SIGINT)
-    _, errors = run.communicate(timeout=60)
+    with running(line(place, "fit", "m.pegs")) as run:
+        time.sleep(moment)
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=60)
     assert run.returncode in (130, -signal.SIGINT, 1, 0)
     if run.returncode == 130:
         assert errors == STOPPED
@@ -71,14 +91,12 @@ def test_a_crash_leaves_no_core_file(place):
     if hard != resource.RLIM_INFINITY:
         pytest.skip("no process here may write a core file")
     arguments = line(place, "synthesize", "t.csv", *DRAW, 10**10)
-    run = subprocess.Popen(
-        [*PEGS, *arguments], cwd=place.folder, stderr=subprocess.PIPE, preexec_fn=cores_allowed
-    )
-    while run.poll() is None and bytes_written(run) < 100_000:
-        time.sleep(0.02)
-    limits = Path(f"/proc/{run.pid}/limits").read_text()
-    run.send_signal(signal.SIGQUIT)
-    _, _errors = run.communicate(timeout=60)
+    with running(arguments, cores_allowed, cwd=place.folder) as run:
+        while run.poll() is None and bytes_written(run) < 100_000:
+            time.sleep(0.02)
+        limits = Path(f"/proc/{run.pid}/limits").read_text()
+        run.send_signal(signal.SIGQUIT)
+        run.communicate(timeout=60)
     assert next(text for text in limits.splitlines() if "core" in text).split()[4] == "0"
     assert run.returncode == -signal.SIGQUIT
     assert not list(place.folder.rglob("core*"))
