@@ -36,14 +36,12 @@ def running(arguments, also=lambda: None, **options):
             signal.signal(number, signal.SIG_DFL)
         also()
 
-    run = subprocess.Popen(
-        [*PEGS, *arguments], stderr=subprocess.PIPE, preexec_fn=prepare, **options
-    )
-    try:
-        yield run
-    finally:
-        run.kill()
-        run.wait()
+    command = [*PEGS, *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=prepare, **options) as run:
+        try:
+            yield run
+        finally:
+            run.kill()
 
 
 @pytest.mark.slow
