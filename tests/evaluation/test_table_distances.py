@@ -107,3 +107,12 @@ def test_uniqueness_at_every_size(sizes):
 def test_uniqueness_of_a_larger_part_than_the_table():
     with pytest.raises(ParameterError):
         expected_uniqueness(np.array([1, 2]), rows=4)
+
+
+def test_tables_without_a_common_cell_are_at_distance_one_and_never_more():
+    """Sums of shares are rounded: 10 of these tables would come to more than 1."""
+    generator = np.random.default_rng(1)
+    for cells in range(1, 500):
+        counts = np.concatenate([generator.integers(1, 50, cells), np.zeros(cells, dtype=int)])
+        assert total_variation(counts, counts[::-1]) == pytest.approx(1)
+        assert total_variation(counts, counts[::-1]) <= 1
