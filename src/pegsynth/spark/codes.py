@@ -144,15 +144,21 @@ class EncodeRows:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield cells of codes, then what was seen."""
         names = self.schema.names
-        encoder = encoder_of(self.schema)
-        seen = Seen(len(names))
-        with plain_values():
-            for batch in batches:
-                seen.rows += batch.num_rows
-                yield from packed(encoder.encode(frames.values(batch, names)))
-        seen.faults += encoder.faults
-        if seen.rows:
-            yield last(seen)
+        tables = (frames.values(batch, names) for batch in batches)
+        return encoded(tables, encoder_of(self.schema))
+
+
+def encoded(tables: Iterable[pl.DataFrame], encoder: Encoder) -> Iterator[pa.RecordBatch]:
+    """Yield the cells of codes of a partition, then what was seen."""
+    seen = Seen(len(encoder.schema.names))
+    with plain_values():
+        for values in tables:
+            seen.rows += values.height
+            # A task has one processor.
+            yield from packed(encoder.encode(values, threads=1))
+    seen.faults += encoder.faults
+    if seen.rows:
+        yield _last(seen)
 
 
 @dataclass(frozen=True)
@@ -192,7 +198,7 @@ class EncodeUnits:
                 yield frames.record_batch(
                     unit=units.to_arrow().cast(pa.string()),
                     word=pa.array((words.take(len(units)) ^ _SIGN).view(np.int64)),
-                    codes=frames.binary_rows(encoder.encode(values)),
+                    codes=frames.binary_rows(encoder.encode(values, threads=1)),
                     seen=pa.nulls(len(units), pa.binary()),
                 )
         seen.faults += encoder.faults
@@ -233,7 +239,7 @@ class BoundUnits:
                 frames.matrix_of(cells, len(self.schema.names), self.schema.code_dtype)
             )
         if seen.rows:
-            yield last(seen)
+            yield _last(seen)
 
 
 def packed(codes: Codes) -> Iterator[pa.RecordBatch]:
@@ -286,8 +292,7 @@ def encoder_of(schema: Schema) -> Encoder:
     return Encoder(schema, source="the DataFrame", columns=schema.names, need_unit=False)
 
 
-def last(seen: Seen) -> pa.RecordBatch:
-    """Return the last cell of a partition: what was seen."""
+def _last(seen: Seen) -> pa.RecordBatch:
     import pyarrow as pa
 
     cell = pa.array([seen.array().tobytes()], pa.binary())

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from pegsynth.errors import DataError
 from pegsynth.io.arrow_read import parquet_batches, parquet_schema
-from pegsynth.spark.codes import CodeSource, Seen, encoder_of, last, packed, plain_values
+from pegsynth.spark.codes import CodeSource, encoded, encoder_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,16 +113,13 @@ class EncodeFiles:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield cells of codes, then what was seen."""
-        names = self.schema.names
         encoder = encoder_of(self.schema)
-        seen = Seen(len(names))
-        with plain_values():
-            for part in (self.parts[i] for batch in batches for i in batch.column(0).to_pylist()):
-                for values in parquet_batches(
-                    part.path, names, hints=encoder.hints, groups=part.groups
-                ):
-                    seen.rows += values.height
-                    yield from packed(encoder.encode(values))
-        seen.faults += encoder.faults
-        if seen.rows:
-            yield last(seen)
+        parts = (self.parts[i] for batch in batches for i in batch.column(0).to_pylist())
+        tables = (
+            values
+            for part in parts
+            for values in parquet_batches(
+                part.path, self.schema.names, hints=encoder.hints, groups=part.groups
+            )
+        )
+        return encoded(tables, encoder)
