@@ -11,7 +11,6 @@ import argparse
 import csv
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.foundation import HEADS, PEGS, SEED, THREADS, Setting
-from benchmarks.timing import Figure, run_program
+from benchmarks.timing import Clock, Figure, run_program
 from pegsynth.blocks import disintegrate
 from pegsynth.datasets import discharge
 from pegsynth.hashing import HashSpec, count_pairs
@@ -145,7 +144,7 @@ def threads(setting: Setting) -> Iterator[Figure]:
                 run_program([*_ONE_PROCESSOR, *command, *flags, "1"]).seconds,
                 run_program([*command, *flags, "2"]).seconds,
             )
-            for _ in range(THREAD_RUNS)
+            for _ in range(min(THREAD_RUNS, setting.repeats))
         ]
         one, two = map(min, zip(*runs, strict=True))
         yield Figure(f"{name}, {rows:,} rows: 2 threads / 1 thread", two / one, 1 / 1.7, two, one)
@@ -177,12 +176,12 @@ def _rows_curves(setting: Setting) -> Iterator[Point]:
         part = _part(setting, data, rows)
         model = fit_table(setting, part, "public")
         for order in ("public", "data"):
-            with _Clock() as clock:
+            with Clock() as clock:
                 model = fit_table(setting, part, order)
-            yield f"fit, order {order}, against rows", rows, *clock.seconds
-        with _Clock() as clock:
+            yield f"fit, order {order}, against rows", rows, clock.seconds, clock.processor
+        with Clock() as clock:
             sample_rows(setting, model, rows)
-        yield "sample, against rows", rows, *clock.seconds
+        yield "sample, against rows", rows, clock.seconds, clock.processor
 
 
 def _sizes(most: int) -> list[int]:
@@ -237,24 +236,12 @@ def _feature_curves(setting: Setting) -> Iterator[Point]:
         heads = tuple(((i + 1) % features, (i + 2) % features) for i in range(features))
         spec = HashSpec(names, counts, heads)
         disintegrate([codes[:10]], spec)
-        with _Clock() as clock:
+        with Clock() as clock:
             disintegrate([codes], spec, threads=THREADS)
-        yield "disintegrate, against features", features, *clock.seconds
-        with _Clock() as clock:
+        yield "disintegrate, against features", features, clock.seconds, clock.processor
+        with Clock() as clock:
             count_pairs([codes], counts, threads=THREADS)
-        yield "pair counts, against features", features, *clock.seconds
-
-
-class _Clock:
-    """Takes the time of a block, by the wall and by the processors."""
-
-    def __enter__(self) -> _Clock:
-        self._start = time.perf_counter(), time.process_time()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        wall, busy = self._start
-        self.seconds = time.perf_counter() - wall, time.process_time() - busy
+        yield "pair counts, against features", features, clock.seconds, clock.processor
 
 
 def save_curves(points: Sequence[Point], folder: Path) -> None:

@@ -24,6 +24,8 @@ from dataclasses import asdict
 from pathlib import Path
 from unittest import mock
 
+from benchmarks.timing import Clock
+
 from faults.places import make_place
 from faults.steadiness import Note, judge, told
 
@@ -116,19 +118,6 @@ def work(folder: Path, seconds: float, *, size: str, kind: str) -> None:
             )
             notes.write(json.dumps(asdict(note)) + "\n")
             notes.flush()
-
-
-class Clock:
-    """Takes the time of a block, by the wall and by the processor."""
-
-    def __enter__(self) -> Clock:
-        self._start = time.perf_counter(), time.process_time()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        wall, busy = self._start
-        self.seconds = time.perf_counter() - wall
-        self.processor = time.process_time() - busy
 
 
 def fixed_work() -> int:

@@ -143,21 +143,21 @@ def model_content(path: Path) -> object:
 
 
 def folder_content(path: Path) -> dict[str, bytes]:
-    """Return all files below a folder but whole ones that a kill left under a hidden name.
-
-    `Campaign` looks into those for secrets.
-    """
-    files = sorted(
-        each for each in path.rglob("*") if each.is_file() and not each.name.startswith(".pegs-")
-    )
+    """Return all files below a folder."""
+    files = sorted(each for each in path.rglob("*") if each.is_file())
     return {str(each.relative_to(path)): each.read_bytes() for each in files}
 
 
 def study_content(path: Path) -> object:
-    """Return all files of a study; its checkpoint holds cells in the order they were done."""
+    """Return all files of a study; its checkpoint holds cells in the order they were done.
+
+    A kill just before a rename leaves a file under a hidden name, which no rerun takes away;
+    `Campaign` has looked into it for secrets.
+    """
     return {
         name: sorted(content.splitlines()) if name == CHECKPOINT else content
         for name, content in folder_content(path).items()
+        if not name.startswith(".pegs-")
     }
 
 
