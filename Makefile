@@ -31,13 +31,16 @@ packages-lowest:
 demo: $(STAMP)
 	$(BIN)/pegs demo
 
+# A worker that has nothing left takes tests of another.
+TOGETHER := -n auto --dist worksteal
+
 test: $(STAMP)
 	tools/system-packages.sh
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest $(TOGETHER)
 
 test-fast: $(STAMP)
 	tools/system-packages.sh
-	$(BIN)/python -m pytest -n auto -m 'not slow'
+	$(BIN)/python -m pytest $(TOGETHER) -m 'not slow'
 
 check: $(STAMP)
 	$(BIN)/ruff format --check src tests benchmarks fuzz faults watch tools

@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -12,3 +13,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 # the same examples every time; elsewhere each run tries new ones.
 settings.register_profile("pegsynth", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("pegsynth")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put long tests first, so that no worker starts one when the others are done."""
+    items.sort(key=_seconds, reverse=True)
+
+
+def _seconds(item: pytest.Item) -> float:
+    slow = item.get_closest_marker("slow")
+    return slow.kwargs.get("seconds", 5.0) if slow else 0.0

@@ -18,7 +18,7 @@ def bench(*arguments):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=150)
 def test_quick_form_computes_every_figure(tmp_path):
     done = bench("--quick", "--output", tmp_path)
     assert done.returncode == 0, done.stderr

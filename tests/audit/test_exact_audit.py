@@ -64,7 +64,7 @@ def test_the_shipped_code_keeps_its_claim_in_longer_cases(name):
     assert holds(loss_of(each), each.claim)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=50)
 def test_marginals_order_and_draws_together_keep_their_total():
     each = private_case()
     loss = worst_path(each)
