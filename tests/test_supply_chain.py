@@ -61,9 +61,12 @@ def test_every_line_of_the_lock_has_a_hash():
     assert len(LOCKED) > len(PROJECT["dependencies"])
 
 
-@pytest.mark.skipif(
+of_the_lock = pytest.mark.skipif(
     version("numba") != LOCKED["numba"][0], reason="another set of packages than the lock's"
 )
+
+
+@of_the_lock
 def test_the_bill_of_materials_is_that_of_the_lock():
     """Of packages that are needed at run time, here and now."""
     bill = json.loads((ROOT / "sbom.cdx.json").read_text())
@@ -76,9 +79,7 @@ def test_the_bill_of_materials_is_that_of_the_lock():
         assert [each["content"] for each in reference["hashes"]] == hashes
 
 
-@pytest.mark.skipif(
-    version("numba") != LOCKED["numba"][0], reason="another set of packages than the lock's"
-)
+@of_the_lock
 def test_licences_bind_nobody():
     page = (ROOT / "docs" / "licences.md").read_text()
     for name, package in materials.needed().items():

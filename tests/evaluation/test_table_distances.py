@@ -110,7 +110,7 @@ def test_uniqueness_of_a_larger_part_than_the_table():
 
 
 def test_tables_without_a_common_cell_are_at_distance_one_and_never_more():
-    """Sums of shares are rounded: 10 of these tables would come to more than 1."""
+    """Sums of shares are rounded, and may come to more than 1."""
     generator = np.random.default_rng(1)
     for cells in range(1, 500):
         counts = np.concatenate([generator.integers(1, 50, cells), np.zeros(cells, dtype=int)])
