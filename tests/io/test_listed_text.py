@@ -1,11 +1,12 @@
 """Text of Parquet files read by number equals text read as text, whatever is in it."""
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from pegsynth.errors import DataError
-from pegsynth.io.arrow_read import parquet_batches
+from pegsynth.io.arrow_read import _with_listed, parquet_batches
 from pegsynth.io.read import open_table
 from pegsynth.io.write import open_writer
 from pegsynth.schema import Feature, Schema
@@ -45,6 +46,22 @@ def test_the_same_text(tmp_path, options, texts):
     assert all(each.schema["b"] == KINDS["b"] for each in found)
     only = pl.concat([each.cast(pl.String) for each in parquet_batches(path, ["a"], hints=KINDS)])
     assert only.equals(frame.select("a"))
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int32()])
+@pytest.mark.parametrize("wrong", [-1, 2, 100])
+@pytest.mark.parametrize("gap", [0, None])
+def test_numbers_of_texts_that_are_not_there(kind, wrong, gap):
+    """Polars would read beyond the texts."""
+    column = pa.DictionaryArray.from_arrays(
+        pa.array([1, gap, wrong], kind), pa.array(["x", "y"]), safe=False
+    )
+    batch = pa.record_batch({"a": column})
+    with pytest.raises(ValueError, match="not there"):
+        _with_listed(batch, {"a": KINDS["a"]})
+    good = pa.DictionaryArray.from_arrays(pa.array([1, gap], kind), pa.array(["y", "x"]))
+    found = _with_listed(pa.record_batch({"a": good}), {"a": KINDS["a"]})
+    assert found.get_column("a").to_list() == ["x", None if gap is None else "y"]
 
 
 def test_hints_for_columns_that_are_no_text(tmp_path):

@@ -64,9 +64,10 @@ def test_a_hand_made_table():
     table = listed_numbers({"2": 5, "4": 6, "02": 7})
     assert table.low == 1
     assert table.codes.tolist() == [MISS, 5, MISS, 6, MISS]
-    assert table.encode(pl.Series([2, 4, 3, -(2**40), 2**40])).tolist() == [5, 6, -1, -1, -1]
-    assert table.encode(pl.Series([2.0])) is None
-    assert WholeNumbers(0, np.array([0, 1], dtype=np.int32)).encode(pl.Series(["1"])) is None
+    numbers = pl.Series([2, 4, None, 3, -(2**40), 2**40, None])
+    assert table.encode(numbers, 9).tolist() == [5, 6, 9, -1, -1, -1, 9]
+    assert table.encode(pl.Series([2.0]), 0) is None
+    assert WholeNumbers(0, np.array([0, 1], dtype=np.int32)).encode(pl.Series(["1"]), 0) is None
 
 
 def test_a_number_that_is_not_listed_is_counted():

@@ -18,6 +18,8 @@ def column_major(batch: Columns) -> Columns:
     Blocks that fit in the processor's cache are turned one by one, so that the cost of a
     cell does not grow with the number of features.
     """
+    if batch.T.flags.c_contiguous:
+        return batch.T
     rows, features = batch.shape
     turned = np.empty((features, rows), dtype=batch.dtype)
     step = max(1, _BLOCK_CELLS // max(features, 1))

@@ -112,15 +112,15 @@ def _with_listed(batch: Any, listed: Mapping[str, pl.Enum]) -> pl.DataFrame:
 
 def _numbers_of_texts(column: Any) -> pl.Series:
     """Return the numbers of a dictionary's texts, once all of them are known to be there."""
-    if column.null_count:
-        column.validate(full=True)
-        return pl.Series(column.indices)
+    import pyarrow as pa
+
     # Says the same as validating in full, and sooner.
     column.validate()
     column.dictionary.validate(full=True)
-    numbers = pl.Series(column.indices)
-    lowest, highest = numbers.min(), numbers.max()
-    if lowest is not None and not 0 <= lowest <= highest < len(column.dictionary):  # type: ignore[operator]
+    # Polars numbers rows by this type and would copy others; what is negative becomes large.
+    numbers = pl.Series(column.indices.cast(pa.int32()).view(pa.uint32()))
+    highest = numbers.max()
+    if highest is not None and highest >= len(column.dictionary):  # type: ignore[operator]
         raise ValueError("numbers of texts that are not there")
     return numbers
 

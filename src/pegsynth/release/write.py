@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import polars as pl
 
 from pegsynth.io.atomic import atomic_text
@@ -21,7 +20,7 @@ from pegsynth.privacy.rounding import display_up
 from pegsynth.release.folder import seal
 from pegsynth.release.texts import how_to_analyse, privacy_page
 from pegsynth.schema import Schema
-from pegsynth.schema.codec import encode, encode_table
+from pegsynth.schema.codec import encode, encode_table, one_matrix
 from pegsynth.schema.decoding import How
 from pegsynth.synthesizers.model import Codes
 from pegsynth.synthesizers.progress import Progress, quiet
@@ -111,7 +110,7 @@ def write_internal(
 
     internal = folder / "internal"
     internal.mkdir(mode=0o700)
-    original = np.concatenate(list(encode_table(reader, schema)))
+    original = one_matrix(encode_table(reader, schema))
     tables: list[Codes] = [encode(path, schema, need_unit=False) for path in synthetic]
     options = options_of(schema, threads=threads)
     metrics = evaluate_tables(coded_tables(original, tables, schema), options)

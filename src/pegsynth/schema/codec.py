@@ -83,10 +83,12 @@ class Encoder:
     def encode(self, batch: pl.DataFrame, *, threads: int | None = None) -> Codes:
         """Return one row of codes per row, in the order of the schema's features.
 
+        In memory a feature's codes lie side by side, which is how they are made and counted.
         Values that have no code get 0 until `finish` refuses the table. Columns are encoded
         on several threads; None stands for as many as there are processors.
         """
-        codes = np.empty((batch.height, len(self._columns)), dtype=self.schema.code_dtype)
+        shape = (batch.height, len(self._columns))
+        codes = np.empty(shape, dtype=self.schema.code_dtype, order="F")
 
         def fill(index: int) -> None:
             column = self._columns[index]
@@ -264,8 +266,14 @@ def encode(data: Any, schema: Schema, *, need_unit: bool = True) -> Codes:
     """Return the codes of a file or dataframe as one matrix."""
     from pegsynth.io.read import open_table
 
-    parts = list(encode_table(open_table(data), schema, need_unit=need_unit))
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return one_matrix(encode_table(open_table(data), schema, need_unit=need_unit))
+
+
+def one_matrix(batches: Iterable[Codes]) -> Codes:
+    """Put the batches of a table together, row after row in memory."""
+    parts = list(batches)
+    rows = np.empty((sum(map(len, parts)), parts[0].shape[1]), dtype=parts[0].dtype)
+    return np.concatenate(parts, out=rows)
 
 
 def decode(

@@ -57,7 +57,7 @@ class ColumnEncoder:
         self._numbers = _special_numbers(feature)
         self._boolean = feature.dtype == "bool"
         self._table = pl.Enum(list(self._exact))
-        self._codes = np.fromiter(self._exact.values(), dtype=np.int64, count=len(self._exact))
+        self._codes = np.fromiter(self._exact.values(), dtype=np.int32, count=len(self._exact))
         self._identity = bool((self._codes == np.arange(len(self._codes))).all())
         self._whole = (
             binned_numbers(self._inner_edges, self._numbers)
@@ -93,11 +93,14 @@ class ColumnEncoder:
         """Return codes of values that were read as the schema's own categories."""
         found = values.to_physical()
         gaps = found.null_count()
-        positions: Codes = (found.fill_null(0) if gaps else found).to_numpy()
-        codes: Codes = positions if self._identity else self._codes[positions]
+        if gaps and self._identity:
+            # The type may be too small for a code after the last.
+            found = found.cast(pl.UInt32).fill_null(self._counted(_ABSENT, gaps))
+        if self._identity:
+            return found.to_numpy()
+        codes: Codes = np.take(self._codes, found.fill_null(0).to_numpy())
         if gaps:
-            codes = codes.astype(np.int64)
-            codes[found.is_null().to_numpy()] = self._counted(_ABSENT, gaps)
+            codes[found.is_null().arg_true().to_numpy()] = self._counted(_ABSENT, gaps)
         return codes
 
     def _encode_texts(self, values: pl.Series) -> Codes:
@@ -133,17 +136,14 @@ class ColumnEncoder:
 
     def _encode_whole(self, values: pl.Series) -> Codes | None:
         """Return codes of whole numbers by table, if all of them are in it."""
-        codes = self._whole.encode(values) if self._whole else None
-        if codes is None:
+        if self._whole is None:
             return None
-        gaps = values.null_count()
-        lost = values.is_null().to_numpy() if gaps else np.zeros(0, dtype=bool)
-        if gaps:
-            codes[lost] = 0
-        if (codes == MISS).any():
+        gap = self._accepted(_ABSENT)
+        codes = self._whole.encode(values, self._none if gap is None else gap)
+        if codes is None or (len(codes) and codes.min() == MISS):
             return None
-        if gaps:
-            codes[lost] = self._counted(_ABSENT, gaps)
+        if gap is None:
+            self.absent += values.null_count()
         return codes
 
     def _encode_number_texts(self, text: pl.Series) -> Codes:
@@ -177,18 +177,22 @@ class ColumnEncoder:
         return codes
 
     def _counted(self, mark: int, count: int) -> int:
-        feature = self.feature
-        if mark == _ABSENT and feature.missing_code is not None:
-            return feature.missing_code
-        # Numeric columns are written with null for "unknown", so null reads back as it.
-        accepts = mark == _UNKNOWN or self._numeric
-        if accepts and feature.unknown_code is not None:
-            return feature.unknown_code
+        code = self._accepted(mark)
+        if code is not None:
+            return code
         if mark == _ABSENT:
             self.absent += count
         else:
             self.unknown += count
         return self._none
+
+    def _accepted(self, mark: int) -> int | None:
+        """Return the code that the schema gives to values that are unknown or absent."""
+        feature = self.feature
+        if mark == _ABSENT and feature.missing_code is not None:
+            return feature.missing_code
+        # Numeric columns are written with null for "unknown", so null reads back as it.
+        return feature.unknown_code if mark == _UNKNOWN or self._numeric else None
 
     def _code(self, text: str) -> int:
         stripped = text.strip()

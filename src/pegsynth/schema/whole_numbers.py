@@ -27,10 +27,10 @@ class WholeNumbers:
     low: int
     codes: NDArray[np.int32]
 
-    def encode(self, values: pl.Series) -> NDArray[np.int32] | None:
-        """Return the code of every number, `MISS` where the table has none.
+    def encode(self, values: pl.Series, gap: int) -> NDArray[np.int32] | None:
+        """Return the code of every number, `MISS` where the table has none, `gap` for a null.
 
-        None means that the column is not of whole numbers. What a gap gets means nothing.
+        None means that the column is not of whole numbers.
         """
         if values.dtype not in _FITTING:
             return None
@@ -38,6 +38,8 @@ class WholeNumbers:
         if len(numbers) and max(-int(numbers.min()), int(numbers.max())) > _FAR:
             numbers = np.clip(numbers, -_FAR, _FAR)
         found: NDArray[np.int32] = np.take(self.codes, numbers - self.low, mode="clip")
+        if values.null_count():
+            found[values.is_null().arg_true().to_numpy()] = gap
         return found
 
 

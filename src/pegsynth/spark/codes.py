@@ -243,12 +243,12 @@ class BoundUnits:
 
 
 def packed(codes: Codes) -> Iterator[pa.RecordBatch]:
-    """Yield a code matrix as cells of bounded size."""
+    """Yield a code matrix as cells of bounded size, feature by feature."""
     import pyarrow as pa
 
     rows = max(1, frames.PIECE_BYTES // max(codes[:1].nbytes, 1))
     for start in range(0, len(codes), rows):
-        cell = codes[start : start + rows].tobytes()
+        cell = codes[start : start + rows].tobytes(order="F")
         yield frames.record_batch(
             codes=pa.array([cell], pa.binary()), seen=pa.nulls(1, pa.binary())
         )
@@ -262,7 +262,7 @@ def unpacked(batches: Iterable[pa.RecordBatch], schema: Schema, seen: Seen) -> I
             if cell is not None:
                 seen.absorb(np.frombuffer(cell, dtype=np.int64))
             if codes is not None:
-                yield np.frombuffer(codes, dtype=dtype).reshape(-1, columns)
+                yield np.frombuffer(codes, dtype=dtype).reshape(columns, -1).T
 
 
 def partition_number() -> int:

@@ -19,7 +19,7 @@ from pegsynth.errors import DataError
 from pegsynth.io.read import open_table
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.schema.codec import decode, encode
+from pegsynth.schema.codec import decode, encode, one_matrix
 from pegsynth.study.arms import MAIN
 from pegsynth.study.design import other_population
 from pegsynth.study.size import StudySize
@@ -54,7 +54,7 @@ def of_user(data: Any, schema: Schema, seed: int) -> dict[str, Population]:
     the study's epsilons are those of a row.
     """
     stream = RandomStream(f"study table {seed}")
-    codes = np.concatenate(list(bounded_codes(open_table(data), schema, stream)()))
+    codes = one_matrix(bounded_codes(open_table(data), schema, stream)())
     if len(codes) < LEAST_ROWS:
         raise DataError(
             f"the table has {len(codes)} rows; a study needs at least {LEAST_ROWS} to hold some out"

@@ -20,7 +20,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.io.read import open_table
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.schema.codec import decode, encode
+from pegsynth.schema.codec import decode, encode, one_matrix
 from pegsynth.schema.toml import dumps
 from pegsynth.study.arms import MAIN, Arm, Axis, Pool
 from pegsynth.study.checkpoint import CellValues
@@ -255,7 +255,7 @@ _SOME = 100
 
 def _population(data: Any, schema: Schema, pool: Any, holdout: Any) -> tuple[Population, Pool]:
     table = bounded_codes(open_table(data), schema, RandomStream("study table"))
-    codes = np.concatenate(list(table()))
+    codes = one_matrix(table())
     book = replace(schema, unit=None, columns=schema.features, rows_per_unit=1)
     nothing = codes[:0]
     named: Pool = "public"

@@ -33,7 +33,7 @@ from pegsynth.privacy.assumptions import (
 from pegsynth.random import RandomStream
 from pegsynth.sampling import FilePool, Machine, Schedule, SeedPool, WeightedPool
 from pegsynth.sampling.conditional import ConditionalModel
-from pegsynth.schema.codec import encode
+from pegsynth.schema.codec import encode, one_matrix
 from pegsynth.schema.rules import conditioned
 from pegsynth.synthesizers.checkpoint import Checkpoint
 from pegsynth.synthesizers.counting import Counts, StreamCounts
@@ -149,7 +149,7 @@ def fit(
     if recipe and recipe.draw.method == ONCE:
         if checkpoint:
             raise ParameterError("pegs-once reads the table once and cannot resume; drop --resume")
-        codes = np.concatenate(list(_watched(table, "rows read", progress)))
+        codes = one_matrix(_watched(table, "rows read", progress))
         model = fit_released(
             codes, schema, recipe, ledger, stream, threads=threads, progress=progress
         )
@@ -158,7 +158,7 @@ def fit(
     model = fit_counts(counts, schema, plan, stream, ledger)
     originals = conditionals = None
     if recipe and (recipe.seed_pool == "original" or recipe.draw.method in WHOLE_TABLE_METHODS):
-        originals = np.concatenate(list(_watched(table, "rows read", progress)))
+        originals = one_matrix(_watched(table, "rows read", progress))
         if recipe.draw.method in IMPUTATION_METHODS:
             conditionals = fit_conditionals(
                 originals, schema, recipe.draw.method, stream, threads=threads, progress=progress
