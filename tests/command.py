@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import re
-import signal
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from unittest import mock
+
+from fuzz.oracle import Outcome, run
 
 SECRET = "SECRET-4711"
 PEGS = (sys.executable, "-m", "pegsynth.cli.main")
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a run left behind."""
-
-    code: int
-    out: str
-    err: str
-
-
 def pegs(*arguments: object) -> Outcome:
     """Run the command in this process."""
-    from pegsynth.cli.main import main
-
-    out, err = io.StringIO(), io.StringIO()
-    code: object = 0
-    signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    handlers = {number: signal.getsignal(number) for number in signals}
-    with (
-        mock.patch.object(sys, "argv", ["pegs", *map(str, arguments)]),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        try:
-            main()
-        except SystemExit as leaving:
-            code = leaving.code
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-    status = code if isinstance(code, int) else int(code is not None)
-    return Outcome(status, out.getvalue(), err.getvalue())
+    outcome = run([str(argument) for argument in arguments])
+    assert not outcome.error, outcome.error
+    return outcome
 
 
 def pegs_process(*arguments: object, **options: object) -> Outcome:
@@ -55,7 +26,7 @@ def pegs_process(*arguments: object, **options: object) -> Outcome:
     done = subprocess.run(
         [*PEGS, *map(str, arguments)],
         capture_output=True,
-        timeout=120,
+        timeout=600,
         check=False,
         **options,
     )
