@@ -57,7 +57,7 @@ class Server:
         )
         return {name for (name,) in rows}
 
-    def cut(self, *, seconds: float = 30.0) -> bool:
+    def cut(self, *, seconds: float = 120.0) -> bool:
         """Wait for another connection to send rows, and end it."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -109,7 +109,7 @@ def running_server() -> Iterator[Server]:
 
 
 def _wait(uri: str) -> None:
-    for _ in range(600):
+    for _ in range(2400):
         try:
             driver.connect(uri).close()
             return

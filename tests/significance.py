@@ -17,7 +17,8 @@ ALPHA = 1e-6
 """False-alarm rate of one randomised test."""
 
 SMALLEST_EXPECTED = 10
-"""Cells that expect fewer observations than this are pooled before a chi-square test."""
+"""Cells that expect fewer observations than this are pooled before a chi-square test; a pool
+that still expects fewer is judged by a binomial test of its own."""
 
 
 def bonferroni(comparisons: int, alpha: float = ALPHA) -> float:
@@ -26,7 +27,7 @@ def bonferroni(comparisons: int, alpha: float = ALPHA) -> float:
 
 
 def fit_p_value(observed: Sequence[int], probabilities: Sequence[float]) -> float:
-    """P-value of Pearson's chi-square for counts against a fully specified distribution."""
+    """P-value of counts against a fully specified distribution, by Pearson's chi-square."""
     counts = np.asarray(observed, dtype=np.float64)
     shares = np.asarray([float(p) for p in probabilities])
     if not np.isclose(shares.sum(), 1.0, rtol=0, atol=1e-12):
@@ -35,11 +36,23 @@ def fit_p_value(observed: Sequence[int], probabilities: Sequence[float]) -> floa
         return 0.0
     expected = counts.sum() * shares
     rare = expected < SMALLEST_EXPECTED
-    if rare.any():
-        counts = np.append(counts[~rare], counts[rare].sum())
-        expected = np.append(expected[~rare], expected[rare].sum())
-    kept = expected > 0
-    return float(stats.chisquare(counts[kept], expected[kept]).pvalue)
+    seen, pool = counts[rare].sum(), expected[rare].sum()
+    common, wanted = counts[~rare], expected[~rare]
+    if pool == 0:
+        return _chi_square(common, wanted)
+    if pool >= SMALLEST_EXPECTED:
+        return _chi_square(np.append(common, seen), np.append(wanted, pool))
+    # Chi-square would reject a pool of 1e-4 at its first observation: a binomial test judges it.
+    smallest = wanted.argmin()
+    common[smallest] += seen
+    wanted[smallest] += pool
+    excess = float(stats.binom.sf(seen - 1, counts.sum(), shares[rare].sum()))
+    return min(1.0, 2 * min(excess, _chi_square(common, wanted)))
+
+
+def _chi_square(counts: np.ndarray, expected: np.ndarray) -> float:
+    """P-value of Pearson's chi-square; a single cell cannot differ."""
+    return float(stats.chisquare(counts, expected).pvalue) if len(counts) > 1 else 1.0
 
 
 def fits(observed: Sequence[int], probabilities: Sequence[float], *, alpha: float = ALPHA) -> bool:

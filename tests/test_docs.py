@@ -68,7 +68,7 @@ def run(arguments: list[str], folder: Path) -> str:
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr

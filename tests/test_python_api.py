@@ -81,6 +81,7 @@ def test_polars_types(schema):
 
 
 def test_pandas_types(schema):
+    """False alarms: a third of the grades are missing; none of 50 is with 2e-9."""
     frame = FRAMES["pandas"]
     out = pegsynth.synthesize(frame, schema, rows=50, epsilon_per_row=1.0).frames[0]
     for name in ("count", "flag", "text", "size", "whole", "day"):

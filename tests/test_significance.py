@@ -27,6 +27,15 @@ def test_rare_cells_are_pooled_and_impossible_ones_reject():
     assert outcomes_fit(["a"] * 50 + ["b"] * 50, {"a": 0.5, "b": 0.5})
 
 
+def test_a_pool_that_is_still_rare_has_a_test_of_its_own():
+    """What is seen once in ten thousand runs is no reason to reject; three of it are."""
+    shares = [0.5, 0.5 - 4e-10, 2e-10, 2e-10]
+    assert fit_p_value([100_000, 99_999, 1, 0], shares) == pytest.approx(2 * 8e-5, rel=1e-3)
+    assert not fits([100_000, 99_997, 1, 2], shares)
+    assert not fits([101_000, 97_999, 1, 0], shares)
+    assert not fits([9_900, 100], [0.9999, 0.0001])
+
+
 def test_probabilities_must_sum_to_one():
     with pytest.raises(ValueError, match="sum to 1"):
         fit_p_value([1, 1], [0.5, 0.6])

@@ -26,6 +26,7 @@ from pegsynth.sampling import Machine, Schedule, WeightedPool, sample_rows
 from pegsynth.schema import Feature, Schema
 
 Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
 Draw = Callable[[], Int64]
 
 LEAST_EXPECTED = 10
@@ -63,12 +64,21 @@ class Check:
         if (keys[np.minimum(places, len(keys) - 1)] != drawn).any():
             return 0.0
         counts = np.bincount(places, minlength=len(keys)).astype(np.float64)
-        expected = len(drawn) * shares / shares.sum()
-        rare = expected < LEAST_EXPECTED
-        if rare.any():
-            counts = np.append(counts[~rare], counts[rare].sum())
-            expected = np.append(expected[~rare], expected[rare].sum())
-        return float(chisquare(counts[expected > 0], expected[expected > 0]).pvalue)
+        counts, expected = _pooled(counts, len(drawn) * shares / shares.sum())
+        return float(chisquare(counts, expected).pvalue)
+
+
+def _pooled(counts: Float64, expected: Float64) -> tuple[Float64, Float64]:
+    """Put rare outcomes into one cell, with the next rarest until it too expects enough."""
+    order = np.argsort(expected, kind="stable")
+    counts, expected = counts[order], expected[order]
+    rare = int(np.searchsorted(expected, LEAST_EXPECTED))
+    enough = int(np.searchsorted(np.cumsum(expected), LEAST_EXPECTED)) + 1
+    pool = max(rare, enough)
+    return (
+        np.append(counts[pool:], counts[:pool].sum()),
+        np.append(expected[pool:], expected[:pool].sum()),
+    )
 
 
 def _fresh() -> np.random.Generator:
@@ -76,8 +86,12 @@ def _fresh() -> np.random.Generator:
     return np.random.default_rng()
 
 
-def integers(count: int = 20_000, bound: int = 11) -> Check:
-    """Uniform integers by rejection."""
+def integers(count: int = 40_000, bound: int = 11) -> Check:
+    """Uniform integers by rejection.
+
+    Of 40,000 integers the twin escapes a check at 1e-6 with a chance of 3e-12 (noncentral
+    chi-square, 176 at 10 degrees of freedom); fewer would let it go now and then.
+    """
 
     def sound() -> Int64:
         words = RandomStream().substream()

@@ -65,7 +65,7 @@ def test_a_file_system_that_fills_up_between_the_parts(place, kind):
     """Ten tables on a real file system that has room for about seven."""
     target = place / "small"
     target.mkdir()
-    size = {"csv": "850k", "parquet": "160k"}[kind]
+    size = {"csv": "850k", "parquet": "88k"}[kind]
     shell = (
         f'mount -t tmpfs -o size={size} tmpfs "$0" || exit 77; "$@"; code=$?; '
         'test -z "$(ls -A "$0")" || exit 9; exit $code'

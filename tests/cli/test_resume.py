@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import polars as pl
 import pytest
@@ -21,7 +22,7 @@ from pegsynth.schema import codec
 from pegsynth.synthesizers import checkpoint
 codec._ROWS_TOGETHER = 1
 checkpoint.SECONDS_BETWEEN = 0.0
-checkpoint.Checkpoint.due = property(lambda self: time.sleep(0.05) or True)
+checkpoint.Checkpoint.due = property(lambda self: time.sleep(0.2) or True)
 from pegsynth.cli.main import main
 sys.argv = ["pegs", *sys.argv[1:]]
 main()
@@ -44,10 +45,11 @@ def killed(place, *arguments, checkpoint, number=signal.SIGKILL, after=3):
     """Run the command and kill it when its checkpoint was replaced a few times."""
     run = subprocess.Popen([sys.executable, "-c", SLOWLY, *map(str, arguments)], cwd=place)
     seen = set()
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while run.poll() is None and len(seen) < after and time.monotonic() < end:
-        if checkpoint.exists():
-            seen.add(checkpoint.stat().st_ino)
+        # A file system may give the inode of a replaced file to the next one.
+        with suppress(FileNotFoundError):
+            seen.add((checkpoint.stat().st_ino, checkpoint.stat().st_mtime_ns))
         time.sleep(0.01)
     run.send_signal(number)
     run.wait(timeout=60)

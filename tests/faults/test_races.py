@@ -63,7 +63,7 @@ def test_whoever_waited_for_a_model_that_was_replaced_locks_the_new_one(place):
         with locked(model):
             order.append("waiter")
             entered.set()
-            finish.wait(20)
+            finish.wait(120)
 
     with locked(model):
         waiter = threading.Thread(target=wait)
@@ -71,14 +71,14 @@ def test_whoever_waited_for_a_model_that_was_replaced_locks_the_new_one(place):
         assert not entered.wait(0.3)
         fit(place, "other.pegs")
         os.replace(place / "other.pegs", model)
-    assert entered.wait(20)
+    assert entered.wait(120)
     other = threading.Thread(target=lambda: [None for _ in [0] if _enter(model, order)])
     other.start()
     other.join(0.3)
     assert order == ["waiter"], "two hold the model under one name"
     finish.set()
-    waiter.join(20)
-    other.join(20)
+    waiter.join(120)
+    other.join(120)
     assert order == ["waiter", "other"]
 
 
@@ -123,7 +123,7 @@ def test_two_releases_into_one_folder(place, force):
         for _ in range(3)
     ]
     for run in runs:
-        run.communicate(timeout=120)
+        run.communicate(timeout=600)
     codes = sorted(run.returncode for run in runs)
     assert codes == ([0, 0, 0] if force else [0, 2, 2])
     whole_release(place / "run")

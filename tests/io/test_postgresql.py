@@ -350,10 +350,12 @@ def test_a_connection_cut_in_the_middle(people, tmp_path, command):
 
 @pytest.mark.slow
 def test_a_command_that_is_interrupted_while_it_waits(people, tmp_path):
+    """The query takes 100 seconds, so a command that waited for its end would be told apart."""
     server, schema = people
+    query = SLOW.replace("0.02", "0.2")
     flags = ("--schema", schema, "-o", tmp_path / "m.pegs")
     run = subprocess.Popen(
-        [*PEGS, "fit", server.uri, "--query", SLOW, *map(str, flags)], stderr=subprocess.PIPE
+        [*PEGS, "fit", server.uri, "--query", query, *map(str, flags)], stderr=subprocess.PIPE
     )
     active = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY (SELECT%pg_sleep%'"
     active += " AND state = 'active' AND pid <> pg_backend_pid()"
@@ -362,7 +364,7 @@ def test_a_command_that_is_interrupted_while_it_waits(people, tmp_path):
     started = time.monotonic()
     run.send_signal(signal.SIGINT)
     _, errors = run.communicate(timeout=60)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 50
     assert run.returncode == 130
     assert errors == b"pegs: stopped; every output is as it was, or whole\n"
     assert snapshot(tmp_path) == {}

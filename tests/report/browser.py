@@ -85,7 +85,7 @@ def browser() -> Iterator[Any]:
 
     with sync_playwright() as driver:
         started = driver.chromium.launch(
-            executable_path=shutil.which("chromium"), args=list(ARGUMENTS)
+            executable_path=shutil.which("chromium"), args=list(ARGUMENTS), timeout=120_000
         )
         try:
             yield started
@@ -97,7 +97,7 @@ def browser() -> Iterator[Any]:
 def opened(started: Any, path: Any, *, viewport=WIDE, scheme="light") -> Iterator[Opened]:
     """Open a file in a fresh profile and listen."""
     context = started.new_context(viewport=viewport, color_scheme=scheme)
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(120_000)
     try:
         found = Opened(context.new_page())
         found.page.on("console", lambda message: found.messages.append(message.text))

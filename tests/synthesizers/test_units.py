@@ -105,6 +105,7 @@ def test_parts_of_the_mask():
 
 
 def test_which_rows_are_kept_is_random():
+    """False alarms: 15 pairs of C(40, 3)^2 choices, 2e-7; then 24 rows, 5 of 60 or fewer, 3e-10."""
     table = people(40, 40)
     runs = [kept_of(table, 3).tolist() for _ in range(6)]
     assert len({tuple(run) for run in runs}) == 6
