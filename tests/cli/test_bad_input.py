@@ -247,7 +247,7 @@ def test_an_existing_release_folder(folder):
     paths = (folder / "data.csv", "--schema", folder / "schema.toml", "-o", folder / "run")
     with untouched(folder, "run/mine"):
         outcome = pegs("release", *paths, "--rows", 10, *BUDGET)
-        check_refused(outcome, folder / "run", "--force")
+        check_refused(outcome, folder / "run", "choose another")
         outcome = pegs("release", *paths[:-1], folder / "data.csv", "--rows", 10, *BUDGET)
         check_refused(outcome, folder / "data.csv")
 

@@ -141,6 +141,31 @@ def test_faults_of_a_synthetic_table_are_said(tables, no_figures):
     assert "Missing column" in written[1]
 
 
+def test_tables_without_a_common_column_are_refused(tables):
+    (tables / "other.csv").write_text("x,y\n1,2\n")
+    outcome = evaluate(tables, tables / "data.csv", tables / "other.csv")
+    check_refused(outcome, "other.csv", "data.csv", "no column in common", "columns of the schema")
+    assert outcome.out == ""
+
+
+def test_a_hold_out_that_is_a_part_of_the_original_is_named(tables, no_figures):
+    numbers = [f"{i / 8:.3f}" for i in range(400)]
+    (tables / "wide.csv").write_text("i,j\n" + "".join(f"{n},{n}\n" for n in numbers))
+    (tables / "part.csv").write_text("i,j\n" + "".join(f"{n},{n}\n" for n in numbers[:60]))
+    edges = [i / 8 for i in range(401)]
+    features = [f'name = "{name}"\nkind = "numeric"\nedges = {edges}\n' for name in "ij"]
+    schema = "reviewed = true\n" + "".join(f"[[features]]\n{text}" for text in features)
+    (tables / "wide.toml").write_text(schema)
+    outcome = pegs(
+        *("evaluate", tables / "wide.csv", tables / "wide.csv", "--schema", tables / "wide.toml"),
+        *("--holdout", tables / "part.csv", "--report", tables / "r.html"),
+    )
+    assert outcome.code == 0, outcome.err
+    words = "60 of the 60 rows of the hold-out are rows of the original"
+    assert f"warning: {words}" in outcome.err
+    assert "Hold-out rows among the original rows" in (tables / "r.html").read_text()
+
+
 def test_an_empty_synthetic_table_is_said(tables, no_figures):
     (tables / "empty.csv").write_text("a,b,c,n\n")
     outcome = evaluate(

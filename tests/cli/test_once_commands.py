@@ -3,13 +3,21 @@
 import json
 import re
 import shutil
+from fractions import Fraction
+from types import SimpleNamespace
 
+import numpy as np
 import polars as pl
 import pytest
 
 from command import check_refused, done, pegs, snapshot
 from contract import breaks_the_rule, contract_schema, contract_table
+from pegsynth.cli.inspecting import _described, _print_released
+from pegsynth.once.released import NoisyTable, Released
 from pegsynth.privacy import Ledger, Unspent
+from pegsynth.privacy.draws import PegsDraws
+from pegsynth.privacy.events import NoisyCounts, Selection, UnknownEvent
+from pegsynth.schema import Feature, Schema
 
 
 @pytest.fixture(scope="module")
@@ -105,9 +113,71 @@ def test_inspect_shows_what_was_paid_for(alone):
     assert re.search(r"about \d+ rows \(noisy\)", shown)
     for name in "absnd":
         assert re.search(rf"^  {name}: \d+ levels, given ", shown, re.MULTILINE)
+    assert re.search(r"^  \w: \d+ levels, given \w.*, noise [\d.]+ rows$", shown, re.MULTILINE)
+    assert "noise is given as its standard deviation, in rows" in shown
     assert "pegs-once, any number of rows left" in shown
     assert "in total: epsilon 4" in shown
     assert "assumed: the reviewer of the schema" in shown
+
+
+def test_tables_measured_again_are_told_apart(capsys):
+    table = NoisyTable((0, 1), np.array([4, 1, 2, 3]), 7.0)
+    one_way = NoisyTable((0,), np.array([5, 5]), 1.0)
+    released = Released(
+        total=(10, 1.0),
+        one_ways=(one_way, one_way),
+        public=(False, False),
+        ordered=(False, False),
+        loud=False,
+        levels=(np.array([0, 1]), np.array([0, 1])),
+        order=(0, 1),
+        blocks=(NoisyTable((0, 1), table.counts, 3.0),),
+        extra=(table, table),
+    )
+    schema = Schema(tuple(Feature(name, categories=("x", "y")) for name in "ab"))
+    _print_released(SimpleNamespace(released=released, schema=schema))
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "features in the order of drawing:",
+        "  a: 2 levels, given nothing",
+        "  b: 2 levels, given a, noise 3 rows",
+        "tables of the second round, in the order of measuring:",
+        "  1. a x b: 4 cells, noise 7 rows",
+        "  2. a x b, time 2: 4 cells, noise 7 rows",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (
+            NoisyCounts.gaussian(Fraction(1, 3), cells=2, purpose="block", label="a"),
+            "noisy-counts: label a, mechanism discrete-gaussian, purpose block, cells 2, "
+            "sigma 0.333333 rows",
+        ),
+        (
+            NoisyCounts.laplace(Fraction(10**30, 3 * 10**29), cells=1, purpose="total"),
+            "noisy-counts: mechanism discrete-laplace, purpose total, cells 1, scale 3.33333 rows",
+        ),
+        (
+            Selection.of(Fraction(1, 7), count=3, purpose="heads"),
+            "selection: epsilon 0.142857, count 3, purpose heads",
+        ),
+        (
+            Unspent.of(Fraction(1, 8), route="zcdp"),
+            "unspent: route zcdp, amount 0.125",
+        ),
+        (
+            PegsDraws(alpha_numerator=5, alpha_denominator=2, features=3, rows=20),
+            "pegs: alpha 2.5 virtual rows, features 3, rows 20, sweeps 1, datasets 1",
+        ),
+        (
+            UnknownEvent(kind="new", content={"kind": "new", "x_numerator": 7}),
+            "new: x numerator 7",
+        ),
+    ],
+)
+def test_events_are_shown_in_decimal_numbers(event, line):
+    assert _described(event) == line
 
 
 def test_inspect_works_the_promise_out_of_the_events(alone):
@@ -117,6 +187,7 @@ def test_inspect_works_the_promise_out_of_the_events(alone):
     assert "epsilon = 4" in shown
     assert "unspent: route zcdp" in shown
     assert re.search(r"selection: .*purpose heads", shown)
+    assert not re.search(r"numerator|denominator|\d{12}", shown)
     stated = json.loads(ledger.read_text())
     for edit in ("less was measured", "more was left"):
         content = json.loads(json.dumps(stated))
@@ -161,7 +232,7 @@ def test_epsilon_and_l_go_together(home, tmp_path):
     assert (guarantee.kind, guarantee.l) == ("approximate", 1.5)
     assert guarantee.epsilon <= 4
     outcome = pegs("synthesize", *table, "--rows", 9, "--epsilon", 1, "--l", 2, "-o", "x.csv")
-    check_refused(outcome, "only pegs-once takes l beside epsilon")
+    check_refused(outcome, "only pegs-once takes --l beside --epsilon")
     # One category of d is left by the rule of the other schema.
     outcome = pegs("fit", *files(home), *ONCE, "--l", 1.5, "-o", tmp_path / "n.pegs")
     check_refused(outcome, "'d'", "--l")

@@ -501,14 +501,6 @@ def test_release_folder(folder):
     assert not [path for path in folder.iterdir() if path.name.startswith(".pegs")]
 
 
-def test_release_replaces_only_when_forced(folder):
-    (folder / "run").mkdir()
-    (folder / "run" / "old").write_text("old")
-    paths = (folder / "data.csv", "--schema", folder / "schema.toml", "-o", folder / "run")
-    done("release", *paths, "--rows", 5, *PER_ROW, "--force", "--public-only")
-    assert {path.name for path in (folder / "run").iterdir()} == {"public"}
-
-
 @pytest.mark.slow
 def test_demo(tmp_path):
     outcome = pegs_process("demo", "--rows", 200, cwd=tmp_path)

@@ -7,7 +7,7 @@ import regression_twins as twins
 from regression_twins import SCHEMA
 
 import pegsynth
-from pegsynth.errors import ParameterError, SchemaError
+from pegsynth.errors import DataError, ParameterError, SchemaError
 from pegsynth.evaluation import Metrics
 from pegsynth.evaluation.measuring import RISK_KEYS, UTILITY_KEYS
 from pegsynth.evaluation.options import PAPER_FORMULAS, Attack, options_of
@@ -136,13 +136,22 @@ def test_risks_need_the_columns_that_identify():
     assert found.summary["tvd1"] is not None
 
 
-@pytest.mark.parametrize("table", [SYNTHETIC.clear(), pl.DataFrame({"z": [1]})])
-def test_nothing_to_compare_is_said_for_every_headline(table):
-    found = pegsynth.evaluate(ORIGINAL, table, SCHEMA, formulas=FORMULA, target="cat")
+def test_nothing_to_compare_is_said_for_every_headline():
+    empty = SYNTHETIC.clear()
+    found = pegsynth.evaluate(ORIGINAL, empty, SCHEMA, formulas=FORMULA, target="cat")
     assert tuple(found.summary) == KEYS
     assert set(found.summary.values()) == {None}
     for name in KEYS:
         assert found.record(name).note.startswith("not computed")
+
+
+def test_tables_without_a_common_column_are_refused():
+    with pytest.raises(DataError, match="no column in common with the original"):
+        pegsynth.evaluate(ORIGINAL, pl.DataFrame({"z": [1]}), SCHEMA)
+    first, *others = SYNTHETIC.columns
+    parts = [SYNTHETIC.select(first), SYNTHETIC.select(others)]
+    with pytest.raises(DataError, match="no column of the original is in all of these tables"):
+        pegsynth.evaluate(ORIGINAL, parts, SCHEMA)
 
 
 def test_a_table_of_one_row():

@@ -135,16 +135,24 @@ def test_a_folder_is_replaced_whole(tmp_path, monkeypatch, can_exchange):
     if not can_exchange:
         monkeypatch.setattr(folders, "_exchanged", lambda one, other: False)
     target = tmp_path / "run"
+
+    def write(path, content):
+        with new_folder(path, force=True) as building:
+            (building / "public").mkdir()
+            for name in ("privacy.json", "SHA256SUMS"):
+                (building / "public" / name).write_text(content)
+
+    def content_of(path):
+        return (path / "public" / "privacy.json").read_text()
+
     for content in ("first", "second"):
-        with new_folder(target, force=True) as building:
-            (building / "file").write_text(content)
-        assert (target / "file").read_text() == content
+        write(target, content)
+        assert content_of(target) == content
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     (tmp_path / "link").symlink_to("run")
-    with new_folder(tmp_path / "link", force=True) as building:
-        (building / "file").write_text("third")
-    assert (tmp_path / "link" / "file").read_text() == "third"
-    assert (target / "file").read_text() == "second"
+    write(tmp_path / "link", "third")
+    assert content_of(tmp_path / "link") == "third"
+    assert content_of(target) == "second"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "run"]
 
 

@@ -142,8 +142,8 @@ def test_an_empty_table_and_repeated_names(server):
         ("SELECT left(b, 1) AS b, substring(b FROM 1 FOR 1) AS c FROM numbers", "rowwise"),
         ("SELECT a FROM parts WHERE a % 2 = 0", "rowwise"),
         ("SELECT a FROM numbers LIMIT 5", "other"),
-        ("SELECT a FROM a_view", "other"),
-        ("SELECT a FROM a_matview", "other"),
+        ("SELECT a FROM a_view", "view"),
+        ("SELECT a FROM a_matview", "view"),
         ("SELECT a FROM guarded", "other"),
         ("SELECT n.twin FROM numbers n", "other"),
         ("SELECT n.count FROM numbers n", "other"),
@@ -161,7 +161,7 @@ def test_shapes_of_queries(server, query, selection):
 
 @pytest.mark.parametrize(
     ("table", "selection"),
-    [("numbers", "whole"), ("parts", "whole"), ("a_view", "other"), ("guarded", "other")],
+    [("numbers", "whole"), ("parts", "whole"), ("a_view", "view"), ("guarded", "other")],
 )
 def test_shapes_of_tables(server, table, selection):
     with open_table(DatabaseTable(server.uri, table=table)) as reader:
@@ -303,6 +303,15 @@ def test_faulty_queries_are_not_quoted(server, tmp_path, query, words):
     assert SECRET.replace("-", "_") not in outcome.err
     assert not list(tmp_path.iterdir())
     assert "numbers" in server.tables()
+
+
+def test_a_table_that_is_not_there_is_named_beside_those_that_are(server):
+    for table in ("nmbers", "nowhere.numbers", "NUMBERS"):
+        with pytest.raises(DataError) as refused:
+            open_table(DatabaseTable(server.uri, table=table))
+        assert f"there is no table {table} that can be read; tables and views" in str(refused.value)
+        assert "a_matview" in str(refused.value)
+        assert "pg_class" not in str(refused.value)
 
 
 def test_servers_that_do_not_let_in(server, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 from command import SECRET, check_refused, done, pegs, snapshot
 from pegsynth.errors import DataError, OutputError, ParameterError
 from pegsynth.io.database import DatabaseTable, DatabaseTarget, split_name
+from pegsynth.io.database_catalogue import MOST_NAMED
 from pegsynth.io.database_write import check_database_target
 from pegsynth.io.read import open_table
 from pegsynth.io.write import open_writer
@@ -74,8 +75,10 @@ def test_two_passes_and_columns_in_any_order(database):
     [
         ({"table": ODD}, "whole"),
         ({"table": f'main."{ODD.replace(chr(34), chr(34) * 2)}"'}, "whole"),
-        ({"table": "a_view"}, "other"),
-        ({"query": "SELECT i FROM a_view"}, "other"),
+        ({"table": "a_view"}, "view"),
+        ({"table": "A_VIEW", "declared_rowwise": True}, "declared"),
+        ({"query": "SELECT i FROM a_view"}, "view"),
+        ({"query": "SELECT i FROM a_view LIMIT 2"}, "other"),
         ({"query": "SELECT i FROM a_view", "declared_rowwise": True}, "declared"),
         ({"query": f'SELECT i FROM "{ODD.replace(chr(34), chr(34) * 2)}" WHERE i > 5'}, "rowwise"),
         ({"query": "SELECT sum(a) AS a FROM bytes"}, "other"),
@@ -100,9 +103,11 @@ def test_the_file_is_not_changed(database):
     ("which", "words"),
     [
         ({"table": "bytes"}, "column 'b' holds bytes"),
-        ({"table": "none"}, "reports an error"),
+        ({"table": "none"}, "there is no table none that can be read; tables and views there: a_v"),
+        ({"table": "elsewhere.hollow"}, "reports an error"),
         ({"table": "hollow"}, "no rows"),
-        ({"query": f"SELECT '{SECRET}' FROM"}, "reports an error"),
+        ({"query": f"SELECT '{SECRET}' FROM"}, "not one valid SELECT.*a_view, bytes, hollow"),
+        ({"query": f"SELECT '{SECRET}' AS x FROM none"}, "names a table or column that does not"),
     ],
 )
 def test_refusals(database, which, words):
@@ -164,8 +169,59 @@ def test_what_fails_leaves_no_table(tmp_path):
         stopped()
     check_database_target(target)
     missing = DatabaseTarget(uri(tmp_path / "none.db"), "t")
-    with pytest.raises((DataError, OutputError), match="no such file"):
+    with pytest.raises(OutputError, match=r"make an empty one first \(touch .*none\.db\)"):
         check_database_target(missing)
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_the_ledger_is_asked_for_first(tmp_path, database):
+    small_schema().save(tmp_path / "schema.toml")
+    command = ("synthesize", uri(database), "--table", ODD, "--schema", tmp_path / "schema.toml")
+    command += ("--rows", 5, "--epsilon-per-row", 1, "-o", uri(tmp_path / "out.db"))
+    check_refused(pegs(*command), "--output-table", "--ledger")
+    command += ("--output-table", "t")
+    check_refused(pegs(*command), "--ledger")
+    command += ("--ledger", tmp_path / "l.json")
+    check_refused(pegs(*command), "cannot write", "out.db", "touch")
+
+
+def test_a_query_with_a_long_plan_is_taken(database):
+    parts = " UNION ALL ".join(f"SELECT {i} AS a" for i in range(450))
+    assert read(database, query=parts).height == 450
+
+
+def test_only_so_many_tables_are_named(tmp_path):
+    path = tmp_path / "many.db"
+    with sqlite3.connect(path) as connection:
+        for number in range(MOST_NAMED + 3):
+            connection.execute(f'CREATE TABLE "t.{number:02}" (a)')
+    connection.close()
+    with pytest.raises(DataError) as refused:
+        read(path, table="t")
+    assert '"t.00"' in str(refused.value)
+    assert str(refused.value).endswith('"t.09" and 3 more')
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(DataError, match="the database has no tables"):
+        read(tmp_path / "empty.db", table="t")
+
+
+def test_a_view_is_called_a_view_in_the_ledger(tmp_path):
+    path = tmp_path / "people.db"
+    path.touch()
+    with open_writer(DatabaseTarget(uri(path), "people")) as writer:
+        writer.write(small_table(50))
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE VIEW seen AS SELECT * FROM people")
+    connection.close()
+    small_schema().save(tmp_path / "schema.toml")
+    command = ("synthesize", uri(path), "--table", "seen", "--schema", tmp_path / "schema.toml")
+    command += ("--rows", 5, "--epsilon-per-row", 1, "-o", tmp_path / "out.csv")
+    done(*command)
+    ledger = (tmp_path / "out.csv.privacy.json").read_text()
+    assert "view-not-rowwise" in ledger
+    assert "through a view" in ledger
+    done(*command, "--query-is-rowwise")
+    assert "not-rowwise" not in (tmp_path / "out.csv.privacy.json").read_text()
 
 
 def test_types_that_the_file_cannot_hold_become_text(tmp_path):

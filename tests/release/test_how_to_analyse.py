@@ -80,6 +80,26 @@ def test_released_blocks_say_that_rows_are_not_independent():
     assert "not independent draws" not in how_to_analyse(BOOK, datasets=3, ledger=draws, **options)
 
 
+def test_examples_are_about_features_that_vary():
+    ledger = Ledger((PegsDraws(**ALPHA, rows=60, datasets=1),))
+    one = Feature("one", categories=("only",))
+    flat = Feature("flat", kind="numeric", edges=(0.0, 10.0), missing=("",))
+
+    def code(*features):
+        book = Schema(features, reviewed=True)
+        page = how_to_analyse(book, rows=60, datasets=1, table_format="csv", ledger=ledger)
+        return "\n".join(BLOCK.findall(page))
+
+    found = code(one, flat, ZIP, CHARGE)
+    assert "The share of rows with zip = 007." in found
+    assert '"charge >= 20"' in found
+    assert "only" not in found
+    assert "flat" not in found
+    alone = code(one)
+    assert "The share of rows with one = only." in alone
+    assert "A regression" not in alone
+
+
 def test_three_tables_with_a_stated_row_count(release, monkeypatch):
     folder = release("--datasets", 3, "--rows-in", 300)
     page, out, names = run(folder, monkeypatch)

@@ -8,7 +8,7 @@ from every_record import FEATURES, every_record, missing, record
 from pegsynth.errors import OutputError
 from pegsynth.evaluation import Marginal, Metrics
 from pegsynth.report import Table, write_figures
-from pegsynth.report.features import feature_cards
+from pegsynth.report.features import OPEN_FEATURES, feature_cards
 from pegsynth.report.lookup import Lookup
 from pegsynth.report.pair_figures import pair_figures, worst
 from pegsynth.report.regression_figures import MOST_TERMS, regression_figures
@@ -16,9 +16,15 @@ from pegsynth.report.risk_figures import risk_figures, risk_maps
 from pegsynth.report.saving import figures
 
 
-def lookup(*records, features=()):
+def lookup(*records, features=(), constant=()):
     marginals = tuple(
-        Marginal(feature=f, label="", categories=("a",), original=(1.0,), synthetic=(1.0,))
+        Marginal(
+            feature=f,
+            label="",
+            categories=("a", "b"),
+            original=(1.0, 0.0) if f in constant else (0.5, 0.5),
+            synthetic=(1.0, 0.0),
+        )
         for f in features
     )
     return Lookup(Metrics(summary={}, records=records, marginals=marginals))
@@ -43,6 +49,53 @@ def test_pairs_are_listed_by_what_lies_above_the_floor():
 def test_a_pair_below_its_floor_is_not_negative():
     (figure, _) = pair_figures(lookup(record("tvd2", "a, b", 0.1, 0.2), features="ab"))
     assert figure.table.rows == (("a, b", "10.00%", "20.00%", "0.00%"),)
+
+
+def test_features_with_one_category_are_in_no_list_of_the_worst():
+    pairs = [
+        record("tvd2", "a, b", 0.3, 0.25),
+        record("tvd2", "a, one", 0.9, 0.0),
+        record("conditional_distance", "a | one", 0.9, 0.0),
+        record("conditional_distance", "a | b", 0.2, 0.1),
+    ]
+    ours = lookup(*pairs, features=("a", "b", "one"), constant=("one",))
+    assert [line["subject"] for line in worst(ours, "tvd2", 9)] == ["a, b"]
+    assert [line["subject"] for line in worst(ours, "conditional_distance", 9)] == ["a | b"]
+    figure, _ = pair_figures(ours)
+    assert [row[0] for row in figure.table.rows] == ["a, b"]
+    assert figure.caption.endswith("Features with one category (1) are left out.")
+
+
+def test_features_with_one_category_are_folded_away_first():
+    names = ("one", *(f"f{i}" for i in range(OPEN_FEATURES)))
+    below = [record("tvd1", name, 0.1, 0.2) for name in names[1:]]
+    ours = lookup(record("tvd1", "one", 0.0, 0.0), *below, features=names, constant=("one",))
+    assert [card["name"] for card in feature_cards(ours)["folded"]] == ["one"]
+
+
+def test_words_about_colours_hold_on_a_light_and_on_a_dark_page(found):
+    for figure in figures(found.metrics):
+        assert not {"dark", "light", "black", "white"} & set(figure.caption.lower().split())
+
+
+def test_a_regression_that_was_not_fitted_has_no_panel():
+    empty, fitted = "I(y > 9) ~ a", "y ~ a"
+    records = [
+        missing(name, f"{empty} :: {term}", "the response is constant")
+        for name in ("coefficient", "coefficient_original", "interval_overlap")
+        for term in ("Intercept", "a")
+    ]
+    assert regression_figures(lookup(*records)) == []
+    records.append(record("coefficient_original", f"{fitted} :: a", 0.5, spread=0.1))
+    (only,) = regression_figures(lookup(*records))
+    assert (only.name, only.title) == ("regression-1", fitted)
+
+
+def test_groups_are_in_rising_order():
+    records = [record("k_anonymity_violations", f"k = {k}", 0.1, 0.1) for k in (5, 2, 10, 3)]
+    (figure,) = risk_figures(lookup(*records))
+    own = [row[0] for row in figure.table.rows[::2]]
+    assert [label.rpartition("= ")[2] for label in own] == ["2", "3", "5", "10"]
 
 
 def test_names_with_commas_are_told_apart():

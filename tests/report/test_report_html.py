@@ -126,7 +126,7 @@ def test_a_missing_figure_has_its_reason_where_it_stands():
 
 def test_many_missing_figures_are_counted():
     lacking = [
-        Record(name="coefficient", subject=f"y ~ x :: {i}", value=None, note="not computed: why")
+        Record(name="tvd1", subject=f"feature {i}", value=None, note="not computed: why")
         for i in range(100)
     ]
     page = Page(render(Metrics(summary={}, records=tuple(lacking))))
@@ -137,7 +137,7 @@ def test_faults_of_the_tables_come_before_the_verdict():
     lacking = Record(name="missing_column", subject="age", value=None, note="not in table 2")
     strange = record("unknown_values", HOSTILE, 0.01, 0.0)
     text = Page(render(Metrics(summary={}, records=(lacking, strange)))).text
-    place = text.index("What was found in the synthetic tables")
+    place = text.index("What was found in the tables")
     assert place < text.index("not in table 2") < text.index("There is no two-way table")
     assert f"Values that the schema does not list: {HOSTILE}" in text
     assert text.count("not in table 2") == 1

@@ -111,6 +111,35 @@ def test_a_drawn_map_has_no_colour_of_its_own():
     assert source == inline_svg(svg_of(chart), label="map", targets=True)
 
 
+GRADIENT = (
+    '<path d="M0,0h9v9h-9Z" fill="url(#gradient_0)"/><defs><linearGradient id="gradient_0" x1="0" '
+    'x2="1" onload="x()"><stop offset="0.25" stop-color="rgb(238, 242, 247)"/>'
+    '<stop offset="1" stop-color="#0b3c6b"/><script/></linearGradient></defs>'
+)
+
+
+def test_a_colour_bar_keeps_its_gradient_under_a_name_of_its_own():
+    first, second = (inline_svg(drawing(GRADIENT), label=label) for label in ("one", "two"))
+    names = []
+    for source in (first, second):
+        root = ET.fromstring(source)
+        gradient = root.find("linearGradient")
+        assert root.find("path").get("fill") == f"url(#{gradient.get('id')})"
+        assert set(gradient.keys()) == {"id", "x1", "x2"}
+        assert [dict(stop.items()) for stop in gradient] == [
+            {"offset": "0.25", "stop-color": "rgb(238, 242, 247)"},
+            {"offset": "1", "stop-color": "var(--heat-7)"},
+        ]
+        names.append(gradient.get("id"))
+    assert names[0] != names[1]
+    assert first == inline_svg(drawing(GRADIENT), label="one")
+
+
+def test_a_reference_that_leads_nowhere_is_dropped():
+    mark = '<path d="M0,0" fill="url(#elsewhere)"/>'
+    assert 'fill="none"' in inline_svg(drawing(mark), label="x")
+
+
 def luminance(colour):
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)

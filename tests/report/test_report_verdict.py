@@ -3,7 +3,7 @@
 import pytest
 from every_record import every_record, missing, record
 
-from pegsynth.evaluation import Metrics
+from pegsynth.evaluation import Marginal, Metrics
 from pegsynth.report.lookup import Lookup
 from pegsynth.report.verdict import verdict
 
@@ -97,6 +97,45 @@ def test_a_hold_out_that_was_not_computed_is_no_hold_out():
         missing("intruder_error_holdout", subject, "there is no hold-out"),
     )
     assert found["risk"] == "Not clearly better than releasing real rows: Intruder's error."
+
+
+def test_measures_that_were_not_computed_are_counted_and_named():
+    found = judged(
+        record("membership_auc", "nearest released row", 0.5, 0.5, spread=0.01),
+        record("recognition", KNOWN, 0.9, 0.1, spread=0.01),
+        missing("reappearing_uniques", "", "no feature identifies"),
+        missing("reiter_risk", "", "no feature identifies"),
+    )
+    assert found["risk"] == (
+        "Of 4 measures of risk 1 could be judged; it does not stand out against its reference."
+    )
+    assert found["risk_sentences"][1:] == [
+        "Uniques that reappear; Expected match risk (Reiter): not computed: no feature identifies.",
+        "Recognised rows (Franconi-Stander): computed, but judged only with a hold-out "
+        "(--holdout FILE) to hold against.",
+    ]
+    assert not found["alarm"]
+
+
+def test_several_of_the_measures_were_judged():
+    found = judged(
+        record("membership_auc", "nearest released row", 0.5, 0.5, spread=0.01),
+        record("reappearing_uniques", KNOWN, 0.3, 0.632, spread=0.02),
+        missing("intruder_error", "", "no feature is sensitive"),
+    )
+    assert found["risk"] == (
+        "Of 3 measures of risk 2 could be judged; none of these stands out against its reference."
+    )
+
+
+def test_the_furthest_feature_has_more_than_one_category():
+    marginals = tuple(
+        Marginal(feature=f, label="", categories=("a", "b"), original=shares, synthetic=shares)
+        for f, shares in (("one", (1.0, 0.0)), ("two", (0.5, 0.5)))
+    )
+    records = (record("tvd1", "one", 0.2, 0.0), record("tvd1", "two", 0.1, 0.0))
+    found = verdict(Lookup(Metrics(summary={}, records=records, marginals=marginals)))
+    assert "furthest from the original is two" in found["utility_sentences"][0]
 
 
 def test_utility_in_words():

@@ -4,6 +4,8 @@ import csv
 import datetime as dt
 import itertools
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,11 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegsynth.errors import DataError, ParameterError, SchemaError
-from pegsynth.schema import Schema
+from pegsynth.schema import Feature, Schema
 from pegsynth.schema.binning import quantile_edges, round_edges, within_type
 from pegsynth.schema.codec import encode
 from pegsynth.schema.draft import draft
-from pegsynth.schema.tally import FILE_MISSING, MAX_TEXTS, ColumnTally, QuantileSketch
+from pegsynth.schema.tally import (
+    FILE_MISSING,
+    MAX_TEXTS,
+    ColumnTally,
+    LeastHashes,
+    QuantileSketch,
+)
 from pegsynth.schema.toml import dumps, loads
 
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)
@@ -61,10 +69,25 @@ def test_decimals_become_numeric_between_round_edges(tmp_path):
     assert feature.edges == tuple(range(0, 101, 5))
 
 
-def test_whole_decimals_stay_the_text_they_are(tmp_path):
-    feature = csv_feature(tmp_path, ["10.0", "2.0", "", "1.0"])
-    assert (feature.kind, feature.dtype) == ("ordinal", "string")
-    assert feature.categories == ("1.0", "2.0", "10.0")
+def test_whole_decimals_are_the_whole_numbers_they_stand_for(tmp_path):
+    feature = csv_feature(tmp_path, ["10.0", "2.0", "", "1.0", "-3.0", "2.00"])
+    assert (feature.kind, feature.dtype) == ("ordinal", "int64")
+    assert feature.categories == ("-3", "1", "2", "10")
+    many = csv_feature(tmp_path, [f"{i}.0" for i in range(100, 194)] + [""])
+    assert (many.kind, many.dtype, many.missing) == ("numeric", "int64", FILE_MISSING)
+    assert many.edges == tuple(range(100, 196, 5))
+    assert csv_feature(tmp_path, [f"{i}.0" for i in range(9)], bins=8).kind == "numeric"
+
+
+@pytest.mark.parametrize("odd", ["2.5", "-0.0", "1.", "2", "1000000000000000.0"])
+def test_decimals_that_are_no_plain_whole_numbers_stay_decimals(tmp_path, odd):
+    feature = csv_feature(tmp_path, ["7.0", "8.0", odd])
+    assert (feature.kind, feature.dtype) == ("numeric", "double")
+
+
+def test_rare_whole_decimals_are_counted_whatever_their_zeros(tmp_path):
+    feature = csv_feature(tmp_path, ["1.0", "1.00", "2.0", ""], min_count=2)
+    assert (feature.categories, feature.unknown) == (("1",), "category")
 
 
 @pytest.mark.parametrize("odd", ["007", "-0", "1 ", "+5", "1_000", "12a", "0x1F", "9" * 20])
@@ -297,6 +320,87 @@ def test_many_distinct_numbers_are_drafted():
         assert 8 <= f.bin_count <= 20
 
 
+# ---------------------------------------------------------------- notes for the reviewer
+
+
+def test_a_column_of_mostly_different_texts_or_whole_numbers_is_noted(tmp_path):
+    (note,) = csv_feature(tmp_path, [f"N{i % 190}" for i in range(344)]).notes
+    assert note == (
+        'looks like an identifier: 190 different values in 344 rows; consider role = "identifier"'
+    )
+    assert "30 different values in 30 rows" in csv_feature(tmp_path, range(1, 31)).notes[0]
+    assert "1,000 different values in 1,000 rows" in frame_feature(range(1000)).notes[0]
+    assert "30 different" in csv_feature(tmp_path, [f"{i}.0" for i in range(30)] + [""]).notes[0]
+
+
+def test_few_rows_repeated_values_and_fractions_are_no_identifiers(tmp_path):
+    assert csv_feature(tmp_path, range(20)).notes == ()
+    assert csv_feature(tmp_path, [*range(30), *range(30)]).notes == ()
+    assert csv_feature(tmp_path, [f"{i}.5" for i in range(100)]).notes == ()
+    assert frame_feature([i % 3_000 for i in range(9_000)]).notes == ()
+
+
+def test_more_values_than_are_listed_are_counted_nearly():
+    (note,) = frame_feature(range(20_000)).notes
+    count = re.search(r"about ([0-9,]+) different values in 20,000 rows", note)
+    assert 18_000 < int(count[1].replace(",", "")) <= 20_000
+
+
+@pytest.mark.parametrize("size", [1, 4_095, 4_096, 30_000])
+def test_least_hashes_count_distinct_values_whatever_the_batches(size):
+    whole, parts = LeastHashes(), LeastHashes()
+    values = pl.Series(np.arange(size, dtype=float))
+    whole.add(values)
+    for part in np.array_split(values.to_numpy(), 7):
+        parts.add(pl.Series(part))
+        parts.add(pl.Series(part))
+    assert whole.estimate == parts.estimate
+    assert abs(whole.estimate - size) <= (0 if size < 4_096 else 0.1 * size)
+
+
+def test_a_bin_that_holds_nearly_all_values_is_noted(tmp_path):
+    wide = [0.5, 1.25] * 48 + [100.0] * 4
+    assert frame_feature(wide).notes == ("96 % of the values lie in one bin; set edges by hand",)
+    assert frame_feature(wide, binning="quantile").notes == ()
+    assert frame_feature(wide, bins=1).notes == ()
+    assert frame_feature([0.5] * 80 + [99.5] * 20).notes == ()
+    assert frame_feature([0.5] * 81 + [99.5] * 19).notes[0].startswith("81 %")
+    assert frame_feature([0.5] * 9).notes == ()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(-50, 150), min_size=1, max_size=40), st.integers(1, 8))
+def test_the_largest_share_is_that_of_a_histogram(values, bins):
+    edges = tuple(np.linspace(0, 100, bins + 1))
+    sketch = QuantileSketch()
+    counted = pl.Series("value", values).value_counts()
+    sketch.add(counted["value"], counted["count"])
+    counts = np.histogram(values, [-100, *edges[1:-1], 200])[0]
+    assert sketch.largest_share(edges) == counts.max() / len(values)
+
+
+def test_notes_are_comments_of_the_draft_file_and_nowhere_else(tmp_path):
+    ids = {"id": [f"N{i % 40}" for i in range(60)], "name": [f"p{i}" for i in range(60)]}
+    schema = draft(pl.DataFrame({**ids, "x": ["a", "b"] * 30}))
+    path = tmp_path / "draft.toml"
+    schema.save(path)
+    text = path.read_text()
+    assert "[[features]]\n# looks like an identifier: 40 different values in 60 rows; " in text
+    assert "# more than 1,000 distinct texts or nearly one per row; dropped\nname =" in text
+    assert "different values" not in dumps(schema) + repr(schema)
+    loaded = Schema.load(path)
+    assert loaded == schema
+    assert all(column.notes == () for column in loaded.columns)
+    replace(schema, reviewed=True).save(path)
+    assert "different values" not in path.read_text()
+
+
+def test_a_note_stays_one_comment():
+    schema = Schema((Feature("x", categories=("a",), notes=("one\ntwo = 2\r\n",)),))
+    assert "# one two = 2\nname" in dumps(schema, notes=True)
+    assert loads(dumps(schema, notes=True)) == schema
+
+
 # ---------------------------------------------------------------- bins
 
 
@@ -361,7 +465,21 @@ def test_edges_stay_inside_the_integer_type(dtype, low, high):
 # ---------------------------------------------------------------- drafts fit their tables
 
 MISSING_CELLS = ["", " ", "NA", " NA", "nan", "(missing)"]
-NUMBER_CELLS = ["1", "2", "1.0", "-0", "007", "1e3", ".5", "9" * 20, "inf"]
+NUMBER_CELLS = [
+    "1",
+    "2",
+    "1.0",
+    "1.00",
+    "-2.0",
+    "-0.0",
+    "1.",
+    "-0",
+    "007",
+    "1e3",
+    ".5",
+    "9" * 20,
+    "inf",
+]
 TEXT_CELLS = [
     "=x",
     "'=x",

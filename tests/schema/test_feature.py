@@ -1,6 +1,7 @@
 """Features, rules and schemas refuse what is not consistent, and number their codes."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,6 +89,38 @@ def test_inconsistent_features_are_refused(arguments, word):
 
 def test_an_identifier_needs_no_categories():
     assert Feature("id", role="identifier").categories == ()
+
+
+def test_nothing_is_kept_of_an_identifier_but_its_name_and_role():
+    said = {
+        "categories": ("Ada", "Bob", "Bob"),
+        "edges": (3.0, 1.0),
+        "missing": ("Cy",),
+        "not_applicable": ("Di",),
+        "dtype": "int64",
+        "heads": ("x",),
+        "l": 2.0,
+        "parent": "y",
+        "shares": (0.5,),
+        "unknown": "category",
+        "drafted_from_data": True,
+        "label": "such as Eve",
+    }
+    assert {*said, "name", "kind", "role", "notes"} == set(Feature.__dataclass_fields__)
+    plain = Feature("id", role="identifier")
+    for kind in ("nominal", "ordinal", "numeric"):
+        made = Feature("id", kind=kind, role="identifier", **said)
+        assert (made, repr(made)) == (plain, repr(plain))
+    assert replace(SEX, role="identifier") == Feature("sex", role="identifier")
+    with pytest.raises(SchemaError, match="l must"):
+        Feature("id", role="identifier", l=0.5)
+
+
+def test_the_unit_column_is_an_identifier_whatever_it_is_said_to_be():
+    person = Feature("person", categories=("Ada", "Bob"), role="quasi-identifier", label="Eve")
+    schema = Schema((person, SEX, AGE), unit="person")
+    assert schema.columns == (Feature("person", role="identifier"), SEX, AGE)
+    assert replace(schema, unit="sex").columns[1] == Feature("sex", role="identifier")
 
 
 def test_a_rule_marks_the_rows_that_hold_all_its_parts():

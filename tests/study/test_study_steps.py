@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.random import RandomStream
+from pegsynth.report.drawing import svg_of
+from pegsynth.report.inline import inline_svg
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.schema.codec import encode
+from pegsynth.study import step_charts
 from pegsynth.study.demonstration import Demonstration, demonstrate, part_of
+from pegsynth.study.setting import setting_of
 from pegsynth.study.step_figures import (
     answer_rows,
     block_rows,
@@ -125,3 +131,31 @@ def test_the_table_of_sampling_steps() -> None:
         {"sequence": "X2 | X-2", "a": "y", "b": "*x*"},
         {"sequence": "final row", "a": "changed", "b": "as in the seed"},
     ]
+
+
+def test_the_colour_bar_of_probabilities_is_drawn(run) -> None:
+    source = inline_svg(svg_of(step_charts.entries(block_rows(run))), label="blocks")
+    (used,) = set(re.findall(r"url\(#([^)]+)\)", source))
+    assert source.count(f'<linearGradient id="{used}"') == 1
+
+
+def test_long_labels_stay_in_their_cells() -> None:
+    rows = [
+        {"row": i, "feature": "ward", "drawn": "Accident and emergency", "answer": "x", "text": "t"}
+        for i in range(1, 11)
+    ]
+    svg = svg_of(step_charts.visits(rows))
+    labels = re.findall(r">(Acc[^<]*)</text>", svg)
+    assert len(labels) == 10
+    assert all(label.endswith("…") and len(label) < 12 for label in labels)
+
+
+def test_the_example_is_of_features_with_more_than_one_category() -> None:
+    names = ("one", "a", "b", "c")
+    features = tuple(
+        Feature(name, categories=("x",) if name == "one" else ("x", "y"), role="quasi-identifier")
+        for name in names
+    )
+    found = setting_of(Schema(features))
+    assert found.trio == ("a", "b", "c")
+    assert "one" not in (*found.given, *found.histograms)

@@ -6,6 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegsynth.cli.notes import (
+    holds_ledger,
+    say_guarantee,
+    say_ledger_replaced,
+    say_method,
+)
 from pegsynth.cli.request import Request
 from pegsynth.cli.working import (
     check_not_inputs,
@@ -14,8 +20,6 @@ from pegsynth.cli.working import (
     recipe_of,
     save_fitted,
     saved_session,
-    say_guarantee,
-    say_method,
 )
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.io.atomic import atomic_text, check_target
@@ -40,7 +44,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     check_target(output)
     source = _check_source(data, request)
     check_not_inputs((output,), source, schema_file)
-    _, reason = request.settled(Schema.load(schema_file))
+    _, chosen = request.settled(Schema.load(schema_file))
     schema, request, plan = planned(source, schema_file, request)
     if isinstance(plan, Recipe):
         check_recipe(plan)
@@ -55,7 +59,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
             source=source,
         )
     save_fitted(model, output, stream)
-    say_method(reason)
+    say_method(chosen)
 
 
 def sample(model_file: Path, output: str, ledger_file: Path | None, request: Request) -> None:
@@ -66,7 +70,8 @@ def sample(model_file: Path, output: str, ledger_file: Path | None, request: Req
         session, commit = saved_session(model_file, request)
         check_method(session.recipe)
         with open_session(request.master) as spark:
-            _write(session, spark, output, ledger_path, request, commit)
+            remembered = session.model.recipe is not None
+            _write(session, spark, output, ledger_path, request, commit, remembered=remembered)
 
 
 def synthesize(
@@ -77,7 +82,7 @@ def synthesize(
     ledger_path = _ledger_path(output, ledger_file)
     check_not_inputs((ledger_path,), source, schema_file)
     check_rows(request.draw_options)
-    _, reason = request.settled(Schema.load(schema_file))
+    _, chosen = request.settled(Schema.load(schema_file))
     schema, request, plan = planned(source, schema_file, request)
     recipe = (
         plan if isinstance(plan, Recipe) else recipe_of(schema, request, source=str(schema_file))
@@ -97,7 +102,7 @@ def synthesize(
         )
         session = Session(model, recipe, stream)
         _write(session, spark, output, ledger_path, request)
-    say_method(reason)
+    say_method(chosen)
 
 
 def _write(
@@ -107,8 +112,11 @@ def _write(
     ledger_path: Path,
     request: Request,
     commit: Callable[[], None] = lambda: None,
+    *,
+    remembered: bool = False,
 ) -> None:
     """Draw one table; what it cost is on disk before the table becomes visible."""
+    earlier = holds_ledger(ledger_path)
 
     def before() -> None:
         commit()
@@ -116,6 +124,8 @@ def _write(
 
     write_rows(session, request.rows or 0, spark, output, how=request.how, before=before)
     say_guarantee(session.ledger)
+    if earlier:
+        say_ledger_replaced(ledger_path, remembered=remembered)
 
 
 def _check_source(data: Any, request: Request) -> str:

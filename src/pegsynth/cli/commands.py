@@ -35,9 +35,9 @@ ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model.pegs f
 
 
 def demo(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write.")] = Path(
-        "pegs-demo"
-    ),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder to write; an earlier demo is replaced.")
+    ] = Path("pegs-demo"),
     rows: flags.Rows = 5000,
 ) -> None:
     """Run the whole path on built-in, invented discharge data."""
@@ -56,6 +56,9 @@ def draft_schema(
     binning: Annotated[
         str, typer.Option("--binning", help="equal-width, or quantile (read off the data).")
     ] = "equal-width",
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a schema that somebody has reviewed.")
+    ] = False,
     table: flags.Table = None,
     query: flags.Query = None,
 ) -> None:
@@ -63,7 +66,7 @@ def draft_schema(
     from pegsynth.cli import working
 
     source = _source(locals())
-    working.draft(source, output, min_count=min_count, bins=bins, binning=binning)
+    working.draft(source, output, min_count=min_count, bins=bins, binning=binning, force=force)
 
 
 def plan(
@@ -176,7 +179,9 @@ def release(
     decode: flags.Decode = "values",
     threads: flags.Threads = None,
     seed: flags.Seed = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing folder.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an earlier release or an empty folder.")
+    ] = False,
     public_only: Annotated[
         bool, typer.Option("--public-only", help="Do not write the internal folder.")
     ] = False,
@@ -210,7 +215,12 @@ def fit(
     output: flags.Output,
     method: flags.Method = "pegs",
     rows: Annotated[
-        int | None, typer.Option("--rows", help="The most rows ever to be drawn.")
+        int | None,
+        typer.Option(
+            "--rows",
+            help="Rows to be drawn, at most, for --epsilon; pegs-capped is only tuned for them, "
+            "and it and pegs-once give any number.",
+        ),
     ] = None,
     epsilon: flags.Epsilon = None,
     delta: flags.Delta = None,

@@ -12,6 +12,7 @@ from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import ParameterError, legible
 from pegsynth.evaluation.evaluate import evaluate_files
+from pegsynth.evaluation.holdout import NAME as HOLDOUT_FAULT
 from pegsynth.evaluation.measuring import Evaluation
 from pegsynth.evaluation.options import options_of
 from pegsynth.evaluation.records import Record
@@ -147,6 +148,8 @@ def _print(found: Evaluation) -> None:
         if record.value is None:
             print(f"{record.name}: {record.note or 'not computed'}")
     for record in found.records:
+        if record.name == HOLDOUT_FAULT:
+            say(f"warning: {record.note}")
         if record.name in _FAULTS:
             print(legible(f"{record.name.replace('_', ' ')}: {record.subject}: {record.note}"))
 

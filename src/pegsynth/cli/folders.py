@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from pegsynth.cli.console import progress_bar, say
+from pegsynth.cli.notes import say_guarantee, say_release_replaced
 from pegsynth.cli.request import Request
-from pegsynth.cli.working import check_not_inputs, kept_columns, opened_session, say_guarantee
-from pegsynth.errors import ParameterError
-from pegsynth.release.folder import check_folder, new_folder
+from pegsynth.cli.working import check_not_inputs, kept_columns, opened_session
+from pegsynth.errors import OutputError, ParameterError
+from pegsynth.privacy import Ledger
+from pegsynth.release.folder import check_folder, is_release, new_folder
 from pegsynth.schema import Schema
+from pegsynth.schema.toml import dumps
+from pegsynth.synthesizers.options import check_whole
 
 
 def release(
@@ -30,6 +34,7 @@ def release(
     if table_format not in ("csv", "parquet"):
         raise ParameterError(f"--format is csv or parquet, not {table_format!r}")
     check_folder(output, force=force)
+    replaced = output.exists() and is_release(output)
     check_not_inputs((), data, resume=request.resume)
     with (
         opened_session(data, schema, request) as (session, reader),
@@ -56,19 +61,37 @@ def release(
                 threads=request.thread_count,
             )
     say_guarantee(session.ledger)
-    if not quiet:
-        print(f"{output}/public may leave the house; {output}/internal may not.")
+    if quiet:
+        return
+    if replaced:
+        say_release_replaced(output)
+    print(_may_leave(output, session.model.schema, session.ledger, internal=not public_only))
+
+
+def _may_leave(output: Path, schema: Schema, ledger: Ledger, *, internal: bool) -> str:
+    """Say what may leave the house; without a guarantee that is for a person to decide."""
+    if schema.reviewed and ledger.guarantee.kind != "none":
+        kept = f"; {output}/internal may not" if internal else ""
+        return f"{output}/public may leave the house{kept}."
+    kept = f" {output}/internal may not." if internal else ""
+    return (
+        f"{output}/public carries no guarantee; somebody has to decide whether it may leave the "
+        f"house.{kept}"
+    )
 
 
 def demo(output: Path, rows: int) -> None:
     """Release built-in data and say where to look."""
     from pegsynth.datasets import discharge, discharge_schema
 
+    schema = discharge_schema()
+    check_whole("rows", rows)
+    _check_demo(output, schema)
     say("Made-up hospital discharges: 50,000 stays, 13 features, no real person among them.")
     request = Request(rows=rows, method="auto", epsilon=1.0, delta=1e-9, rows_in=50_000)
     release(
         discharge(50_000),
-        discharge_schema(),
+        schema,
         output,
         request,
         force=True,
@@ -81,3 +104,21 @@ def demo(output: Path, rows: int) -> None:
         "  public/PRIVACY.md        what is promised, in words\n"
         "  internal/report.html     original and synthetic side by side: open it in a browser"
     )
+
+
+def _check_demo(output: Path, schema: Schema) -> None:
+    """Refuse a folder that is anything but an earlier demo, which may be replaced unasked."""
+    check_folder(output, force=True)
+    if output.exists() and any(output.iterdir()) and not _holds_codebook(output, schema):
+        raise OutputError(
+            f"cannot write {str(output)!r}: the folder exists and is no earlier demo; choose "
+            "another with -o"
+        )
+
+
+def _holds_codebook(release_folder: Path, schema: Schema) -> bool:
+    try:
+        text = (release_folder / "public" / "schema.toml").read_bytes()
+    except OSError:
+        return False
+    return text == dumps(schema).encode()

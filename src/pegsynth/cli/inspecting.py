@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from pegsynth.cli.console import say
 from pegsynth.errors import ModelError, ParameterError, escaped
 from pegsynth.privacy import Event, Ledger, NotPrivate, verify
+from pegsynth.privacy.events import NoisyCounts, UnknownEvent
 from pegsynth.privacy.files import event_to_builtins
 from pegsynth.privacy.rounding import display_up
 from pegsynth.random import RandomStream
@@ -38,6 +42,10 @@ def _show(text: str) -> None:
 
 
 def _kind(file: Path) -> str:
+    if file.is_dir():
+        ledger = file / "public" / "privacy.json"
+        inside = f", such as {ledger}" if ledger.is_file() else ": a model, a ledger or a schema"
+        raise ModelError(f"{file}: this is a folder; give a file in it{inside}")
     if not file.is_file():
         raise ModelError(f"{file}: there is no such file; check the name")
     return {".json": "ledger", ".toml": "schema"}.get(file.suffix.lower(), "model")
@@ -55,17 +63,37 @@ def _inspect_ledgers(files: Sequence[Path]) -> int:
     if len(files) > 1:
         _show(f"{len(files)} runs on the same table, taken together:\n")
     _show(combined.statement())
-    _show("\nEvents:")
+    _show("\nEvents (numbers rounded; the file has them as exact fractions):")
     for number, event in enumerate(combined.events, start=1):
         _show(f"  {number}. {_described(event)}")
     return 1 if wrong else 0
 
 
 def _described(event: Event) -> str:
-    """Return an event as its kind and its public parameters."""
+    """Return an event as its kind and its public parameters, fractions as decimal numbers."""
     fields = {name: value for name, value in event_to_builtins(event).items() if value != ""}
     kind = fields.pop("kind", "event")
+    if isinstance(event, NoisyCounts):
+        amount = float(Fraction(fields.pop("scale_numerator"), fields.pop("scale_denominator")))
+        gaussian = event.mechanism == "discrete-gaussian"
+        shown = math.sqrt(amount) if gaussian else amount
+        fields["sigma" if gaussian else "scale"] = f"{shown:.6g} rows"
+    elif not isinstance(event, UnknownEvent):
+        fields = _with_decimals(fields)
     return f"{kind}: " + ", ".join(f"{name.replace('_', ' ')} {v}" for name, v in fields.items())
+
+
+def _with_decimals(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event's parameters with one number for each numerator and denominator."""
+    shown: dict[str, Any] = {}
+    for name, value in fields.items():
+        stem = name.removesuffix("_numerator")
+        if stem != name:
+            number = float(Fraction(value, fields[f"{stem}_denominator"]))
+            shown[stem] = f"{number:.6g} virtual rows" if stem == "alpha" else f"{number:.6g}"
+        elif not name.endswith("_denominator"):
+            shown[name] = value
+    return shown
 
 
 def _read(file: Path) -> bytes:
@@ -108,15 +136,23 @@ def _print_released(model: Model) -> None:
     if released is None:
         return
     heads = {block.features[-1]: block for block in released.blocks}
-    _show(f"about {max(released.total[0], 0)} rows (noisy); features in the order of drawing:")
+    rows = max(released.total[0], 0)
+    _show(f"about {rows} rows (noisy); noise is given as its standard deviation, in rows")
+    _show("features in the order of drawing:")
     for feature in released.order:
         block = heads.get(feature)
         given = ", ".join(names[h] for h in block.features[:-1]) if block else "nothing"
-        noise = f", noise {block.deviation:.4g}" if block else ""
+        noise = f", noise {block.deviation:.4g} rows" if block else ""
         _show(f"  {names[feature]}: {released.sizes[feature]} levels, given {given}{noise}")
-    for table in released.extra:
+    if released.extra:
+        _show("tables of the second round, in the order of measuring:")
+    times: dict[tuple[int, ...], int] = {}
+    for number, table in enumerate(released.extra, start=1):
         shown = " x ".join(names[f] for f in table.features)
-        _show(f"  table {shown}: {len(table.counts)} cells, noise {table.deviation:.4g}")
+        times[table.features] = times.get(table.features, 0) + 1
+        again = f", time {times[table.features]}" if times[table.features] > 1 else ""
+        cells = f"{len(table.counts)} cells, noise {table.deviation:.4g} rows"
+        _show(f"  {number}. {shown}{again}: {cells}")
 
 
 def _print_terms(model: Model) -> None:

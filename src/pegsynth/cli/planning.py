@@ -47,8 +47,8 @@ def show(schema_file: Path, request: Request) -> None:
         )
     for method, why in found.refused:
         print(f"{method}: {why}")
-    if request.rows_in is None:
-        print("\nThe number of original rows was not stated (--rows-in); taken to be --rows.")
+    for note in request.assumed():
+        print(f"\n{note}")
     best = found.best
     if best is None:
         raise BudgetError(

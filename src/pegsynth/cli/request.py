@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ from pegsynth.privacy import Budget, Shares
 from pegsynth.processors import usable_processors
 from pegsynth.schema import Schema
 from pegsynth.schema.decoding import How
-from pegsynth.synthesizers.options import DrawOptions, FitOptions, check_choice
+from pegsynth.synthesizers.options import METHODS, DrawOptions, FitOptions, check_choice
 from pegsynth.synthesizers.plan import AUTO, choose_method
 from pegsynth.synthesizers.synthesize import budget_for
+
+_BUDGET_NAMES = re.compile(r"(?<![\w-])(?:epsilon per row|epsilon|delta|alpha|l)(?![\w-])")
 
 
 @dataclass(frozen=True)
@@ -72,17 +75,21 @@ class Request:
     @property
     def budget(self) -> Budget:
         """The stated budget."""
-        return budget_for(
-            self.method or "pegs",
-            partial=bool(_names(self.synthesize)),
-            no_guarantee=self.no_guarantee,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            epsilon_per_row=self.epsilon_per_row,
-            l=self.l,
-            alpha=self.alpha,
-            shares=_shares(self.share),
-        )
+        shares = _shares(self.share)
+        try:
+            return budget_for(
+                self.method or "pegs",
+                partial=bool(_names(self.synthesize)),
+                no_guarantee=self.no_guarantee,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                epsilon_per_row=self.epsilon_per_row,
+                l=self.l,
+                alpha=self.alpha,
+                shares=shares,
+            )
+        except BudgetError as error:
+            raise BudgetError(_with_flags(str(error))) from None
 
     @property
     def fit_options(self) -> FitOptions:
@@ -101,16 +108,25 @@ class Request:
         }
         return DrawOptions(**names | given)
 
-    def settled(self, schema: Schema) -> tuple[Request, str]:
-        """Return the request with ``--method auto`` settled, and why."""
+    def settled(self, schema: Schema) -> tuple[Request, tuple[str, ...]]:
+        """Return the request with ``--method auto`` settled, and lines that say how and why."""
+        check_choice("method", self.method, (AUTO, *METHODS))
         if self.method != AUTO:
-            return self, ""
+            return self, ()
         if _names(self.synthesize) or self.epsilon is None:
-            return replace(self, method="pegs"), "pegs, because no total epsilon was stated"
+            settled = replace(self, method="pegs")
+            return settled, ("Method: pegs, because no total epsilon was stated.",)
         budget = replace(self, method="pegs-once").budget
         draw = replace(self, method="pegs-capped", where=None).draw_options
         best, reason = choose_method(schema, budget, self.fit_options, draw)
-        return replace(self, method=best.method), reason
+        return replace(self, method=best.method), (f"Method: {reason}.", *self.assumed())
+
+    def assumed(self) -> tuple[str, ...]:
+        """Say what a method is chosen by where the number of original rows was not stated."""
+        if self.rows_in is not None:
+            return ()
+        instead = "--rows" if self.rows is not None else "1, for want of --rows"
+        return (f"The number of original rows was not stated (--rows-in); taken to be {instead}.",)
 
     def changed(self) -> list[str]:
         """Return the flags on how to draw that differ from their defaults."""
@@ -132,6 +148,11 @@ class Request:
     def thread_count(self) -> int:
         """Threads to use."""
         return self.threads or usable_processors()
+
+
+def _with_flags(message: str) -> str:
+    """Call the ways of stating a budget by their flags, as whoever typed them does."""
+    return _BUDGET_NAMES.sub(lambda found: "--" + found[0].replace(" ", "-"), message)
 
 
 def _names(given: str | None) -> tuple[str, ...]:

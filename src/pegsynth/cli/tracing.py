@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from pegsynth.sampling import Step
 from pegsynth.schema import Schema
 
+_WIDEST = 24
+"""Characters of a label that are shown."""
+
 
 def steps_table(schema: Schema, seed: tuple[int, ...], steps: Sequence[Step]) -> str:
     """Return one line per draw, the drawn value between asterisks, and what changed."""
@@ -33,6 +36,10 @@ def steps_table(schema: Schema, seed: tuple[int, ...], steps: Sequence[Step]) ->
 
 def _texts(schema: Schema, row: tuple[int, ...]) -> list[str]:
     return [
-        " ".join(feature.labels[code].split())[:24]
+        _cut(" ".join(feature.labels[code].split()))
         for feature, code in zip(schema.features, row, strict=True)
     ]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 2]}.."

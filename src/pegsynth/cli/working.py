@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,8 +12,16 @@ from typing import Any
 import polars as pl
 
 from pegsynth.cli.console import announce_compilation, progress_bar, say
+from pegsynth.cli.notes import (
+    holds_ledger,
+    say_budget,
+    say_guarantee,
+    say_ledger_replaced,
+    say_method,
+    say_model_replaced,
+)
 from pegsynth.cli.request import Request
-from pegsynth.errors import BudgetError, ParameterError, PegsynthError, escaped
+from pegsynth.errors import BudgetError, OutputError, ParameterError, PegsynthError, escaped
 from pegsynth.hashing.order import plain_features
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.database import DatabaseTarget
@@ -21,16 +30,22 @@ from pegsynth.io.reader import TableReader
 from pegsynth.io.write import check_writable, open_writer
 from pegsynth.kernels.warm import warm_up
 from pegsynth.privacy import Ledger, NotPrivate
-from pegsynth.privacy.rounding import display_up
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
+from pegsynth.schema.binning import MAX_BINS
 from pegsynth.synthesizers import model as models
 from pegsynth.synthesizers.checkpoint import Checkpoint, resuming
 from pegsynth.synthesizers.model_file import load_model, notice_of, read_manifest, save_model
-from pegsynth.synthesizers.options import PEGS_METHODS, FitOptions
+from pegsynth.synthesizers.options import PEGS_METHODS, FitOptions, check_whole
 from pegsynth.synthesizers.recipe import Recipe, make_recipe
 from pegsynth.synthesizers.session import Session
-from pegsynth.synthesizers.spending import locked, read_spent, spent_path, write_spent
+from pegsynth.synthesizers.spending import (
+    locked,
+    read_spent,
+    rows_were_drawn,
+    spent_path,
+    write_spent,
+)
 from pegsynth.synthesizers.synthesize import (
     check_reviewed,
     check_rows,
@@ -42,19 +57,47 @@ from pegsynth.synthesizers.synthesize import (
 )
 
 
-def draft(data: Any, output: Path, *, min_count: int, bins: int, binning: str) -> None:
-    """Draft a schema and say what to do with it."""
+def draft(
+    data: Any, output: Path, *, min_count: int, bins: int, binning: str, force: bool = False
+) -> None:
+    """Draft a schema and say what to do with it; a reviewed one is replaced with `force` only."""
+    check_whole("min_count", min_count)
+    if not 1 <= bins <= MAX_BINS:
+        raise ParameterError(f"--bins must be from 1 to {MAX_BINS:,}; it was {bins}")
     if binning not in ("equal-width", "quantile"):
         raise ParameterError(f"--binning is equal-width or quantile, not {binning!r}")
     check_target(output)
+    if not force and _reviewed(output):
+        raise OutputError(
+            f"{output}: this schema is reviewed, and a draft would replace it; choose another "
+            "name, or replace it with --force"
+        )
     check_not_inputs((output,), data)
     with open_table(data) as reader:
         schema = Schema.draft(reader, min_count=min_count, bins=bins, binning=binning)
     schema.save(output)
+    dropped = [column.name for column in schema.columns if column.role == "identifier"]
     say(
-        f"{output}: {len(schema.features)} features drafted. The file is CONFIDENTIAL until a "
-        "person has checked that it holds public knowledge only and set reviewed = true."
+        f"{output}: {len(schema.features)} features drafted. {_identifiers(dropped)}The file is "
+        "CONFIDENTIAL until a person has checked that it holds public knowledge only and set "
+        "reviewed = true."
     )
+
+
+def _reviewed(file: Path) -> bool:
+    """Whether a file says that a person has reviewed it, be it valid otherwise or not."""
+    try:
+        return tomllib.loads(file.read_bytes().decode("utf-8-sig")).get("reviewed") is True
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def _identifiers(names: Sequence[str], most: int = 10) -> str:
+    """Say which columns a draft drops, if any."""
+    if not names:
+        return ""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"Dropped as identifiers: {', '.join(map(repr, names[:most]))}{more}. "
 
 
 def synthesize(
@@ -65,8 +108,8 @@ def synthesize(
     request: Request,
 ) -> None:
     """Fit, draw and write one table."""
-    check_writable(output)
     ledger_path = ledger_path_of(output, ledger_file)
+    check_writable(output)
     check_not_inputs((output, ledger_path), data, schema_file, resume=request.resume)
     with opened_session(data, schema_file, request) as (session, reader):
         kept = kept_columns(reader, session)
@@ -88,7 +131,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     """Fit and save a model, with its budget if one was stated."""
     check_target(output)
     check_not_inputs((output,), data, schema_file, resume=request.resume)
-    _, reason = request.settled(Schema.load(schema_file))
+    _, chosen = request.settled(Schema.load(schema_file))
     schema, request, plan = planned(data, schema_file, request)
     stream = RandomStream(request.seed)
     with (
@@ -97,7 +140,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     ):
         model = fit_model(reader, schema, plan, stream, request, checkpoint)
         save_fitted(model, output, stream)
-    say_method(reason)
+    say_method(chosen)
 
 
 def planned(
@@ -119,23 +162,28 @@ def save_fitted(model: models.Model, output: Path, stream: RandomStream) -> None
     """Write a model and say what it is."""
     if stream.seeded:
         model = replace(model, ledger=models.seeded_ledger(model.ledger))
+    replaced = rows_were_drawn(output)
     save_model(model, output)
     kind, _, _ = notice_of(model).partition(":")
     say(f"{output}: {kind} model of {len(model.schema.features)} features.")
-    if model.released is not None and model.recipe is not None:
-        say_guarantee(Session(model, model.recipe, stream).ledger)
+    recipe = model.recipe
+    if recipe is not None and (model.released is not None or recipe.budget.epsilon is not None):
+        say_budget(Session(model, recipe, stream))
+    if replaced:
+        say_model_replaced(output)
 
 
 def sample(
     model_file: Path, output: Path | DatabaseTarget, ledger_file: Path | None, request: Request
 ) -> None:
     """Draw from a saved model and write one table."""
-    check_writable(output)
     ledger_path = ledger_path_of(output, ledger_file)
+    check_writable(output)
     check_not_inputs((output, ledger_path), str(model_file), spent_path(model_file))
     with locked(model_file):
         session, commit = saved_session(model_file, request)
-        write_rows(session, output, ledger_path, request, commit)
+        remembered = session.model.recipe is not None
+        write_rows(session, output, ledger_path, request, commit, remembered=remembered)
 
 
 def trace(model_file: Path, request: Request) -> None:
@@ -179,7 +227,7 @@ def opened_session(
     """
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
     source = "the schema" if isinstance(schema, Schema) else str(schema)
-    request, reason = request.settled(book)
+    request, chosen = request.settled(book)
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
     check_rows(request.draw_options)
     recipe = recipe_of(book, request, source=source)
@@ -190,7 +238,7 @@ def opened_session(
     ):
         model = fit_model(reader, book, recipe, stream, request, checkpoint)
         yield Session(model, model.recipe or recipe, stream, threads=request.thread_count), reader
-    say_method(reason)
+    say_method(chosen)
 
 
 def fit_model(
@@ -224,11 +272,14 @@ def write_rows(
     request: Request,
     commit: Callable[[], None] = lambda: None,
     kept: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
+    *,
+    remembered: bool = False,
 ) -> None:
     """Draw one table; what it cost is on disk before the table becomes visible.
 
     Where a table is replaced, the ledger beside it is true of both until that is done. `kept`
-    puts the columns back that a partially synthetic table keeps.
+    puts the columns back that a partially synthetic table keeps. `remembered` says whether the
+    ledger covers earlier tables of the same model too.
     """
     rows = request.rows or 0
     stream = session.stream
@@ -236,6 +287,7 @@ def write_rows(
     (chunks,) = session.draw(rows)
 
     replacing = isinstance(output, Path) and output.exists()
+    earlier = holds_ledger(ledger_path)
 
     def before() -> None:
         commit()
@@ -254,6 +306,8 @@ def write_rows(
     if replacing:
         atomic_text(ledger_path, session.ledger.to_json())
     say_guarantee(session.ledger)
+    if earlier:
+        say_ledger_replaced(ledger_path, remembered=remembered)
 
 
 def true_of_both(path: Path, ledger: Ledger) -> Ledger:
@@ -266,20 +320,6 @@ def true_of_both(path: Path, ledger: Ledger) -> Ledger:
         return Ledger.combine([Ledger.from_json(path.read_bytes(), source=str(path)), ledger])
     except (OSError, PegsynthError):
         return ledger.add(NotPrivate.because("unfinished"))
-
-
-def say_guarantee(ledger: Ledger) -> None:
-    """Say in a line what was promised, and every reason why it is not."""
-    guarantee = ledger.guarantee
-    if guarantee.kind == "none":
-        say("Guarantee: none.")
-    elif guarantee.kind == "l-diversity":
-        say(f"Guarantee: entropy l-diversity, l = {guarantee.l:g}; no differential privacy.")
-    else:
-        epsilon = display_up(guarantee.epsilon or 0.0)
-        say(f"Guarantee: epsilon = {epsilon}, delta = {guarantee.delta:g} in total.")
-    for line in (*ledger.not_covered, *ledger.warnings):
-        say(f"  {line}")
 
 
 def check_not_inputs(
@@ -296,12 +336,6 @@ def check_not_inputs(
     for output in files:
         if any(same_file(output, each) for each in inputs):
             raise ParameterError(f"{output}: this file is read as input; choose another output")
-
-
-def say_method(reason: str) -> None:
-    """Say what ``--method auto`` has taken and why, if it was asked."""
-    if reason:
-        say(f"Method: {reason}.")
 
 
 def recipe_of(schema: Schema, request: Request, *, source: str) -> Recipe:

@@ -67,7 +67,8 @@ def evaluate(
     Raises
     ------
     DataError
-        A file cannot be read, or the original does not fit its schema.
+        A file cannot be read, the original does not fit its schema, or the synthetic tables
+        have no column in common with it.
     ParameterError
         A name, formula or attack cannot be read.
     """

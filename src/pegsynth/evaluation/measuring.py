@@ -14,6 +14,7 @@ from pegsynth.evaluation.cells import Codes
 from pegsynth.evaluation.coefficients import not_fitted, regression_records
 from pegsynth.evaluation.comparison import compare
 from pegsynth.evaluation.formula import read_response
+from pegsynth.evaluation.holdout import holdout_records
 from pegsynth.evaluation.options import EvaluateOptions
 from pegsynth.evaluation.prediction import prediction_records
 from pegsynth.evaluation.propensity import propensity_records
@@ -98,7 +99,10 @@ def evaluate_tables(
     found += _prediction(work)
     progress("risk", 0, None)
     risk = _risk(work)
-    records = _merged(base.records, [*found, *risk.records], tables)
+    records = (
+        *_merged(base.records, [*found, *risk.records], tables),
+        *holdout_records(work.original, work.holdout, work.schema.category_counts),
+    )
     return Evaluation(
         summary=_summary(records),
         records=records,
@@ -213,12 +217,8 @@ def _not_computed(name: str, reason: str, subject: str = "") -> Record:
 
 
 def _nothing(tables: Tables) -> Evaluation:
-    """Return an evaluation of nothing: no rows, or no column in common."""
-    reason = (
-        "the synthetic tables have no column of the schema"
-        if tables.synthetic
-        else "no synthetic table has a row"
-    )
+    """Return an evaluation of tables without rows."""
+    reason = "no synthetic table has a row"
     names = (*SUMMARY_KEYS, *UTILITY_KEYS, *RISK_KEYS)
     records = (*(_not_computed(name, reason) for name in names), *tables.records)
     return Evaluation(summary=dict.fromkeys(names), records=records)

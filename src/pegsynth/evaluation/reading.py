@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,8 +85,8 @@ def read_tables(
     Raises
     ------
     DataError
-        A file cannot be read, the original does not fit its schema, or the hold-out lacks a
-        column.
+        A file cannot be read, the original does not fit its schema, the synthetic tables
+        have no column in common with it, or the hold-out lacks a column.
     """
     real = encode(original, schema, need_unit=False)
     tables = [_read(table, schema, threads) for table in synthetic]
@@ -97,7 +98,27 @@ def read_tables(
             f"{held.source}: the hold-out lacks the column {held.missing[0]!r}; give rows with all "
             "columns of the schema"
         )
+    _check_common(original, tables, schema)
     return _fitted(real, tables, held, schema)
+
+
+def _check_common(original: Any, tables: Sequence[_Read], schema: Schema) -> None:
+    """Refuse tables of which nothing can be compared."""
+    filled = [table for table in tables if table.rows]
+    missing = {name for table in filled for name in table.missing}
+    if not filled or not missing.issuperset(schema.names):
+        return
+    name = str(original) if isinstance(original, str | Path) else "the original"
+    alone = [table.source for table in filled if len(table.missing) == len(schema.names)]
+    if alone:
+        raise DataError(
+            f"{alone[0]}: no column in common with {name}, so nothing can be compared; give a "
+            "synthetic table with the columns of the schema, spelt alike"
+        )
+    raise DataError(
+        f"{', '.join(table.source for table in filled)}: no column of {name} is in all of these "
+        "tables, so nothing can be compared; evaluate them one by one"
+    )
 
 
 def coded_tables(

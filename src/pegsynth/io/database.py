@@ -118,6 +118,11 @@ def is_sqlite(uri: str) -> bool:
     return scheme_of(uri) == "sqlite"
 
 
+def sqlite_file(uri: str) -> Path:
+    """Return the file that an SQLite address names."""
+    return Path(unquote(urlsplit(uri).path)[1:])
+
+
 def split_name(table: str) -> tuple[str, ...]:
     """Cut ``schema.table`` at its dots; a part in double quotes is taken as it is.
 
@@ -175,7 +180,7 @@ def connect(uri: str, *, read_only: bool) -> Any:
 
 def _connect_sqlite(uri: str, *, read_only: bool) -> Any:
     driver = _driver("adbc_driver_sqlite", "sqlite")
-    path = Path(unquote(urlsplit(uri).path)[1:])
+    path = sqlite_file(uri)
     if not path.is_file():
         raise DataError(f"{public_address(uri)}: there is no such file; check the name")
     mode = "ro" if read_only else "rw"

@@ -20,15 +20,14 @@ from pegsynth.io.database import (
     DatabaseTable,
     connect,
     is_sqlite,
-    literal,
     plain_errors,
     quoted,
     run,
-    split_name,
 )
+from pegsynth.io.database_catalogue import Relation, check_there, origin_of, relation_of
 from pegsynth.io.frames import check_names
 from pegsynth.io.reader import Selection, TableReader
-from pegsynth.io.sql_shape import rowwise_expression, rowwise_table, without_end
+from pegsynth.io.sql_shape import rowwise_expression
 
 _AS_TEXT = ("extension", "interval", "duration")
 # What a plan of a plain selection consists of; nothing else looks at one row at a time.
@@ -45,16 +44,19 @@ def open_database(source: DatabaseTable) -> TableReader:
     """Open a table or query; the transaction lasts until the reader is closed."""
     connection = connect(source.uri, read_only=True)
     try:
-        statement, schema, expected, plain = (_sqlite if is_sqlite(source.uri) else _postgresql)(
+        check_there(connection, source)
+        statement, schema, expected, relation = (_sqlite if is_sqlite(source.uri) else _postgresql)(
             connection, source
         )
         stream = _Stream(connection, statement, source.name, headed=is_sqlite(source.uri))
     except BaseException:
         connection.close()
         raise
-    selection: Selection = "declared" if source.declared_rowwise else "other"
-    if plain:
+    selection: Selection = "view" if relation == "view" else "other"
+    if relation == "table":
         selection = "rowwise" if source.query is not None else "whole"
+    elif source.declared_rowwise:
+        selection = "declared"
     return TableReader(
         tuple(schema),
         source.name,
@@ -68,12 +70,12 @@ def open_database(source: DatabaseTable) -> TableReader:
     )
 
 
-Opened = tuple[str, dict[str, pl.DataType], int | None, bool]
+Opened = tuple[str, dict[str, pl.DataType], int | None, Relation]
 
 
 def _postgresql(connection: Any, source: DatabaseTable) -> Opened:
-    """Return the statement, the types, the rows that the planner expects, and the shape."""
-    origin = _origin(source)
+    """Return the statement, the types, the rows that the planner expects, and their origin."""
+    origin = origin_of(source)
     with plain_errors(source.name), connection.cursor() as cursor:
         raw = cursor.adbc_execute_schema(f"SELECT * FROM {origin}")
         check_names(raw.names, source.name)
@@ -84,8 +86,10 @@ def _postgresql(connection: Any, source: DatabaseTable) -> Opened:
         cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
         cursor.execute(f"EXPLAIN (FORMAT JSON, VERBOSE) {statement}")
         plan = json.loads(cursor.fetchone()[0])[0]["Plan"]
-        plain = _is_postgresql_table(connection, source) and _only_scans(plan)
-    return statement, _types(schema), int(plan["Plan Rows"]), plain
+        relation = relation_of(connection, source)
+        if relation == "table" and not _only_scans(plan):
+            relation = "other"
+    return statement, _types(schema), int(plan["Plan Rows"]), relation
 
 
 def _postgresql_column(field: Any) -> str:
@@ -99,23 +103,6 @@ def _postgresql_column(field: Any) -> str:
     return name
 
 
-def _is_postgresql_table(connection: Any, source: DatabaseTable) -> bool:
-    """Say whether the rows come from one ordinary table that hides none of them."""
-    table = (
-        rowwise_table(source.query, brackets=True)
-        if source.query is not None
-        else quoted(split_name(source.table or ""))
-    )
-    if table is None:
-        return False
-    found = run(
-        connection,
-        "SELECT relkind IN ('r', 'p') AND NOT relrowsecurity FROM pg_class "
-        f"WHERE oid = to_regclass({literal(table)})",
-    )
-    return bool(found and found[0][0])
-
-
 def _only_scans(plan: Mapping[str, Any]) -> bool:
     """Say whether a plan reads rows and works on each of them alone."""
     if plan["Node Type"] not in _SCANS or plan.get("Parent Relationship") == "SubPlan":
@@ -126,12 +113,12 @@ def _only_scans(plan: Mapping[str, Any]) -> bool:
 
 
 def _sqlite(connection: Any, source: DatabaseTable) -> Opened:
-    """Return the statement, the types, None for the rows, and the shape.
+    """Return the statement, the types, None for the rows, and their origin.
 
     SQLite's columns hold values of any kind, and the driver goes by the first rows. Each
     column is therefore looked at once, and a first row of our own settles its type.
     """
-    origin = _origin(source)
+    origin = origin_of(source)
     with plain_errors(source.name):
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT * FROM {origin} LIMIT 0")
@@ -153,8 +140,8 @@ def _sqlite(connection: Any, source: DatabaseTable) -> Opened:
         with connection.cursor() as cursor:
             cursor.execute(f"{statement} LIMIT 1")
             schema = cursor.fetch_record_batch().schema
-        plain = _is_sqlite_table(connection, source)
-    return statement, _types(schema), None, plain
+        relation = relation_of(connection, source)
+    return statement, _types(schema), None, relation
 
 
 def _sqlite_column(name: str, held: Sequence[Any], source: str) -> tuple[str, str, str]:
@@ -169,30 +156,6 @@ def _sqlite_column(name: str, held: Sequence[Any], source: str) -> tuple[str, st
     if text or not (real or integer):
         return column, "''", f"CAST({column} AS TEXT)"
     return (column, "0.0", f"CAST({column} AS REAL)") if real else (column, "0", column)
-
-
-def _is_sqlite_table(connection: Any, source: DatabaseTable) -> bool:
-    """Say whether the rows come from one ordinary table, and not from a view."""
-    if source.query is not None:
-        table = rowwise_table(source.query, brackets=False)
-        if table is None:
-            return False
-        parts = split_name(table)
-    else:
-        parts = split_name(source.table or "")
-    found = run(
-        connection,
-        "SELECT count(*) FROM sqlite_master WHERE type = 'table' "
-        f"AND sql NOT LIKE 'CREATE VIRTUAL%' AND lower(name) = lower({literal(parts[-1])})",
-    )
-    return bool(found[0][0])
-
-
-def _origin(source: DatabaseTable) -> str:
-    """Return what stands after FROM."""
-    if source.query is None:
-        return quoted(split_name(source.table or ""))
-    return f"(\n{without_end(source.query)}\n) AS pegsynth_query"
 
 
 def _types(schema: Any) -> dict[str, pl.DataType]:

@@ -6,6 +6,7 @@ when all rows are in and whatever must be written first is written.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -22,12 +23,18 @@ from pegsynth.io.database import (
     quoted,
     run,
     split_name,
+    sqlite_file,
 )
 
 
 def check_database_target(target: DatabaseTarget) -> None:
     """Refuse, before any work, a database that cannot be reached or a table that exists."""
     parts = split_name(target.table)
+    if is_sqlite(target.uri) and not (file := sqlite_file(target.uri)).exists():
+        raise OutputError(
+            f"cannot write {target}: the database does not exist; make an empty one first (touch "
+            f"{shlex.quote(str(file))}), or name one that exists"
+        )
     connection = connect(target.uri, read_only=True)
     try:
         with plain_errors(target, OutputError):

@@ -22,7 +22,7 @@ from pegsynth.io.frames import FrameKind
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Selection = Literal["whole", "rowwise", "declared", "other"]
+Selection = Literal["whole", "rowwise", "declared", "view", "other"]
 
 
 class Part(Protocol):
@@ -96,7 +96,7 @@ class TableReader:
         About how many rows there are, for progress alone; None if nobody knows.
     selection
         How the rows were selected: all of a table, by a query that looks at one row at a
-        time, by one of which the caller declared that it does, or by any other.
+        time, by one of which the caller declared that it does, by a view, or by any other.
     files
         The files that the table is read from.
     interrupt, finish

@@ -66,7 +66,10 @@ def named_target(output: str, *, table: str | None = None) -> Path | DatabaseTar
     scheme = scheme_of(output)
     if scheme in DATABASES:
         if table is None:
-            raise ParameterError("rows that go into a database need --output-table NAME")
+            raise ParameterError(
+                "rows that go into a database need --output-table NAME for their table and "
+                "--ledger FILE for their ledger"
+            )
         return DatabaseTarget(output, table)
     if scheme is not None:
         raise OutputError(

@@ -199,6 +199,9 @@ REASONS: Final[Mapping[str, str]] = {
     "unperturbed": "values were drawn from counts without virtual rows (alpha = 0)",
     "query-not-rowwise": "the query that read the table does more than select rows one by one, so "
     "one row of the database may change several of its rows",
+    "view-not-rowwise": "the table was read through a view, whose query is not known to select "
+    "rows one by one and was not declared to (--query-is-rowwise), so one row of the database may "
+    "change several of its rows",
     "kept-columns": "some columns hold original values",
     "unit-not-bounded": "the number of rows per unit was not bounded when the table was read",
     "no-proof": "no privacy result is known for this method",

@@ -100,9 +100,18 @@ def analysis_code(
 
 
 def _subjects(schema: Schema) -> list[Feature]:
-    """Return up to three features, those with listed categories first."""
+    """Return up to three features that vary, those with listed categories first.
+
+    A feature with one category has nothing to explain and explains nothing. Where all are so,
+    the first stands for the share alone.
+    """
     ordered = sorted(schema.features, key=lambda feature: feature.kind == "numeric")
-    return ordered[: 1 + _MOST_INPUTS]
+    varied = [
+        feature
+        for feature in ordered
+        if (feature.bin_count if feature.kind == "numeric" else feature.category_count) > 1
+    ]
+    return varied[: 1 + _MOST_INPUTS] or ordered[:1]
 
 
 def _question(feature: Feature, table_format: str, decode: How) -> _Question:

@@ -1,8 +1,8 @@
 """A folder that appears whole or not at all.
 
 `new_folder` yields a hidden folder beside the wanted one and renames it when the block
-ends well; an earlier folder changes places with it in one step. `seal` writes the checksum
-list of exactly what may leave.
+ends well; an earlier release changes places with it in one step. A folder that holds anything
+else is never replaced. `seal` writes the checksum list of exactly what may leave.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ctypes
 import errno
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -23,13 +24,27 @@ from pegsynth.io.atomic import atomic_text, output_error
 CHECKSUMS = "SHA256SUMS"
 _HERE = -100
 _EXCHANGE = 2
+_TEXTS = r"privacy\.json|PRIVACY\.md|HOW-TO-ANALYSE\.md|schema\.toml|SHA256SUMS"
+_KNOWN = {
+    "public": re.compile(rf"{_TEXTS}|synthetic-[0-9]+\.(csv|parquet)"),
+    "internal": re.compile(r"metrics\.json|report\.html"),
+}
+"""The folders of a release, and the names of the files in each."""
 
 
 def check_folder(path: str | Path, *, force: bool) -> None:
-    """Refuse, before any work, a folder that exists or cannot be made."""
+    """Refuse, before any work, a folder that cannot be made, or exists and is not to be lost.
+
+    `force` replaces an empty folder or an earlier release, and nothing else.
+    """
     target = Path(path)
     if target.exists() and not target.is_dir():
         raise OutputError(f"cannot write {str(path)!r}: a file of that name is in the way")
+    if target.exists() and not _replaceable(target):
+        raise OutputError(
+            f"cannot write {str(path)!r}: the folder exists and holds other things than a "
+            "release; choose another, or move them away"
+        )
     if target.exists() and not force:
         raise OutputError(
             f"cannot write {str(path)!r}: the folder exists; choose another, or replace it with "
@@ -40,6 +55,39 @@ def check_folder(path: str | Path, *, force: bool) -> None:
         raise OutputError(f"cannot write {str(path)!r}: its parent folder does not exist")
     if not os.access(parent, os.W_OK | os.X_OK):
         raise OutputError(f"cannot write {str(path)!r}: its parent folder may not be written to")
+
+
+def is_release(folder: Path) -> bool:
+    """Whether a folder holds a release, and nothing that no release writes."""
+    public = folder / "public"
+    whole = (public / CHECKSUMS).is_file() and (public / "privacy.json").is_file()
+    return whole and _holds_only_known(folder)
+
+
+def _holds_only_known(folder: Path) -> bool:
+    for part in folder.iterdir():
+        if part.name not in _KNOWN or not part.is_dir():
+            return False
+        known = _KNOWN[part.name]
+        if not all(known.fullmatch(file.name) and file.is_file() for file in part.iterdir()):
+            return False
+    return True
+
+
+def _replaceable(target: Path) -> bool:
+    """Whether nothing but a release would be lost with a folder."""
+    while True:
+        try:
+            before = target.stat()
+            verdict = not any(target.iterdir()) or is_release(target)
+            # Another run may have put its own folder there while this one was looked through.
+            if verdict or os.path.samestat(before, target.stat()):
+                return verdict
+        except FileNotFoundError:
+            if not target.exists():
+                return True
+        except OSError:
+            return False
 
 
 @contextmanager

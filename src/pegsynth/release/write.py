@@ -22,6 +22,7 @@ from pegsynth.release.texts import how_to_analyse, privacy_page
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import encode, encode_table, one_matrix
 from pegsynth.schema.decoding import How
+from pegsynth.schema.toml import dumps
 from pegsynth.synthesizers.model import Codes
 from pegsynth.synthesizers.progress import Progress, quiet
 from pegsynth.synthesizers.session import Session
@@ -89,8 +90,7 @@ def write_texts(
         schema, rows=rows, datasets=datasets, table_format=how, ledger=ledger, decode=decode
     )
     atomic_text(public / "HOW-TO-ANALYSE.md", analyse)
-    schema.save(public / "schema.toml")
-    (public / "schema.toml").chmod((public / "privacy.json").stat().st_mode)
+    atomic_text(public / "schema.toml", dumps(schema))
 
 
 def write_internal(

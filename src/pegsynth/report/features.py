@@ -25,11 +25,16 @@ def feature_cards(found: Lookup) -> dict[str, Any]:
     """Arrange all features: those to show, those to fold away, and the rule for it.
 
     Beyond `OPEN_FEATURES` features the ones furthest above their floor are shown and the
-    others folded away; beyond `MOST_FEATURES` these are left out. With many features each
+    others folded away, features with one category last; beyond `MOST_FEATURES` these are left
+    out. With many features each
     shows fewer categories, so that the page stays small.
     """
     marginals = found.metrics.marginals
-    furthest = sorted(range(len(marginals)), key=lambda i: (-_excess(found, marginals[i]), i))
+    constant = found.constant()
+    furthest = sorted(
+        range(len(marginals)),
+        key=lambda i: (marginals[i].feature in constant, -_excess(found, marginals[i]), i),
+    )
     kept = furthest[:MOST_FEATURES]
     count = max(1, len(kept))
     shown = max(_FEWEST, min(SHOWN, _ROWS_OPEN // count))

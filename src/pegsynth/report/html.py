@@ -7,7 +7,7 @@ escaped, by the template engine or where a figure is cleaned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.report.features import feature_cards
@@ -21,6 +21,7 @@ from pegsynth.report.measures import (
     range_text,
     reference_of,
 )
+from pegsynth.report.missing import missing_entries, reason_of
 from pegsynth.report.page import page
 from pegsynth.report.pair_figures import pair_figures, worst
 from pegsynth.report.regression_figures import regression_figures
@@ -29,7 +30,7 @@ from pegsynth.report.verdict import RISK_RULE, UTILITY_RULE, verdict
 from pegsynth.report.words import guarantee_facts, guarantee_headline, paragraphs, short
 
 if TYPE_CHECKING:
-    from pegsynth.evaluation.records import Metrics, Record
+    from pegsynth.evaluation.records import Metrics
 
 WORST_SHOWN = 10
 MOST_LISTED = 60
@@ -77,7 +78,13 @@ def render(
         kind=str(promised.get("kind", "none")),
         headline=NO_LEDGER if unknown else guarantee_headline(promised),
         facts=guarantee_facts(promised),
-        faults=_listed(metrics, lambda record: record.name in FAULTS),
+        faults=_listed(
+            [
+                (measure(record.name).title, record.subject, reason_of(record))
+                for record in metrics.records
+                if record.name in FAULTS
+            ]
+        ),
         verdict=verdict(found),
         rules=(UTILITY_RULE, RISK_RULE),
         summaries=_summaries(found),
@@ -88,7 +95,7 @@ def render(
         regressions=_drawings(regression_figures(found)),
         risks=_drawings(risk_figures(found)),
         maps=_drawings(risk_maps(found, points)),
-        missing=_listed(metrics, lambda record: record.value is None and record.name not in FAULTS),
+        missing=_listed(missing_entries(found)),
     )
 
 
@@ -127,24 +134,13 @@ def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any
         "better": record.better if record else "",
         "note": record.note if record else "",
         "n": record.n if record else 0,
-        "reason": _reason(record) if value is None else "",
+        "reason": reason_of(record) if value is None else "",
     }
 
 
-def _listed(metrics: Metrics, wanted: Callable[[Record], bool]) -> dict[str, Any]:
-    records = [record for record in metrics.records if wanted(record)]
+def _listed(entries: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
     rows = [
-        {
-            "title": measure(record.name).title,
-            "subject": short(record.subject) if record.subject else "",
-            "reason": _reason(record),
-        }
-        for record in records[:MOST_LISTED]
+        {"title": title, "subject": short(subject) if subject else "", "reason": reason}
+        for title, subject, reason in entries[:MOST_LISTED]
     ]
-    return {"rows": rows, "more": len(records) - len(rows)}
-
-
-def _reason(record: Record | None) -> str:
-    if record is None or not record.note:
-        return "not computed; no reason was saved"
-    return record.note
+    return {"rows": rows, "more": len(entries) - len(rows)}

@@ -3,14 +3,17 @@
 Goes in: SVG as vl-convert draws it. Comes out: SVG with the elements and attributes listed
 here and no others, colours as variables of the page, and a title on every mark that says
 something of itself. A map also gets targets that mouse and keyboard reach, each with a
-label that the style sheet shows; no script is needed. The same figure gives the same text.
+label that the style sheet shows; no script is needed. Colour bars keep their gradients, under
+names that no other figure of the page has. The same figure gives the same text.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import textwrap
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from html import escape
 from xml.etree import ElementTree as ET
 
@@ -43,6 +46,9 @@ _ATTRIBUTES = (
     "text-anchor",
 )
 _NO_CHANGE = {"opacity": "1", "transform": "translate(0,0)"}
+_GRADIENT = ("x1", "y1", "x2", "y2")
+_REFERENCE = re.compile(r"url\(#(.*)\)")
+_NAME_LENGTH = 12
 _DECIMALS = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
 _TRANSLATE = re.compile(r"translate\(([-\d.e]+),([-\d.e]+)\)")
 
@@ -57,6 +63,15 @@ class _Target:
     x: float
     y: float
     text: str
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """What the parts of one figure share: its gradients by name, and the marks found."""
+
+    gradients: Mapping[str, str]
+    titles: bool
+    found: list[_Target] = field(default_factory=list)
 
 
 def inline_svg(svg: str, *, label: str, targets: bool = False, scale: float = 1.0) -> str:
@@ -76,13 +91,15 @@ def inline_svg(svg: str, *, label: str, targets: bool = False, scale: float = 1.
     """
     root = ET.fromstring(svg)
     width, height = (round(float(root.get(side, "0"))) for side in ("width", "height"))
-    found: list[_Target] = []
+    gradients = _gradients(root, label)
+    drawing = _Drawing({name: new for name, (new, _) in gradients.items()}, not targets)
     children = list(root)
     if children and children[0].tag == f"{_SVG}rect":
         children = children[1:]
-    inside = "".join(_cleaned(child, 0.0, 0.0, found, titles=not targets) for child in children)
+    inside = "".join(text for _, text in gradients.values())
+    inside += "".join(_cleaned(child, 0.0, 0.0, drawing) for child in children)
     role = "group" if targets else "img"
-    hits = _targets(found, width, height) if targets else ""
+    hits = _targets(drawing.found, width, height) if targets else ""
     return (
         f'<svg class="chart" role="{role}" aria-label="{escape(label)}" '
         f'viewBox="0 0 {width} {height}" width="{scale * width:.0f}" '
@@ -90,21 +107,42 @@ def inline_svg(svg: str, *, label: str, targets: bool = False, scale: float = 1.
     )
 
 
-def _cleaned(element: ET.Element, x: float, y: float, found: list[_Target], *, titles: bool) -> str:
+def _gradients(root: ET.Element, label: str) -> dict[str, tuple[str, str]]:
+    """Return each gradient by its name in the drawing: its name on the page, and its text.
+
+    A name on the page is made of the figure's label and of what the gradient is: drawings
+    count theirs alike, and all figures of a page share one space of names.
+    """
+    gradients = {}
+    for element in root.iter(f"{_SVG}linearGradient"):
+        stops = "".join(
+            f'<stop offset="{escape(stop.get("offset", "0"))}" '
+            f'stop-color="{escape(_coloured(stop.get("stop-color", "none")))}"/>'
+            for stop in element.iter(f"{_SVG}stop")
+        )
+        place = "".join(_plain(element, key) for key in _GRADIENT)
+        digest = hashlib.sha256(f"{label}\n{place}{stops}".encode(errors="replace")).hexdigest()
+        name = f"gradient-{digest[:_NAME_LENGTH]}"
+        text = f'<linearGradient id="{name}"{place}>{stops}</linearGradient>'
+        gradients[element.get("id", "")] = name, text
+    return gradients
+
+
+def _cleaned(element: ET.Element, x: float, y: float, drawing: _Drawing) -> str:
     name = element.tag.removeprefix(_SVG)
     if name not in _ELEMENTS or element.get("display") == "none" or _is_blank(element):
         return ""
     if shift := _TRANSLATE.match(element.get("transform", "")):
         x, y = x + float(shift[1]), y + float(shift[2])
-    inside = "".join(_cleaned(child, x, y, found, titles=titles) for child in element)
+    inside = "".join(_cleaned(child, x, y, drawing) for child in element)
     says = element.get("aria-label", "") if name in ("path", "rect") else ""
     if says:
-        found.append(_Target(x, y, says))
-        inside += f"<title>{escape(says, quote=False)}</title>" if titles else ""
+        drawing.found.append(_Target(x, y, says))
+        inside += f"<title>{escape(says, quote=False)}</title>" if drawing.titles else ""
     inside += escape(element.text or "", quote=False)
     if name == "g" and not inside:
         return ""
-    attributes = "".join(_attribute(element, key) for key in _ATTRIBUTES)
+    attributes = "".join(_attribute(element, key, drawing) for key in _ATTRIBUTES)
     if name == "g" and not attributes:
         return inside
     return f"<{name}{attributes}>{inside}</{name}>" if inside else f"<{name}{attributes}/>"
@@ -116,13 +154,24 @@ def _is_blank(element: ET.Element) -> bool:
     return element.get("stroke") is None and element.get("fill") is None
 
 
-def _attribute(element: ET.Element, key: str) -> str:
+def _attribute(element: ET.Element, key: str, drawing: _Drawing) -> str:
+    if reference := _REFERENCE.fullmatch(element.get(key, "")):
+        name = drawing.gradients.get(reference[1])
+        return f' {key}="{f"url(#{name})" if name else "none"}"'
+    return _plain(element, key)
+
+
+def _plain(element: ET.Element, key: str) -> str:
     value = element.get(key)
     if value is None or value == _NO_CHANGE.get(key):
         return ""
-    value = VARIABLES.get(value, value)
-    value = _DECIMALS.sub(lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), value)
+    value = _DECIMALS.sub(lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), _coloured(value))
     return f' {key}="{escape(value)}"'
+
+
+def _coloured(value: str) -> str:
+    """Return a colour of the palette as a variable of the page, and anything else as it is."""
+    return VARIABLES.get(value, value)
 
 
 def _targets(found: list[_Target], width: int, height: int) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Metrics, Record
 
-PAIR, TERM = ", ", " :: "
+PAIR, GIVEN, TERM = ", ", " | ", " :: "
+_VARIED = 2
 
 
 class Lookup:
@@ -37,23 +38,32 @@ class Lookup:
         """Return all records of that name."""
         return self._by_name.get(name, [])
 
+    def constant(self) -> set[str]:
+        """Return the features that have one category only, in all tables: no error is theirs."""
+        return {
+            marginal.feature
+            for marginal in self.metrics.marginals
+            if sum(map(any, zip(marginal.original, marginal.synthetic, strict=True))) < _VARIED
+        }
+
     def pairs(self, name: str) -> list[tuple[str, str, Record]]:
-        """Return records about two features with these; names may hold commas themselves."""
+        """Return records about two features with these; names may hold separators themselves."""
         features = [marginal.feature for marginal in self.metrics.marginals]
         known = set(features)
         found = []
+        separator = GIVEN if name.startswith("conditional") else PAIR
         for record in self.subjects(name):
-            pair = _split(record.subject, known)
+            pair = _split(record.subject, separator, known)
             if pair is not None:
                 found.append((*pair, record))
         return found
 
 
-def _split(subject: str, known: set[str]) -> tuple[str, str] | None:
-    at = subject.find(PAIR)
+def _split(subject: str, separator: str, known: set[str]) -> tuple[str, str] | None:
+    at = subject.find(separator)
     while at >= 0:
-        first, second = subject[:at], subject[at + len(PAIR) :]
+        first, second = subject[:at], subject[at + len(separator) :]
         if not known or (first in known and second in known):
             return first, second
-        at = subject.find(PAIR, at + 1)
+        at = subject.find(separator, at + 1)
     return None

@@ -74,6 +74,7 @@ MEASURES = {
     "missing_column": Measure("Missing column"),
     "extra_columns": Measure("Columns that the schema does not describe"),
     "unknown_values": Measure("Values that the schema does not list", share=True),
+    "holdout_in_original": Measure("Hold-out rows among the original rows", share=True),
     "auc_real": Measure("Prediction, trained on real", "area under the curve on real rows"),
     "uniqueness": Measure(
         "Unique rows", "alone with their quasi-identifiers", "original", share=True, group="risk"
@@ -155,8 +156,13 @@ MEASURES = {
     ),
 }
 _AMOUNTS = "mean absolute error"
-FAULTS = ("empty_table", "missing_column", "extra_columns", "unknown_values")
+FAULTS = ("empty_table", "missing_column", "extra_columns", "unknown_values", "holdout_in_original")
 CONTROLS = ("_holdout", "_control")
+_PARTS = {
+    "_holdout": "the part for the hold-out",
+    "_control": "the part for people never given",
+    "_bootstrap": "the part for the bootstrap",
+}
 
 
 def measure(name: str) -> Measure:
@@ -167,6 +173,14 @@ def measure(name: str) -> Measure:
     if stems:
         return MEASURES[max(stems, key=len)]
     return Measure(short(name.replace("_", " ")))
+
+
+def titled(name: str) -> str:
+    """Return the title of a measure; that of a variant says which part of it is meant."""
+    title = measure(name).title
+    if name in MEASURES:
+        return title
+    return next((f"{title}, {words}" for end, words in _PARTS.items() if name.endswith(end)), title)
 
 
 def has_control(found: Lookup, record: Record) -> bool:

@@ -29,9 +29,15 @@ def pair_figures(found: Lookup) -> list[Figure]:
     """Draw total variation of all two-way tables, as it is and above its floor.
 
     Beyond `MOST_FEATURES` features those with the largest mean error above the floor are
-    shown, in the order of the codebook.
+    shown, in the order of the codebook. Features with one category are left out: their pairs
+    only repeat the other feature.
     """
-    pairs = [(a, b, r) for a, b, r in found.pairs("tvd2") if r.value is not None]
+    constant = found.constant()
+    pairs = [
+        (a, b, r)
+        for a, b, r in found.pairs("tvd2")
+        if r.value is not None and not {a, b} & constant
+    ]
     if not pairs:
         return []
     features = _shown(pairs)
@@ -43,7 +49,7 @@ def pair_figures(found: Lookup) -> list[Figure]:
         Figure(
             "pairs",
             "Rows out of place, by pair",
-            _rule(pairs, features),
+            _rule(pairs, features, len(constant)),
             partial(_heat_map, cells, labels, "value"),
             table_of(_COLUMNS, [_line(a, b, r) for a, b, r in rows]),
         ),
@@ -72,8 +78,14 @@ def _heat_map(cells: list[dict[str, object]], labels: dict[str, str], key: str) 
 
 
 def worst(found: Lookup, name: str, count: int) -> list[dict[str, str]]:
-    """List the subjects that lie furthest above their floor."""
-    ours = [record for record in found.subjects(name) if record.value is not None]
+    """List the pairs that lie furthest above their floor, without features of one category."""
+    constant = found.constant()
+    left_out = {record.subject for a, b, record in found.pairs(name) if {a, b} & constant}
+    ours = [
+        record
+        for record in found.subjects(name)
+        if record.value is not None and record.subject not in left_out
+    ]
     ours.sort(key=lambda record: -_excess(record))
     as_percent = in_percent(name)
     return [
@@ -102,11 +114,16 @@ def _shown(pairs: list[tuple[str, str, Record]]) -> list[str]:
     return [feature for feature in totals if feature in set(furthest)]
 
 
-def _rule(pairs: list[tuple[str, str, Record]], features: list[str]) -> str:
-    text = "Total variation distance of each two-way table; dark cells are far from the original."
+def _rule(pairs: list[tuple[str, str, Record]], features: list[str], constant: int) -> str:
+    text = (
+        "Total variation distance of each two-way table; the more a cell stands out from the page, "
+        "the further its pair is from the original."
+    )
     count = len({name for first, second, _ in pairs for name in (first, second)})
     if count > len(features):
         text += f" Of {count:,} features the {len(features)} with the largest errors are shown."
+    if constant:
+        text += f" Features with one category ({constant:,}) are left out."
     return text
 
 

@@ -32,13 +32,16 @@ class _Term:
 
 
 def regression_figures(found: Lookup) -> list[Figure]:
-    """Draw a forest plot for each formula.
+    """Draw a forest plot for each formula that was fitted to a table at least.
 
     Beyond `MOST_TERMS` coefficients those whose intervals overlap least are drawn.
     """
+    fitted = {
+        formula: terms for formula, terms in _formulas(found).items() if any(map(_drawable, terms))
+    }
     return [
         _figure(number, formula, terms)
-        for number, (formula, terms) in enumerate(_formulas(found).items(), start=1)
+        for number, (formula, terms) in enumerate(fitted.items(), start=1)
     ]
 
 
@@ -60,7 +63,7 @@ def _formulas(found: Lookup) -> dict[str, list[_Term]]:
 
 
 def _figure(place: int, formula: str, terms: list[_Term]) -> Figure:
-    drawable = [term for term in terms if term.original or term.synthetic]
+    drawable = [term for term in terms if _drawable(term)]
     shown = drawable
     caption = "Points are estimates, bars their intervals; every term has a scale of its own."
     if len(drawable) > MOST_TERMS:
@@ -85,6 +88,12 @@ def _figure(place: int, formula: str, terms: list[_Term]) -> Figure:
         ),
         table_of(_COLUMNS, [_line(term) for term in terms]),
     )
+
+
+def _drawable(term: _Term) -> bool:
+    """Say whether one of the two sides has an estimate."""
+    sides = (term.original, term.synthetic)
+    return any(record is not None and record.value is not None for record in sides)
 
 
 def _agreement(term: _Term) -> float:

@@ -70,7 +70,7 @@ def risk_figures(found: Lookup) -> list[Figure]:
         (_PEOPLE, "people", "People at risk", _PEOPLE_CAPTION),
         (_GROUPS, "groups", "Groups too small or too alike", _GROUPS_CAPTION),
     ):
-        records = [record for each in names for record in _all(found, each)]
+        records = [record for each in names for record in sorted(_all(found, each), key=_rising)]
         points = [point for record in records for point in _beside(found, record)]
         figures += _panels(name, title, caption, points, as_percent=True)
     return figures
@@ -226,6 +226,12 @@ def _panels(
         table_of(_COLUMNS, rows),
     )
     return [figure]
+
+
+def _rising(record: Record) -> tuple[str, int]:
+    """Order by what a subject says and then by its number: k = 2 before k = 5 and k = 10."""
+    words, _, last = record.subject.rpartition(" = ")
+    return (words, int(last)) if last.isdecimal() else (record.subject, 0)
 
 
 def _all(found: Lookup, name: str) -> list[Record]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.report.measures import figure_text, has_control, in_percent, measure, reference_of
+from pegsynth.report.missing import reason_of
 from pegsynth.report.words import number, percent, short
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ RISK_RULE = (
 )
 _JUDGED = ("membership_auc", "intruder_error", "reappearing_uniques", "reappearing_as_unique")
 _ONLY_CONTROLLED = ("reiter_risk", "recognition")
+_NO_REFERENCE = "computed, but judged only with a hold-out (--holdout FILE) to hold against"
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,11 @@ def verdict(found: Lookup) -> dict[str, Any]:
         _membership_sentence([each for each in judged if each.record.name == "membership_auc"]),
         _unique_sentence(found.record("uniqueness")),
     ]
+    risk += _unjudged_sentences(found, judged)
     return {
         "utility": _utility_headline(pairs),
         "utility_sentences": [sentence for sentence in utility if sentence],
-        "risk": _risk_headline(judged),
+        "risk": _risk_headline(found, judged),
         "risk_sentences": [sentence for sentence in risk if sentence],
         "alarm": bool(named),
     }
@@ -80,18 +83,39 @@ def _utility_headline(pairs: Record | None) -> str:
     return "Far apart: expect wrong answers about features taken together."
 
 
-def _risk_headline(judged: list[_Judged]) -> str:
+def _risk_headline(found: Lookup, judged: list[_Judged]) -> str:
     if not judged:
         return "No measure of risk could be held against a reference."
     if worse := _titles([each for each in judged if each.worse]):
         return f"Worse than the reference: {worse}."
     if unclear := _titles([each for each in judged if each.open]):
         return f"Not clearly better than releasing real rows: {unclear}."
-    return "No measure of risk stands out against its reference."
+    count, every = len({each.record.name for each in judged}), len(_listed(found))
+    if count == every:
+        return "No measure of risk stands out against its reference."
+    who = "it does not stand" if count == 1 else "none of these stands"
+    return f"Of {every} measures of risk {count} could be judged; {who} out against its reference."
 
 
 def _titles(judged: list[_Judged]) -> str:
     return "; ".join(dict.fromkeys(measure(each.record.name).title for each in judged))
+
+
+def _listed(found: Lookup) -> list[str]:
+    """Return the measures of risk with a reference that were to be computed."""
+    return [name for name in (*_JUDGED, *_ONLY_CONTROLLED) if found.named(name)]
+
+
+def _unjudged_sentences(found: Lookup, judged: list[_Judged]) -> list[str]:
+    """Say which measures of risk could not be judged, and why, those of one reason together."""
+    done = {each.record.name for each in judged}
+    reasons: dict[str, list[str]] = {}
+    for name in _listed(found):
+        if name not in done:
+            computed = any(record.value is not None for record in found.named(name))
+            reason = _NO_REFERENCE if computed else reason_of(found.headline(name))
+            reasons.setdefault(reason, []).append(measure(name).title)
+    return [f"{'; '.join(titles)}: {reason}." for reason, titles in reasons.items()]
 
 
 def _judgeable(found: Lookup) -> list[Record]:
@@ -146,7 +170,12 @@ def _table_sentence(record: Record | None, kind: str) -> str:
 
 
 def _weakest(found: Lookup) -> str:
-    ones = [record for record in found.subjects("tvd1") if record.value is not None]
+    constant = found.constant()
+    ones = [
+        record
+        for record in found.subjects("tvd1")
+        if record.value is not None and record.subject not in constant
+    ]
     if not ones:
         return ""
     worst = max(ones, key=lambda r: (r.value or 0.0) - (r.baseline or 0.0))

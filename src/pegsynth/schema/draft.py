@@ -2,12 +2,13 @@
 
 In goes a table; out comes an unreviewed `Schema` that covers what was seen in it. It is
 made by looking at the data (R10), so every feature says ``drafted_from_data`` and nothing
-that rests on it is private until a person declares it public. The table is read in
-batches, once, in bounded memory.
+that rests on it is private until a person declares it public. Notes tell the reviewer what
+to look at. The table is read in batches, once, in bounded memory.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -23,7 +24,9 @@ from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.feature import MISSING_LABEL, UNKNOWN_LABEL, Feature
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import (
+    FEW_ROWS,
     FILE_MISSING,
+    MAX_SKETCH,
     MAX_TEXTS,
     TEXTS,
     TYPED_MISSING,
@@ -34,6 +37,11 @@ from pegsynth.schema.tally import (
 Binning = Literal["equal-width", "quantile"]
 
 MAX_ORDINAL_INTEGERS = 256
+LIKE_AN_IDENTIFIER = 0.5
+CROWDED = 0.8
+
+_DROPPED = f"more than {MAX_TEXTS:,} distinct texts or nearly one per row; dropped"
+_SHARE_SKETCH = 10_000
 
 # What the schema itself calls these categories; no value is listed under either name.
 _RESERVED = (MISSING_LABEL, UNKNOWN_LABEL)
@@ -123,10 +131,10 @@ def draft(
 def _tally(
     table: TableReader, options: _Options
 ) -> tuple[dict[str, ColumnTally], dict[str, pl.DataType]]:
-    wanted = options.binning == "quantile"
+    # How full a bin is need not be known as exactly as where an edge lies.
+    points = MAX_SKETCH if options.binning == "quantile" else _SHARE_SKETCH
     tallies = {
-        name: ColumnTally(name, table.typed, QuantileSketch() if wanted else None)
-        for name in table.columns
+        name: ColumnTally(name, table.typed, QuantileSketch(points)) for name in table.columns
     }
     types: dict[str, pl.DataType] = {}
     for batch in table.batches():
@@ -174,7 +182,7 @@ def _dtype_name(dtype: Any) -> str:
 
 
 def _unit_column(name: str) -> Feature:
-    return Feature(name, role="identifier", label="the privacy unit", drafted_from_data=True)
+    return Feature(name, role="identifier", notes=("the privacy unit; dropped",))
 
 
 def _feature(
@@ -182,23 +190,27 @@ def _feature(
 ) -> Feature:
     if dtype == "bool":
         return _listed(tally, ("false", "true"), dtype=dtype)
-    integers = tally.numeric and _few_integers(tally)
+    integers = tally.numeric and _few_integers(tally, options)
     if tally.rows == 0 and declared is None:
         return _listed(tally, (), dtype=dtype or "string")
     if tally.numeric and not integers and declared is None:
-        return _binned(tally, dtype or ("int64" if tally.whole else "double"), options)
+        return _binned(tally, dtype or ("int64" if _whole(tally) else "double"), options)
     if not integers and (tally.texts is None or tally.nearly_unique):
-        label = f"more than {MAX_TEXTS:,} distinct texts or nearly one per row; dropped"
-        return Feature(tally.name, role="identifier", label=label, drafted_from_data=True)
-    # "1.0" of an untyped file is matched and written as that very text.
-    dtype = dtype or ("int64" if integers and tally.whole else "string")
+        return Feature(tally.name, role="identifier", notes=(_DROPPED,))
+    dtype = dtype or ("int64" if integers else "string")
     ordered = declared.ordered if declared else integers
     return _listed(tally, *_common(tally, declared, options), dtype=dtype, ordered=ordered)
 
 
-def _few_integers(tally: ColumnTally) -> bool:
-    few = tally.texts is not None and tally.texts.height <= MAX_ORDINAL_INTEGERS
-    return few and (tally.whole or tally.whole_decimals)
+def _whole(tally: ColumnTally) -> bool:
+    """Whether all are whole numbers; "1.0" is one, as integers with gaps are often written."""
+    return tally.whole or tally.whole_decimals
+
+
+def _few_integers(tally: ColumnTally, options: _Options) -> bool:
+    """Whether whole numbers are few enough to be listed; with decimals they are no codes."""
+    most = MAX_ORDINAL_INTEGERS if tally.whole else options.bins
+    return _whole(tally) and tally.texts is not None and tally.texts.height <= most
 
 
 def _common(
@@ -206,6 +218,9 @@ def _common(
 ) -> tuple[tuple[str, ...], bool]:
     """List the categories with enough rows, in order, and say whether any were left out."""
     texts = pl.DataFrame(schema=TEXTS) if tally.texts is None else tally.texts
+    if tally.whole_decimals and not tally.whole:
+        plain = pl.col("value").str.replace(r"\.0+$", "")
+        texts = texts.group_by(plain).agg(pl.col("count").sum())
     key = pl.col("value").cast(pl.Float64) if tally.numeric else pl.col("value")
     counts = dict(texts.sort(key).iter_rows())
     # A category that the type declares is listed although no row has it.
@@ -232,25 +247,54 @@ def _listed(
         dtype=dtype,
         unknown="category" if others else "error",
         drafted_from_data=True,
+        notes=_like_an_identifier(tally),
     )
 
 
 def _binned(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
     low, high = tally.lowest or 0.0, tally.highest or 0.0
-    if tally.sketch is not None:
-        inner = tally.sketch.quantiles(options.bins)
-        edges = quantile_edges(low, inner, high, whole=tally.whole)
+    quantiles = options.binning == "quantile"
+    if quantiles:
+        inner = tally.sketch.quantiles(options.bins) if tally.sketch else ()
+        edges = quantile_edges(low, inner, high, whole=_whole(tally))
     else:
-        edges = round_edges(low, high, options.bins, whole=tally.whole)
+        edges = round_edges(low, high, options.bins, whole=_whole(tally))
+    edges = within_type(edges, dtype)
+    crowded = () if quantiles else _crowded(tally, edges)
     return Feature(
         tally.name,
         kind="numeric",
-        edges=within_type(edges, dtype),
+        edges=edges,
         missing=_missing(tally),
         dtype=dtype,
-        label="quantile bins: the edges are values of the data" if tally.sketch else "",
+        label="quantile bins: the edges are values of the data" if quantiles else "",
         drafted_from_data=True,
+        notes=(*_like_an_identifier(tally), *crowded),
     )
+
+
+def _like_an_identifier(tally: ColumnTally) -> tuple[str, ...]:
+    """Note that most values of a column of texts or whole numbers are different."""
+    if tally.numeric and not _whole(tally):
+        return ()
+    if tally.rows <= FEW_ROWS or tally.distinct <= LIKE_AN_IDENTIFIER * tally.rows:
+        return ()
+    about = "about " if tally.texts is None else ""
+    distinct = min(tally.distinct, tally.rows)
+    return (
+        f"looks like an identifier: {about}{distinct:,} different values in {tally.rows:,} rows; "
+        'consider role = "identifier"',
+    )
+
+
+def _crowded(tally: ColumnTally, edges: tuple[float, ...]) -> tuple[str, ...]:
+    """Note that one of several bins holds nearly all values."""
+    if tally.sketch is None or len(edges) == 2:
+        return ()
+    share = tally.sketch.largest_share(edges)
+    if share <= CROWDED:
+        return ()
+    return (f"{math.floor(100 * share)} % of the values lie in one bin; set edges by hand",)
 
 
 def _missing(tally: ColumnTally, *, always: bool = False) -> tuple[str, ...]:

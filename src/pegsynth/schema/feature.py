@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -26,6 +26,7 @@ ROLES: tuple[str, ...] = get_args(Role)
 MISSING_LABEL = "(missing)"
 UNKNOWN_LABEL = "(other)"
 _SHARES_OFF = 1e-6
+_KEPT_OF_IDENTIFIERS = ("name", "role", "notes")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Feature:
     not_applicable
         Texts read as "not applicable", a category of its own, written as the first of them.
     role
-        ``identifier`` columns are dropped; the others are modelled.
+        ``identifier`` columns are dropped; the others are modelled. Of an identifier nothing
+        is kept but its name and role: whatever else is given may be values of the data.
     dtype
         Arrow type name to write ("string", "int64", "double", "bool", "date32", ..);
         empty: as the input had it.
@@ -69,6 +71,9 @@ class Feature:
         The categories or edges were read off a confidential table.
     label
         A line of description.
+    notes
+        Remarks on a draft for its reviewer, such as counts. They are confidential: written as
+        comments into a draft and nowhere else, and never read back.
     """
 
     name: str
@@ -86,6 +91,7 @@ class Feature:
     unknown: Unknown = "error"
     drafted_from_data: bool = False
     label: str = ""
+    notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -99,6 +105,7 @@ class Feature:
         if self.l is not None and not (math.isfinite(self.l) and self.l >= 1):
             raise self._error("l must be a finite number of at least 1")
         if self.role == "identifier":
+            self._forget()
             return
         if self.kind == "numeric":
             self._check_edges()
@@ -106,6 +113,12 @@ class Feature:
             self._check_categories()
         self._check_special()
         self._check_shares()
+
+    def _forget(self) -> None:
+        """Keep nothing of an identifier: what a schema says of it may be somebody's name."""
+        for each in fields(self):
+            if each.name not in _KEPT_OF_IDENTIFIERS:
+                object.__setattr__(self, each.name, each.default)
 
     def _error(self, what: str) -> SchemaError:
         return SchemaError(f"feature {self.name!r}: {what}")

@@ -7,7 +7,7 @@ else, so that none of them depends on the data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,8 @@ class Schema:
     columns
         All described columns in table order, identifiers and the unit column included.
     unit
-        Column that names the privacy unit, or None when a row is the unit.
+        Column that names the privacy unit, or None when a row is the unit. It is an
+        identifier, whatever its role is said to be.
     rows_per_unit
         The most rows one unit may contribute; public, never observed.
     rules
@@ -48,6 +49,7 @@ class Schema:
     reviewed: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(map(self._without_units, self.columns)))
         names = [column.name for column in self.columns]
         twice = (
             {name for name in names if names.count(name) > 1}
@@ -73,6 +75,9 @@ class Schema:
         for number, rule in enumerate(self.rules, start=1):
             self._check_rule(f"rule {rule.label!r}" if rule.label else f"rule {number}", rule)
 
+    def _without_units(self, column: Feature) -> Feature:
+        return replace(column, role="identifier") if column.name == self.unit else column
+
     def _check_rule(self, name: str, rule: Rule) -> None:
         counts = self.category_counts
         if any(
@@ -86,7 +91,7 @@ class Schema:
     @cached_property
     def features(self) -> tuple[Feature, ...]:
         """The modelled columns: neither identifiers nor the unit column."""
-        return tuple(c for c in self.columns if c.role != "identifier" and c.name != self.unit)
+        return tuple(column for column in self.columns if column.role != "identifier")
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -1,12 +1,14 @@
 """What a draft needs to know of a column, gathered from batches in bounded memory.
 
 In go the batches of one column; out come its distinct values with their counts while
-there are few, whether all are numbers or whole numbers, their range, and on request an
-approximate quantile function. Everything here is confidential.
+there are few, about how many there are otherwise, whether all are numbers or whole numbers,
+their range, and an approximate quantile function. Everything here is confidential.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -14,8 +16,10 @@ import polars as pl
 from pegsynth.schema.dtypes import as_text
 
 TEXTS = pl.Schema({"value": pl.String, "count": pl.UInt64})
+FEW_ROWS = 20
 MAX_TEXTS = 1_000
 MAX_SKETCH = 1_000_000
+MAX_HASHES = 4_096
 
 # Read as missing in untyped files. All are listed whichever occurred, so that the list
 # says nothing of the data.
@@ -25,16 +29,16 @@ TYPED_MISSING = ("",)
 # The apostrophe that keeps spreadsheets from running a text as a formula is not part of it.
 _PROTECTED = r"^'([=+\-@\t\r])"
 _INTEGER = r"^(?:0|-?[1-9][0-9]*)$"
-_WHOLE_DECIMAL = r"^-?(?:0|[1-9][0-9]*)\.0*$"
+_WHOLE_DECIMAL = r"^(?:0|-?[1-9][0-9]{0,14})\.0+$"
 _NUMBER = r"^-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 
 
 @dataclass
 class QuantileSketch:
-    """Values and their weights: exact while they are few, merged in pairs when they are not.
+    """Values and their weights: exact while they are few, merged in groups when they are not.
 
-    A merge adds the weight of every second value to its neighbour above, so that a rank is
-    off by at most the weight of one merged value.
+    A merge adds the weights of neighbours to the value above them, so that a rank is off by
+    at most the weight of one merged value.
     """
 
     limit: int = MAX_SKETCH
@@ -43,14 +47,28 @@ class QuantileSketch:
     def add(self, numbers: pl.Series, counts: pl.Series) -> None:
         """Take in distinct finite numbers and how often each occurs."""
         points = pl.DataFrame({"value": numbers, "count": counts.cast(pl.UInt64)})
-        self._points = _merged(self._points, points).sort("value")
-        while self._points.height > self.limit:
-            pair = pl.int_range(self._points.height).floordiv(2)
-            self._points = (
-                self._points.group_by(pair.alias("pair"), maintain_order=True)
-                .agg(pl.col("value").last(), pl.col("count").sum())
-                .drop("pair")
-            )
+        if self._points is not None:
+            points = pl.concat([self._points, points])
+        value, rank = pl.col("value"), pl.col("count").cum_sum().alias("rank")
+        points = points.sort("value").select(value, rank)
+        points = points.filter(value.ne_missing(value.shift(-1)))
+        group = 1
+        while points.height > self.limit * group:
+            group *= 2
+        last = points.tail(1 if points.height % group else 0)
+        points = pl.concat([points.gather_every(group, group - 1), last])
+        before = pl.col("rank").shift(1, fill_value=0)
+        self._points = points.select(value, (pl.col("rank") - before).alias("count"))
+
+    def largest_share(self, edges: Sequence[float]) -> float:
+        """Find the share of the weight in the fullest bin; what lies beyond is in the end bins."""
+        if self._points is None:
+            return 0.0
+        values, weights = self._points.get_columns()
+        bins = values.search_sorted(pl.Series(edges[1:-1], dtype=pl.Float64), side="left")
+        starts = [0, *bins, len(values)]
+        sums = [int(weights[a:b].sum()) for a, b in itertools.pairwise(starts)]
+        return max(sums) / sum(sums)
 
     def quantiles(self, parts: int) -> list[float]:
         """Find the inner values that cut the column into `parts` of about equal weight."""
@@ -61,6 +79,33 @@ class QuantileSketch:
         wanted = pl.Series([-(-total * part // parts) for part in range(1, parts)], dtype=pl.UInt64)
         at = ranks.search_sorted(wanted, side="left")
         return [float(value) for value in self._points["value"].gather(at)]
+
+
+@dataclass
+class LeastHashes:
+    """The least hashes of the values seen, from which the number of distinct values follows.
+
+    It is exact while there are no more than are kept. Beyond that, of K kept hashes the largest
+    lies about K/D of the way to the end of their range, D being the number wanted.
+    """
+
+    kept: int = MAX_HASHES
+    _hashes: pl.Series = field(default_factory=lambda: pl.Series(dtype=pl.UInt64))
+
+    def add(self, values: pl.Series) -> None:
+        """Take in values, repeated or not."""
+        hashes = values.hash(seed=0).rename("")
+        if len(self._hashes) == self.kept:
+            hashes = hashes.filter(hashes < self._hashes.max())
+        self._hashes = pl.concat([self._hashes, hashes]).unique().bottom_k(self.kept)
+
+    @property
+    def estimate(self) -> int:
+        """About how many distinct values there were; off by some 2 in 100 if many."""
+        if len(self._hashes) < self.kept:
+            return len(self._hashes)
+        largest = int(self._hashes.max())  # type: ignore[arg-type]
+        return ((self.kept - 1) << 64) // (largest + 1)
 
 
 @dataclass
@@ -75,11 +120,14 @@ class ColumnTally:
         Whether the table has types; if not, texts may be numbers or mean missing.
     sketch
         Gathers quantiles; None: they are not wanted.
+    hashes
+        Counts the distinct values of a column of numbers when they are too many to list.
     """
 
     name: str
     typed: bool
     sketch: QuantileSketch | None = None
+    hashes: LeastHashes = field(default_factory=LeastHashes)
     rows: int = 0
     has_missing: bool = False
     numeric: bool = True
@@ -98,7 +146,12 @@ class ColumnTally:
     def nearly_unique(self) -> bool:
         """Whether there is nearly one value per row, in a table of more than a few rows."""
         distinct = MAX_TEXTS + 1 if self.texts is None else self.texts.height
-        return self.rows > 20 and distinct > 0.9 * self.rows
+        return self.rows > FEW_ROWS and distinct > 0.9 * self.rows
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct values; about that many if they are too many to list."""
+        return self.hashes.estimate if self.texts is None else self.texts.height
 
     def add(self, column: pl.Series) -> None:
         """Take in the next batch."""
@@ -143,6 +196,8 @@ class ColumnTally:
             self.numeric = self.whole = self.whole_decimals = False
             self.sketch = None
             return
+        if self.whole or self.whole_decimals:
+            self.hashes.add(numbers)
         finite = numbers.is_finite()
         numbers, counts = numbers.filter(finite), counts.filter(finite)
         if numbers.is_empty():

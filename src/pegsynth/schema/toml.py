@@ -59,9 +59,11 @@ _CONFIDENTIAL_HEADER = """\
 #   - categories and their order: from a codebook, not because somebody has them;
 #   - edges: round public figures; values beyond fall in the end bins;
 #   - missing: the texts that mean "not known"; not_applicable: those that mean "cannot be";
-#   - role: identifier (dropped), quasi-identifier (an intruder may know it), sensitive, other;
+#   - role: identifier (dropped; nothing is kept of it but its name), quasi-identifier (an
+#     intruder may know it), sensitive, other;
 #   - unit and rows_per_unit: the most rows one person may have, never the observed maximum.
 # Then set reviewed to true: this declares all of it public. Leave drafted_from_data as it is.
+# Comments on features are figures of the data: delete them before you share this file.
 """
 _PUBLIC_HEADER = """\
 # The public codebook of a table: its features, their categories in order, and rules.
@@ -111,9 +113,13 @@ def loads(text: str, source: str = "schema") -> Schema:
         raise SchemaError(f"{source}: {error}") from None
 
 
-def dumps(schema: Schema) -> str:
-    """Write a schema as the text of a schema file."""
-    blocks = [_head_text(schema), *_blocks(schema)]
+def dumps(schema: Schema, *, notes: bool = False) -> str:
+    """Write a schema as the text of a schema file.
+
+    Of identifiers there is nothing but name and role. Notes on a draft are confidential, so
+    they are left out unless asked for.
+    """
+    blocks = [_head_text(schema), *_blocks(schema, notes)]
     text = "\n".join(blocks)
     try:
         text.encode()
@@ -128,7 +134,8 @@ def dumps(schema: Schema) -> str:
 def save(schema: Schema, path: str | Path) -> None:
     """Write a schema file, whole or not at all.
 
-    A draft that no person has reviewed is readable by its owner alone (mode 0600).
+    A draft that no person has reviewed has its notes as comments and is readable by its owner
+    alone (mode 0600).
 
     Raises
     ------
@@ -137,7 +144,8 @@ def save(schema: Schema, path: str | Path) -> None:
     """
     from pegsynth.io.atomic import atomic_text
 
-    atomic_text(path, dumps(schema), mode=0o600 if _confidential(schema) else None)
+    confidential = _confidential(schema)
+    atomic_text(path, dumps(schema, notes=confidential), mode=0o600 if confidential else None)
 
 
 def _parse(text: str) -> dict[str, Any]:
@@ -226,6 +234,8 @@ def _read_feature(number: int, raw: Any) -> Feature:
 
 
 def _read_edges(entry: Entry) -> tuple[float, ...]:
+    if entry.values.get("role") == "identifier":
+        return ()
     if "bins" not in entry.values:
         return entry.numbers("edges")
     if "edges" in entry.values:
@@ -271,12 +281,13 @@ def _head_text(schema: Schema) -> str:
     return f"{header}\nformat = {FORMAT}\nreviewed = {_flag(schema.reviewed)}\n"
 
 
-def _blocks(schema: Schema) -> Iterator[str]:
+def _blocks(schema: Schema, notes: bool) -> Iterator[str]:
     if schema.unit or schema.rows_per_unit != 1:
         lines = [f"unit = {_text(schema.unit)}"] if schema.unit else []
         yield _block("[table]", [*lines, f"rows_per_unit = {schema.rows_per_unit}"])
     for column in schema.columns:
-        yield _block("[[features]]", _feature_lines(column))
+        comments = [f"# {' '.join(note.split())}" for note in column.notes if notes]
+        yield _block("[[features]]", [*comments, *_feature_lines(column)])
     for rule in schema.rules:
         yield _block("[[rules]]", _rule_lines(rule, schema.features))
 
@@ -289,7 +300,8 @@ def _feature_lines(feature: Feature) -> Iterator[str]:
     yield f"name = {_text(feature.name)}"
     if feature.label:
         yield f"label = {_text(feature.label)}"
-    yield f"kind = {_text(feature.kind)}"
+    if feature.role != "identifier":
+        yield f"kind = {_text(feature.kind)}"
     yield f"role = {_text(feature.role)}"
     if feature.dtype:
         yield f"dtype = {_text(feature.dtype)}"

@@ -87,7 +87,7 @@ def setting_of(schema: Schema) -> Setting:
     quasi = [f.name for f in schema.features if f.role == "quasi-identifier"]
     sensitive = [f.name for f in schema.features if f.role == "sensitive"]
     left_out: list[str] = []
-    given = _present(schema, (AGE, ZIP)) or tuple((quasi or list(schema.names))[:2])
+    given = _present(schema, (AGE, ZIP)) or tuple(_varied(schema, quasi or schema.names)[:2])
     guesses = _guesses(schema, quasi, sensitive)
     if not any(not guess.amounts for guess in guesses):
         left_out.append(_NO_GUESS.format("most frequent category", "nominal or ordinal"))
@@ -139,17 +139,23 @@ def _guesses(schema: Schema, quasi: Sequence[str], sensitive: Sequence[str]) -> 
 
 def _firsts(schema: Schema, sensitive: Sequence[str], quasi: Sequence[str]) -> tuple[str, ...]:
     """Return the first sensitive feature and the first quasi-identifier, or the first two."""
-    chosen = (*sensitive[:1], *quasi[:1])
-    return chosen if len(set(chosen)) == 2 else schema.names[:2]
+    chosen = (*_varied(schema, sensitive)[:1], *_varied(schema, quasi)[:1])
+    return chosen if len(set(chosen)) == 2 else tuple(_varied(schema, schema.names)[:2])
 
 
 def _small_trio(schema: Schema, quasi: Sequence[str]) -> tuple[str, ...]:
     """Return three features of few categories, quasi-identifiers first; none if there are fewer."""
     ranked = sorted(
-        schema.names,
+        _varied(schema, schema.names),
         key=lambda name: (name not in quasi, _feature(schema, name).category_count),
     )
     return tuple(ranked[:_TRIO]) if len(ranked) >= _TRIO else ()
+
+
+def _varied(schema: Schema, names: Sequence[str]) -> list[str]:
+    """Return the features with two categories or more; all if no feature has as many."""
+    varied = [name for name in names if _feature(schema, name).category_count > 1]
+    return varied or list(names)
 
 
 def _present(schema: Schema, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
+_GAP = 8
+
 
 def entries(rows: Iterable[Row], *, columns: int = 2, width: int = 400) -> Chart:
     """Draw the distributions of entries as cells: keys across, categories downward.
@@ -104,7 +106,7 @@ def answers(rows: Iterable[Row], *, columns: int = 3, width: int = 210, height: 
                 base.mark_bar().encode(x=axis(alt.X, "value", **share), color=colour),
                 base.mark_tick(color=INK, thickness=2).encode(x=axis(alt.X, "original", **share)),
             ).properties(
-                title=alt.TitleParams(facet.split(" | "), fontSize=11),
+                title=alt.TitleParams(facet.split(" | "), fontSize=11, limit=width),
                 width=width,
                 height=max(height, 13 * len(labels)),
             )
@@ -114,6 +116,8 @@ def answers(rows: Iterable[Row], *, columns: int = 3, width: int = 210, height: 
 
 def visits(rows: Iterable[Row], *, width: int = 640) -> Chart:
     """Draw the draws of a block: rows across, features downward, coloured by who answered.
+
+    A label that is wider than its cell is cut and ends in an ellipsis.
 
     Parameters
     ----------
@@ -135,6 +139,7 @@ def visits(rows: Iterable[Row], *, width: int = 640) -> Chart:
         y=alt.Y(field="line", type="nominal", sort=distinct(kept, "line"), title=None),
     )
     names = distinct(kept, "series")
+    room = width / max(1, len(distinct(kept, "column"))) - _GAP
     colour = alt.Color(
         field="series",
         type="nominal",
@@ -143,6 +148,8 @@ def visits(rows: Iterable[Row], *, width: int = 640) -> Chart:
     )
     layers = alt.layer(
         base.mark_rect(stroke=PAPER, strokeWidth=2).encode(color=colour, description=description()),
-        base.mark_text(fontSize=10).encode(text=alt.Text(field="label", type="nominal")),
+        base.mark_text(fontSize=10, limit=room).encode(
+            text=alt.Text(field="label", type="nominal")
+        ),
     )
     return finish(layers, kept, "", width=width, height=44 * len(distinct(kept, "line")))

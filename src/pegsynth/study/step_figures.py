@@ -118,7 +118,8 @@ def _visit_row(run: Demonstration, visit: Visit) -> dict[str, object]:
         "answer": answer,
         "before": feature.labels[visit.before],
         "drawn": feature.labels[visit.drawn],
-        "text": f"row {visit.row}, {feature.name} given {key}: {answer}",
+        "text": f"row {visit.row}, {feature.name} given {key}: {feature.labels[visit.drawn]}, "
+        f"{answer}",
     }
 
 

@@ -316,6 +316,8 @@ def selection_ledger(ledger: Ledger, reader: TableReader) -> Ledger:
     """
     if reader.selection == "other":
         return ledger.add(NotPrivate.because("query-not-rowwise"))
+    if reader.selection == "view":
+        return ledger.add(NotPrivate.because("view-not-rowwise"))
     if reader.selection == "whole":
         return ledger
     return ledger.assume(rowwise_query(declared=reader.selection == "declared"))

@@ -333,6 +333,8 @@ def _opened(path: str | Path) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if Path(path).is_dir():
+        raise ModelError(f"{path}: this is a folder; give a model file that pegs fit wrote")
     if not Path(path).is_file():
         raise ModelError(f"{path}: there is no such model file; check the name")
     try:

@@ -132,6 +132,18 @@ def read_spent(model: str | Path, identity: str) -> Spent:
     return Spent(file.rows, file.blocks, file.seeded, counters)
 
 
+def rows_were_drawn(model: str | Path) -> bool:
+    """Whether a model stands under this name and its record says that rows were drawn.
+
+    A record that cannot be read says nothing.
+    """
+    try:
+        file = _decoded(spent_path(model)) if Path(model).exists() else None
+    except ModelError:
+        return False
+    return file is not None and file.rows > 0
+
+
 def _decoded(path: Path) -> _File | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_File)
