@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -53,10 +54,23 @@ def parquet_batches(
     hints: Mapping[str, pl.DataType] | None = None,
     groups: slice = slice(None),
 ) -> Iterator[pl.DataFrame]:
+    """Yield the wanted columns of a Parquet file in order; see `parquet_pieces`."""
+    for piece in parquet_pieces(path, columns, skip=skip, hints=hints, groups=groups):
+        yield piece.frame()
+
+
+def parquet_pieces(
+    path: File,
+    columns: Sequence[str],
+    *,
+    skip: int = 0,
+    hints: Mapping[str, pl.DataType] | None = None,
+    groups: slice = slice(None),
+) -> Iterator[ParquetPiece]:
     """Yield the wanted columns of a Parquet file in order, after the first `skip` rows.
 
     Row groups that lie before are not read, nor are those outside `groups`. A text column
-    whose hint is a list of categories comes as that, where all texts of a batch are listed.
+    whose hint is a list of categories comes as that, where all texts of a piece are listed.
     """
     listed = {n: h for n, h in (hints or {}).items() if isinstance(h, pl.Enum) and n in columns}
     with _refusing(path, "Parquet"), _parquet(path, listed) as file:
@@ -74,8 +88,39 @@ def parquet_batches(
                 size, row_groups=lot, columns=list(columns), use_threads=spare_processors() > 1
             )
         )
-        frames = (_with_listed(batch, listed).select(columns) for batch in batches)
-        yield from _after(skip, frames)
+        for batch in batches:
+            passed = min(skip, batch.num_rows)
+            skip -= passed
+            if passed < batch.num_rows:
+                yield ParquetPiece(path, batch.slice(passed), tuple(columns), listed)
+
+
+@dataclass(frozen=True)
+class ParquetPiece:
+    """Rows of a Parquet file, decoded and not yet checked.
+
+    One thread can decode the next rows while another makes a frame of these.
+    """
+
+    path: File
+    batch: Any
+    columns: tuple[str, ...]
+    listed: Mapping[str, pl.Enum]
+
+    @property
+    def height(self) -> int:
+        """The number of rows."""
+        return int(self.batch.num_rows)
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self.columns)
+
+    def frame(self) -> pl.DataFrame:
+        """Check the rows and return them as a frame."""
+        with _refusing(self.path, "Parquet"):
+            return _with_listed(self.batch, self.listed).select(self.columns)
 
 
 def _rows_that_fit(path: File, columns: Sequence[str], listed: Mapping[str, pl.Enum]) -> int:

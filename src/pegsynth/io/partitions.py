@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from pegsynth.io.reader import Part
+from pegsynth.io.reader import Part, made
 
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 
@@ -59,7 +59,7 @@ def with_fixed(
         added = [
             pl.lit(values[name]).cast(types[name]).alias(name) for name in columns if name in types
         ]
-        for frame in part(inside, skip=skip, hints=hints):
-            yield frame.with_columns(added).select(columns)
+        for piece in part(inside, skip=skip, hints=hints):
+            yield made(piece).with_columns(added).select(columns)
 
     return stream

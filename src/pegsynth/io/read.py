@@ -148,7 +148,7 @@ def _open_file(file: File) -> TableReader:
         stream = partial(csv_read.read_batches, file)
         return TableReader(columns, str(file), False, (stream,), expected_rows=expected)
     look, read = (
-        (arrow_read.parquet_schema, arrow_read.parquet_batches)
+        (arrow_read.parquet_schema, arrow_read.parquet_pieces)
         if kind == "parquet"
         else (arrow_read.ipc_schema, arrow_read.ipc_batches)
     )

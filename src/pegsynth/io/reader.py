@@ -1,7 +1,8 @@
 """A table that can be streamed, part by part, as often as asked.
 
-A `TableReader` knows names, types and parts; a part is a function that yields frames. A
-stream can start at a `Place`, which is how counting goes on after an interruption.
+A `TableReader` knows names, types and parts; a part is a function that yields frames, or
+pieces that become frames when asked to. A stream can start at a `Place`, which is how
+counting goes on after an interruption.
 """
 
 from __future__ import annotations
@@ -25,6 +26,29 @@ if TYPE_CHECKING:
 Selection = Literal["whole", "rowwise", "declared", "view", "other"]
 
 
+class Unmade(Protocol):
+    """Rows that are read and still to be made a frame of, maybe by another thread."""
+
+    @property
+    def height(self) -> int:
+        """The number of rows."""
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+
+    def frame(self) -> pl.DataFrame:
+        """Return the rows as a frame."""
+
+
+Piece = pl.DataFrame | Unmade
+
+
+def made(piece: Piece) -> pl.DataFrame:
+    """Return the frame of a piece."""
+    return piece if isinstance(piece, pl.DataFrame) else piece.frame()
+
+
 class Part(Protocol):
     """One part of a table: a file, a query, a dataframe."""
 
@@ -34,7 +58,7 @@ class Part(Protocol):
         *,
         skip: int = 0,
         hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[pl.DataFrame]:
+    ) -> Iterator[Piece]:
         """Yield the wanted columns after the first `skip` rows."""
 
 
@@ -136,6 +160,17 @@ class TableReader:
         start: Place | None = None,
         track: Track | None = None,
     ) -> Iterator[pl.DataFrame]:
+        """Yield the rows in order, at most 2**18 at a time; see `pieces`."""
+        return map(made, self.pieces(columns, hints=hints, start=start, track=track))
+
+    def pieces(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        hints: Mapping[str, pl.DataType] | None = None,
+        start: Place | None = None,
+        track: Track | None = None,
+    ) -> Iterator[Piece]:
         """Yield the rows in order, at most 2**18 at a time.
 
         Parameters
@@ -159,10 +194,10 @@ class TableReader:
         try:
             for number in range(start.part, len(self.parts)):
                 track.begin(number, rows - skip)
-                for batch in self.parts[number](wanted, skip=skip, hints=hints):
-                    if batch.height:
-                        rows += batch.height
-                        yield batch
+                for piece in self.parts[number](wanted, skip=skip, hints=hints):
+                    if piece.height:
+                        rows += piece.height
+                        yield piece
                 skip = 0
         except OSError as error:
             raise unreadable(self.source, error) from None

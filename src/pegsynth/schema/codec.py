@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.io.ahead import run_ahead
+from pegsynth.io.reader import made
 from pegsynth.processors import spare_processors, usable_processors
 from pegsynth.schema.decoding import How, column_decoder
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.encoding import ColumnEncoder
 
 if TYPE_CHECKING:
-    from pegsynth.io.reader import Place, TableReader, Track
+    from pegsynth.io.reader import Piece, Place, TableReader, Track
     from pegsynth.schema.schema import Schema
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -233,19 +234,19 @@ def encode_table(
     if encoder is None:
         columns = reader.columns
         encoder = Encoder(schema, source=reader.source, columns=columns, need_unit=need_unit)
-    frames = reader.batches(schema.names, hints=encoder.hints, start=start, track=track)
+    pieces = reader.pieces(schema.names, hints=encoder.hints, start=start, track=track)
     if reader.frame_kind is None:
         stop, threads = reader.interrupt, spare_processors()
-        frames = run_ahead(frames, size=_cells, most=_CELLS_READ, interrupt=stop)
-        batches = _joined(encoder.encode(frame, threads=threads) for frame in frames)
+        pieces = run_ahead(pieces, size=_cells, most=_CELLS_READ, interrupt=stop)
+        batches = _joined(encoder.encode(made(piece), threads=threads) for piece in pieces)
         yield from run_ahead(batches, size=np.size, most=_CELLS_AHEAD, interrupt=stop)
     else:
-        yield from _joined(map(encoder.encode, frames))
+        yield from _joined(encoder.encode(made(piece)) for piece in pieces)
     encoder.finish()
 
 
-def _cells(frame: pl.DataFrame) -> int:
-    return frame.height * frame.width
+def _cells(piece: Piece) -> int:
+    return piece.height * piece.width
 
 
 def _joined(batches: Iterable[Codes]) -> Iterator[Codes]:
