@@ -5,6 +5,7 @@ import datetime as dt
 import decimal
 import io
 import struct
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -91,6 +92,21 @@ def test_pages_that_unpack_to_too_much(tmp_path, monkeypatch):
     monkeypatch.setattr(check_pages, "__kwdefaults__", small)
     with pytest.raises(DataError, match=r"p\.parquet: row group 1 unpacks to more than 1 MiB"):
         list(open_table(path).batches())
+
+
+def test_a_page_that_is_longer_than_its_file(tmp_path, monkeypatch):
+    """Reading it would ask for as much memory as it claims."""
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": ["x", "y"]}), path)
+    shipped = parquet_pages._pages
+
+    def claiming(handle, chunk, size):
+        for page in shipped(handle, chunk, size):
+            yield replace(page, packed=1 << 40)
+
+    monkeypatch.setattr(parquet_pages, "_pages", claiming)
+    with path.open("rb") as handle, pytest.raises(ValueError, match="longer than its file"):
+        parquet_pages.check_pages(handle, ["a"], texts=["a"])
 
 
 def test_a_text_that_stands_in_every_row(tmp_path):

@@ -14,7 +14,7 @@ from pegsynth.errors import BudgetError, ModelError, ParameterError
 from pegsynth.privacy import BlockDraws, CappedDraws, PegsDraws
 from pegsynth.random import RandomStream
 from pegsynth.sampling import trace_row
-from pegsynth.synthesizers.options import FitOptions
+from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.session import Session, Spent
 from significance import ALPHA
 from small_release import small_model, small_session, taken
@@ -275,3 +275,10 @@ def test_a_forked_process_cannot_spend_the_budget_again():
     script = FORK.format(tests=str(Path(__file__).parents[1]))
     done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.parametrize("name", ["datasets", "sweeps", "block_size"])
+def test_options_that_must_be_numbers(name):
+    """A damaged model file may say null."""
+    with pytest.raises(ParameterError, match="at least 1"):
+        DrawOptions(5, **{name: None})

@@ -84,6 +84,8 @@ def check_pages(
                 left -= 1
                 if left < 0:
                     raise ValueError("more pages than the file can hold")
+                if page.packed > size:
+                    raise ValueError("a page that is longer than its file")
                 largest = max(largest, page.unpacked)
                 if chunk.column in texts and page.unpacked <= most:
                     longest = max(longest, _repeated(handle, chunk, page))

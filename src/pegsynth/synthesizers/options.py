@@ -146,7 +146,9 @@ class DrawOptions:
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
         check_choice("prior", self.prior, PRIORS)
-        for name in ("rows", "datasets", "sweeps", "block_size", "visits", "chains", "rows_in"):
+        for name in ("datasets", "sweeps", "block_size"):
+            check_whole(name, getattr(self, name))
+        for name in ("rows", "visits", "chains", "rows_in"):
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name))
         if self.visits is not None and self.visits > MOST_VISITS:
