@@ -1,13 +1,11 @@
 """Load the compiled kernels ahead of their first use.
 
 Numba takes a few tenths of a second to start and to load its cache. Commands that read a
-table do that on a second thread while the table is being read. Only commands: what is left
-out of Numba here may be missed by other people's kernels in the same process.
+table do that on a second thread while the table is being read.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 
 import numpy as np
@@ -15,25 +13,9 @@ import numpy as np
 
 def warm_up() -> threading.Thread:
     """Start loading on a thread of its own; nobody needs to wait for it."""
-    _import_numba()
     thread = threading.Thread(target=_load, name="pegsynth-kernels", daemon=True)
     thread.start()
     return thread
-
-
-def _import_numba() -> None:
-    """Import Numba without the linear algebra of SciPy, which no kernel of ours calls.
-
-    Numba looks for it when it starts, and importing it takes as long as all of Numba.
-    """
-    blas = "scipy.linalg.cython_blas"
-    if blas in sys.modules:
-        return
-    sys.modules[blas] = None  # an import of it fails
-    try:
-        import numba.np.arraymath  # noqa: F401
-    finally:
-        del sys.modules[blas]
 
 
 def _load() -> None:
