@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pegsynth.errors import DataError
-from pegsynth.io.arrow_read import _with_listed, parquet_batches
+from pegsynth.io.arrow_read import _with_listed, parquet_pieces
 from pegsynth.io.read import open_table
 from pegsynth.io.write import open_writer
 from pegsynth.schema import Feature, Schema
@@ -26,6 +26,10 @@ def written(path, frame, **options):
     return path
 
 
+def frames(path, columns):
+    return [piece.frame() for piece in parquet_pieces(path, columns, hints=KINDS)]
+
+
 @pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"row_group_size": 2}])
 @pytest.mark.parametrize(
     "texts",
@@ -40,11 +44,11 @@ def written(path, frame, **options):
 def test_the_same_text(tmp_path, options, texts):
     frame = pl.DataFrame({"a": texts, "n": range(4), "b": ["p"] * 4}, schema_overrides={"a": str})
     path = written(tmp_path / "t.parquet", frame, **options)
-    found = list(parquet_batches(path, ["n", "b", "a"], hints=KINDS))
+    found = frames(path, ["n", "b", "a"])
     text = pl.concat([each.with_columns(pl.col("a", "b").cast(pl.String)) for each in found])
     assert text.equals(frame.select("n", "b", "a"))
     assert all(each.schema["b"] == KINDS["b"] for each in found)
-    only = pl.concat([each.cast(pl.String) for each in parquet_batches(path, ["a"], hints=KINDS)])
+    only = pl.concat([each.cast(pl.String) for each in frames(path, ["a"])])
     assert only.equals(frame.select("a"))
 
 
@@ -67,7 +71,7 @@ def test_numbers_of_texts_that_are_not_there(kind, wrong, gap):
 def test_hints_for_columns_that_are_no_text(tmp_path):
     frame = pl.DataFrame({"a": [1, 2], "b": [0.5, None]})
     path = written(tmp_path / "t.parquet", frame)
-    assert pl.concat(list(parquet_batches(path, ["a", "b"], hints=KINDS))).equals(frame)
+    assert pl.concat(frames(path, ["a", "b"])).equals(frame)
 
 
 def test_codes_are_the_same_as_from_a_frame(tmp_path):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
@@ -22,7 +22,7 @@ def run_ahead(
     size: Callable[[Item], int],
     most: int,
     interrupt: Callable[[], None] | None = None,
-) -> Iterator[Item]:
+) -> Generator[Item]:
     """Yield `items`, made ahead of time.
 
     Parameters
@@ -45,7 +45,11 @@ def run_ahead(
             shelf.stop()
             if early and interrupt is not None:
                 interrupt()
-        making.result()
+        try:
+            making.result()
+        finally:
+            # An error and the frame that holds its future would keep each other alive.
+            del making
 
 
 class _Shelf(Generic[Item]):

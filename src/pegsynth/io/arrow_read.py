@@ -46,19 +46,6 @@ def parquet_schema(path: File) -> tuple[pa.Schema, int]:
         return _legible(file.schema_arrow), file.metadata.num_rows
 
 
-def parquet_batches(
-    path: File,
-    columns: Sequence[str],
-    *,
-    skip: int = 0,
-    hints: Mapping[str, pl.DataType] | None = None,
-    groups: slice = slice(None),
-) -> Iterator[pl.DataFrame]:
-    """Yield the wanted columns of a Parquet file in order; see `parquet_pieces`."""
-    for piece in parquet_pieces(path, columns, skip=skip, hints=hints, groups=groups):
-        yield piece.frame()
-
-
 def parquet_pieces(
     path: File,
     columns: Sequence[str],

@@ -8,7 +8,7 @@ counting goes on after an interruption.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
@@ -170,7 +170,7 @@ class TableReader:
         hints: Mapping[str, pl.DataType] | None = None,
         start: Place | None = None,
         track: Track | None = None,
-    ) -> Iterator[Piece]:
+    ) -> Generator[Piece]:
         """Yield the rows in order, at most 2**18 at a time.
 
         Parameters

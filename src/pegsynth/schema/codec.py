@@ -7,8 +7,9 @@ column over the whole stream and refused at its end, without being shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -237,12 +238,18 @@ def encode_table(
     pieces = reader.pieces(schema.names, hints=encoder.hints, start=start, track=track)
     if reader.frame_kind is None:
         stop, threads = reader.interrupt, spare_processors()
-        pieces = run_ahead(pieces, size=_cells, most=_CELLS_READ, interrupt=stop)
-        batches = _joined(encoder.encode(made(piece), threads=threads) for piece in pieces)
+        read = run_ahead(pieces, size=_cells, most=_CELLS_READ, interrupt=stop)
+        batches = _encoded(read, encoder, threads)
         yield from run_ahead(batches, size=np.size, most=_CELLS_AHEAD, interrupt=stop)
     else:
-        yield from _joined(encoder.encode(made(piece)) for piece in pieces)
+        yield from _encoded(pieces, encoder, None)
     encoder.finish()
+
+
+def _encoded(pieces: Generator[Piece], encoder: Encoder, threads: int | None) -> Iterator[Codes]:
+    """Yield the codes of pieces; whatever happens, their stream ends here and now."""
+    with closing(pieces):
+        yield from _joined(encoder.encode(made(piece), threads=threads) for piece in pieces)
 
 
 def _cells(piece: Piece) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from pegsynth.errors import DataError
-from pegsynth.io.arrow_read import parquet_batches, parquet_schema
+from pegsynth.io.arrow_read import parquet_pieces, parquet_schema
 from pegsynth.spark.codes import CodeSource, encoded, encoder_of
 
 if TYPE_CHECKING:
@@ -116,9 +116,9 @@ class EncodeFiles:
         encoder = encoder_of(self.schema)
         parts = (self.parts[i] for batch in batches for i in batch.column(0).to_pylist())
         tables = (
-            values
+            piece.frame()
             for part in parts
-            for values in parquet_batches(
+            for piece in parquet_pieces(
                 part.path, self.schema.names, hints=encoder.hints, groups=part.groups
             )
         )
