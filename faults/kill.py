@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -25,6 +26,7 @@ from faults.works import (
     whole_record,
     whole_table,
 )
+from pegsynth.cli.signals import STOPPED
 from pegsynth.errors import PegsynthError
 from pegsynth.privacy import Ledger
 from pegsynth.synthesizers.model_file import load_model
@@ -32,6 +34,48 @@ from pegsynth.synthesizers.model_file import load_model
 DRIVER = (sys.executable, "-m", "faults.driver")
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 600.0
+_CRASHES = ("Traceback", "Exception ignored", "panicked", "internal error")
+
+
+@dataclass(frozen=True)
+class End:
+    """How a command ended that was sent a signal.
+
+    Parameters
+    ----------
+    status, errors
+        As the system gives them.
+    early
+        The signal came while Python itself answered.
+    """
+
+    status: int
+    number: int = signal.SIGKILL
+    errors: str = ""
+    early: bool = False
+
+    @property
+    def orderly(self) -> bool:
+        """Whether the command was asked to stop, and did so itself."""
+        return self.status == 128 + self.number
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong with the way it ended."""
+        expected = (0, 128 + self.number, -self.number)
+        if self.early:
+            return []
+        found = [] if self.status in expected else [f"exit status {self.status}"]
+        found += [word for word in _CRASHES if word in self.errors]
+        if self.orderly and self.errors != f"pegs: {STOPPED}\n":
+            found.append("another message than that of a stop")
+        return found
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether the system ended a command that should have stopped by itself."""
+        stopping = self.number != signal.SIGKILL and not self.early
+        return stopping and self.status == -self.number
 
 
 @dataclass(frozen=True)
@@ -97,19 +141,22 @@ class Campaign:
         self._restore()
         return int(count.read_text())
 
-    def kill_at(self, seconds: float) -> Case:
-        """Kill the command some time after its start."""
+    def kill_at(self, seconds: float, number: int = signal.SIGKILL, *, start: float = 0.0) -> Case:
+        """Send a signal some time after the command's start; Python itself takes `start`."""
         child = subprocess.Popen(
             [*DRIVER, *self.work.line(self.place)],
             env=environment(self.place, self.work),
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         try:
-            child.wait(timeout=seconds)
+            _, errors = child.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
-            child.kill()
-        return self._judge(f"{seconds:.2f} s", child.wait(timeout=LONGEST))
+            child.send_signal(number)
+            _, errors = child.communicate(timeout=LONGEST)
+        end = End(child.returncode, number, errors, seconds < start)
+        return self._judge(f"{seconds:.2f} s", end)
 
     def kill_before(self, step: int) -> Case:
         """Let the command kill itself just before one of its steps."""
@@ -120,17 +167,21 @@ class Campaign:
             timeout=LONGEST,
             check=False,
         )
-        return self._judge(f"step {step}", done.returncode)
+        return self._judge(f"step {step}", End(done.returncode))
 
     def _fault(self, step: int) -> dict[str, str]:
         return {"FAULT_STEP": str(step), "FAULT_FOLDER": str(self.place.folder)}
 
-    def _judge(self, moment: str, code: int) -> Case:
-        faults = [] if code in (0, -9) else [f"exit status {code}"]
-        state = "finished" if code == 0 else "killed"
+    def _judge(self, moment: str, end: End) -> Case:
+        faults = list(end.faults)
+        state = "finished"
         try:
-            state = state if code == 0 else self._state()
+            if end.status != 0:
+                state = self._state()
             faults += self._strangers()
+            faults += self._left_behind() if end.orderly else []
+            # Python stops answering in its very last moments, when all is done.
+            faults += ["ended by the signal"] if end.cut_short and state != "new" else []
             finish(self.place, self.work)
             faults += self._after_rerun()
         except (BrokenError, PegsynthError, OSError, ValueError) as error:
@@ -177,6 +228,11 @@ class Campaign:
                 secrets = [] if _finished(path) else secrets
             found += secrets
         return found
+
+    def _left_behind(self) -> list[str]:
+        """Return files that a command which stopped by itself should have removed."""
+        hidden = [path.name for path in self.place.out.iterdir() if path.name.startswith(".pegs-")]
+        return [f"{name} was left behind" for name in hidden]
 
     def _after_rerun(self) -> list[str]:
         now = self._contents()

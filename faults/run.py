@@ -1,16 +1,19 @@
-"""Kill commands many times over: ``python -m faults.run [--kills 200] [--seed 1]``.
+"""Kill or stop commands many times over: ``python -m faults.run [--kills 200] [--seed 1]``.
 
 Moments are drawn by a seed. A fifth of them fall into the start of Python, the others are
 spread over the rest of the run. Then every command is killed just before steps that change a
-name, the last ones above all, which no random moment would hit for sure.
+name, the last ones above all, which no random moment would hit for sure. ``--stop`` sends
+SIGTERM and Ctrl-C in turn instead of kills, and no steps: commands then have to tidy up.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -52,15 +55,16 @@ def campaigns(folder: Path, works: Iterable[Work]) -> Iterator[Campaign | Spendi
     yield SpendingCampaign(make_place(folder / "spending"))
 
 
-def run(folder: Path, *, kills: int, seed: int, steps: bool) -> list[Case]:
-    """Kill `kills` times at random moments, shared out evenly, then at every step."""
+def run(folder: Path, *, kills: int, seed: int, stop: bool, steps: bool) -> list[Case]:
+    """Kill or stop `kills` times at random moments, shared out evenly, then at every step."""
+    signals = itertools.cycle((signal.SIGTERM, signal.SIGINT) if stop else (signal.SIGKILL,))
     source = random.Random(seed)
     start = start_seconds()
     cases: list[Case] = []
     share = -(-kills // (len(WORKS) + 1))
     for each in campaigns(folder, WORKS):
         for seconds in moments(min(share, kills), start, each.seconds, source):
-            cases.append(each.kill_at(seconds))
+            cases.append(each.kill_at(seconds, next(signals), start=start))
             _say(cases[-1])
         kills -= share
         for step in _some(each.steps()) if steps else ():
@@ -97,12 +101,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--stop", action="store_true", help="SIGTERM and Ctrl-C, no kills")
     parser.add_argument("--no-steps", action="store_true")
     parser.add_argument("-o", "--output", type=Path, default=None, help="JSON of all cases")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="faults-"))
     try:
-        cases = run(folder, kills=options.kills, seed=options.seed, steps=not options.no_steps)
+        cases = run(
+            folder,
+            kills=options.kills,
+            seed=options.seed,
+            stop=options.stop,
+            steps=not (options.stop or options.no_steps),
+        )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if options.output:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 
-from faults.kill import Campaign, Case, finish
+from faults.kill import Campaign, Case, End, finish
 from faults.places import Place
 from faults.works import ROWS, SAMPLE, SAMPLED, BrokenError, spent_rows
 
@@ -22,8 +22,8 @@ class SpendingCampaign(Campaign):
         self._charged = 0
         super().__init__(place, SAMPLE)
 
-    def _judge(self, moment: str, code: int) -> Case:
-        faults = [] if code in (0, -9) else [f"exit status {code}"]
+    def _judge(self, moment: str, end: End) -> Case:
+        faults = list(end.faults)
         state = "broken"
         try:
             before, self._charged = self._charged, spent_rows(self._model)
@@ -33,9 +33,11 @@ class SpendingCampaign(Campaign):
                 faults.append(f"{paid} rows were charged for {ROWS}")
             if state == "new" and paid == 0:
                 faults.append("rows were published and not charged")
-            if code == 0:
+            if end.status == 0:
                 state = "finished"
             faults += self._strangers()
+            faults += self._left_behind() if end.orderly else []
+            faults += ["ended by the signal"] if end.cut_short and state != "new" else []
         except (BrokenError, OSError, ValueError) as error:
             faults.append(f"{type(error).__name__}: {error}")
         self._restore()

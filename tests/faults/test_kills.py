@@ -1,14 +1,17 @@
 """The short form of ``python -m faults.run``, and proof that its checks can fail."""
 
 import json
+import signal
 
 import polars as pl
 import pytest
-from faults.kill import Campaign
+from faults.kill import Campaign, End
 from faults.places import NAME, leaks, make_place
 from faults.run import _some, moments, summary
 from faults.spending import SpendingCampaign
 from faults.works import WORKS, BrokenError
+
+from pegsynth.cli.signals import STOPPED
 
 BY_NAME = {work.name: work for work in WORKS}
 
@@ -125,3 +128,41 @@ def test_moments_and_steps_are_spread():
     assert _some(90)[-10:] == list(range(81, 91))
     assert len(_some(90)) == 20
     assert summary([]).count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_command_that_is_stopped_tidies_up(place):
+    campaign = Campaign(place, BY_NAME["synthesize, unseeded, to a better promise"])
+    shares = {0.6: signal.SIGTERM, 0.8: signal.SIGINT}
+    cases = [campaign.kill_at(share * campaign.seconds, number) for share, number in shares.items()]
+    assert [case.faults for case in cases] == [()] * 2, cases
+
+
+def test_ends_that_are_as_they_should_be():
+    said = f"pegs: {STOPPED}\n"
+    for end in (
+        End(-9),
+        End(0),
+        End(0, signal.SIGTERM, "a note\n"),
+        End(143, signal.SIGTERM, said),
+        End(130, signal.SIGINT, said),
+        End(1, signal.SIGINT, "Traceback", early=True),
+    ):
+        assert end.faults == []
+        assert not end.cut_short
+    assert End(-15, signal.SIGTERM).cut_short
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        End(1),
+        End(143, signal.SIGTERM, ""),
+        End(143, signal.SIGTERM, f"pegs: {STOPPED}\nthread '<unnamed>' panicked at general.rs\n"),
+        End(0, signal.SIGINT, "Exception ignored in: <module 'threading'>"),
+        End(3, signal.SIGTERM, "pegs: internal error"),
+        End(143, signal.SIGINT, f"pegs: {STOPPED}\n"),
+    ],
+)
+def test_ends_that_are_not(end):
+    assert end.faults

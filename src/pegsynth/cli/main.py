@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
 import traceback
 from contextlib import suppress
-from types import FrameType
 from typing import NoReturn
 
+from pegsynth.cli.signals import STOPPED, Stopped, ignore_signals, leave_on_signals
 from pegsynth.errors import PegsynthError, legible
 
 TRACEBACK = "PEGSYNTH_TRACEBACK"
@@ -35,14 +34,9 @@ _SURROUNDINGS = {
 def main() -> None:
     """Run the command line; whatever happens, leave by an exit status."""
     _check_limits()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _leave)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, _leave)
+    leave_on_signals()
     try:
-        from pegsynth.cli import application
-
-        application.run()
+        _work()
     except PegsynthError as error:
         _refuse(str(error))
     except MemoryError:
@@ -51,10 +45,23 @@ def main() -> None:
         # The reader of our output went away; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except Stopped:
+        print(f"pegs: {STOPPED}", file=sys.stderr)
+        raise
     except (SystemExit, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 (a panic of a library is no Exception)
         _report(error)
+
+
+def _work() -> None:
+    """Do what the command line asks for; once it is done, no signal can undo it."""
+    try:
+        from pegsynth.cli import application
+
+        application.run()
+    finally:
+        ignore_signals()
 
 
 def _refuse(message: str) -> NoReturn:
@@ -117,15 +124,6 @@ def _check_limits() -> None:
             "the address space is limited (ulimit -v) to less than 4 GiB, and libraries reserve "
             "more than they use; limit the memory by a control group instead"
         )
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    """Leave through an exception, which removes files that are half-written."""
-    # A second signal must not stop the tidying up.
-    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)
-    print("pegs: stopped; every output is as it was, or whole", file=sys.stderr)
-    sys.exit(128 + number)
 
 
 if __name__ == "__main__":
