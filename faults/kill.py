@@ -45,14 +45,15 @@ class End:
     ----------
     status, errors
         As the system gives them.
-    early
-        The signal came while Python itself answered.
+    ready
+        Whether the command itself answered signals at that time, and not Python, which does
+        before and after.
     """
 
     status: int
     number: int = signal.SIGKILL
     errors: str = ""
-    early: bool = False
+    ready: bool = True
 
     @property
     def orderly(self) -> bool:
@@ -63,7 +64,7 @@ class End:
     def faults(self) -> list[str]:
         """What is wrong with the way it ended."""
         expected = (0, 128 + self.number, -self.number)
-        if self.early:
+        if not self.ready:
             return []
         found = [] if self.status in expected else [f"exit status {self.status}"]
         found += [word for word in _CRASHES if word in self.errors]
@@ -74,7 +75,7 @@ class End:
     @property
     def cut_short(self) -> bool:
         """Whether the system ended a command that should have stopped by itself."""
-        stopping = self.number != signal.SIGKILL and not self.early
+        stopping = self.number != signal.SIGKILL and self.ready
         return stopping and self.status == -self.number
 
 
@@ -141,8 +142,8 @@ class Campaign:
         self._restore()
         return int(count.read_text())
 
-    def kill_at(self, seconds: float, number: int = signal.SIGKILL, *, start: float = 0.0) -> Case:
-        """Send a signal some time after the command's start; Python itself takes `start`."""
+    def kill_at(self, seconds: float, number: int = signal.SIGKILL) -> Case:
+        """Send a signal some time after the command's start."""
         child = subprocess.Popen(
             [*DRIVER, *self.work.line(self.place)],
             env=environment(self.place, self.work),
@@ -150,13 +151,14 @@ class Campaign:
             stderr=subprocess.PIPE,
             text=True,
         )
+        ready = True
         try:
             _, errors = child.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
+            ready = _answers(child.pid)
             child.send_signal(number)
             _, errors = child.communicate(timeout=LONGEST)
-        end = End(child.returncode, number, errors, seconds < start)
-        return self._judge(f"{seconds:.2f} s", end)
+        return self._judge(f"{seconds:.2f} s", End(child.returncode, number, errors, ready))
 
     def kill_before(self, step: int) -> Case:
         """Let the command kill itself just before one of its steps."""
@@ -258,6 +260,13 @@ def _bytes(path: Path) -> object:
     if path.is_file():
         return path.read_bytes()
     return {str(each.relative_to(path)): _bytes(each) for each in path.rglob("*") if each.is_file()}
+
+
+def _answers(process: int) -> bool:
+    """Whether a process has a handler of its own for SIGTERM; Python has none."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    caught = int(status.split("SigCgt:")[1].split()[0], 16)
+    return bool(caught >> (signal.SIGTERM - 1) & 1)
 
 
 def _finished(path: Path) -> bool:

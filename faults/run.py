@@ -64,7 +64,7 @@ def run(folder: Path, *, kills: int, seed: int, stop: bool, steps: bool) -> list
     share = -(-kills // (len(WORKS) + 1))
     for each in campaigns(folder, WORKS):
         for seconds in moments(min(share, kills), start, each.seconds, source):
-            cases.append(each.kill_at(seconds, next(signals), start=start))
+            cases.append(each.kill_at(seconds, next(signals)))
             _say(cases[-1])
         kills -= share
         for step in _some(each.steps()) if steps else ():

@@ -23,10 +23,10 @@ JAVA = "openjdk-17-jre-headless"
 LONGEST = 900
 """Seconds after which a session is cut off, so that no test waits for ever."""
 # Tests are short: compiling Java code well takes longer than it saves.
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _DEFAULTS = f"""
-spark.driver.extraJavaOptions {_QUICK}
-spark.executor.extraJavaOptions {_QUICK}
+spark.driver.extraJavaOptions {QUICK_JAVA}
+spark.executor.extraJavaOptions {QUICK_JAVA}
 spark.executor.memory 1g
 spark.shuffle.io.maxRetries 2
 spark.shuffle.io.retryWait 1s
@@ -143,7 +143,7 @@ def _environment(home: Path) -> dict[str, str]:
         "SPARK_CONF_DIR": str(home / "conf"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(home / "local"),
-        "SPARK_DAEMON_JAVA_OPTS": _QUICK,
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_JAVA,
         "PYSPARK_PYTHON": sys.executable,
     }
 

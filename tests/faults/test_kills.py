@@ -146,7 +146,7 @@ def test_ends_that_are_as_they_should_be():
         End(0, signal.SIGTERM, "a note\n"),
         End(143, signal.SIGTERM, said),
         End(130, signal.SIGINT, said),
-        End(1, signal.SIGINT, "Traceback", early=True),
+        End(1, signal.SIGINT, "Traceback", ready=False),
     ):
         assert end.faults == []
         assert not end.cut_short
