@@ -74,9 +74,10 @@ FUZZ_SEED ?= 1
 fuzz: $(STAMP)
 	$(BIN)/python -m fuzz.run --cases $(FUZZ_CASES) --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
-# Kills commands 200 times at random moments, and at the steps that publish.
+# Kills commands 200 times at random moments, and at the steps that publish; stops them 200 times.
 faults: $(STAMP)
 	$(BIN)/python -m faults.run
+	$(BIN)/python -m faults.run --stop
 
 # An hour of releases at full load: memory, open files, figures and speed must stay the same.
 soak: $(STAMP)

@@ -233,7 +233,7 @@ class Campaign:
 
     def _left_behind(self) -> list[str]:
         """Return files that a command which stopped by itself should have removed."""
-        hidden = [path.name for path in self.place.out.iterdir() if path.name.startswith(".pegs-")]
+        hidden = [path.name for path in self.place.out.rglob(".pegs-*")]
         return [f"{name} was left behind" for name in hidden]
 
     def _after_rerun(self) -> list[str]:

@@ -102,14 +102,32 @@ def _session(master: str, environment: dict[str, str]) -> Iterator[object]:
 def _end(spark: object, gateway: object) -> None:
     """End a session and its JVM, so that the next has an environment of its own."""
     from py4j.protocol import Py4JError
-    from pyspark import SparkContext
 
     with suppress(Py4JError, OSError):  # the JVM may be gone
         spark.stop()
+    _end_java(gateway)
+
+
+def _end_java(gateway: object) -> None:
+    from pyspark import SparkContext
+
     gateway.shutdown()
     gateway.proc.stdin.close()
     _wait_or_kill(gateway.proc)
     SparkContext._gateway = SparkContext._jvm = None
+
+
+@contextmanager
+def one_java(cluster: Standalone) -> Iterator[None]:
+    """Let commands that are run in this process share a JVM, which takes long to start."""
+    from pyspark import SparkContext
+
+    with mock.patch.dict(os.environ, cluster.environment):
+        try:
+            yield
+        finally:
+            if SparkContext._gateway is not None:
+                _end_java(SparkContext._gateway)
 
 
 def _wait_or_kill(process: subprocess.Popen) -> None:

@@ -82,9 +82,11 @@ def _start_context(settings: Mapping[str, str], *, quiet: bool) -> None:
     conf = SparkConf().setAll(list(settings.items()))
     start: Any = launch_gateway
     with _handlers_kept():
-        SparkContext(
-            conf=conf, gateway=start(conf, {"stderr": subprocess.DEVNULL} if quiet else {})
+        # A session that ended in this process has left its JVM, which serves again.
+        gateway = SparkContext._gateway or start(
+            conf, {"stderr": subprocess.DEVNULL} if quiet else {}
         )
+        SparkContext(conf=conf, gateway=gateway)
 
 
 def _stop_context() -> None:
