@@ -31,15 +31,17 @@ packages-lowest:
 demo: $(STAMP)
 	$(BIN)/pegs demo
 
-# A worker that has nothing left takes tests of another.
+# A worker that has nothing left takes tests of another. Kernels are compiled before, once for all.
 TOGETHER := -n auto --dist worksteal
 
 test: $(STAMP)
 	tools/system-packages.sh
+	$(BIN)/python -m benchmarks.every_kernel --all
 	$(BIN)/python -m pytest $(TOGETHER)
 
 test-fast: $(STAMP)
 	tools/system-packages.sh
+	$(BIN)/python -m benchmarks.every_kernel --all
 	$(BIN)/python -m pytest $(TOGETHER) -m 'not slow'
 
 check: $(STAMP)

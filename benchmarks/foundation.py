@@ -191,13 +191,15 @@ def start_up(setting: Setting) -> list[Figure]:
 
 
 def compiling(setting: Setting) -> list[Figure]:
-    """Every kernel compiled from cold: the same work with an empty cache and a full one."""
+    """Kernels of the paper's methods from cold: the same work, an empty cache and a full one."""
     cache = setting.folder / "kernel-cache"
     command = [sys.executable, "-m", "benchmarks.every_kernel"]
     environment = {"NUMBA_CACHE_DIR": str(cache)}
     cold = run_program(command, environment=environment).seconds
     warm = run_program(command, environment=environment).seconds
-    return [Figure("compile all kernels from cold", cold - warm, 30.0, cold, warm)]
+    return [
+        Figure("compile the kernels of pegs and pegs-rs from cold", cold - warm, 30.0, cold, warm)
+    ]
 
 
 def wide(setting: Setting) -> Iterator[Figure]:

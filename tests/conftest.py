@@ -15,9 +15,14 @@ settings.register_profile("pegsynth", deadline=None, derandomize="CI" in os.envi
 settings.load_profile("pegsynth")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put long tests first, so that no worker starts one when the others are done."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put long tests first, so that no worker starts one when the others are done.
+
+    Every worker begins with a part of the list; long tests are dealt out to all parts.
+    """
     items.sort(key=_seconds, reverse=True)
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    items[:] = [item for part in range(workers) for item in items[part::workers]]
 
 
 def _seconds(item: pytest.Item) -> float:

@@ -81,7 +81,7 @@ def test_the_python_example_prints_what_the_readme_shows(tmp_path):
     assert run([sys.executable, "-c", example], tmp_path) == shown
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=45)
 def test_the_shell_commands_run(tmp_path):
     blocks = fenced(README, "sh")
     assert len(blocks) == 4

@@ -15,7 +15,7 @@ import pegsynth
 
 ROOT = Path(__file__).parent.parent
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(seconds=30)
 
 
 def run(*command, **options):

@@ -300,7 +300,7 @@ class SilentZeros(Purse):
         return np.where(counts == 0, 0, super()._noisy(counts, event))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_whole_releases_stay_below_their_claim_and_a_twin_is_proved_wrong():
     trial = blocks_trial(1.0)
     assert blocks_lower_bound(trial, 150) < trial.claim

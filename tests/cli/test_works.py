@@ -501,7 +501,7 @@ def test_release_folder(folder):
     assert not [path for path in folder.iterdir() if path.name.startswith(".pegs")]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_demo(tmp_path):
     outcome = pegs_process("demo", "--rows", 200, cwd=tmp_path)
     assert outcome.code == 0, outcome.err

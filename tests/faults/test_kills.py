@@ -35,7 +35,7 @@ def test_a_command_that_is_killed_at_its_last_steps(place, name):
     assert {case.state for case in cases} <= {"old", "new"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=30)
 def test_a_release_that_is_killed_when_it_replaces_another(place):
     campaign = Campaign(place, BY_NAME["release --force"])
     steps = campaign.steps()
@@ -43,7 +43,7 @@ def test_a_release_that_is_killed_when_it_replaces_another(place):
     assert [case.faults for case in cases] == [()] * 2, cases
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_a_budget_is_never_regained(place):
     campaign = SpendingCampaign(place)
     steps = campaign.steps()
@@ -130,7 +130,7 @@ def test_moments_and_steps_are_spread():
     assert summary([]).count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=10)
 def test_a_command_that_is_stopped_tidies_up(place):
     campaign = Campaign(place, BY_NAME["synthesize, unseeded, to a better promise"])
     shares = {0.6: signal.SIGTERM, 0.8: signal.SIGINT}

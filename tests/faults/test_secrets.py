@@ -183,7 +183,7 @@ def _can_unshare():
         return False
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=25)
 def test_the_whole_path_without_a_network(place):
     data, schema, out = place.folder / "data.csv", place.folder / "schema.toml", place.out
     where = ("--schema", schema)

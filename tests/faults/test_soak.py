@@ -91,7 +91,7 @@ def test_a_slope_by_hand():
     assert slope([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 500]) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=35)
 def test_a_leaking_twin_is_caught(tmp_path):
     """Processes, notes and verdicts as in the long run, with cycles that do little."""
     runs = soak(tmp_path / "idle", 4.0, kind="idle")

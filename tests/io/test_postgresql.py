@@ -461,7 +461,7 @@ def test_a_table_appears_whole_or_not_at_all(people):
 # Size
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 def test_a_million_rows(server, tmp_path):
     """The same model as from a file, bit for bit, in bounded memory."""
     table = discharge(1_000_000, seed=1)

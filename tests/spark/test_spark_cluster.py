@@ -295,7 +295,7 @@ def survives_a_lost_executor(spark, discharges, folder, patch, generations=1):
     assert written(folder / "capped").height == ROWS
 
 
-@pytest.mark.slow(seconds=200)
+@pytest.mark.slow(seconds=140)
 def test_a_standalone_cluster(discharges, tmp_path, monkeypatch):
     """A master and two workers; one of them dies with all it runs."""
     with spark_clusters.standalone() as cluster:
