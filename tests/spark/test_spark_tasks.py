@@ -422,6 +422,25 @@ def test_signals_wait_for_the_jvm_and_are_passed_on(number, monkeypatch):
         signal.signal(number, before)
 
 
+def test_a_second_signal_is_still_ignored_when_the_session_ends():
+    """The command ignores signals once it tidies up; ending the session is part of that."""
+
+    def leave(number, frame):
+        signal.signal(number, ignore)
+        raise SystemExit(128 + number)
+
+    def ignore(number, frame):
+        pass
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        with pytest.raises(SystemExit), stopping.signals_held(lambda: None):
+            signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is ignore
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_frames_of_spark_are_told_from_ours():
     names = {"__name__": "py4j.protocol"}
     exec("def call(ask): return ask()", names)

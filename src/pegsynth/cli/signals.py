@@ -1,14 +1,14 @@
 """Signals: the command leaves through an exception, which removes what is half-written.
 
 An exception that comes up inside a library may do harm there: compiled code that calls Python
-in between turns it into a panic of its own, and a finaliser swallows it. So it is raised where
-our own code runs, or waits; a signal that arrives elsewhere is looked at again in a moment.
+in between turns it into a panic of its own, a finaliser swallows it, and a lock that Python's
+own modules have just taken is never given back, for which tidying up would wait for ever. So
+it is raised in our own code; a signal that arrives elsewhere is looked at again in a moment.
 """
 
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from types import FrameType
 
@@ -19,7 +19,6 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SECONDS_BETWEEN = 0.01
 _MOST_SECONDS = 5.0
 _OURS = ("pegsynth", "__main__")
-_FINALISERS = ("weakref", "_weakrefset")
 
 
 class Stopped(SystemExit):
@@ -43,17 +42,11 @@ def ignore_signals() -> None:
 
 
 def may_raise(frame: FrameType | None) -> bool:
-    """Say whether an exception at this point meets no library on its way to our code."""
-    while frame is not None:
-        root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if frame.f_code.co_name == "__del__" or root in _FINALISERS:
-            return False
-        if root in _OURS:
-            return True
-        if root not in sys.stdlib_module_names:
-            return False
-        frame = frame.f_back
-    return True
+    """Say whether it is our own code that runs, and no finaliser."""
+    if frame is None:
+        return True
+    root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return root in _OURS and frame.f_code.co_name != "__del__"
 
 
 class _LookAgain:

@@ -47,7 +47,9 @@ def signals_held(end_jobs: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         for number, old in before.items():
-            signal.signal(number, old)
+            # Who was passed a signal may have changed what comes of the next.
+            if signal.getsignal(number) is hold:
+                signal.signal(number, old)
         if caught:
             _pass_on(before[caught[0]], caught[0], None)
 
