@@ -55,6 +55,8 @@ class Setting:
         Where curves are written.
     spark_rows
         Rows of the built-in table that a small cluster counts and draws.
+    cold
+        Whether kernels are compiled anew where that is measured, and not only loaded.
     """
 
     folder: Path
@@ -66,11 +68,12 @@ class Setting:
     scale_rows: int = 50_000_000
     output: Path = Path("bench-out")
     spark_rows: int = 10_000_000
+    cold: bool = True
 
     @classmethod
     def quick(cls, folder: Path) -> Setting:
         """Return sizes that only show that every figure can be computed."""
-        return cls(folder, 2_000, 500, 20, 300, 1, 20_000, spark_rows=20_000)
+        return cls(folder, 2_000, 500, 20, 300, 1, 20_000, spark_rows=20_000, cold=False)
 
     @cached_property
     def schema(self) -> Schema:
@@ -192,9 +195,9 @@ def start_up(setting: Setting) -> list[Figure]:
 
 def compiling(setting: Setting) -> list[Figure]:
     """Kernels of the paper's methods from cold: the same work, an empty cache and a full one."""
-    cache = setting.folder / "kernel-cache"
     command = [sys.executable, "-m", "benchmarks.every_kernel"]
-    environment = {"NUMBA_CACHE_DIR": str(cache)}
+    cache = {"NUMBA_CACHE_DIR": str(setting.folder / "kernel-cache")}
+    environment = cache if setting.cold else {}
     cold = run_program(command, environment=environment).seconds
     warm = run_program(command, environment=environment).seconds
     return [
