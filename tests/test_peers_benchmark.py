@@ -33,7 +33,7 @@ ROWS = 400
 def table():
     rng = np.random.default_rng(1)
     codes = np.stack([rng.integers(0, n, ROWS) for n in DOMAIN.values()], axis=1)
-    codes[:, 3] = (codes[:, 0] + rng.integers(0, 2, ROWS)) % 2
+    codes[:, 3] = (codes[:, 0] > 0) ^ (rng.random(ROWS) < 0.05)
     codes = codes.astype(np.uint8)
     return Table("tiny", DOMAIN, "d", codes, codes[::2])
 
@@ -174,9 +174,11 @@ def test_baselines(name, table, setting):
     (*_, epsilon) = tool.epsilons
     result = execute.execute(tool, table, replace(KEY, tool=name, epsilon=epsilon), setting)
     assert result.status == "done"
-    # 400 rows differ from their own bootstrap by some percent, and d depends on a.
+    # 400 rows differ from their own bootstrap by some percent.
     assert result.scores["tvd1"] < 0.15
-    assert (result.scores["auc"] > 0.6) == (name == "bootstrap")
+    # d follows a in 19 rows of 20; independent columns say nothing of it, right or wrong.
+    if name == "bootstrap":
+        assert result.scores["auc"] > 0.75
 
 
 @pytest.mark.slow

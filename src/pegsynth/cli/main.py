@@ -15,7 +15,7 @@ import traceback
 from contextlib import suppress
 from typing import NoReturn
 
-from pegsynth.cli.signals import STOPPED, Stopped, ignore_signals, leave_on_signals
+from pegsynth.cli.signals import STOPPED, Stopped, leaving_on_signals
 from pegsynth.errors import PegsynthError, legible
 
 TRACEBACK = "PEGSYNTH_TRACEBACK"
@@ -34,7 +34,6 @@ _SURROUNDINGS = {
 def main() -> None:
     """Run the command line; whatever happens, leave by an exit status."""
     _check_limits()
-    leave_on_signals()
     try:
         _work()
     except PegsynthError as error:
@@ -55,13 +54,10 @@ def main() -> None:
 
 
 def _work() -> None:
-    """Do what the command line asks for; once it is done, no signal can undo it."""
-    try:
+    with leaving_on_signals():
         from pegsynth.cli import application
 
         application.run()
-    finally:
-        ignore_signals()
 
 
 def _refuse(message: str) -> NoReturn:

@@ -4,12 +4,16 @@ An exception that comes up inside a library may do harm there: compiled code tha
 in between turns it into a panic of its own, a finaliser swallows it, and a lock that Python's
 own modules have just taken is never given back, for which tidying up would wait for ever. So
 it is raised in our own code; a signal that arrives elsewhere is looked at again in a moment.
+Polars answers Ctrl-C by itself, with an exception of its own, which is as good.
 """
 
 from __future__ import annotations
 
 import signal
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 STOPPED = "stopped; every output is as it was, or whole"
@@ -25,15 +29,29 @@ class Stopped(SystemExit):
     """A signal ended the command; the code is its exit status."""
 
 
-def leave_on_signals() -> None:
-    """Make SIGTERM, Ctrl-C and, unless somebody ignores it, SIGHUP raise `Stopped`."""
+@contextmanager
+def leaving_on_signals() -> Iterator[None]:
+    """Make SIGTERM, Ctrl-C and, unless somebody ignores it, SIGHUP end a block by `Stopped`.
+
+    Once the block is done no signal can undo it: further ones are ignored.
+    """
     for number in _SIGNALS:
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _leave)
+    try:
+        yield
+    except BaseException as error:
+        pending = signal.getsignal(signal.SIGALRM)
+        done = isinstance(error, SystemExit) and not error.code
+        if isinstance(pending, _LookAgain) and not done:
+            # It ended because of the signal, whatever became of that on the way.
+            raise Stopped(pending.status) from None
+        raise
+    finally:
+        _ignore_signals()
 
 
-def ignore_signals() -> None:
-    """Let nothing come of further signals: the work is done, or being tidied up."""
+def _ignore_signals() -> None:
     for number in _SIGNALS:
         signal.signal(number, _ignore)
     if isinstance(signal.getsignal(signal.SIGALRM), _LookAgain):
@@ -49,22 +67,34 @@ def may_raise(frame: FrameType | None) -> bool:
     return root in _OURS and frame.f_code.co_name != "__del__"
 
 
+def _on_the_way_out() -> bool:
+    """Say whether an exception that ends the command is being handled, files tidied up."""
+    error = sys.exception()
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt | Stopped):
+            return True
+        error = error.__context__
+    return False
+
+
 class _LookAgain:
-    """Raise as soon as that is safe, or has taken too long."""
+    """Raise as soon as that is safe, or has taken too long; then the command is leaving."""
 
     def __init__(self, number: int) -> None:
-        self._status = 128 + number
+        self.status = 128 + number
         self._latest = time.monotonic() + _MOST_SECONDS
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
+        if _on_the_way_out():
+            return
         if may_raise(frame) or time.monotonic() > self._latest:
-            ignore_signals()
-            raise Stopped(self._status)
+            _ignore_signals()
+            raise Stopped(self.status)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
     """Raise now or soon; a second signal must not stop the tidying up."""
-    ignore_signals()
+    _ignore_signals()
     look_again = _LookAgain(number)
     signal.signal(signal.SIGALRM, look_again)
     signal.setitimer(signal.ITIMER_REAL, _SECONDS_BETWEEN, _SECONDS_BETWEEN)
