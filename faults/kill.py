@@ -181,9 +181,7 @@ class Campaign:
             if end.status != 0:
                 state = self._state()
             faults += self._strangers()
-            faults += self._left_behind() if end.orderly else []
-            # Python stops answering in its very last moments, when all is done.
-            faults += ["ended by the signal"] if end.cut_short and state != "new" else []
+            faults += self._after_stop(end, state)
             finish(self.place, self.work)
             faults += self._after_rerun()
         except (BrokenError, PegsynthError, OSError, ValueError) as error:
@@ -231,10 +229,12 @@ class Campaign:
             found += secrets
         return found
 
-    def _left_behind(self) -> list[str]:
-        """Return files that a command which stopped by itself should have removed."""
-        hidden = [path.name for path in self.place.out.rglob(".pegs-*")]
-        return [f"{name} was left behind" for name in hidden]
+    def _after_stop(self, end: End, state: str) -> list[str]:
+        """Say what a command that was asked to stop should have done otherwise."""
+        hidden = self.place.out.rglob(".pegs-*") if end.orderly else ()
+        found = [f"{path.name} was left behind" for path in hidden]
+        # Python stops answering in its very last moments, when all is done.
+        return found + ["ended by the signal"] * (end.cut_short and state != "new")
 
     def _after_rerun(self) -> list[str]:
         now = self._contents()

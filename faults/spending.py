@@ -36,8 +36,7 @@ class SpendingCampaign(Campaign):
             if end.status == 0:
                 state = "finished"
             faults += self._strangers()
-            faults += self._left_behind() if end.orderly else []
-            faults += ["ended by the signal"] if end.cut_short and state != "new" else []
+            faults += self._after_stop(end, state)
         except (BrokenError, OSError, ValueError) as error:
             faults.append(f"{type(error).__name__}: {error}")
         self._restore()
