@@ -1,6 +1,7 @@
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pytest
 
 from pegsynth.io.frames import frame_kind, to_kind
 
