@@ -59,6 +59,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
             stream,
             accept_unreviewed=request.accept_unreviewed_schema,
             source=source,
+            folder=not Path(source).is_file(),
         )
     save_fitted(model, output, stream)
     say_method(chosen)
@@ -101,6 +102,7 @@ def synthesize(
             stream,
             accept_unreviewed=request.accept_unreviewed_schema,
             source=source,
+            folder=not Path(source).is_file(),
         )
         session = Session(model, recipe, stream)
         _write(session, spark, output, ledger_path, request)
