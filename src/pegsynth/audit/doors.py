@@ -1,0 +1,351 @@
+"""What one row does to the reading of the others must be nothing (R30).
+
+A door is a way to read a table. A table is read through it with and without one row more,
+and everything that can reach a count, an output or a refusal is compared bit for bit: the
+codes of every row, its unit, whether it is kept, the types and the order of the columns.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pegsynth.audit.door_tables import ROW, UNIT, Holding, Pair, pairs
+from pegsynth.errors import EmptyTableError, PegsynthError
+from pegsynth.io.frames import to_kind
+from pegsynth.io.read import open_table
+from pegsynth.io.reader import TableReader
+from pegsynth.random import RandomStream
+from pegsynth.schema import Schema, dtypes
+from pegsynth.schema.codec import Decoder
+from pegsynth.synthesizers.reading import CodeTable
+
+Build = Callable[[Path, Pair, Sequence[tuple[Any, ...]]], Any]
+_ROWWISE = ("whole", "rowwise")
+
+
+@dataclass(frozen=True)
+class Door:
+    """A way to read tables.
+
+    Parameters
+    ----------
+    name
+        What it is called in the audit.
+    holding
+        How its columns may be held.
+    build
+        Writes rows below a folder, or makes a frame of them; returns what is opened.
+    ordered
+        Whether rows come in one order every time.
+    needs
+        A package that must be installed.
+    """
+
+    name: str
+    holding: Holding
+    build: Build
+    ordered: bool = True
+    needs: str = ""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a table looked like through a door.
+
+    Parameters
+    ----------
+    refused
+        The message of the refusal; empty when the table was read.
+    claimed
+        Whether rows were selected in a way that a guarantee covers.
+    types
+        Every name and type that can reach an output.
+    codes, unit
+        The codes and the text of the unit of every row, by its number.
+    kept
+        The numbers of the rows that count.
+    empty
+        Whether there were no rows at all.
+    """
+
+    refused: str
+    claimed: bool = True
+    types: tuple[str, ...] = ()
+    codes: Mapping[int, tuple[int, ...]] | None = None
+    unit: Mapping[int, str | None] | None = None
+    kept: frozenset[int] = frozenset()
+    empty: bool = False
+
+    @property
+    def comparable(self) -> bool:
+        """Whether there is something to compare."""
+        return self.claimed and not self.refused and not self.empty
+
+
+class ByNumber(RandomStream):
+    """A stream whose words belong to rows, so that a row keeps its word among others."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        super().__init__(0)
+        self._numbers = numbers
+
+    def substream(self, number: int | None = None, *, skip: int = 0) -> Any:
+        """Return the words of the rows in their order."""
+        words = np.array([_word(each) for each in self._numbers[skip:]], dtype=np.uint64)
+        return _Given(words)
+
+
+class _Given:
+    def __init__(self, words: NDArray[np.uint64]) -> None:
+        self._words = words
+
+    def take(self, count: int) -> NDArray[np.uint64]:
+        taken, self._words = self._words[:count], self._words[count:]
+        return taken
+
+
+def _word(number: int) -> int:
+    mixed = (number + 1) * 0x9E3779B97F4A7C15 % (1 << 64)
+    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9 % (1 << 64)
+    return mixed ^ (mixed >> 31)
+
+
+def read_through(door: Door, pair: Pair, rows: Sequence[tuple[Any, ...]], folder: Path) -> Reading:
+    """Read rows through a door, as `synthesizers.model.fit` would."""
+    source = door.build(folder, pair, rows)
+    try:
+        with open_table(source) as reader:
+            return _reading(reader, pair.schema, source)
+    except EmptyTableError:
+        # A query may leave none of the rows.
+        return Reading("", empty=True)
+    except PegsynthError as error:
+        return Reading(f"{type(error).__name__}: {error}")
+
+
+def _reading(reader: TableReader, schema: Schema, source: Any) -> Reading:
+    unit = {}
+    for batch in reader.batches([ROW, UNIT]):
+        texts = unit_texts(batch.get_column(UNIT))
+        for number, text in zip(batch.get_column(ROW), texts, strict=True):
+            unit[int(number)] = text
+    alone = replace(schema, unit=None)
+    codes = _codes(CodeTable(reader, alone, RandomStream(0)))
+    kept = _codes(CodeTable(reader, schema, ByNumber(list(unit))))
+    if any(codes[number] != line for number, line in kept.items()):
+        raise AssertionError("the codes of a row differ between two passes")
+    types = _types(reader, schema, source)
+    claimed = reader.selection in _ROWWISE
+    return Reading("", claimed, types, codes, unit, frozenset(kept))
+
+
+def unit_texts(values: pl.Series) -> pl.Series:
+    """Return the texts that units are compared by."""
+    # Tells apart what is different, where codes need not.
+    named: pl.Series = getattr(dtypes, "unit_text", dtypes.as_text)(values)
+    return named
+
+
+def _codes(table: CodeTable) -> dict[int, tuple[int, ...]]:
+    """Return the codes of the rows that count, by number; a row that comes twice is refused."""
+    lines = [tuple(line) for batch in table.batches() for line in batch.tolist()]
+    found = {line[0]: line for line in lines}
+    if len(found) < len(lines):
+        raise AssertionError("a row came twice")
+    return found
+
+
+def _types(reader: TableReader, schema: Schema, source: Any) -> tuple[str, ...]:
+    """Return all names and types that can reach an output."""
+    found = [*map(str, reader.columns), str(dict(reader.dtypes)), str(reader.arrow_schema)]
+    found += [reader.selection, str(reader.typed)]
+    codes = np.zeros((1, len(schema.features)), dtype=schema.code_dtype)
+    for how in ("values", "labels"):
+        decoder = Decoder(schema, how=how, columns=reader.columns, dtypes=reader.dtypes)
+        found.append(str(decoder.schema))
+        words = np.zeros(decoder.words_needed(1), dtype=np.uint64)
+        frame = decoder.decode(codes, words)
+        if reader.frame_kind is not None:
+            back = to_kind(frame, reader.frame_kind, like=source)
+            found.append(_frame_types(back))
+    return tuple(found)
+
+
+def _frame_types(frame: Any) -> str:
+    if hasattr(frame, "dtypes") and hasattr(frame, "columns") and hasattr(frame, "iloc"):
+        kinds = [getattr(kind, "categories", None) for kind in frame.dtypes]
+        texts = ["" if kind is None else f"{kind.dtype} {list(kind)}" for kind in kinds]
+        return f"{list(frame.columns)} {list(map(str, frame.dtypes))} {texts}"
+    return str(frame.schema)
+
+
+def differences(door: Door, pair: Pair, folder: Path, *, twice: bool = True) -> list[str]:
+    """Return what one row more changes for the others; nothing, if the door is sound.
+
+    Parameters
+    ----------
+    twice
+        Whether the refusal is tried with another table too.
+    """
+
+    def read(name: str, rows: Sequence[tuple[Any, ...]]) -> Reading:
+        place = folder / name
+        place.mkdir()
+        return read_through(door, pair, rows, place)
+
+    plain, more = read("plain", pair.rows), read("more", pair.with_extra(pair.rows))
+    alone = read("alone", [pair.extra])
+    found = _refusals(plain, more, alone)
+    if twice and not found:
+        others = read("others", pair.others)
+        found += _refusals(others, read("others and more", pair.with_extra(pair.others)), alone)
+    for reading in (plain, more):
+        if not reading.refused:
+            found += _inside(door, pair, reading)
+    if plain.comparable and more.comparable:
+        found += _compared(door, pair, plain, more)
+    if more.comparable and alone.comparable:
+        found += _own(pair, more, alone)
+    return found
+
+
+def _refusals(plain: Reading, more: Reading, alone: Reading) -> list[str]:
+    """Check that a table with the row more is refused if and only if one of both is."""
+    expected = bool(plain.refused or alone.refused)
+    if bool(more.refused) == expected:
+        return []
+    said = {"plain": plain.refused, "with the row": more.refused, "row alone": alone.refused}
+    return [f"a refusal depends on more than the row's own values: {said}"]
+
+
+def _compared(door: Door, pair: Pair, plain: Reading, more: Reading) -> list[str]:
+    found = []
+    if plain.types != more.types:
+        told = [f"{a} -> {b}" for a, b in zip(plain.types, more.types, strict=True) if a != b]
+        found.append(f"types differ: {told[0]}")
+    extra = int(pair.extra[0])
+    codes, others = dict(plain.codes or {}), dict(more.codes or {})
+    own = others.pop(extra, None)
+    if codes != others:
+        changed = [n for n in {*codes, *others} if codes.get(n) != others.get(n)]
+        shown = [(n, codes.get(n), others.get(n)) for n in changed[:3]]
+        found.append(f"codes of {len(changed)} rows differ: {shown}")
+    names, texts = dict(plain.unit or {}), dict(more.unit or {})
+    name = texts.pop(extra, None)
+    if names != texts:
+        changed = [n for n in {*names, *texts} if names.get(n) != texts.get(n)]
+        shown_units = [(n, names.get(n), texts.get(n)) for n in changed[:3]]
+        found.append(f"units of {len(changed)} rows differ: {shown_units}")
+    if door.ordered and own is not None and not found:
+        apart = {n for n, text in names.items() if text != name}
+        if plain.kept & apart != more.kept & apart:
+            found.append("rows of other units are kept or dropped")
+        if not (more.kept - {extra}) <= plain.kept:
+            found.append("a row is kept only beside the row more")
+    return found
+
+
+def _own(pair: Pair, more: Reading, alone: Reading) -> list[str]:
+    """Check that what the row more is read as does not depend on the others either."""
+    extra = int(pair.extra[0])
+    if (more.codes or {}).get(extra) != (alone.codes or {}).get(extra):
+        return ["the row more has other codes alone"]
+    if (more.unit or {}).get(extra) != (alone.unit or {}).get(extra):
+        return ["the row more has another unit alone"]
+    return []
+
+
+def _inside(door: Door, pair: Pair, reading: Reading) -> list[str]:
+    """Within one table: as many rows as may count, one code for one value, no unit merged."""
+    found = []
+    codes, unit = reading.codes or {}, reading.unit or {}
+    k = pair.schema.rows_per_unit
+    sizes = Counter(unit.values())
+    kept = Counter(unit[number] for number in reading.kept if number in unit)
+    wrong = [text for text, size in sizes.items() if kept[text] != min(k, size)]
+    if wrong:
+        found.append(f"{len(wrong)} units have other than min(k, size) rows that count")
+    rows = {int(row[0]): row for row in (*pair.rows, pair.extra)}
+    where = list(pair.held).index(UNIT)
+    if pair.held[UNIT] != "any":
+        named = {(rows[number][where], text) for number, text in unit.items()}
+        values = {value for value, _ in named}
+        texts = {text for _, text in named}
+        if len(named) > len(values) or len(texts) < len(values):
+            found.append("different units have one text, or one unit has several")
+    for index, name in enumerate(pair.schema.names[1:], start=1):
+        position = list(pair.held).index(name)
+        seen: dict[str, int] = {}
+        for number, line in codes.items():
+            value = rows[number][position]
+            if seen.setdefault(f"{type(value)} {value!r}", line[index]) != line[index]:
+                found.append(f"column {name!r}: one value has two codes")
+                break
+    return found
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Yield a folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="pegs-door-") as name:
+        yield Path(name)
+
+
+def failures(door: Door, count: int, *, seed: str = "doors") -> Iterator[tuple[Pair, list[str]]]:
+    """Try so many pairs at a door; yield those that differ, made small, and how."""
+    for number, pair in enumerate(islice(pairs(door.holding, f"{seed} {door.name}"), count)):
+        if found := tried(door, pair, twice=number % 4 == 0):
+            yield smaller(door, pair), found
+
+
+def tried(door: Door, pair: Pair, *, twice: bool = True) -> list[str]:
+    """Return what differs for one pair."""
+    with temporary_folder() as folder:
+        return differences(door, pair, folder, twice=twice)
+
+
+def smaller(door: Door, pair: Pair) -> Pair:
+    """Leave out rows and features as long as something still differs."""
+    again = True
+    while again:
+        again = False
+        for attempt in _less(pair):
+            if tried(door, attempt):
+                pair, again = attempt, True
+                break
+    return pair
+
+
+def _less(pair: Pair) -> Iterator[Pair]:
+    for index in range(len(pair.rows) if len(pair.rows) > 1 else 0):
+        rows = (*pair.rows[:index], *pair.rows[index + 1 :])
+        yield replace(pair, rows=rows, place=min(pair.place, len(rows)))
+    for name in list(pair.held)[1:]:
+        if name in (UNIT, "ward"):
+            continue
+        index = list(pair.held).index(name)
+
+        def cut(row: tuple[Any, ...], index: int = index) -> tuple[Any, ...]:
+            return (*row[:index], *row[index + 1 :])
+
+        yield replace(
+            pair,
+            schema=replace(
+                pair.schema, columns=tuple(c for c in pair.schema.columns if c.name != name)
+            ),
+            held={key: kind for key, kind in pair.held.items() if key != name},
+            rows=tuple(map(cut, pair.rows)),
+            extra=cut(pair.extra),
+            others=tuple(map(cut, pair.others)),
+        )
