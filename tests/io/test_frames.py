@@ -1,6 +1,7 @@
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pytest
 
 from pegsynth.io.frames import frame_kind, to_kind
 
@@ -68,3 +69,12 @@ def test_polars_categories_never_come_from_the_table():
     assert out["c"].dtype.categories.to_list() == ["a", "b"]
     table = to_kind(frame, "pyarrow", like.to_arrow())
     assert "secret" not in table.column("c").chunk(0).dictionary.to_pylist()
+
+
+@pytest.mark.parametrize(
+    "dtype", ["uint64", "UInt64", pd.ArrowDtype(pa.date32()), pd.ArrowDtype(pa.uint8())]
+)
+def test_a_type_that_cannot_hold_the_values_is_left(dtype):
+    like = pd.DataFrame({"a": pd.Series([], dtype=dtype)})
+    back = to_kind(pl.DataFrame({"a": [-1.5, 2.0]}), "pandas", like=like)
+    assert back["a"].tolist() == [-1.5, 2.0]

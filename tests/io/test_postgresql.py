@@ -105,7 +105,7 @@ def test_types_and_nulls(server):
     )
     frame = read(server, table="kinds")
     assert frame.row(0) == (
-        *("x", "ab", "y", 1, 2, 0.5, 12.25, 3.5, True, dt.date(2020, 2, 29)),
+        *("x", "ab", "y", 1, 2, 0.5, "12.25", "3.5", True, dt.date(2020, 2, 29)),
         *(
             dt.datetime(2020, 1, 2, 3, 4, 5),
             str(uuid.UUID(int=1)),

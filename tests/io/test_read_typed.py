@@ -129,7 +129,7 @@ def test_frames(data, kind):
 
 
 def test_frames_that_cannot_be_used():
-    with pytest.raises(DataError, match="'mix' mixes") as caught:
+    with pytest.raises(DataError, match="'mix' holds 1 objects") as caught:
         open_table(pd.DataFrame({"mix": [1, SECRET, object()]}))
     assert SECRET not in str(caught.value)
     with pytest.raises(DataError, match="'a' appears twice"):

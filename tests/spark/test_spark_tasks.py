@@ -92,6 +92,53 @@ def spec_of(schema):
     return HashSpec(schema.names, schema.category_counts, public_heads(schema, 2))
 
 
+def digest_of(task, table, cuts, on_partition):
+    seen = codes.Seen(3)
+    for number, part in enumerate(partitions(table, cuts)):
+        for batch in on_partition(task, number, batches(part, 40)):
+            for cell in batch.column("seen").drop_null().to_pylist():
+                seen.absorb(np.frombuffer(cell, dtype=np.int64))
+    return seen.rows, seen.digest
+
+
+def test_a_pass_is_told_by_its_rows_and_not_by_their_order(on_partition):
+    schema = schema_of(3, 4, 2)
+    table = table_of(schema, 300)
+    task = codes.EncodeRows(schema)
+    first = digest_of(task, table, (), on_partition)
+    for cuts in ((7,), (3, 50, 51)):
+        shuffled = table.sample(fraction=1, shuffle=True, seed=cuts[0])
+        assert digest_of(task, shuffled, cuts, on_partition) == first
+    value = "1" if table["f2"][5] == "0" else "0"
+    other = table.with_columns(f2=table["f2"].scatter(5, value))
+    assert digest_of(task, other, (), on_partition) != first
+    swapped = table.with_columns(f0=table["f0"].reverse())
+    assert digest_of(task, swapped, (), on_partition) != first
+
+
+def test_a_pass_is_told_by_its_units(on_partition):
+    schema = Schema(schema_of(3, 4, 2).columns, unit="who", rows_per_unit=1)
+    table = table_of(schema, 300).select(pl.int_range(300).cast(pl.String).alias("who"), pl.all())
+    task = codes.EncodeUnits(schema, tuple(table.columns), {}, 1, None)
+    first = digest_of(task, table, (), on_partition)
+    shuffled = table.sample(fraction=1, shuffle=True, seed=1)
+    assert digest_of(task, shuffled, (40,), on_partition) == first
+    merged = table.with_columns(who=pl.lit("0"))
+    assert digest_of(task, merged, (), on_partition) != first
+
+
+def test_other_rows_in_a_second_pass_are_refused():
+    table = counts.ClusterCounts.__new__(counts.ClusterCounts)
+    table._first, table._source, table._schema = None, "the DataFrame", schema_of(2)
+    table._encoder = codes.encoder_of(table._schema)
+    seen = codes.Seen(1, rows=5, digest=7)
+    table._check(seen)
+    table._check(seen)
+    for other in (codes.Seen(1, rows=5, digest=8), codes.Seen(1, rows=6, digest=7)):
+        with pytest.raises(DataError, match=r"came differently the second time.*Parquet first"):
+            table._check(other)
+
+
 @pytest.mark.parametrize("kind", COUNTERS)
 @pytest.mark.parametrize("cuts", [(), (0, 0, 7), (3, 50, 51, 200, 299), tuple(range(0, 300, 9))])
 def test_counts_of_parts_add_up_along_the_tree(kind, cuts, on_partition, monkeypatch):

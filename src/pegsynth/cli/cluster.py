@@ -29,7 +29,7 @@ from pegsynth.schema import Schema
 from pegsynth.spark.fitting import check_recipe, count_model
 from pegsynth.spark.folders import check_free
 from pegsynth.spark.sampling import check_method, write_rows
-from pegsynth.spark.session import open_session, spark_errors, unreadable_files
+from pegsynth.spark.session import configured, open_session, spark_errors, unreadable_files
 from pegsynth.synthesizers.recipe import Recipe
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.spending import locked, spent_path
@@ -37,6 +37,8 @@ from pegsynth.synthesizers.synthesize import check_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_NAMES_ARE_TEXT = {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}
 
 
 def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
@@ -57,6 +59,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
             stream,
             accept_unreviewed=request.accept_unreviewed_schema,
             source=source,
+            folder=not Path(source).is_file(),
         )
     save_fitted(model, output, stream)
     say_method(chosen)
@@ -99,6 +102,7 @@ def synthesize(
             stream,
             accept_unreviewed=request.accept_unreviewed_schema,
             source=source,
+            folder=not Path(source).is_file(),
         )
         session = Session(model, recipe, stream)
         _write(session, spark, output, ledger_path, request)
@@ -148,7 +152,8 @@ def _check_source(data: Any, request: Request) -> str:
 
 def _read(spark: SparkSession, source: str) -> DataFrame:
     try:
-        with unreadable_files():
+        # A folder called ward=none must not change how ward=1 is read.
+        with unreadable_files(), configured(spark, _NAMES_ARE_TEXT):
             return spark.read.parquet(source)
     except spark_errors():
         known = ", ".join(name for name, kind in EXTENSIONS.items() if kind == "parquet")

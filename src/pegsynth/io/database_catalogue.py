@@ -6,6 +6,7 @@ on what the database says.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -25,6 +26,9 @@ from pegsynth.io.sql_shape import rowwise_table, without_end
 Relation = Literal["table", "view", "other"]
 
 MOST_NAMED = 10
+_TYPES_VIEW = "pegsynth_types"
+_OPENS = re.compile("open", re.IGNORECASE)
+_OPENS_TABLE = ("OpenRead", "ReopenIdx")
 _SQLITE_NAMES = (
     "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' "
     "ESCAPE '\\' ORDER BY name"
@@ -115,7 +119,9 @@ def relation_of(connection: Any, source: DatabaseTable) -> Relation:
         return "other"
     parts = split_name(table)
     if sqlite:
-        return _sqlite_relation(connection, parts[-1]) or "other"
+        relation = _sqlite_relation(connection, parts[-1]) or "other"
+        alone = relation != "table" or _opens_only(connection, source, parts[-1])
+        return relation if alone else "other"
     name = table if source.query is not None else quoted(parts)
     found = run(
         connection,
@@ -124,6 +130,24 @@ def relation_of(connection: Any, source: DatabaseTable) -> Relation:
         f"to_regclass({literal(name)})",
     )
     return found[0][0] if found else "other"
+
+
+def _opens_only(connection: Any, source: DatabaseTable, table: str) -> bool:
+    """Say whether SQLite's own program for a query opens that table and its indexes alone.
+
+    Lists of constants open a table in memory (`OpenEphemeral`), which is harmless.
+    """
+    pages = run(
+        connection,
+        f"SELECT rootpage FROM sqlite_master WHERE lower(tbl_name) = lower({literal(table)})",
+    )
+    known = {page for (page,) in pages}
+    program = run(connection, f"EXPLAIN SELECT * FROM {origin_of(source)}")
+    opened = [(step[1], step[3], step[4]) for step in program if _OPENS.search(step[1])]
+    return all(
+        (code in _OPENS_TABLE and page in known and database == 0) or code == "OpenEphemeral"
+        for code, page, database in opened
+    )
 
 
 def _sqlite_relation(connection: Any, name: str) -> Relation | None:
@@ -136,3 +160,25 @@ def _sqlite_relation(connection: Any, name: str) -> Relation | None:
         return None
     kind, virtual = found[0]
     return "view" if kind == "view" else "other" if virtual else "table"
+
+
+def declared_types(connection: Any, source: DatabaseTable) -> dict[str, str]:
+    """Return what SQLite's columns are declared as; a column of a query may have nothing.
+
+    The columns of a query are asked of a view of it, which is gone with the connection. It
+    is made beside the database, in memory; the file itself is open for reading only.
+    """
+    import adbc_driver_manager
+
+    name = _TYPES_VIEW if source.table is None else split_name(source.table)[-1]
+    try:
+        if source.query is not None:
+            run(connection, "PRAGMA temp_store = MEMORY")
+            run(connection, "PRAGMA query_only = OFF")
+            run(connection, f"CREATE TEMP VIEW {_TYPES_VIEW} AS SELECT * FROM {origin_of(source)}")
+        found = run(connection, f"SELECT name, type FROM pragma_table_xinfo({literal(name)})")
+    except adbc_driver_manager.Error:
+        return {}
+    finally:
+        run(connection, "PRAGMA query_only = ON")
+    return {column: declared or "" for column, declared in found}

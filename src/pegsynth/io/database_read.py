@@ -7,14 +7,15 @@ the first: rows that are kept or replaced by their position are then the same ro
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from pegsynth.errors import DataError
+from pegsynth.io import sqlite_values
 from pegsynth.io.arrow_read import check_types, polars_types, sliced
 from pegsynth.io.database import (
     DatabaseTable,
@@ -22,12 +23,19 @@ from pegsynth.io.database import (
     is_sqlite,
     plain_errors,
     quoted,
-    run,
 )
-from pegsynth.io.database_catalogue import Relation, check_there, origin_of, relation_of
+from pegsynth.io.database_catalogue import (
+    Relation,
+    check_there,
+    declared_types,
+    origin_of,
+    relation_of,
+)
 from pegsynth.io.frames import check_names
+from pegsynth.io.passes import PassDigest, other_rows
 from pegsynth.io.reader import Selection, TableReader
 from pegsynth.io.sql_shape import rowwise_expression
+from pegsynth.schema.dtypes import decimal_text
 
 _AS_TEXT = ("extension", "interval", "duration")
 # What a plan of a plain selection consists of; nothing else looks at one row at a time.
@@ -37,7 +45,6 @@ _SCANS = frozenset(
         *("BitmapAnd", "BitmapOr", "Tid Scan", "Tid Range Scan", "Append", "Result"),
     )
 )
-_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def open_database(source: DatabaseTable) -> TableReader:
@@ -45,32 +52,58 @@ def open_database(source: DatabaseTable) -> TableReader:
     connection = connect(source.uri, read_only=True)
     try:
         check_there(connection, source)
-        statement, schema, expected, relation = (_sqlite if is_sqlite(source.uri) else _postgresql)(
-            connection, source
-        )
-        stream = _Stream(connection, statement, source.name, headed=is_sqlite(source.uri))
+        opened = (_sqlite if is_sqlite(source.uri) else _postgresql)(connection, source)
+        stream = _Stream(connection, opened, source.name)
     except BaseException:
         connection.close()
         raise
-    selection: Selection = "view" if relation == "view" else "other"
-    if relation == "table":
+    selection: Selection = "view" if opened.relation == "view" else "other"
+    if opened.relation == "table":
         selection = "rowwise" if source.query is not None else "whole"
     elif source.declared_rowwise:
         selection = "declared"
     return TableReader(
-        tuple(schema),
+        opened.columns,
         source.name,
         True,
         (stream.frames,),
-        schema,
-        expected_rows=expected,
+        opened.dtypes,
+        expected_rows=opened.expected_rows,
         selection=selection,
+        untyped=opened.untyped,
         interrupt=stream.cancel,
         finish=stream.close,
     )
 
 
-Opened = tuple[str, dict[str, pl.DataType], int | None, Relation]
+@dataclass(frozen=True)
+class Opened:
+    """What is known of a table or query before its rows are read.
+
+    Parameters
+    ----------
+    statement
+        Selects the rows.
+    columns, dtypes, untyped
+        As in `TableReader`.
+    values
+        Turns what the driver gives of a column into its values.
+    relation
+        What the rows come from.
+    expected_rows
+        The rows that the planner expects.
+    headed
+        Whether the first row is our own.
+    """
+
+    statement: str
+    columns: tuple[str, ...]
+    dtypes: Mapping[str, pl.DataType]
+    untyped: frozenset[str]
+    values: Callable[[pl.Series], pl.Series]
+    relation: Relation
+    expected_rows: int | None = None
+    headed: bool = False
 
 
 def _postgresql(connection: Any, source: DatabaseTable) -> Opened:
@@ -79,6 +112,7 @@ def _postgresql(connection: Any, source: DatabaseTable) -> Opened:
     with plain_errors(source.name), connection.cursor() as cursor:
         raw = cursor.adbc_execute_schema(f"SELECT * FROM {origin}")
         check_names(raw.names, source.name)
+        decimals = frozenset(field.name for field in raw if _kind(field) in ("numeric", "money"))
         chosen = ", ".join(_postgresql_column(field) for field in raw)
         statement = f"SELECT {chosen} FROM {origin}"
         schema = cursor.adbc_execute_schema(statement)
@@ -89,15 +123,36 @@ def _postgresql(connection: Any, source: DatabaseTable) -> Opened:
         relation = relation_of(connection, source)
         if relation == "table" and not _only_scans(plan):
             relation = "other"
-    return statement, _types(schema), int(plan["Plan Rows"]), relation
+
+    def values(column: pl.Series) -> pl.Series:
+        return decimal_text(column) if column.name in decimals else column
+
+    return Opened(
+        statement,
+        tuple(schema.names),
+        polars_types(schema) | dict.fromkeys(decimals, pl.Float64()),
+        decimals,
+        values,
+        relation,
+        int(plan["Plan Rows"]),
+    )
+
+
+def _kind(field: Any) -> str:
+    """Return what PostgreSQL calls the type of a column."""
+    kind: bytes = (field.metadata or {}).get(b"POSTGRESQL:type", b"")
+    return kind.decode()
 
 
 def _postgresql_column(field: Any) -> str:
-    """Return how to select a column so that it arrives as text, a number or a date."""
+    """Return how to select a column so that it arrives as text, a number or a date.
+
+    Decimals come as text: identifiers of many digits are different people (R12).
+    """
     name = quoted((field.name,))
-    kind = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
+    kind = _kind(field)
     if kind in ("numeric", "money"):
-        return f"{name}::numeric::float8 AS {name}"
+        return f"{name}::numeric::text AS {name}"
     if kind == "bpchar" or any(word in str(field.type) for word in _AS_TEXT):
         return f"{name}::text AS {name}"
     return name
@@ -113,10 +168,11 @@ def _only_scans(plan: Mapping[str, Any]) -> bool:
 
 
 def _sqlite(connection: Any, source: DatabaseTable) -> Opened:
-    """Return the statement, the types, None for the rows, and their origin.
+    """Return the statement, the declared types, None for the rows, and their origin.
 
-    SQLite's columns hold values of any kind, and the driver goes by the first rows. Each
-    column is therefore looked at once, and a first row of our own settles its type.
+    SQLite's columns hold values of any kind. Each value comes as text that says which kind
+    it is (`sqlite_values`), so that no value changes how another one is read (R30). What
+    the columns are declared as says what they are written as.
     """
     origin = origin_of(source)
     with plain_errors(source.name):
@@ -124,52 +180,31 @@ def _sqlite(connection: Any, source: DatabaseTable) -> Opened:
             cursor.execute(f"SELECT * FROM {origin} LIMIT 0")
             names = list(cursor.fetch_record_batch().schema.names)
         check_names(names, source.name)
-        kinds = ", ".join(
-            f"max(typeof({quoted((name,))}) = '{kind}')"
-            for name in names
-            for kind in ("text", "real", "integer", "blob")
-        )
-        (found,) = run(connection, f"SELECT {kinds} FROM {origin}")
-        columns = [
-            _sqlite_column(name, found[4 * index : 4 * index + 4], source.name)
-            for index, name in enumerate(names)
-        ]
-        head = ", ".join(f"{first} AS {name}" for name, first, _ in columns)
-        rest = ", ".join(value for _, _, value in columns)
+        # The driver takes the type of a column from its first rows: this one is text.
+        head = ", ".join(f"'' AS {quoted((name,))}" for name in names)
+        rest = ", ".join(sqlite_values.marked(quoted((name,))) for name in names)
         statement = f"SELECT {head} UNION ALL SELECT {rest} FROM {origin}"
-        with connection.cursor() as cursor:
-            cursor.execute(f"{statement} LIMIT 1")
-            schema = cursor.fetch_record_batch().schema
+        declared = declared_types(connection, source)
         relation = relation_of(connection, source)
-    return statement, _types(schema), None, relation
-
-
-def _sqlite_column(name: str, held: Sequence[Any], source: str) -> tuple[str, str, str]:
-    """Return a column's name, a value that settles its type, and how to select it."""
-    text, real, integer, blob = (bool(each) for each in held)
-    column = quoted((name,))
-    if blob:
-        raise DataError(
-            f"{source}: column {name!r} holds bytes; turn it into a column of text, numbers or "
-            "dates, or leave it out"
-        )
-    if text or not (real or integer):
-        return column, "''", f"CAST({column} AS TEXT)"
-    return (column, "0.0", f"CAST({column} AS REAL)") if real else (column, "0", column)
-
-
-def _types(schema: Any) -> dict[str, pl.DataType]:
-    return polars_types(schema)
+    types = {name: sqlite_values.written_type(declared.get(name, "")) for name in names}
+    return Opened(
+        statement,
+        tuple(names),
+        {name: dtype for name, dtype in types.items() if dtype is not None},
+        frozenset(name for name, dtype in types.items() if dtype != pl.String()),
+        partial(sqlite_values.unmarked, source=source.name),
+        relation,
+        headed=True,
+    )
 
 
 class _Stream:
     """The rows of one statement, the same every time they are asked for."""
 
-    def __init__(self, connection: Any, statement: str, name: str, *, headed: bool) -> None:
+    def __init__(self, connection: Any, opened: Opened, name: str) -> None:
         self._connection = connection
-        self._statement = statement
+        self._opened = opened
         self._name = name
-        self._headed = headed
         self._cursor: Any = None
         self._first: tuple[int, int] | None = None
 
@@ -181,52 +216,43 @@ class _Stream:
         hints: Mapping[str, pl.DataType] | None = None,
     ) -> Iterator[pl.DataFrame]:
         """Yield the wanted columns; all are read, so that every pass is the same query."""
-        skip += self._headed
-        rows = digest = 0
+        skip += self._opened.headed
+        digest = PassDigest(placed=True)
         with plain_errors(self._name), self._connection.cursor() as cursor:
             self._cursor = cursor
             try:
-                cursor.execute(self._statement)
+                cursor.execute(self._opened.statement)
                 batches = cursor.fetch_record_batch()
                 for frame in sliced(batches, batches.schema.names):
-                    digest = (digest + _digest(frame, rows)) % (1 << 64)
-                    passed = min(skip - rows, frame.height) if rows < skip else 0
-                    rows += frame.height
-                    yield frame.select(columns).slice(passed)
+                    passed = min(max(skip - digest.rows, 0), frame.height)
+                    digest.add(frame)
+                    chosen = frame.select(columns).slice(passed)
+                    yield pl.DataFrame([self._opened.values(column) for column in chosen])
             except GeneratorExit:
                 # What is left of the answer is not worth waiting for.
                 self.cancel()
                 raise
             finally:
                 self._cursor = None
-        self._compare((rows, digest))
-
-    def _compare(self, seen: tuple[int, int]) -> None:
-        if self._first is None:
-            self._first = seen
-        elif self._first != seen:
-            raise DataError(
-                f"{self._name}: the rows came differently the second time, and reading needs two "
-                "passes; leave random or changing functions out of the query, or save the rows as "
-                "Parquet first"
+        self._first = self._first or digest.value
+        if self._first != digest.value:
+            raise other_rows(
+                self._name,
+                "leave random or changing functions out of the query, or save the rows as Parquet "
+                "first",
             )
 
     def cancel(self) -> None:
         """Stop waiting for the server."""
+        import adbc_driver_manager
+
         cursor = self._cursor
         if cursor is not None:
-            with plain_errors(self._name):
+            # SQLite works in this process, and has nothing to be cancelled.
+            with plain_errors(self._name), suppress(adbc_driver_manager.NotSupportedError):
                 cursor.adbc_cancel()
 
     def close(self) -> None:
         """End the transaction and the connection."""
         with plain_errors(self._name):
             self._connection.close()
-
-
-def _digest(frame: pl.DataFrame, first: int) -> int:
-    """Return a number that depends on every value of a frame and on where its row stands."""
-    places = np.arange(first, first + frame.height, dtype=np.uint64) * _ODD
-    mixed: NDArray[np.uint64] = (frame.hash_rows(seed=0).to_numpy() ^ places) * _ODD
-    mixed ^= mixed >> np.uint64(29)
-    return int(mixed.sum(dtype=np.uint64))

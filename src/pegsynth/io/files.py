@@ -14,6 +14,7 @@ import glob
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -62,10 +63,14 @@ File = Path | RemoteFile
 
 @dataclass(frozen=True)
 class TableFile:
-    """One file of a table, and the columns that its folders give it."""
+    """One file of a table, and the columns that its folders give it.
+
+    `named` says that the user named this one file, not a folder or a pattern.
+    """
 
     file: File
     fixed: Mapping[str, str | None] = field(default_factory=dict)
+    named: bool = False
 
 
 def scheme_of(source: str) -> str | None:
@@ -84,7 +89,7 @@ def find_files(source: str) -> list[TableFile]:
     if path.is_dir():
         return _folder_files(text, [(p, p.relative_to(path).as_posix()) for p in _walk(path)])
     if path.exists() or not glob.has_magic(text):
-        return [TableFile(path)]
+        return [TableFile(path, named=True)]
     found = sorted(glob.glob(text, recursive=True))
     if not found:
         raise DataError(f"{text}: no file matches; check the pattern and the folder")
@@ -122,6 +127,14 @@ def fingerprint(files: Sequence[File]) -> str:
             handle.seek(max(size - _SAMPLE, 0))
             digest.update(handle.read(_SAMPLE))
     return digest.hexdigest()
+
+
+FileState = tuple[int, int, int]
+
+
+def file_states(files: Sequence[File]) -> tuple[FileState, ...]:
+    """Return of every file its size, when it was changed and which file it is."""
+    return tuple(map(_state, files))
 
 
 def size_of(file: File) -> int:
@@ -193,11 +206,17 @@ def _fixed(inside: str) -> dict[str, str | None]:
 
 
 def _size_and_time(file: File) -> tuple[int, int]:
+    return _state(file)[:2]
+
+
+def _state(file: File) -> FileState:
     if isinstance(file, RemoteFile):
         info = file.filesystem.get_file_info(file.path)
-        return info.size or 0, info.mtime_ns or 0
+        return info.size or 0, info.mtime_ns or 0, 0
     found = file.stat()
-    return found.st_size, found.st_mtime_ns
+    # What a pipe says of its size and time changes by itself.
+    plain = stat.S_ISREG(found.st_mode)
+    return (found.st_size, found.st_mtime_ns, found.st_ino) if plain else (0, 0, found.st_ino)
 
 
 def _remote_files(source: str) -> list[TableFile]:
@@ -215,7 +234,7 @@ def _remote_files(source: str) -> list[TableFile]:
         if info.type == fs.FileType.NotFound:
             raise DataError(f"{prefix}{folder}: there is no such file; check the name and rights")
         if info.type == fs.FileType.File:
-            return [TableFile(RemoteFile(prefix + parts.path, base, filesystem))]
+            return [TableFile(RemoteFile(prefix + parts.path, base, filesystem), named=True)]
         listed = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
     except (pa.ArrowException, OSError):
         raise DataError(

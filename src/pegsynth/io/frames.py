@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
 from pegsynth.errors import DataError
+from pegsynth.io.object_values import object_texts
 
 MOST_COLUMNS = 10_000
 
@@ -65,23 +67,49 @@ def _is_pandas(kind: type) -> bool:
     return kind.__module__.split(".")[0] == "pandas" and kind.__name__ == "DataFrame"
 
 
+def text_columns(data: Any) -> frozenset[str]:
+    """Return the columns of a frame whose type says nothing of their values."""
+    if frame_kind(data) != "pandas":
+        return frozenset()
+    return frozenset(str(name) for name, dtype in data.dtypes.items() if _holds_objects(dtype))
+
+
+def _holds_objects(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind == "O"
+
+
 def _from_pandas(data: Any) -> pl.DataFrame:
+    columns = [
+        _from_series(data.iloc[:, position].reset_index(drop=True), str(name))
+        for position, name in enumerate(data.columns)
+    ]
+    check_names([column.name for column in columns], "the table")
+    return pl.DataFrame(columns)
+
+
+def _from_series(values: Any, name: str) -> pl.Series:
+    """Return a pandas column; what its type leaves open is read value by value (R30)."""
+    import pandas as pd
     import pyarrow as pa
 
-    columns = []
-    for position, name in enumerate(data.columns):
-        values = data.iloc[:, position]
-        try:
-            series: Any = pl.from_pandas(values.reset_index(drop=True), nan_to_null=True)
-        except (pa.ArrowException, pl.exceptions.PolarsError, TypeError, ValueError):
-            raise DataError(
-                f"the table: column {str(name)!r} mixes several types; convert it to text with "
-                "astype(str), or to one type"
-            ) from None
-        columns.append(series.alias(str(name)))
-    names = [column.name for column in columns]
-    check_names(names, "the table")
-    return pl.DataFrame(columns)
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        texts = object_texts(values.cat.categories.astype(object), name)
+        codes = pl.Series(values.cat.codes.to_numpy().astype("int64"))
+        return texts.gather(codes.set(codes < 0, None)).cast(pl.Categorical())
+    if _holds_objects(values.dtype):
+        # Columns of nothing but text are frequent, and pandas tells them quickly.
+        if pd.api.types.infer_dtype(values) != "string":
+            return object_texts(values, name)
+        return pl.Series(name, pa.array(values, pa.large_string(), from_pandas=True))
+    try:
+        found: Any = pl.from_pandas(values, nan_to_null=True)
+    except (pa.ArrowException, pl.exceptions.PolarsError, TypeError, ValueError):
+        raise DataError(
+            f"the table: column {name!r} has a type that cannot be read; convert it to text with "
+            "astype(str), to numbers or to dates"
+        ) from None
+    series: pl.Series = found
+    return series.alias(name)
 
 
 def _from_pyarrow(data: Any) -> pl.DataFrame:
@@ -125,6 +153,7 @@ def _to_pandas(frame: pl.DataFrame, like: Any) -> Any:
 
 def _like_pandas(values: Any, dtype: Any) -> Any:
     import pandas as pd
+    import pyarrow as pa
 
     if isinstance(dtype, pd.CategoricalDtype):
         return _like_category(values, dtype)
@@ -134,7 +163,8 @@ def _like_pandas(values: Any, dtype: Any) -> Any:
         )
     try:
         return values.astype(dtype)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, pa.ArrowException):
+        # The schema writes values that the caller's type cannot hold.
         return values
 
 

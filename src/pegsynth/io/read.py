@@ -24,15 +24,17 @@ from pegsynth.io.files import (
     File,
     RemoteFile,
     TableFile,
+    file_states,
     find_files,
     local_files,
     scheme_of,
     size_of,
     table_format,
 )
-from pegsynth.io.frames import check_names, frame_kind, from_frame
-from pegsynth.io.partitions import fixed_types, with_fixed
-from pegsynth.io.reader import TableReader, no_rows, unreadable
+from pegsynth.io.frames import check_names, frame_kind, from_frame, text_columns
+from pegsynth.io.partitions import with_fixed
+from pegsynth.io.passes import SameRows
+from pegsynth.io.reader import Part, TableReader, no_rows, unreadable
 
 BATCH_ROWS = 1 << 17
 
@@ -114,24 +116,24 @@ def _open_files(source: str, files: list[TableFile]) -> TableReader:
         raise no_rows(source)
     expected = None if None in counted else sum(count or 0 for count in counted)
     parts = tuple(part.parts[0] for part in opened)
-    columns, dtypes = reader.columns, dict(reader.dtypes)
-    fixed = fixed_types([each.fixed for each in files], taken=columns, typed=reader.typed)
+    fixed = tuple(name for name in files[0].fixed if name not in reader.columns)
     if fixed:
         parts = tuple(
-            with_fixed(part, each.fixed, fixed, columns[0])
+            with_fixed(part, {name: each.fixed[name] for name in fixed}, reader.columns[0])
             for part, each in zip(parts, files, strict=True)
         )
-        columns = (*columns, *fixed)
-        dtypes |= fixed if reader.typed else {}
     return TableReader(
-        columns,
+        (*reader.columns, *fixed),
         str(first) if len(files) == 1 else source,
         reader.typed,
         parts,
-        dtypes,
+        reader.dtypes,
         expected_rows=expected,
         files=tuple(each.file for each in files),
-        _arrow_schema=None if fixed else reader._arrow_schema,
+        untyped=frozenset(fixed) if reader.typed else frozenset(),
+        one_header=files[0].named,
+        states=file_states([each.file for each in files]),
+        _arrow_schema=reader._arrow_schema,
     )
 
 
@@ -212,14 +214,19 @@ def _open_frame(data: Any) -> TableReader:
     _check_polars_types(schema, source)
     if empty:
         raise no_rows(source)
+    steady = isinstance(frame, pl.DataFrame)
+    stream: Part = partial(_frame_batches, frame)
+    untyped = text_columns(data)
     return TableReader(
         tuple(schema.names()),
         source,
         True,
-        (partial(_frame_batches, frame),),
-        dict(schema),
+        (stream if steady else SameRows(stream),),
+        {name: dtype for name, dtype in schema.items() if name not in untyped},
         frame_kind(data),
         frame.height if isinstance(frame, pl.DataFrame) else None,
+        untyped=untyped,
+        steady=steady,
     )
 
 

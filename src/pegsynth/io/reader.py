@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 import polars as pl
 
 from pegsynth.errors import DataError, EmptyTableError
-from pegsynth.io.files import File, fingerprint
+from pegsynth.io.files import File, FileState, file_states, fingerprint
 from pegsynth.io.frames import FrameKind
 
 if TYPE_CHECKING:
@@ -113,7 +113,9 @@ class TableReader:
     parts
         What the table consists of, in order.
     dtypes
-        Polars types of the columns; empty for CSV.
+        Types that the columns are declared to have, for what is written; a column that
+        declares none is missing here, as all are of CSV. They come from the declaration of
+        the table, never from its values (R30).
     frame_kind
         Whose dataframe it was; None for files and databases.
     expected_rows
@@ -121,8 +123,18 @@ class TableReader:
     selection
         How the rows were selected: all of a table, by a query that looks at one row at a
         time, by one of which the caller declared that it does, by a view, or by any other.
+    untyped
+        Columns of a typed table whose values come as text, each for itself, because nothing
+        but the values says what they are.
+    one_header
+        Whether one header says the order of the columns; False for a folder or a glob,
+        whose files may differ in it.
+    steady
+        Whether rows come in the same order in every pass.
     files
         The files that the table is read from.
+    states
+        What the files were like when the table was opened.
     interrupt, finish
         How to stop a stream that waits for a server, and how to let go of the table.
     """
@@ -135,17 +147,30 @@ class TableReader:
     frame_kind: FrameKind | None = None
     expected_rows: int | None = None
     selection: Selection = "whole"
+    untyped: frozenset[str] = frozenset()
+    one_header: bool = True
+    steady: bool = True
     files: tuple[File, ...] = field(default=(), repr=False)
+    states: tuple[FileState, ...] = field(default=(), repr=False)
     interrupt: Callable[[], None] | None = field(default=None, repr=False)
     finish: Callable[[], None] | None = field(default=None, repr=False)
     _arrow_schema: Any = field(default=None, repr=False)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema | None:
-        """Arrow schema of a typed source; None for CSV."""
+        """Arrow schema of the columns that declare a type; None for CSV."""
         if self._arrow_schema is not None or not self.typed:
             return self._arrow_schema
         return pl.DataFrame(schema=dict(self.dtypes)).to_arrow().schema
+
+    @property
+    def output_columns(self) -> tuple[str, ...]:
+        """The order in which columns are written; empty where the schema says it."""
+        return self.columns if self.one_header else ()
+
+    def has_type(self, name: str) -> bool:
+        """Say whether the values of a column have the type that it declares."""
+        return self.typed and name not in self.untyped
 
     @property
     def identity(self) -> str | None:
@@ -199,6 +224,8 @@ class TableReader:
                         rows += piece.height
                         yield piece
                 skip = 0
+            if self.states and file_states(self.files) != self.states:
+                raise changed(self.source)
         except OSError as error:
             raise unreadable(self.source, error) from None
         if not rows:
@@ -227,6 +254,14 @@ def unreadable(source: object, error: OSError) -> DataError:
     return DataError(
         f"{source}: the file cannot be read{reason}; check that it is there and that you may read "
         "it"
+    )
+
+
+def changed(source: str) -> DataError:
+    """Say that a table was not the same in every pass."""
+    return DataError(
+        f"{source}: the table changed while it was read; leave it as it is until the command is "
+        "done, and run it again"
     )
 
 

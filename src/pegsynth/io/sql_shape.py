@@ -187,20 +187,30 @@ def _plain(tokens: Sequence[_Token]) -> bool:
         before = tokens[index - 1] if index else _Token("", "")
         after = tokens[index + 1].text.lower() if index + 1 < len(tokens) else ""
         depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if depth < 0 or token.text == ";":
-            return False
         # SUBSTRING(x FROM 2 FOR 3) has these words inside of its parentheses.
-        if token.name in _PHYSICAL or (
-            token.word in _FORBIDDEN and not (depth and token.word == "for")
-        ):
+        forbidden = token.word in _FORBIDDEN and not (depth and token.word == "for")
+        if depth < 0 or token.text == ";" or forbidden or token.name in _PHYSICAL:
             return False
         if token.word == "from" and not (depth or before.word == "distinct"):
             return False
         if token.word == "distinct" and (before.word not in ("is", "not") or after != "from"):
             return False
+        if token.word == "in" and after != "(" and not _of_position(tokens, index):
+            # SQLite's `x IN name` reads the whole of another table.
+            return False
         if after == "(" and token.name and not _known_before(token, before):
             return False
     return depth == 0
+
+
+def _of_position(tokens: Sequence[_Token], index: int) -> bool:
+    """Say whether IN stands in ``POSITION('a' IN b)``, which looks for one text in another."""
+    depth = 0
+    for place in range(index - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(tokens[place].text, 0)
+        if depth < 0:
+            return place > 0 and tokens[place - 1].word == "position"
+    return False
 
 
 def _known_before(token: _Token, before: _Token) -> bool:

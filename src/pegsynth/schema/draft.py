@@ -134,7 +134,8 @@ def _tally(
     # How full a bin is need not be known as exactly as where an edge lies.
     points = MAX_SKETCH if options.binning == "quantile" else _SHARE_SKETCH
     tallies = {
-        name: ColumnTally(name, table.typed, QuantileSketch(points)) for name in table.columns
+        name: ColumnTally(name, table.has_type(name), QuantileSketch(points))
+        for name in table.columns
     }
     types: dict[str, pl.DataType] = {}
     for batch in table.batches():
@@ -168,10 +169,10 @@ def _category_texts(values: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _dtype_names(table: TableReader) -> dict[str, str]:
+    """Return the types that columns declare and their values have; "" for all others."""
     schema = table.arrow_schema
-    if schema is None:
-        return dict.fromkeys(table.columns, "")
-    return {field.name: _dtype_name(field.type) for field in schema}
+    declared = {field.name: _dtype_name(field.type) for field in schema or ()}
+    return {name: declared.get(name, "") if table.has_type(name) else "" for name in table.columns}
 
 
 def _dtype_name(dtype: Any) -> str:

@@ -63,20 +63,42 @@ def as_text(values: pl.Series) -> pl.Series:
     """Return the canonical text of every value; NaN becomes null.
 
     Whole floats are written without a decimal point, so that integers read as floats
-    because of a gap keep their text; times at midnight as their date; booleans as
-    "true" and "false".
+    because of a gap keep their text; decimals exactly, without zeros at their end; times
+    at midnight as their date; booleans as "true" and "false". The text of a value depends
+    on that value and the column's type alone (R30).
     """
     dtype = values.dtype
     if dtype == pl.String:
         return values
-    if dtype.is_float() or dtype.is_decimal():
-        return _float_text(values.cast(pl.Float64) if dtype.is_decimal() else values)
+    if dtype.is_float():
+        return _float_text(values)
+    if dtype.is_decimal():
+        return decimal_text(values.cast(pl.String))
     if isinstance(dtype, pl.Datetime):
         text = values.dt.to_string("%Y-%m-%dT%H:%M:%S%.f")
         return text.str.strip_suffix("T00:00:00")
     if isinstance(dtype, pl.Duration):
         return values.dt.to_string("iso")
     return values.cast(pl.String)
+
+
+def unit_text(values: pl.Series) -> pl.Series:
+    """Return the text that names the unit of every row; different values differ in it (R12).
+
+    Local times occur twice when clocks are set back, so times of a zone are told by UTC. Two
+    people under one name would be bounded as one, and the guarantee would be false.
+    """
+    if isinstance(values.dtype, pl.Datetime) and values.dtype.time_zone is not None:
+        values = values.dt.convert_time_zone("UTC")
+    return as_text(values)
+
+
+def decimal_text(texts: pl.Series) -> pl.Series:
+    """Return decimals without zeros at their end: 12.50 as "12.5", 7.00 as "7", NaN as null."""
+    whole = texts.str.contains(".", literal=True)
+    short = texts.str.strip_chars_end("0").str.strip_chars_end(".")
+    plain = short.zip_with(whole, texts).replace("-0", "0")
+    return plain.set(plain == "NaN", None)
 
 
 def _float_text(values: pl.Series) -> pl.Series:

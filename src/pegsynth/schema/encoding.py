@@ -22,6 +22,7 @@ from pegsynth.schema.whole_numbers import MISS, binned_numbers, listed_numbers
 
 _UNKNOWN = -1
 _ABSENT = -2
+_TRUTH = frozenset(("true", "false"))
 _WHOLE_FLOAT = re.compile(r"(-?\d+)\.0+", re.ASCII)
 
 Codes = NDArray[np.integer[Any]]
@@ -55,7 +56,7 @@ class ColumnEncoder:
         self._numeric = feature.kind == "numeric"
         self._inner_edges = np.asarray(feature.edges[1:-1], dtype=np.float64)
         self._numbers = _special_numbers(feature)
-        self._boolean = feature.dtype == "bool"
+        self._boolean = feature.dtype == "bool" or _truth_values(feature)
         self._table = pl.Enum(list(self._exact))
         self._codes = np.fromiter(self._exact.values(), dtype=np.int32, count=len(self._exact))
         self._identity = bool((self._codes == np.arange(len(self._codes))).all())
@@ -84,6 +85,12 @@ class ColumnEncoder:
         if self._exact.get("", self.feature.missing_code) != self.feature.missing_code:
             return None
         if self.feature.missing and "" not in self._missing:
+            return None
+        missing = self.feature.missing_code
+        if self._numeric and any(
+            _spells_nan(text) and code != missing for text, code in self._exact.items()
+        ):
+            # The text has a meaning of its own, which a float that is no number has lost.
             return None
         if self._numeric:
             return pl.Int64() if self.feature.integer else pl.Float64()
@@ -209,7 +216,7 @@ class ColumnEncoder:
 
     def _variants(self, text: str) -> tuple[str, ...]:
         plain = unprotect(text)
-        if self._boolean and text.lower() in {"true", "false"}:
+        if self._boolean and text.lower() in _TRUTH:
             return plain, text.lower(), text.title(), text.upper(), str(int(text.lower() == "true"))
         if self.feature.integer and (match := _WHOLE_FLOAT.fullmatch(text)):
             return plain, match[1]
@@ -237,6 +244,11 @@ def _exact_codes(feature: Feature) -> dict[str, int]:
     return codes
 
 
+def _truth_values(feature: Feature) -> bool:
+    """Whether the categories are true and false, however they are spelt."""
+    return {text.lower() for text in feature.categories} <= _TRUTH and bool(feature.categories)
+
+
 def _special_numbers(feature: Feature) -> dict[float, int]:
     """Numbers that mean "missing" or "not applicable" in a numeric feature."""
     numbers: dict[float, int] = {}
@@ -249,6 +261,10 @@ def _special_numbers(feature: Feature) -> dict[float, int]:
             if number is not None and code is not None:
                 numbers.setdefault(number, code)
     return numbers
+
+
+def _spells_nan(text: str) -> bool:
+    return text.strip().lstrip("+-").lower() == "nan"
 
 
 def parsed_number(text: str) -> float | None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pegsynth.errors import DataError
 from pegsynth.random import RandomStream
 from pegsynth.schema.codec import Encoder
-from pegsynth.schema.dtypes import as_text
+from pegsynth.schema.dtypes import unit_text
 from pegsynth.spark import frames
 from pegsynth.spark.session import mapped, plain_errors
 from pegsynth.synthesizers.units import is_blank, least_words
@@ -37,15 +37,20 @@ PACKED = "codes binary, seen binary"
 _UNITS = "unit string, word bigint, codes binary, seen binary"
 _MOST_HELD = 1 << 20
 _SIGN = np.uint64(1 << 63)
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass
 class Seen:
-    """What the rows of a partition, or of all of them, were like."""
+    """What the rows of a partition, or of all of them, were like.
+
+    `digest` depends on every row and on no order of them, so that two passes can be compared.
+    """
 
     features: int
     rows: int = 0
     blank: int = 0
+    digest: int = 0
     faults: Int64 = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,13 +58,28 @@ class Seen:
 
     def array(self) -> Int64:
         """Return everything as one plain array."""
-        return np.concatenate([[self.rows, self.blank], self.faults.ravel()])
+        digest = np.array([self.digest], dtype=np.uint64).view(np.int64)
+        return np.concatenate([[self.rows, self.blank], digest, self.faults.ravel()])
 
     def absorb(self, array: Int64) -> None:
         """Add what was seen elsewhere."""
         self.rows += int(array[0])
         self.blank += int(array[1])
-        self.faults += array[2:].reshape(self.features, 2)
+        self._add_digest(int(array[2]))
+        self.faults += array[3:].reshape(self.features, 2)
+
+    def look_at(self, codes: Codes, units: pl.Series | None = None) -> None:
+        """Take the rows of a batch, and their units, into the digest."""
+        mixed = np.full(len(codes), 1, dtype=np.uint64)
+        if units is not None:
+            mixed += units.hash(seed=0).fill_null(0).to_numpy()
+        for feature in range(codes.shape[1]):
+            mixed = (mixed + codes[:, feature]) * _ODD
+            mixed ^= mixed >> np.uint64(29)
+        self._add_digest(int(mixed.sum(dtype=np.uint64)))
+
+    def _add_digest(self, number: int) -> None:
+        self.digest = (self.digest + number) % (1 << 64)
 
 
 @dataclass(frozen=True)
@@ -155,7 +175,9 @@ def encoded(tables: Iterable[pl.DataFrame], encoder: Encoder) -> Iterator[pa.Rec
         for values in tables:
             seen.rows += values.height
             # A task has one processor.
-            yield from packed(encoder.encode(values, threads=1))
+            codes = encoder.encode(values, threads=1)
+            seen.look_at(codes)
+            yield from packed(codes)
     seen.faults += encoder.faults
     if seen.rows:
         yield _last(seen)
@@ -192,13 +214,15 @@ class EncodeUnits:
         with plain_values():
             for batch in batches:
                 values = frames.values(batch, self.columns)
-                units = as_text(values.get_column(self.columns[0]))
+                units = unit_text(values.get_column(self.columns[0]))
                 seen.rows += len(units)
                 seen.blank += int(is_blank(units).sum())
+                codes = encoder.encode(values, threads=1)
+                seen.look_at(codes, units)
                 yield frames.record_batch(
                     unit=units.to_arrow().cast(pa.string()),
                     word=pa.array((words.take(len(units)) ^ _SIGN).view(np.int64)),
-                    codes=frames.binary_rows(encoder.encode(values, threads=1)),
+                    codes=frames.binary_rows(codes),
                     seen=pa.nulls(len(units), pa.binary()),
                 )
         seen.faults += encoder.faults

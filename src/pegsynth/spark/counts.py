@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pegsynth.blocks import BlockCounter, Blocks
 from pegsynth.hashing import HashSpec, PairCounter, PairCounts
+from pegsynth.io.passes import other_rows
 from pegsynth.io.reader import no_rows
 from pegsynth.schema.codec import Encoder
 from pegsynth.spark import frames
@@ -83,6 +84,7 @@ class ClusterCounts:
         found = file_source(frame, schema, self._tasks)
         self._codes = found or code_source(frame, schema, stream, self._tasks)
         self._kept: DataFrame | None = None
+        self._first: tuple[int, int] | None = None
 
     def pairs(self, category_counts: tuple[int, ...], *, order_rows: int | None) -> PairCounts:
         """Count pairs in one pass; another will follow, for the blocks."""
@@ -145,6 +147,9 @@ class ClusterCounts:
             raise missing_units(self._source, self._schema.unit or "", seen.blank)
         self._encoder.add_faults(seen.faults)
         self._encoder.finish()
+        self._first = self._first or (seen.rows, seen.digest)
+        if self._first != (seen.rows, seen.digest):
+            raise other_rows(self._source, "write the DataFrame to Parquet first")
 
     def _configured(self) -> Any:
         return configured(self._spark, frames.batch_settings(len(self._schema.names)))

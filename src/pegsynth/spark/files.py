@@ -90,6 +90,17 @@ def _bare_files(frame: Any) -> list[Path]:
     return [Path(unquote(name.path)) for name in found]
 
 
+def folder_columns(frame: Any) -> tuple[str, ...]:
+    """Return the columns of a frame that the names of folders give; none if it is no file."""
+    from py4j.protocol import Py4JError
+
+    try:
+        plan = frame._jdf.queryExecution().analyzed()
+        return tuple(plan.relation().partitionSchema().fieldNames())
+    except Py4JError:
+        return ()
+
+
 def _all_alike(files: Sequence[Path], types: dict[str, str], features: Sequence[str]) -> bool:
     """Say whether all files have the columns of the frame, and the features types of both."""
     try:

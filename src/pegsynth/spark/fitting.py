@@ -13,6 +13,7 @@ from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.spark import frames
 from pegsynth.spark.counts import ClusterCounts
+from pegsynth.spark.files import folder_columns
 from pegsynth.spark.once import ClusterTable
 from pegsynth.spark.session import check_session
 from pegsynth.synthesizers.estimator import PeGS
@@ -65,6 +66,7 @@ def count_model(
     *,
     accept_unreviewed: bool = False,
     source: str = "the DataFrame",
+    folder: bool = False,
 ) -> Model:
     """Count a DataFrame into a model, as `synthesizers.model.fit` does with a table.
 
@@ -72,6 +74,10 @@ def count_model(
     ----------
     source
         What messages call the table.
+    folder
+        Whether it was read from a folder or a glob. Then the schema says the order of the
+        columns, and the type of those that the names of folders give, as it does for the
+        local engine.
     """
     check_session(df.sparkSession)
     if isinstance(plan, Recipe):
@@ -84,8 +90,9 @@ def count_model(
             model = fit_released(table, schema, plan, ledger, stream, threads=usable_processors())
         else:
             model = fit_counts(counts, schema, plan, stream, ledger)
-    types = frames.column_types(df, schema.names)
-    return replace(model, columns=tuple(df.columns), dtypes=types)
+    named = folder_columns(df) if folder else ()
+    types = frames.column_types(df, [name for name in schema.names if name not in named])
+    return replace(model, columns=() if folder else tuple(df.columns), dtypes=types)
 
 
 def check_recipe(recipe: Recipe) -> None:

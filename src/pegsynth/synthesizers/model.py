@@ -153,7 +153,7 @@ def fit(
         model = fit_released(
             codes, schema, recipe, ledger, stream, threads=threads, progress=progress
         )
-        return replace(model, columns=reader.columns, dtypes=dict(reader.dtypes))
+        return replace(model, columns=reader.output_columns, dtypes=dict(reader.dtypes))
     counts = StreamCounts(table, threads, progress, checkpoint)
     model = fit_counts(counts, schema, plan, stream, ledger)
     originals = conditionals = None
@@ -169,7 +169,7 @@ def fit(
         model,
         originals=originals,
         conditionals=conditionals,
-        columns=reader.columns,
+        columns=reader.output_columns,
         dtypes=dict(reader.dtypes),
     )
 

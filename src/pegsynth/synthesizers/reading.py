@@ -9,16 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.io.reader import Place, Track
-from pegsynth.random import RandomStream
+from pegsynth.random import RandomStream, Words
 from pegsynth.schema.codec import Encoder, encode_table
+from pegsynth.schema.dtypes import unit_text
 from pegsynth.synthesizers.progress import Progress, quiet
-from pegsynth.synthesizers.units import KeptRows, kept_rows
+from pegsynth.synthesizers.units import (
+    KeptCodes,
+    KeptRows,
+    is_blank,
+    kept_rows,
+    missing_units,
+)
 
 if TYPE_CHECKING:
     from pegsynth.io.reader import TableReader
     from pegsynth.schema import Schema
 
 Codes = NDArray[np.unsignedinteger[Any]]
+
+_ROWS = 1 << 16
 
 
 class CodeTable:
@@ -44,9 +53,13 @@ class CodeTable:
         # Columns are checked before the unit column is read.
         self._encoder = self._new_encoder()
         self.kept = kept
+        self._held: Codes | None = None
         self._track = Track()
         self._read = 0
-        if schema.unit is not None and kept is None:
+        if schema.unit is not None and not reader.steady:
+            self._track.begin(0, 0)
+            self._held = self._codes_of_units(stream.substream(stream.substreams(1)), progress)
+        elif schema.unit is not None and kept is None:
             k = schema.rows_per_unit
             self.kept = kept_rows(reader, schema.unit, k, stream, progress=progress)
         elif schema.unit is not None:
@@ -55,6 +68,9 @@ class CodeTable:
 
     def batches(self, start: Place | None = None) -> Iterator[Codes]:
         """Yield the codes of the rows from `start` on."""
+        if self._held is not None:
+            yield from (self._held[at : at + _ROWS] for at in range(0, len(self._held), _ROWS))
+            return
         self._encoder, self._track = self._new_encoder(), Track()
         self._read = start.rows if start else 0
         for codes in encode_table(
@@ -75,6 +91,23 @@ class CodeTable:
     def sound(self) -> bool:
         """Whether all values that were read so far have a code."""
         return not self._encoder.faulty
+
+    def _codes_of_units(self, words: Words, progress: Progress) -> Codes:
+        """Return the codes of the rows to count of a table that is read once."""
+        reader, schema, unit = self.reader, self._schema, self._schema.unit or ""
+        held = KeptCodes(schema.rows_per_unit)
+        names = [unit, *(name for name in schema.names if name != unit)]
+        blank = 0
+        for batch in reader.batches(names):
+            units = unit_text(batch.get_column(unit))
+            blank += int(is_blank(units).sum())
+            held.add(units, words.take(len(units)), self._encoder.encode(batch))
+            self._read += len(units)
+            progress("units 1/1", self._read, reader.expected_rows)
+        if blank:
+            raise missing_units(reader.source, unit, blank)
+        self._encoder.finish()
+        return held.codes()
 
     def _new_encoder(self) -> Encoder:
         return Encoder(self._schema, source=self.reader.source, columns=self.reader.columns)

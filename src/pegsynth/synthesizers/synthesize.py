@@ -23,6 +23,7 @@ from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import Decoder
 from pegsynth.schema.decoding import How
+from pegsynth.schema.dtypes import as_text, polars_dtype
 from pegsynth.synthesizers.checkpoint import resuming
 from pegsynth.synthesizers.model import Codes, Model, fit
 from pegsynth.synthesizers.options import UNBUDGETED_METHODS, DrawOptions, FitOptions
@@ -223,6 +224,9 @@ def synthesize(
     stream = RandomStream(seed)
     origin = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
     resume = None if resume is None else Path(resume)
+    if options.synthesize and isinstance(origin, pl.LazyFrame):
+        # Drawn values go beside kept ones row by row: all must come from one execution.
+        origin = origin.collect()
     with (
         open_table(origin) as reader,
         resuming(resume, reader, book, recipe, seed) as checkpoint,
@@ -248,9 +252,20 @@ def synthesize(
 
 
 def original_columns(reader: TableReader, schema: Schema) -> pl.DataFrame:
-    """Return the features of the original table, value by value."""
+    """Return the features of the original table, value by value.
+
+    Columns that were read as text get their type back where all of their values have it. That
+    looks at the data, as keeping them does: such a table has no guarantee.
+    """
     names = [name for name in reader.columns if name in schema.names]
-    return pl.concat(list(reader.batches(names)))
+    table = pl.concat(list(reader.batches(names)))
+    for name in reader.untyped.intersection(names):
+        stated = schema.features[schema.index(name)].dtype
+        dtype = polars_dtype(stated) or reader.dtypes.get(name)
+        typed = table[name].cast(dtype, strict=False) if dtype and dtype.is_numeric() else None
+        if typed is not None and as_text(typed).equals(table[name]):
+            table = table.with_columns(typed)
+    return table
 
 
 def with_drawn_columns(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import DataError
 from pegsynth.random import RandomStream
-from pegsynth.schema.dtypes import as_text
+from pegsynth.schema.dtypes import unit_text
 from pegsynth.synthesizers.progress import Progress, quiet
 
 if TYPE_CHECKING:
     from pegsynth.io.reader import TableReader
+
+Codes = NDArray[np.unsignedinteger[Any]]
 
 MOST_HELD = 1 << 21
 _MOST_SHARES = 1 << 12
@@ -79,6 +81,45 @@ def kept_rows(
     return KeptRows(_bits(kept, rows), rows)
 
 
+class KeptCodes:
+    """The codes of at most k rows of every unit, chosen in one pass over a table.
+
+    For a table whose rows may come in another order the second time: a row's unit and its
+    codes are read together. What is held grows with the units, not with the rows.
+    """
+
+    def __init__(self, rows_per_unit: int, *, most_held: int = MOST_HELD) -> None:
+        self._rows_per_unit = rows_per_unit
+        self._most = most_held
+        self._rows: list[pl.DataFrame] = []
+        self._codes: list[Codes] = []
+        self._size = 0
+
+    def add(self, units: pl.Series, words: NDArray[np.uint64], codes: Codes) -> None:
+        """Take in the next rows."""
+        rows = np.arange(self._size, self._size + len(units))
+        self._rows.append(pl.DataFrame({"unit": units, "word": words, "row": rows}))
+        self._codes.append(codes)
+        self._size += len(units)
+        if self._size > self._most:
+            kept = self._reduce()
+            # Held units cannot get fewer, so look again only when there is much more.
+            self._most = max(self._most, 2 * kept)
+
+    def codes(self) -> Codes:
+        """Return the codes that are kept, in the order in which their rows came."""
+        self._reduce()
+        return self._codes[0]
+
+    def _reduce(self) -> int:
+        least = least_words(pl.concat(self._rows), self._rows_per_unit).sort("row")
+        kept = least.get_column("row").to_numpy()
+        self._codes = [np.concatenate(self._codes)[kept]]
+        self._rows = [least.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64))]
+        self._size = least.height
+        return self._size
+
+
 def least_words(rows: pl.DataFrame, rows_per_unit: int) -> pl.DataFrame:
     """Return of every `unit` the at most k rows with the smallest `word`."""
     return rows.sort("word").group_by("unit", maintain_order=True).head(rows_per_unit)
@@ -98,7 +139,7 @@ def is_blank(units: pl.Series) -> pl.Series:
 
 
 def _units(reader: TableReader, unit: str) -> Iterator[pl.Series]:
-    return (as_text(batch.to_series()) for batch in reader.batches([unit]))
+    return (unit_text(batch.to_series()) for batch in reader.batches([unit]))
 
 
 class _Held:
