@@ -48,7 +48,7 @@ from pegsynth.synthesizers.options import (
 )
 from pegsynth.synthesizers.progress import Progress, quiet
 from pegsynth.synthesizers.reading import CodeTable
-from pegsynth.synthesizers.released_blocks import ONCE, fit_once
+from pegsynth.synthesizers.released_blocks import ONCE, check_drawing, fit_once
 
 if TYPE_CHECKING:
     from pegsynth.io.reader import TableReader
@@ -333,7 +333,11 @@ def prepare(model: Model, recipe: Recipe, *, seeded: bool) -> Prepared:
         else uniform_weights(counts)
     )
     prior = Prior(weights, (recipe.numerator,) * len(counts), recipe.scale)
-    levels = diversity_levels(schema, recipe.budget) if recipe.draw.method != ONCE else {}
+    levels = {}
+    if recipe.draw.method != ONCE:
+        levels = diversity_levels(schema, recipe.budget, recipe.draw)
+    elif model.released is not None:
+        check_drawing(model.released, schema, recipe)
     machine = Machine(
         blocks.spec.tables,
         blocks.tables,

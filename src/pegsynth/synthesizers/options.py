@@ -240,8 +240,8 @@ def drawn_features(schema: Schema, draw: DrawOptions) -> tuple[int, ...]:
     return tuple(feature for feature in order if feature in chosen)
 
 
-def diversity_levels(schema: Schema, budget: Budget) -> dict[int, float]:
-    """Return the l of every feature that ``--l`` applies to (R7).
+def stated_levels(schema: Schema, budget: Budget) -> dict[int, float]:
+    """Return the l that ``--l`` states for features, drawn or not (R7).
 
     A feature's own `l` in the schema, else the stated l for the sensitive features, or
     for all features when none is marked sensitive.
@@ -252,3 +252,27 @@ def diversity_levels(schema: Schema, budget: Budget) -> dict[int, float]:
     levels = dict.fromkeys(sensitive or range(len(schema.features)), budget.l)
     own = {i: f.l for i, f in enumerate(schema.features) if f.l is not None}
     return levels | own
+
+
+def diversity_levels(schema: Schema, budget: Budget, draw: DrawOptions) -> dict[int, float]:
+    """Return the l of every feature that ``--l`` applies to and that is drawn (R7).
+
+    Given values and kept columns are drawn from no distribution. Features that are there
+    because none is marked sensitive do not count then; those that the schema asks an l
+    for are refused.
+    """
+    levels = stated_levels(schema, budget)
+    drawn = drawn_features(schema, draw) if levels else ()
+    for index in levels.keys() - set(drawn):
+        feature = schema.features[index]
+        if feature.role == "sensitive" or feature.l is not None:
+            why = (
+                "keeps its original values; name it in --synthesize too"
+                if draw.synthesize
+                else "has a given value; leave it out of --where"
+            )
+            raise ParameterError(
+                f"feature {feature.name!r}: --l asks for l-diverse values of it, which only drawn "
+                f"values can be, and it {why}, or leave out --l"
+            )
+    return {index: levels[index] for index in drawn if index in levels}

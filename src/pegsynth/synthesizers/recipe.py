@@ -369,7 +369,7 @@ def _priced(
     )
     shape, widest = shape_of(schema, draw), max(schema.category_counts)
     if budget.kind != "total":
-        numerator, draws, event = _unsplit(schema, budget, draw.method, shape, scale, widest)
+        numerator, draws, event = _unsplit(schema, budget, draw, shape, scale, widest)
         before = bound if draws is not None else (*bound, event)
         return _Paid(None, None, numerator, draws, before)
     allowed = budget.parts(parts, route=route)
@@ -386,15 +386,21 @@ def _priced(
 
 
 def _unsplit(
-    schema: Schema, budget: Budget, method: str, shape: Shape, scale: int, widest: int
+    schema: Schema, budget: Budget, draw: DrawOptions, shape: Shape, scale: int, widest: int
 ) -> tuple[int, Draws | None, Event]:
     """Return alpha, draws and event of a budget that is not a total epsilon."""
+    method = draw.method
     if method in UNBUDGETED_METHODS:
         return 0, None, NotPrivate.because("no-proof", detail=method)
     if budget.kind == "l-diversity" and method not in PEGS_METHODS:
         raise BudgetError(f"--l is for the pegs family, not for {method}")
+    if budget.kind == "l-diversity" and draw.urn:
+        raise ParameterError(
+            "--urn puts drawn values back into their entry, which then is no longer l-diverse; "
+            "leave out --urn or --l"
+        )
     if budget.kind == "l-diversity":
-        levels = diversity_levels(schema, budget)
+        levels = diversity_levels(schema, budget, draw)
         names = tuple(schema.names[i] for i in sorted(levels))
         return 0, None, Diversity(l=min(levels.values()), features=names)
     if budget.alpha == 0:
