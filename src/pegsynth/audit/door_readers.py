@@ -11,16 +11,25 @@ import io
 import math
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import polars as pl
 
-from pegsynth.audit.door_tables import ANY, FOLDER, ROW, TYPED, Holding, Pair, is_apart, is_sql
+from pegsynth.audit.door_tables import (
+    ANY,
+    FOLDER,
+    ROW,
+    TYPED,
+    Holding,
+    Pair,
+    is_any,
+    is_apart,
+    is_sql,
+)
 from pegsynth.audit.doors import Door
-from pegsynth.io import arrow_read, csv_read, read
 from pegsynth.io.database import DatabaseTable
 
 Rows = Sequence[tuple[Any, ...]]
@@ -29,25 +38,25 @@ SQLITE_TYPES = (
     *("TEXT", "INTEGER", "REAL", "NUMERIC", "BLOB", "", "DATE", "BOOLEAN", "DECIMAL(10,2)"),
     *("VARCHAR(5)", "DOUBLE", "ANY"),
 )
-
-
-@contextmanager
-def small_batches(rows: int) -> Iterator[None]:
-    """Let readers hand out so many rows at a time."""
-    places: list[tuple[Any, str, int]] = [
-        (arrow_read, "BATCH_ROWS", rows),
-        (csv_read, "BATCH_ROWS", rows),
-        (csv_read, "BLOCK_BYTES", 24 * rows),
-        (read, "BATCH_ROWS", rows),
-    ]
-    before = [getattr(module, name) for module, name, _ in places]
-    for module, name, value in places:
-        setattr(module, name, value)
-    try:
-        yield
-    finally:
-        for (module, name, _), value in zip(places, before, strict=True):
-            setattr(module, name, value)
+PLAIN_QUERIES = (
+    "",
+    "WHERE row <> '1' AND person IS NOT NULL",
+    "WHERE 1 = 1",
+    "AS s WHERE s.row IN ('0', '1', '2', '39')",
+    "WHERE length(row) IN (1, 2)",
+)
+HOSTILE_QUERIES = (
+    "WHERE row IN lonely",
+    "WHERE row NOT IN lonely",
+    'WHERE row IN "lonely"',
+    "WHERE row IN main.lonely",
+    "WHERE row IN(SELECT row FROM lonely)",
+    "WHERE rowid < 5",
+    "ORDER BY row LIMIT 3",
+    "WHERE person = (SELECT max(person) FROM stays)",
+    "GROUP BY person",
+)
+"""What a query may select rows by; the hostile ones look at other rows, and must not pass."""
 
 
 def arrow_table(pair: Pair, rows: Rows, names: Sequence[str] | None = None) -> Any:
@@ -180,18 +189,21 @@ def _arrow_file(folder: Path, pair: Pair, rows: Rows) -> str:
 def sqlite_file(folder: Path, pair: Pair, rows: Rows) -> str:
     """Write rows into a table of a new database; return its address."""
     path = folder / "table.db"
-    types = [
-        "TEXT" if name == ROW else SQLITE_TYPES[(pair.style >> 3 * n) % len(SQLITE_TYPES)]
-        for n, name in enumerate(pair.held)
-    ]
-    described = ", ".join(f'"{n}" {kind}' for n, kind in zip(pair.held, types, strict=True))
+    described = ", ".join(f'"{name}" {_declared(kind)}' for name, kind in pair.held.items())
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute(f"CREATE TABLE stays ({described})")
         marks = ", ".join("?" * len(pair.held))
         connection.executemany(f"INSERT INTO stays VALUES ({marks})", rows)
+        connection.execute(
+            "CREATE VIEW lonely AS SELECT row FROM stays GROUP BY person HAVING count(*) = 1"
+        )
     return f"sqlite:///{path}"
+
+
+def _declared(kind: str) -> str:
+    return kind.partition(" ")[2] if is_any(kind) else "TEXT"
 
 
 def _sqlite_table(folder: Path, pair: Pair, rows: Rows) -> DatabaseTable:
@@ -200,11 +212,8 @@ def _sqlite_table(folder: Path, pair: Pair, rows: Rows) -> DatabaseTable:
 
 def _sqlite_query(folder: Path, pair: Pair, rows: Rows) -> DatabaseTable:
     names = ", ".join(f'"{name}"' for name in pair.held)
-    query = (
-        f"SELECT {names} FROM stays",
-        f"SELECT {names} FROM stays WHERE row <> '1' AND person IS NOT NULL",
-        "SELECT * FROM stays WHERE 1 = 1",
-    )[pair.style % 3]
+    ends = (*PLAIN_QUERIES, *HOSTILE_QUERIES)
+    query = f"SELECT {names} FROM stays {ends[pair.style % len(ends)]}"
     return DatabaseTable(sqlite_file(folder, pair, rows), query=query)
 
 
@@ -308,7 +317,7 @@ _NULLABLE = ("string", "int64", "int8", "uint64", "double", "float", "bool")
 _NUMPY = ("string", "double", "float", "timestamp[us]", "timestamp[ns]")
 _ZONED = ("timestamp[us, tz=Europe/Berlin]",)
 _ANY = Holding((ANY,))
-_SQL = Holding((ANY,), among=is_sql)
+_SQL = Holding(tuple(f"{ANY} {kind}" for kind in SQLITE_TYPES), among=is_sql)
 _LISTED = Holding((ANY, "string", "int64", "double"), among=is_apart)
 
 DOORS: tuple[Door, ...] = (

@@ -64,7 +64,7 @@ _FEATURES = (
 )
 _NUMBERS = ("0", "1", "5", "10", "19.5", "0.1", "0.30000000000000004", "-3", "9007199254740995")
 _MISSING = ((), (), ("",), ("", "NA"), ("NA", "-9"), ("", "NaN"))
-_NOT_APPLICABLE = ((), (), (), ("n/a",), ("-1",), ("99", "inf"), ("nan",))
+_NOT_APPLICABLE = ((), (), ("n/a",), ("-1",), ("99", "inf"), ("nan", "NaN"))
 _HOSTILE_TEXTS = (
     *("", " ", "NA", "nan", "NaN", "inf", "-inf", "Infinity", "null", "None", "(missing)"),
     *("(other)", "1", "1.0", "1.00", "01", "+1", " 1", "1 ", "-0", "1e0", "1e3", "1_000", "0x1"),
@@ -156,7 +156,8 @@ class Holding:
     Parameters
     ----------
     kinds
-        Types of features and units; "any" for a column of all types.
+        Types of features and units; "any" for a column of all types, and after it what
+        a database declares it as.
     folder
         Whether one feature is given by the names of folders.
     among
@@ -185,9 +186,10 @@ def _pairs_of_one_table(holding: Holding, random: Random, extras: int) -> Iterat
     described = tuple(column.feature for column in columns)
     schema = Schema(described, UNIT, random.choice((1, 1, 2)), reviewed=True)
     held = {column.feature.name: column.kind for column in columns}
-    count = random.randint(1, 12)
+    count = random.randint(1, 8)
     rows = _rows(columns, random, 0, count)
     others = _rows(columns, random, 0, random.randint(1, 3))
+    style = random.getrandbits(30)
     for _ in range(extras):
         values = [column.extra(random) for column in columns]
         # One hostile value tells more than many, which refuse each other's tables.
@@ -199,7 +201,7 @@ def _pairs_of_one_table(holding: Holding, random: Random, extras: int) -> Iterat
             ]
         extra = (str(MOST_ROWS - 1), *values[1:])
         place = random.choice((0, count, random.randint(0, count)))
-        yield Pair(schema, held, rows, extra, place, others, random.getrandbits(30))
+        yield Pair(schema, held, rows, extra, place, others, style)
 
 
 def _rows(
@@ -247,9 +249,10 @@ def _feature(name: str, random: Random, kind: str, holding: Holding) -> _Texts:
         dtype=random.choice(dtypes),
         unknown=random.choice(("error", "category")),
     )
-    texts = (*(_NUMBERS if numeric else feature.categories), *missing, *not_applicable)
-    flavour = random.choice((str, int, float)) if kind == ANY else None
-    suited = tuple(_parsed(texts, kind, flavour))
+    flavour = random.choice((str, int, float)) if is_any(kind) else None
+    listed_texts = _NUMBERS if numeric else feature.categories
+    special = tuple(_parsed((*missing, *not_applicable), kind, flavour))
+    suited = (*_parsed(listed_texts, kind, flavour), *special, *special)
     if missing or (feature.unknown == "category" and numeric):
         suited += (None,)
     elif not suited:
@@ -272,12 +275,12 @@ def _unit(random: Random, kind: str, holding: Holding) -> _Texts:
         "time": [dt.datetime(2020, 10, 25, i, 30, 0, 1000) for i in range(4)],
         "bool": [True, False],
     }
-    style = random.choice(("whole", "text", "broken")) if kind == ANY else _style(kind)
+    style = random.choice(("whole", "text", "broken")) if is_any(kind) else _style(kind)
     suited = tuple(_fitting(styles[style], kind)) or tuple(
         _fitting([_small(i, kind) for i in range(4)], kind)
     )
     hostile = _hostile(kind, holding)
-    if kind == ANY:
+    if is_any(kind):
         others = [value for name in ("whole", "text", "broken") for value in styles[name]]
         hostile = (*others, *map(str, suited), *hostile)
     return _Texts(feature, kind, suited, (None, *suited, *hostile))
@@ -296,7 +299,7 @@ def _style(kind: str) -> str:
 
 def _hostile(kind: str, holding: Holding) -> tuple[Any, ...]:
     numbers = (*_HOSTILE_WHOLE, 1 << 64, *_HOSTILE_BROKEN)
-    if kind == ANY:
+    if is_any(kind):
         every = (None, *numbers, *_HOSTILE_ANY, *_HOSTILE_TEXTS)
         return tuple(filter(holding.among, every))
     values: Mapping[str, tuple[Any, ...]] = {
@@ -309,6 +312,11 @@ def _hostile(kind: str, holding: Holding) -> tuple[Any, ...]:
         "bool": (True, False),
     }
     return (None, *_fitting(values[_style(kind)], kind))
+
+
+def is_any(kind: str) -> bool:
+    """Say whether a column may hold values of all types, whatever it is declared as."""
+    return kind.partition(" ")[0] == ANY
 
 
 def is_sql(value: Any) -> bool:

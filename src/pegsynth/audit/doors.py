@@ -20,10 +20,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.audit.door_tables import ROW, UNIT, Holding, Pair, pairs
+from pegsynth.audit.door_tables import ROW, UNIT, Holding, Pair, is_any, pairs
 from pegsynth.errors import EmptyTableError, PegsynthError
+from pegsynth.io import arrow_read, csv_read, read
 from pegsynth.io.frames import to_kind
-from pegsynth.io.read import open_table
 from pegsynth.io.reader import TableReader
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema, dtypes
@@ -32,6 +32,7 @@ from pegsynth.synthesizers.reading import CodeTable
 
 Build = Callable[[Path, Pair, Sequence[tuple[Any, ...]]], Any]
 _ROWWISE = ("whole", "rowwise")
+_BATCHES = (1, 3, 1 << 16, 1 << 16)
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,25 @@ class Reading:
     empty: bool = False
 
     @property
-    def comparable(self) -> bool:
-        """Whether there is something to compare."""
-        return self.claimed and not self.refused and not self.empty
+    def unread(self) -> bool:
+        """Whether there is nothing to compare."""
+        return bool(self.refused) or self.empty
+
+
+Readings = dict[str, Reading]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A pair at a door that something differs for."""
+
+    door: Door
+    pair: Pair
+    found: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return what it takes to see it again."""
+        return "\n".join([f"{self.door.name}:", *self.found, str(self.pair)])
 
 
 class ByNumber(RandomStream):
@@ -125,7 +142,7 @@ def read_through(door: Door, pair: Pair, rows: Sequence[tuple[Any, ...]], folder
     """Read rows through a door, as `synthesizers.model.fit` would."""
     source = door.build(folder, pair, rows)
     try:
-        with open_table(source) as reader:
+        with read.open_table(source) as reader:
             return _reading(reader, pair.schema, source)
     except EmptyTableError:
         # A query may leave none of the rows.
@@ -190,32 +207,46 @@ def _frame_types(frame: Any) -> str:
     return str(frame.schema)
 
 
-def differences(door: Door, pair: Pair, folder: Path, *, twice: bool = True) -> list[str]:
+def differences(
+    door: Door, pair: Pair, folder: Path, *, twice: bool = True, known: Readings | None = None
+) -> list[str]:
     """Return what one row more changes for the others; nothing, if the door is sound.
 
     Parameters
     ----------
     twice
         Whether the refusal is tried with another table too.
+    known
+        Readings of tables that several pairs share.
     """
+    known = {} if known is None else known
 
     def read(name: str, rows: Sequence[tuple[Any, ...]]) -> Reading:
         place = folder / name
         place.mkdir()
         return read_through(door, pair, rows, place)
 
-    plain, more = read("plain", pair.rows), read("more", pair.with_extra(pair.rows))
+    def shared(name: str, rows: Sequence[tuple[Any, ...]]) -> Reading:
+        if name not in known:
+            known[name] = read(name, rows)
+        return known[name]
+
+    plain, more = shared("plain", pair.rows), read("more", pair.with_extra(pair.rows))
     alone = read("alone", [pair.extra])
+    if plain.claimed != more.claimed and not (plain.unread or more.unread):
+        return ["whether a guarantee covers the rows depends on them"]
+    if not (plain.claimed and more.claimed and alone.claimed):
+        return []
     found = _refusals(plain, more, alone)
     if twice and not found:
-        others = read("others", pair.others)
+        others = shared("others", pair.others)
         found += _refusals(others, read("others and more", pair.with_extra(pair.others)), alone)
     for reading in (plain, more):
-        if not reading.refused:
-            found += _inside(door, pair, reading)
-    if plain.comparable and more.comparable:
+        if not reading.unread:
+            found += _inside(pair, reading)
+    if not (plain.unread or more.unread):
         found += _compared(door, pair, plain, more)
-    if more.comparable and alone.comparable:
+    if not (more.unread or alone.unread):
         found += _own(pair, more, alone)
     return found
 
@@ -266,7 +297,7 @@ def _own(pair: Pair, more: Reading, alone: Reading) -> list[str]:
     return []
 
 
-def _inside(door: Door, pair: Pair, reading: Reading) -> list[str]:
+def _inside(pair: Pair, reading: Reading) -> list[str]:
     """Within one table: as many rows as may count, one code for one value, no unit merged."""
     found = []
     codes, unit = reading.codes or {}, reading.unit or {}
@@ -278,7 +309,7 @@ def _inside(door: Door, pair: Pair, reading: Reading) -> list[str]:
         found.append(f"{len(wrong)} units have other than min(k, size) rows that count")
     rows = {int(row[0]): row for row in (*pair.rows, pair.extra)}
     where = list(pair.held).index(UNIT)
-    if pair.held[UNIT] != "any":
+    if not is_any(pair.held[UNIT]):
         named = {(rows[number][where], text) for number, text in unit.items()}
         values = {value for value, _ in named}
         texts = {text for _, text in named}
@@ -302,17 +333,43 @@ def temporary_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def failures(door: Door, count: int, *, seed: str = "doors") -> Iterator[tuple[Pair, list[str]]]:
-    """Try so many pairs at a door; yield those that differ, made small, and how."""
+def failures(door: Door, count: int, *, seed: str = "doors") -> Iterator[Failure]:
+    """Try so many pairs at a door; yield those that differ, made small."""
+    known: Readings = {}
+    rows: Any = None
     for number, pair in enumerate(islice(pairs(door.holding, f"{seed} {door.name}"), count)):
-        if found := tried(door, pair, twice=number % 4 == 0):
-            yield smaller(door, pair), found
+        if pair.rows is not rows:
+            rows, known = pair.rows, {}
+        if tried(door, pair, twice=number % 4 == 0, known=known):
+            less = smaller(door, pair)
+            yield Failure(door, less, tuple(tried(door, less)))
 
 
-def tried(door: Door, pair: Pair, *, twice: bool = True) -> list[str]:
-    """Return what differs for one pair."""
-    with temporary_folder() as folder:
-        return differences(door, pair, folder, twice=twice)
+def tried(
+    door: Door, pair: Pair, *, twice: bool = True, known: Readings | None = None
+) -> list[str]:
+    """Return what differs for one pair, read in batches of a few rows or in one."""
+    with temporary_folder() as folder, small_batches(_BATCHES[pair.style % len(_BATCHES)]):
+        return differences(door, pair, folder, twice=twice, known=known)
+
+
+@contextmanager
+def small_batches(rows: int) -> Iterator[None]:
+    """Let readers hand out so many rows at a time."""
+    places: list[tuple[Any, str, int]] = [
+        (arrow_read, "BATCH_ROWS", rows),
+        (csv_read, "BATCH_ROWS", rows),
+        (csv_read, "BLOCK_BYTES", 24 * rows),
+        (read, "BATCH_ROWS", rows),
+    ]
+    before = [getattr(module, name) for module, name, _ in places]
+    for module, name, value in places:
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for (module, name, _), value in zip(places, before, strict=True):
+            setattr(module, name, value)
 
 
 def smaller(door: Door, pair: Pair) -> Pair:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from pegsynth.audit.cases import Case, all_cases
 from pegsynth.audit.choices import private_case, worst_path
 from pegsynth.audit.divergence import worst_loss
+from pegsynth.audit.door_readers import DOORS
+from pegsynth.audit.doors import failures
 from pegsynth.audit.released import audit_paths, released_cases
 from pegsynth.audit.released_trials import blocks_lower_bound, blocks_trial
 from pegsynth.audit.statistical import lower_bound, trial
@@ -21,6 +24,11 @@ RELEASES = 200_000
 FULL_RELEASES = 2_000_000
 BLOCK_RELEASES = 400
 FULL_BLOCK_RELEASES = 10_000
+PAIRS = 20
+FULL_PAIRS = 10_000
+"""Neighbouring tables that are read: at every door, and at all of them together (R30)."""
+READERS = "doors"
+MOST_SHOWN = 3
 
 AUDITED_METHODS = (*PEGS_METHODS, ONCE, *TABLE_METHODS)
 """Methods that claim differential privacy."""
@@ -33,25 +41,32 @@ class Finding:
     Parameters
     ----------
     method, name, kind
-        What was audited, and how: "exact" or "statistical".
+        What was audited, and how: "exact", "statistical" or "read".
     claimed, realised
-        Pure epsilon of the ledger, and the worst that was found (statistical: proved).
+        Pure epsilon of the ledger, and the worst that was found (statistical: proved);
+        None for readers, which claim that nothing differs.
     claimed_rho, realised_rho
         The same in zCDP; None where it was not computed.
+    skipped
+        Why nothing was audited; empty if something was.
+    details
+        What it takes to see again what was broken.
     """
 
     method: str
     name: str
     kind: str
-    claimed: float
-    realised: float
+    claimed: float | None
+    realised: float | None
     claimed_rho: float | None
     realised_rho: float | None
     holds: bool
+    skipped: str = ""
+    details: tuple[str, ...] = ()
 
 
 def audit(method: str | None = None, *, full: bool = False, threads: int = 1) -> Iterator[Finding]:
-    """Yield one finding after another; those of one method only, if named."""
+    """Yield one finding after another; those of one method, or of the readers, if named."""
     yield from _exact(method)
     yield from _private(method, full=full)
     if method in (None, ONCE):
@@ -59,6 +74,27 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
     yield from _statistical(method, full=full, threads=threads)
     if method in (None, ONCE):
         yield _released_statistically(FULL_BLOCK_RELEASES if full else BLOCK_RELEASES)
+    if method in (None, READERS):
+        yield from _doors(-(-FULL_PAIRS // len(DOORS)) if full else PAIRS)
+
+
+def _doors(count: int) -> Iterator[Finding]:
+    """Read neighbouring tables through every door of this process (R30)."""
+    for door in DOORS:
+        missing = door.needs if door.needs and find_spec(door.needs) is None else ""
+        broken = () if missing else tuple(map(str, failures(door, count)))
+        yield Finding(
+            READERS,
+            f"{door.name}, {count:,} pairs",
+            "read",
+            None,
+            None,
+            None,
+            None,
+            not broken,
+            f"{missing} is not installed" if missing else "",
+            broken[:MOST_SHOWN],
+        )
 
 
 def _exact(method: str | None) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegsynth.audit.run import AUDITED_METHODS, Finding, audit
+from pegsynth.audit.run import AUDITED_METHODS, READERS, Finding, audit
 from pegsynth.cli.console import announce_compilation
 from pegsynth.errors import ParameterError
 
@@ -11,8 +11,9 @@ _FORMAT = "{:<12} {:<34} {:<12} {:>9} {:>9} {:>9} {:>9}  {}"
 
 def run(method: str | None, *, full: bool, threads: int) -> int:
     """Print a line per audit; return 1 if any claim was broken."""
-    if method is not None and method not in AUDITED_METHODS:
-        raise ParameterError(f"--method is one of {', '.join(AUDITED_METHODS)}, not {method!r}")
+    known = (*AUDITED_METHODS, READERS)
+    if method is not None and method not in known:
+        raise ParameterError(f"--method is one of {', '.join(known)}, not {method!r}")
     announce_compilation()
     header = ("method", "release", "audit", "epsilon", "worst", "rho", "worst", "")
     print(_FORMAT.format(*header), flush=True)
@@ -20,18 +21,25 @@ def run(method: str | None, *, full: bool, threads: int) -> int:
     for finding in audit(method, full=full, threads=threads):
         print(_line(finding), flush=True)
         broken += not finding.holds
+        for text in finding.details:
+            print(text, flush=True)
     print("every claim holds" if not broken else f"{broken} claims are broken")
     return 1 if broken else 0
 
 
 def _line(finding: Finding) -> str:
+    verdict = "holds" if finding.holds else "BROKEN"
     return _FORMAT.format(
         finding.method,
         finding.name,
         finding.kind,
-        f"{finding.claimed:.4f}",
-        f"{finding.realised:.4f}",
-        "" if finding.claimed_rho is None else f"{finding.claimed_rho:.4f}",
-        "" if finding.realised_rho is None else f"{finding.realised_rho:.4f}",
-        "holds" if finding.holds else "BROKEN",
+        _number(finding.claimed),
+        _number(finding.realised),
+        _number(finding.claimed_rho),
+        _number(finding.realised_rho),
+        f"skipped: {finding.skipped}" if finding.skipped else verdict,
     )
+
+
+def _number(figure: float | None) -> str:
+    return "" if figure is None else f"{figure:.4f}"
