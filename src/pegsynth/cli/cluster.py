@@ -46,7 +46,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     check_target(output)
     source = _check_source(data, request)
     check_not_inputs((output,), source, schema_file)
-    _, chosen = request.settled(Schema.load(schema_file))
+    _, chosen = request.settled(Schema.load(schema_file), saved=True)
     schema, request, plan = planned(source, schema_file, request)
     if isinstance(plan, Recipe):
         check_recipe(plan)
@@ -85,7 +85,7 @@ def synthesize(
     ledger_path = _ledger_path(output, ledger_file)
     check_not_inputs((ledger_path,), source, schema_file)
     check_rows(request.draw_options)
-    _, chosen = request.settled(Schema.load(schema_file))
+    _, chosen = request.settled(Schema.load(schema_file), saved=True)
     schema, request, plan = planned(source, schema_file, request)
     recipe = (
         plan if isinstance(plan, Recipe) else recipe_of(schema, request, source=str(schema_file))

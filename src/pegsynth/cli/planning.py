@@ -10,7 +10,7 @@ from pegsynth.errors import BudgetError
 from pegsynth.privacy.rounding import display_up
 from pegsynth.schema import Schema
 from pegsynth.synthesizers.options import DEFAULT_BLOCK_SIZE, check_whole
-from pegsynth.synthesizers.plan import Option, plan
+from pegsynth.synthesizers.plan import AUTO, Option, plan
 
 _HEADER = (
     "method",
@@ -49,12 +49,13 @@ def show(schema_file: Path, request: Request) -> None:
         print(f"{method}: {why}")
     for note in request.assumed():
         print(f"\n{note}")
-    best = found.best
-    if best is None:
+    if found.best is None:
         raise BudgetError(
             "no method can meet this budget; raise epsilon, add delta or draw fewer rows"
         )
-    print(f"\nChoice: {found.reason}.")
+    # The choice is that of --method auto: methods that do not take a flag are left out.
+    _, (choice, *_) = replace(request, method=AUTO).settled(schema)
+    print(f"\nChoice: {choice.removeprefix('Method: ')}")
 
 
 def _line(option: Option) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pegsynth.processors import usable_processors
 from pegsynth.schema import Schema
 from pegsynth.schema.decoding import How
 from pegsynth.synthesizers.options import METHODS, DrawOptions, FitOptions, check_choice
-from pegsynth.synthesizers.plan import AUTO, choose_method
+from pegsynth.synthesizers.plan import AUTO, settle_method
 from pegsynth.synthesizers.synthesize import budget_for
 
 _BUDGET_NAMES = re.compile(r"(?<![\w-])(?:epsilon per row|epsilon|delta|alpha|l)(?![\w-])")
@@ -108,18 +108,38 @@ class Request:
         }
         return DrawOptions(**names | given)
 
-    def settled(self, schema: Schema) -> tuple[Request, tuple[str, ...]]:
-        """Return the request with ``--method auto`` settled, and lines that say how and why."""
+    def settled(self, schema: Schema, *, saved: bool = False) -> tuple[Request, tuple[str, ...]]:
+        """Return the request with ``--method auto`` settled, and lines that say how and why.
+
+        Parameters
+        ----------
+        saved
+            Whether the model is saved and sampled later. Urns are not saved, so that visits
+            are counted then unless the user asks for urns, which is refused.
+        """
         check_choice("method", self.method, (AUTO, *METHODS))
-        if self.method != AUTO:
-            return self, ()
-        if _names(self.synthesize) or self.epsilon is None:
-            settled = replace(self, method="pegs")
-            return settled, ("Method: pegs, because no total epsilon was stated.",)
-        budget = replace(self, method="pegs-once").budget
-        draw = replace(self, method="pegs-capped", where=None).draw_options
-        best, reason = choose_method(schema, budget, self.fit_options, draw)
-        return replace(self, method=best.method), (f"Method: {reason}.", *self.assumed())
+
+        def taken(method: str) -> Request:
+            counted = saved and method == "pegs-capped" and self.urn is None
+            return replace(self, method=method, urn=False if counted else self.urn)
+
+        def asked(method: str) -> tuple[Budget, DrawOptions]:
+            options = taken(method).draw_options
+            return taken(method).budget, options
+
+        partial = bool(_names(self.synthesize))
+        method, reason = settle_method(
+            self.method or "pegs",
+            schema,
+            self.fit_options,
+            asked,
+            epsilon=self.epsilon,
+            partial=partial,
+        )
+        if not reason:
+            return taken(method), ()
+        assumed = () if partial or self.epsilon is None else self.assumed()
+        return taken(method), (f"Method: {reason}.", *assumed)
 
     def assumed(self) -> tuple[str, ...]:
         """Say what a method is chosen by where the number of original rows was not stated."""

@@ -131,7 +131,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     """Fit and save a model, with its budget if one was stated."""
     check_target(output)
     check_not_inputs((output,), data, schema_file, resume=request.resume)
-    _, chosen = request.settled(Schema.load(schema_file))
+    _, chosen = request.settled(Schema.load(schema_file), saved=True)
     schema, request, plan = planned(data, schema_file, request)
     stream = RandomStream(request.seed)
     with (
@@ -148,13 +148,10 @@ def planned(
 ) -> tuple[Schema, Request, Recipe | FitOptions]:
     """Return the schema, and what is to be fitted: a settled recipe if there is a budget."""
     schema = Schema.load(schema_file)
-    request, _ = request.settled(schema)
+    request, _ = request.settled(schema, saved=True)
     if not request.has_budget and request.delta is None and request.method in PEGS_METHODS:
         return schema, request, request.fit_options
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
-    # Urns are not saved, so a model that is sampled later counts its visits.
-    if request.method == "pegs-capped" and request.urn is None:
-        request = replace(request, urn=False)
     return schema, request, recipe_of(schema, request, source=str(schema_file))
 
 

@@ -27,7 +27,7 @@ from pegsynth.schema.dtypes import as_text, polars_dtype
 from pegsynth.synthesizers.checkpoint import resuming
 from pegsynth.synthesizers.model import Codes, Model, fit
 from pegsynth.synthesizers.options import UNBUDGETED_METHODS, DrawOptions, FitOptions
-from pegsynth.synthesizers.plan import AUTO, choose_method
+from pegsynth.synthesizers.plan import settle_method
 from pegsynth.synthesizers.progress import Progress, quiet
 from pegsynth.synthesizers.recipe import make_recipe
 from pegsynth.synthesizers.session import Session
@@ -177,47 +177,48 @@ def synthesize(
         `frames`, of the same kind as `data`, and `ledger`.
     """
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
-    if method == AUTO and (epsilon is None or synthesize):
-        method = "pegs"
-    if method == AUTO:
-        best, _ = choose_method(
-            book,
-            Budget(epsilon, delta, epsilon_per_row, l, alpha, released_blocks=True),
-            FitOptions(heads, tail_bits, order),  # type: ignore[arg-type]
-            DrawOptions(rows, "pegs-capped", datasets, rows_in=rows_in),
+    named = [synthesize] if isinstance(synthesize, str) else synthesize
+    replaced = tuple(name for name in named if name)
+    pool = honest_seed_pool(data, seed_pool)
+    fit_options = FitOptions(heads, tail_bits, order, order_rows)  # type: ignore[arg-type]
+
+    def asked(method: str) -> tuple[Budget, DrawOptions]:
+        options = DrawOptions(
+            rows,
+            method,  # type: ignore[arg-type]
+            datasets,
+            sweeps,
+            block_size,
+            visits,
+            chains,
+            urn,
+            prior,  # type: ignore[arg-type]
+            pool,
+            rows_in,
+            tuple((name, str(value)) for name, value in (where or {}).items()),
+            replaced,
+            log_linear,
+            proper,
         )
-        method = best.method
-    budget = budget_for(
-        method,
-        partial=bool(synthesize),
-        no_guarantee=no_guarantee,
-        epsilon=epsilon,
-        delta=delta,
-        epsilon_per_row=epsilon_per_row,
-        l=l,
-        alpha=alpha,
-        shares=shares,
+        budget = budget_for(
+            method,
+            partial=bool(replaced),
+            no_guarantee=no_guarantee,
+            epsilon=epsilon,
+            delta=delta,
+            epsilon_per_row=epsilon_per_row,
+            l=l,
+            alpha=alpha,
+            shares=shares,
+        )
+        return budget, options
+
+    method, _ = settle_method(
+        method, book, fit_options, asked, epsilon=epsilon, partial=bool(replaced)
     )
+    budget, options = asked(method)
     source = "the schema" if isinstance(schema, Schema) else str(schema)
     check_reviewed(book, budget, accept=accept_unreviewed_schema, source=source)
-    fit_options = FitOptions(heads, tail_bits, order, order_rows)  # type: ignore[arg-type]
-    options = DrawOptions(
-        rows,
-        method,  # type: ignore[arg-type]
-        datasets,
-        sweeps,
-        block_size,
-        visits,
-        chains,
-        urn,
-        prior,  # type: ignore[arg-type]
-        honest_seed_pool(data, seed_pool),
-        rows_in,
-        tuple((name, str(value)) for name, value in (where or {}).items()),
-        (synthesize,) if isinstance(synthesize, str) else tuple(synthesize),
-        log_linear,
-        proper,
-    )
     check_rows(options)
     recipe = make_recipe(book, budget, fit_options, options)
     used = threads or usable_processors()
