@@ -34,8 +34,9 @@ from pegsynth.io.database import DatabaseTable
 
 Rows = Sequence[tuple[Any, ...]]
 
+# Those that convert nothing come more often.
 SQLITE_TYPES = (
-    *("TEXT", "INTEGER", "REAL", "NUMERIC", "BLOB", "", "DATE", "BOOLEAN", "DECIMAL(10,2)"),
+    *("", "", "", "BLOB", "TEXT", "INTEGER", "REAL", "NUMERIC", "DATE", "BOOLEAN", "DECIMAL(10,2)"),
     *("VARCHAR(5)", "DOUBLE", "ANY"),
 )
 PLAIN_QUERIES = (

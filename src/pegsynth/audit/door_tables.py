@@ -99,6 +99,9 @@ _HOSTILE_ANY = (
     dt.datetime(2020, 2, 29, 12, 30, tzinfo=ZoneInfo("Europe/Berlin")),
 )
 _SQL = (int, float, str, bytes, type(None))
+_FLAVOURS = (str, int, float)
+
+Groups = tuple[tuple[Any, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -218,19 +221,19 @@ class _Texts:
     feature: Feature
     kind: str
     suited: tuple[Any, ...]
-    hostile: tuple[Any, ...]
+    hostile: Groups
 
     @classmethod
     def numbers(cls) -> _Texts:
         """Return the column that numbers rows."""
         texts = tuple(map(str, range(MOST_ROWS)))
-        return cls(Feature(ROW, categories=texts), "string", texts, texts)
+        return cls(Feature(ROW, categories=texts), "string", texts, (texts,))
 
     def plain(self, random: Random) -> Any:
         return random.choice(self.suited)
 
     def extra(self, random: Random) -> Any:
-        return random.choice((*self.suited[:2], *self.hostile))
+        return random.choice(random.choice((self.suited, *self.hostile)))
 
 
 def _feature(name: str, random: Random, kind: str, holding: Holding) -> _Texts:
@@ -249,7 +252,7 @@ def _feature(name: str, random: Random, kind: str, holding: Holding) -> _Texts:
         dtype=random.choice(dtypes),
         unknown=random.choice(("error", "category")),
     )
-    flavour = random.choice((str, int, float)) if is_any(kind) else None
+    flavour = random.choice(_FLAVOURS) if is_any(kind) else None
     listed_texts = _NUMBERS if numeric else feature.categories
     special = tuple(_parsed((*missing, *not_applicable), kind, flavour))
     suited = (*_parsed(listed_texts, kind, flavour), *special, *special)
@@ -257,10 +260,15 @@ def _feature(name: str, random: Random, kind: str, holding: Holding) -> _Texts:
         suited += (None,)
     elif not suited:
         feature = replace(feature, unknown="category", missing=("",))
-        suited = (None, *_hostile(kind, holding)[:2])
+        suited = (None, *_hostile(kind, holding)[-1][:2])
     if feature.unknown == "category" and random.random() < 0.5:
         suited += tuple(_parsed(("unseen", "77", "77.5", "1999-01-01"), kind, flavour))
-    return _Texts(feature, kind, suited, _hostile(kind, holding))
+    hostile = _hostile(kind, holding)
+    if is_any(kind):
+        # The same values in another type: what a look at all types would disturb.
+        texts = (*listed_texts, *missing, *not_applicable)
+        hostile += tuple(filter(None, (tuple(_parsed(texts, kind, f)) for f in _FLAVOURS)))
+    return _Texts(feature, kind, suited, hostile)
 
 
 def _unit(random: Random, kind: str, holding: Holding) -> _Texts:
@@ -281,9 +289,9 @@ def _unit(random: Random, kind: str, holding: Holding) -> _Texts:
     )
     hostile = _hostile(kind, holding)
     if is_any(kind):
-        others = [value for name in ("whole", "text", "broken") for value in styles[name]]
-        hostile = (*others, *map(str, suited), *hostile)
-    return _Texts(feature, kind, suited, (None, *suited, *hostile))
+        others = tuple(tuple(styles[name]) for name in ("whole", "text", "broken"))
+        hostile = (*others, tuple(map(str, suited)), *hostile)
+    return _Texts(feature, kind, suited, hostile)
 
 
 def _style(kind: str) -> str:
@@ -297,11 +305,13 @@ def _style(kind: str) -> str:
     )
 
 
-def _hostile(kind: str, holding: Holding) -> tuple[Any, ...]:
-    numbers = (*_HOSTILE_WHOLE, 1 << 64, *_HOSTILE_BROKEN)
+def _hostile(kind: str, holding: Holding) -> Groups:
+    """Return values that disturb, type by type; the rarest type is as likely as any other."""
     if is_any(kind):
-        every = (None, *numbers, *_HOSTILE_ANY, *_HOSTILE_TEXTS)
-        return tuple(filter(holding.among, every))
+        numbers = (*_HOSTILE_WHOLE, 1 << 64)
+        every = ((None,), numbers, _HOSTILE_BROKEN, _HOSTILE_ANY, _HOSTILE_TEXTS)
+        found = [tuple(filter(holding.among, values)) for values in every]
+        return tuple(filter(None, found))
     values: Mapping[str, tuple[Any, ...]] = {
         "whole": _HOSTILE_WHOLE,
         "text": _HOSTILE_TEXTS,
@@ -311,7 +321,8 @@ def _hostile(kind: str, holding: Holding) -> tuple[Any, ...]:
         "time": _HOSTILE_TIMES,
         "bool": (True, False),
     }
-    return (None, *_fitting(values[_style(kind)], kind))
+    fitting = tuple(_fitting(values[_style(kind)], kind))
+    return ((None,), fitting, fitting, fitting)
 
 
 def is_any(kind: str) -> bool:

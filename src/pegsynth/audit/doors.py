@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.audit.door_tables import ROW, UNIT, Holding, Pair, is_any, pairs
@@ -26,8 +25,9 @@ from pegsynth.io import arrow_read, csv_read, read
 from pegsynth.io.frames import to_kind
 from pegsynth.io.reader import TableReader
 from pegsynth.random import RandomStream
-from pegsynth.schema import Schema, dtypes
+from pegsynth.schema import Schema
 from pegsynth.schema.codec import Decoder
+from pegsynth.schema.dtypes import unit_text
 from pegsynth.synthesizers.reading import CodeTable
 
 Build = Callable[[Path, Pair, Sequence[tuple[Any, ...]]], Any]
@@ -154,7 +154,7 @@ def read_through(door: Door, pair: Pair, rows: Sequence[tuple[Any, ...]], folder
 def _reading(reader: TableReader, schema: Schema, source: Any) -> Reading:
     unit = {}
     for batch in reader.batches([ROW, UNIT]):
-        texts = unit_texts(batch.get_column(UNIT))
+        texts = unit_text(batch.get_column(UNIT))
         for number, text in zip(batch.get_column(ROW), texts, strict=True):
             unit[int(number)] = text
     alone = replace(schema, unit=None)
@@ -165,13 +165,6 @@ def _reading(reader: TableReader, schema: Schema, source: Any) -> Reading:
     types = _types(reader, schema, source)
     claimed = reader.selection in _ROWWISE
     return Reading("", claimed, types, codes, unit, frozenset(kept))
-
-
-def unit_texts(values: pl.Series) -> pl.Series:
-    """Return the texts that units are compared by."""
-    # Tells apart what is different, where codes need not.
-    named: pl.Series = getattr(dtypes, "unit_text", dtypes.as_text)(values)
-    return named
 
 
 def _codes(table: CodeTable) -> dict[int, tuple[int, ...]]:
@@ -185,11 +178,12 @@ def _codes(table: CodeTable) -> dict[int, tuple[int, ...]]:
 
 def _types(reader: TableReader, schema: Schema, source: Any) -> tuple[str, ...]:
     """Return all names and types that can reach an output."""
-    found = [*map(str, reader.columns), str(dict(reader.dtypes)), str(reader.arrow_schema)]
-    found += [reader.selection, str(reader.typed)]
+    order = [str(reader.columns), str(reader.output_columns)]
+    found = [*order, str(dict(reader.dtypes)), str(reader.arrow_schema)]
+    found += [reader.selection, str(reader.typed), str(sorted(reader.untyped))]
     codes = np.zeros((1, len(schema.features)), dtype=schema.code_dtype)
     for how in ("values", "labels"):
-        decoder = Decoder(schema, how=how, columns=reader.columns, dtypes=reader.dtypes)
+        decoder = Decoder(schema, how=how, columns=reader.output_columns, dtypes=reader.dtypes)
         found.append(str(decoder.schema))
         words = np.zeros(decoder.words_needed(1), dtype=np.uint64)
         frame = decoder.decode(codes, words)
