@@ -8,16 +8,16 @@ from itertools import product
 
 import polars as pl
 import pytest
+from pegsynth.cli.request import _with_flags
 
 import pegsynth
 from command import pegs
 from pegsynth.cli import working
-from pegsynth.cli.request import _with_flags
 from pegsynth.errors import PegsynthError
+from pegsynth.options import DrawOptions
 from pegsynth.privacy import Budget, Shares
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.synthesizers import synthesize as front
-from pegsynth.synthesizers.options import DrawOptions
 from pegsynth.synthesizers.plan import PLANNED_METHODS, plan
 
 CATEGORIES = ("x", "y", "z")

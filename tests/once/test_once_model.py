@@ -13,6 +13,7 @@ from contract import contract_schema, contract_table
 from pegsynth.audit.watched import Replay, WatchedPurse
 from pegsynth.errors import ModelError, ParameterError
 from pegsynth.io.read import open_table
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import NoisyCounts, Selection, Unspent
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Rule, Schema
@@ -25,7 +26,6 @@ from pegsynth.synthesizers.model_file import (
     read_manifest,
     save_model,
 )
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
 from pegsynth.synthesizers.released_blocks import fit_once
 from pegsynth.synthesizers.session import Session

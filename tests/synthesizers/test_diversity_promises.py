@@ -18,13 +18,13 @@ from command import check_refused, done, pegs
 from pegsynth.audit.enumeration import enumerate_rows, word_bits
 from pegsynth.errors import ParameterError
 from pegsynth.io.read import open_table
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Budget, Diversity
 from pegsynth.random import RandomStream
 from pegsynth.sampling import Schedule
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.synthesizers.model import fit, prepare
 from pegsynth.synthesizers.model_file import load_model
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
 from pegsynth.synthesizers.session import Session
 from significance import ALPHA

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pegsynth.cli.request import Request
 from pegsynth.errors import BudgetError
+from pegsynth.option_kinds import check_whole
+from pegsynth.options import AUTO, DEFAULT_BLOCK_SIZE
 from pegsynth.privacy.rounding import display_up
 from pegsynth.schema import Schema
-from pegsynth.synthesizers.options import DEFAULT_BLOCK_SIZE, check_whole
-from pegsynth.synthesizers.plan import AUTO, Option, plan
+from pegsynth.synthesizers.plan import Option, plan
+from pegsynth.synthesizers.request import Request
 
 _HEADER = (
     "method",

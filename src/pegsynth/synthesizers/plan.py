@@ -16,8 +16,14 @@ from typing import TYPE_CHECKING
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.once import Steps
 from pegsynth.once.fit import block_deviation, margin_weights, split_budget
+from pegsynth.options import (
+    AUTO,
+    DEFAULT_BLOCK_SIZE,
+    PEGS_METHODS,
+    DrawOptions,
+    FitOptions,
+)
 from pegsynth.privacy import Budget, Guarantee, Ledger
-from pegsynth.synthesizers.options import DEFAULT_BLOCK_SIZE, PEGS_METHODS, DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe, used_entries
 from pegsynth.synthesizers.released_blocks import ONCE, price_of, public_lines
 
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
 PLANNED_METHODS = (*PEGS_METHODS, ONCE)
-AUTO = "auto"
+
 
 UNIFORM_LOSS = 0.4
 MARGINAL_LOSS = 0.1
@@ -150,7 +156,7 @@ def plan(
         capped = method == "pegs-capped"
         wanted = replace(
             draw,
-            method=method,  # type: ignore[arg-type]
+            method=method,
             visits=draw.visits if capped else None,
             chains=draw.chains if capped else None,
             urn=draw.urn if capped else None,

@@ -17,6 +17,16 @@ from typing import TYPE_CHECKING
 from pegsynth.blocks.blocks import dense_limit
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.hashing.order import check_head_count, detail_features, plain_features
+from pegsynth.options import (
+    CHAIN_METHODS,
+    MOST_VISITS,
+    PEGS_METHODS,
+    UNBUDGETED_METHODS,
+    DrawOptions,
+    FitOptions,
+    Order,
+    PriorKind,
+)
 from pegsynth.perturb import SCALE
 from pegsynth.perturb.marginals import CAP_RESOLUTION, URN_RESOLUTION
 from pegsynth.privacy import (
@@ -37,18 +47,8 @@ from pegsynth.privacy import (
 from pegsynth.privacy.draws import DETAILS
 from pegsynth.sampling.capped import chain_limits
 from pegsynth.sampling.polya import MOST_URN_BYTES, urn_bytes
+from pegsynth.synthesizers.drawn import diversity_levels, drawn_features
 from pegsynth.synthesizers.marginal import default_draws
-from pegsynth.synthesizers.options import (
-    MOST_VISITS,
-    PEGS_METHODS,
-    UNBUDGETED_METHODS,
-    DrawOptions,
-    FitOptions,
-    Order,
-    PriorKind,
-    diversity_levels,
-    drawn_features,
-)
 from pegsynth.synthesizers.released_blocks import ONCE, once_recipe
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ def _filled(schema: Schema, draw: DrawOptions, fit: FitOptions, *, total: bool) 
     if draw.synthesize:
         if schema.unit:
             raise ParameterError("--synthesize keeps every row, which bounding units would not")
-        return replace(draw, prior="uniform", seed_pool="original")
+        return replace(draw, seed_pool="original")
     if draw.rows is None and (total and not capped):
         raise ParameterError(
             f"--rows is needed: the price of {draw.method} grows with the rows ever to be drawn"
@@ -315,10 +315,10 @@ def _filled(schema: Schema, draw: DrawOptions, fit: FitOptions, *, total: bool) 
         chains = draw.chains or (1 if draw.urn else min(DEFAULT_CHAINS, draw.visits))
         chain_limits(draw.visits, chains)
         draw = replace(draw, chains=chains)
-    if draw.method in ("contingency", "marginal", "bootstrap"):
-        return replace(draw, prior="uniform")
+    if draw.method not in CHAIN_METHODS:
+        return draw
     if draw.method in UNBUDGETED_METHODS:
-        return replace(draw, prior="uniform", seed_pool=draw.seed_pool or "original")
+        return replace(draw, seed_pool=draw.seed_pool or "original")
     prior: PriorKind = draw.prior or ("marginal" if total and capped else "uniform")
     return replace(
         draw, prior=prior, seed_pool=draw.seed_pool or ("marginal" if total else "uniform")

@@ -19,14 +19,9 @@ from pegsynth.errors import BudgetError, ModelError, ParameterError
 from pegsynth.once import Diverse, Purse, Released, Steps, draw_rows, release_blocks
 from pegsynth.once.draw import LOT, take_rows
 from pegsynth.once.purse import Price
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Allowance, Budget, Diversity, Event, UnitBound, Unspent
-from pegsynth.synthesizers.options import (
-    DrawOptions,
-    FitOptions,
-    clamped_codes,
-    diversity_levels,
-    stated_levels,
-)
+from pegsynth.synthesizers.drawn import clamped_codes, diversity_levels, stated_levels
 from pegsynth.synthesizers.progress import Progress, quiet
 
 if TYPE_CHECKING:
