@@ -27,7 +27,7 @@ from pegsynth.io.write import open_writer
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.synthesizers.model import Model, fit
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.synthesize import decoded, decoder_of

@@ -14,9 +14,10 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
+from pegsynth.cli.request import Request
+
 from pegsynth.audit.watched import WatchedPurse
 from pegsynth.cli import folders, working
-from pegsynth.cli.request import Request
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
 from pegsynth.synthesizers import model

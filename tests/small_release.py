@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 
 from pegsynth.io.read import open_table
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 from pegsynth.synthesizers.model import fit
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
 from pegsynth.synthesizers.session import Session
 

@@ -185,7 +185,7 @@ def test_every_reason_for_no_guarantee_is_explained():
 
 
 def test_every_method_is_explained_with_its_guarantee():
-    from pegsynth.synthesizers.options import METHODS, UNBUDGETED_METHODS
+    from pegsynth.options import METHODS, UNBUDGETED_METHODS
 
     table = README.read_text().partition("\n## Methods\n")[2].partition("\n## ")[0]
     lines = [line.split("|") for line in table.splitlines() if line.startswith("| `")]

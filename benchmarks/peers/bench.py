@@ -22,7 +22,7 @@ from benchmarks.peers.results import Key, Result, Status, Store
 from benchmarks.peers.scores import score
 from benchmarks.peers.tables import NoDataError, Table, data_folder, load
 from benchmarks.peers.tools import TOOLS, Tool
-from pegsynth.synthesizers.options import METHODS
+from pegsynth.options import METHODS
 
 TOO_SLOW = ("aim",)
 """Tools that are tried on narrower tables when the cap ends them."""

@@ -26,9 +26,9 @@ from pegsynth.audit.tables import (
     urn_law,
 )
 from pegsynth.audit.words import enumerate_integers
+from pegsynth.options import METHODS, UNBUDGETED_METHODS
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.draws import BlockDraws, ContingencyDraws, UrnDraws
-from pegsynth.synthesizers.options import METHODS, UNBUDGETED_METHODS
 
 CASES = {f"{each.method}: {each.name}": each for each in table_cases()}
 

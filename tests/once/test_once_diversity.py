@@ -12,7 +12,7 @@ import pegsynth
 from contract import contract_schema, contract_table
 from pegsynth.errors import ParameterError
 from pegsynth.once import Diverse
-from pegsynth.once.diversity import MOST_RULES, entropy
+from pegsynth.once.diversity import entropy
 from pegsynth.once.pool import Pool
 from pegsynth.schema import Rule
 
@@ -87,23 +87,38 @@ def test_an_l_out_of_reach_is_refused_by_name():
     Diverse({0: 5.0}).check(("x",), (5,))
 
 
-def test_too_many_rules_of_a_feature_are_refused():
-    rules = tuple(Rule.of({0: [0], 1: [i]}) for i in range(MOST_RULES + 1))
-    with pytest.raises(ParameterError, match="more than 8 rules"):
-        Diverse({0: 1.5}, rules).check(("x", "y"), (5, 20))
+def test_many_rules_that_exclude_each_other_are_no_trouble():
+    rules = tuple(Rule.of({0: [0], 1: [i]}) for i in range(20))
+    Diverse.under({0: 4.0}, rules, (5, 30)).check(("x", "y"), (5, 30))
+    with pytest.raises(ParameterError, match="only 4 of its categories"):
+        Diverse.under({0: 4.5}, rules, (5, 30)).check(("x", "y"), (5, 30))
+
+
+def test_without_an_l_rules_stay_as_they_are():
+    rules = tuple(Rule.of({0: [0], 1: [code]}) for code in range(2))
+    assert Diverse.under({}, rules, (3, 2)).rules is rules
+    assert Diverse.under({0: 2.0}, rules, (3, 2)).rules == (Rule.of({0: [0]}),)
 
 
 @pytest.mark.parametrize("epsilon", [20.0, 1000.0])
 def test_every_distribution_that_is_drawn_from_is_diverse(monkeypatch, epsilon):
-    """The whole method: blocks and features without heads, in fitting and in drawing anew."""
+    """The whole method: blocks and features without heads, in fitting and in drawing anew.
+
+    What is published is drawn row by row, from a pool of its own.
+    """
     seen = []
-    shipped = Pool.draw
 
-    def watched(self, feature, heads, shares):
-        seen.append((feature, shares))
-        shipped(self, feature, heads, shares)
+    def watch(name):
+        shipped = getattr(Pool, name)
 
-    monkeypatch.setattr(Pool, "draw", watched)
+        def watched(self, feature, heads, shares):
+            seen.append((name, feature, shares))
+            shipped(self, feature, heads, shares)
+
+        monkeypatch.setattr(Pool, name, watched)
+
+    watch("draw")
+    watch("draw_alone")
     release = pegsynth.synthesize(
         contract_table(),
         contract_schema(rules=()),
@@ -115,9 +130,10 @@ def test_every_distribution_that_is_drawn_from_is_diverse(monkeypatch, epsilon):
     )
     assert release.ledger.guarantee.l == 1.8
     assert release.ledger.guarantee.kind == "pure"
-    assert {feature for feature, _ in seen} == set(range(5))
-    assert len(seen) == 10
-    for _, shares in seen:
+    assert [name for name, _, _ in seen] == ["draw"] * 5 + ["draw_alone"] * 10
+    for part in (seen[:5], seen[5:10], seen[10:]):
+        assert {feature for _, feature, _ in part} == set(range(5))
+    for _, _, shares in seen:
         assert entropy(shares).min() >= math.log(1.8) - 1e-12
 
 

@@ -322,3 +322,30 @@ def test_an_order_that_swaps_any_two_is_told_apart():
 def test_uniform_numbers_are_below_one():
     drawn = kernels.uniforms(np.array([0, 2**64 - 1, 1 << 63], dtype=np.uint64))
     assert drawn.tolist() == [0.0, 1 - 2.0**-53, 0.5]
+
+
+# Rows drawn one by one
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_rows_drawn_one_by_one_have_exactly_the_shares_of_their_line(size):
+    """A number for each of 60 equal steps: every category gets its share of them."""
+    words = np.random.default_rng(size)
+    counts = words.multinomial(60, np.full(size, 1 / size), size=4)
+    counts[0], counts[1] = 0, 0
+    counts[0, 0] = counts[1, -1] = 60
+    reached = np.cumsum(counts / 60, axis=1)
+    points = (np.arange(60) + 0.5) / 60
+    for key, line in enumerate(counts):
+        keys = np.full(60, key, dtype=np.uint16)
+        drawn = kernels.draw_lines(keys, reached, points)
+        assert np.bincount(drawn, minlength=size).tolist() == line.tolist()
+    mixed = kernels.draw_lines(np.array([1, 0, 1], dtype=np.uint16), reached, np.full(3, 0.4))
+    assert mixed.tolist() == [size - 1, 0, size - 1]
+
+
+def test_rounding_never_draws_what_has_no_share():
+    reached = np.array([[0.0, 0.7, 0.7], [0.3, 0.3, 0.3]])
+    keys = np.array([0, 0, 1], dtype=np.uint16)
+    drawn = kernels.draw_lines(keys, reached, np.array([0.0, 1.0, 1.0]))
+    assert drawn.tolist() == [1, 1, 0]

@@ -10,6 +10,7 @@ import pytest
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.io.read import open_table
+from pegsynth.options import METHODS, FitOptions
 from pegsynth.random import RandomStream
 from pegsynth.schema.codec import encode
 from pegsynth.study.arms import Arm, plan
@@ -24,7 +25,6 @@ from pegsynth.study.populations import built_in, of_user
 from pegsynth.study.size import FULL, QUICK, TINY
 from pegsynth.study.workshop import FRESH, Population, Workshop, with_heads
 from pegsynth.synthesizers.model import fit
-from pegsynth.synthesizers.options import METHODS, FitOptions
 from pegsynth.synthesizers.session import Session
 
 SCHEMA = discharge_schema()

@@ -9,13 +9,13 @@ from pegsynth.errors import DataError, ModelError, OutputError, ParameterError
 from pegsynth.io.read import open_table
 from pegsynth.io.reader import Place
 from pegsynth.io.write import write_table
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.schema import codec
 from pegsynth.synthesizers import checkpoint as checkpoints
 from pegsynth.synthesizers.checkpoint import NOTICE, Checkpoint, Stage, resuming
 from pegsynth.synthesizers.model import fit
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
 from small_release import small_schema, small_table
 

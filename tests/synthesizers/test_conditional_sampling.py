@@ -23,11 +23,11 @@ from pegsynth.audit.enumeration import enumerate_rows, word_bits
 from pegsynth.audit.words import enumerate_integers
 from pegsynth.errors import ParameterError, PegsynthError, SchemaError
 from pegsynth.hashing import HashSpec
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Budget
 from pegsynth.sampling import Schedule
 from pegsynth.schema import Rule
 from pegsynth.synthesizers.model import prepare
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
 from pegsynth.synthesizers.table_draws import draw_tables
 from significance import outcomes_fit

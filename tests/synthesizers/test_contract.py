@@ -21,10 +21,10 @@ from contract import (
 )
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError
 from pegsynth.io.read import open_table
+from pegsynth.options import METHODS, DrawOptions, FitOptions
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 from pegsynth.synthesizers.model import fit
-from pegsynth.synthesizers.options import METHODS, DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.synthesize import budget_for

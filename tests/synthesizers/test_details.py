@@ -16,13 +16,13 @@ from pegsynth.hashing import public_heads
 from pegsynth.hashing.order import detail_features, plain_features
 from pegsynth.kernels.counting import keys_of, tail_totals
 from pegsynth.kernels.gibbs import keys_of_rows, tails_of
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Budget
 from pegsynth.privacy.draws import DETAILS
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.synthesizers.model import hash_spec
 from pegsynth.synthesizers.model_file import load_model, save_model
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
 from pegsynth.synthesizers.session import Session
 from small_release import small_model, taken

@@ -10,8 +10,8 @@ import pegsynth
 from command import check_refused, done, pegs, snapshot
 from contract import CATEGORIES, EDGES, RULE, contract_schema, contract_table
 from pegsynth.errors import BudgetError, DataError, ParameterError, PegsynthError
+from pegsynth.options import METHODS, PARTIAL_METHODS
 from pegsynth.schema import Feature, Schema
-from pegsynth.synthesizers.options import METHODS, PARTIAL_METHODS
 
 SHOWN = ("pegs", "mi", "cart")
 shown = pytest.mark.parametrize("method", SHOWN)

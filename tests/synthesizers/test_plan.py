@@ -6,9 +6,9 @@ import pytest
 
 from command import check_refused, done, pegs
 from pegsynth.errors import BudgetError
+from pegsynth.options import PEGS_METHODS, DrawOptions, FitOptions
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.schema import Feature, Schema
-from pegsynth.synthesizers.options import PEGS_METHODS, DrawOptions, FitOptions
 from pegsynth.synthesizers.plan import PLANNED_METHODS, plan
 from pegsynth.synthesizers.recipe import make_recipe
 

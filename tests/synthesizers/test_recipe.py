@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import (
     Budget,
     Diversity,
@@ -19,7 +20,6 @@ from pegsynth.privacy import (
     UnitBound,
 )
 from pegsynth.schema import Feature, Schema
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import default_visits, make_recipe, unpriced
 
 

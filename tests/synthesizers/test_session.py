@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from pegsynth.errors import BudgetError, ModelError, ParameterError
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import BlockDraws, CappedDraws, PegsDraws
 from pegsynth.random import RandomStream
 from pegsynth.sampling import trace_row
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.session import Session, Spent
 from significance import ALPHA
 from small_release import small_model, small_session, taken

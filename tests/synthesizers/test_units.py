@@ -11,9 +11,9 @@ import pegsynth
 from command import check_refused, done, pegs
 from pegsynth.errors import DataError
 from pegsynth.io.read import open_table
+from pegsynth.options import FitOptions
 from pegsynth.random import RandomStream
 from pegsynth.synthesizers.model import one_way_counts
-from pegsynth.synthesizers.options import FitOptions
 from pegsynth.synthesizers.reading import bounded_codes
 from pegsynth.synthesizers.units import kept_rows
 from small_release import LEVELS, small_model, small_schema, small_session, small_table, taken

@@ -18,13 +18,13 @@ from pegsynth.audit.divergence import Distribution, Table, all_rows
 from pegsynth.audit.enumeration import enumerate_rows, word_bits
 from pegsynth.blocks import disintegrate
 from pegsynth.hashing import public_heads
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.perturb.marginals import Marginals
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.sampling import Machine, Schedule
 from pegsynth.sampling.capped import chain_limits
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.synthesizers.model import Model, hash_spec, prepare, schedule_of, schema_ledger
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe
 
 Heads = tuple[tuple[int, ...], ...]

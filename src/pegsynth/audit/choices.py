@@ -23,10 +23,10 @@ from pegsynth.audit.divergence import Loss, Table, all_rows, all_tables
 from pegsynth.audit.noise import choice_law, noise_probability
 from pegsynth.hashing import count_pairs
 from pegsynth.hashing.private_order import pair_scores
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.perturb.marginals import marginals_from_noisy
 from pegsynth.perturb.noise import noise_of
 from pegsynth.privacy import Budget, NoisyCounts, Selection
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
 
 Heads = tuple[tuple[int, ...], ...]

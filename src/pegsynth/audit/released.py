@@ -35,13 +35,13 @@ from pegsynth.audit.watched import (
     WatchedPurse,
 )
 from pegsynth.once import Purse
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.perturb.bins import Noise
 from pegsynth.perturb.noise import noise_of
 from pegsynth.privacy import Budget, Ledger, Selection
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule, Schema
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe
 from pegsynth.synthesizers.released_blocks import ONCE, fit_once
 
@@ -247,7 +247,7 @@ def released_case(
     """Settle a recipe; by default every table of at most one row has every neighbour."""
     schema = tiny_schema(counts, rules=rules, unit=unit)
     budget = Budget(epsilon=epsilon, delta=delta, l=l, released_blocks=True)
-    draw = DrawOptions(2, ONCE)  # type: ignore[arg-type]
+    draw = DrawOptions(2, ONCE)
     recipe = make_recipe(schema, budget, FitOptions(), draw)
     if pairs is None:
         units = [rows for rows in all_tables(counts, unit or 1) if rows]

@@ -14,10 +14,10 @@ import numpy as np
 from pegsynth.audit.cases import tiny_schema
 from pegsynth.audit.statistical import proved
 from pegsynth.once import NoisyTable, Purse
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe
 from pegsynth.synthesizers.released_blocks import ONCE, fit_once
 
@@ -62,7 +62,7 @@ def blocks_trial(epsilon: float = 3.0) -> BlocksTrial:
     """Settle a pure release of two binary features."""
     schema = tiny_schema(COUNTS)
     budget = Budget(epsilon=epsilon, released_blocks=True)
-    draw = DrawOptions(2, ONCE)  # type: ignore[arg-type]
+    draw = DrawOptions(2, ONCE)
     return BlocksTrial(schema, make_recipe(schema, budget, FitOptions(), draw))
 
 

@@ -16,8 +16,8 @@ from pegsynth.audit.released import audit_paths, released_cases
 from pegsynth.audit.released_trials import blocks_lower_bound, blocks_trial
 from pegsynth.audit.statistical import lower_bound, trial
 from pegsynth.audit.tables import TABLE_METHODS, TableCase, table_cases
+from pegsynth.options import PEGS_METHODS
 from pegsynth.privacy.conversion import epsilon_at
-from pegsynth.synthesizers.options import PEGS_METHODS
 from pegsynth.synthesizers.released_blocks import ONCE
 
 RELEASES = 200_000

@@ -22,6 +22,7 @@ from pegsynth.audit.divergence import Distribution, Row, Table, all_rows
 from pegsynth.audit.words import enumerate_integers, enumerate_words
 from pegsynth.kernels.conditional import LANE, draw_categories
 from pegsynth.kernels.urn import DRAWN, draw_urn
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.perturb.noise import Below
 from pegsynth.perturb.rules import rule_tables
 from pegsynth.privacy import Budget, Ledger
@@ -31,7 +32,6 @@ from pegsynth.schema import Rule, Schema
 from pegsynth.synthesizers.contingency import ContingencyTable
 from pegsynth.synthesizers.loglinear import blocked_cells, cell_weights, fit_loglinear
 from pegsynth.synthesizers.marginal import allowed_rows
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe, shape_of
 
 SCALE = 4

@@ -12,12 +12,10 @@ from pegsynth.cli.notes import (
     say_ledger_replaced,
     say_method,
 )
-from pegsynth.cli.request import Request
 from pegsynth.cli.working import (
     check_not_inputs,
     ledger_path_of,
     planned,
-    recipe_of,
     save_fitted,
     saved_session,
 )
@@ -31,9 +29,9 @@ from pegsynth.spark.folders import check_free
 from pegsynth.spark.sampling import check_method, write_rows
 from pegsynth.spark.session import configured, open_session, spark_errors, unreadable_files
 from pegsynth.synthesizers.recipe import Recipe
+from pegsynth.synthesizers.request import Request
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.spending import locked, spent_path
-from pegsynth.synthesizers.synthesize import check_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +44,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     check_target(output)
     source = _check_source(data, request)
     check_not_inputs((output,), source, schema_file)
-    _, chosen = request.settled(Schema.load(schema_file))
+    _, chosen = request.settled(Schema.load(schema_file), saved=True)
     schema, request, plan = planned(source, schema_file, request)
     if isinstance(plan, Recipe):
         check_recipe(plan)
@@ -84,12 +82,10 @@ def synthesize(
     source = _check_source(data, request)
     ledger_path = _ledger_path(output, ledger_file)
     check_not_inputs((ledger_path,), source, schema_file)
-    check_rows(request.draw_options)
-    _, chosen = request.settled(Schema.load(schema_file))
+    request.check_rows()
+    _, chosen = request.settled(Schema.load(schema_file), saved=True)
     schema, request, plan = planned(source, schema_file, request)
-    recipe = (
-        plan if isinstance(plan, Recipe) else recipe_of(schema, request, source=str(schema_file))
-    )
+    recipe = plan if isinstance(plan, Recipe) else request.recipe(schema, source=str(schema_file))
     check_recipe(recipe)
     check_method(recipe)
     stream = RandomStream(request.seed)
@@ -126,7 +122,7 @@ def _write(
         commit()
         atomic_text(ledger_path, session.ledger.to_json())
 
-    write_rows(session, request.rows or 0, spark, output, how=request.how, before=before)
+    write_rows(session, request.rows or 0, spark, output, how=request.decode, before=before)
     say_guarantee(session.ledger)
     if earlier:
         say_ledger_replaced(ledger_path, remembered=remembered)

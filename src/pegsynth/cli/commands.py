@@ -10,8 +10,15 @@ import typer
 from pegsynth.cli import flags
 
 if TYPE_CHECKING:
-    from pegsynth.cli.request import Request
     from pegsynth.io.database import DatabaseTarget
+    from pegsynth.synthesizers.request import Request
+
+
+Threads = Annotated[int | None, flags.of("threads")]
+Table = Annotated[str | None, flags.of("table")]
+Query = Annotated[str | None, flags.of("query")]
+RowsIn = Annotated[int | None, flags.of("rows_in")]
+_ROWS_IF_ANY = "Rows of each synthetic table; none with --synthesize."
 
 
 def register(app: typer.Typer) -> None:
@@ -31,14 +38,11 @@ def register(app: typer.Typer) -> None:
     app.command("audit")(audit)
 
 
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model.pegs file.")]
-
-
 def demo(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder to write; an earlier demo is replaced.")
     ] = Path("pegs-demo"),
-    rows: flags.Rows = 5000,
+    rows: Annotated[int, typer.Option("--rows", help="Rows of the synthetic table.")] = 5000,
 ) -> None:
     """Run the whole path on built-in, invented discharge data."""
     from pegsynth.cli import folders
@@ -46,6 +50,7 @@ def demo(
     folders.demo(output, rows)
 
 
+@flags.taking("table", "query")
 def draft_schema(
     data: flags.Data,
     output: flags.Output,
@@ -59,126 +64,100 @@ def draft_schema(
     force: Annotated[
         bool, typer.Option("--force", help="Replace a schema that somebody has reviewed.")
     ] = False,
-    table: flags.Table = None,
-    query: flags.Query = None,
+    *,
+    request: Request,
 ) -> None:
     """Draft a schema from DATA, to be reviewed by a person."""
     from pegsynth.cli import working
 
-    source = _source(locals())
+    source = _source(data, request)
     working.draft(source, output, min_count=min_count, bins=bins, binning=binning, force=force)
 
 
+@flags.taking(
+    "rows",
+    "epsilon",
+    "delta",
+    "rows_in",
+    "datasets",
+    "heads",
+    "tail_bits",
+    "order",
+    "sweeps",
+    "block_size",
+    "visits",
+    "chains",
+    "urn",
+    "prior",
+    "seed_pool",
+    "shares",
+    rows=...,
+)
 def plan(
     schema: flags.SchemaFile,
-    rows: flags.Rows,
-    epsilon: flags.Epsilon = None,
-    delta: flags.Delta = None,
-    rows_in: flags.RowsIn = None,
-    datasets: flags.Datasets = 1,
-    heads: flags.Heads = None,
-    tail_bits: flags.TailBits = 1,
-    order: flags.Order = None,
-    sweeps: flags.Sweeps = 1,
-    block_size: flags.BlockSize = 10,
-    visits: flags.Visits = None,
-    chains: flags.Chains = None,
-    urn: flags.Urn = None,
-    prior: flags.Prior = None,
-    seed_pool: flags.SeedPool = None,
-    share: flags.Shares = None,
+    *,
+    request: Request,
 ) -> None:
     """Show what every pegs method could do with a budget; reads no data."""
     from pegsynth.cli import planning
 
-    planning.show(schema, _request(locals()))
+    planning.show(schema, request)
 
 
+@flags.taking(
+    "rows",
+    "method",
+    *flags.BUDGET,
+    "shares",
+    *flags.KEYS,
+    *flags.DRAWS,
+    *flags.GIVEN,
+    *flags.RUN,
+    "accept_unreviewed_schema",
+    *flags.SOURCE,
+    "resume",
+    *flags.ENGINE,
+    help={"rows": _ROWS_IF_ANY},
+)
 def synthesize_table(
     data: flags.Data,
     schema: flags.SchemaFile,
     output: flags.TableOutput,
-    rows: flags.RowsIfAny = None,
-    method: flags.Method = "pegs",
-    epsilon: flags.Epsilon = None,
-    delta: flags.Delta = None,
-    epsilon_per_row: flags.EpsilonPerRow = None,
-    l: flags.Diversity = None,  # noqa: E741
-    alpha: flags.Alpha = None,
-    share: flags.Shares = None,
-    heads: flags.Heads = None,
-    tail_bits: flags.TailBits = 1,
-    order: flags.Order = None,
-    order_rows: flags.OrderRows = None,
-    sweeps: flags.Sweeps = 1,
-    block_size: flags.BlockSize = 10,
-    visits: flags.Visits = None,
-    chains: flags.Chains = None,
-    urn: flags.Urn = None,
-    prior: flags.Prior = None,
-    seed_pool: flags.SeedPool = None,
-    rows_in: flags.RowsIn = None,
-    where: flags.Where = None,
-    synthesize: flags.Synthesize = None,
-    no_guarantee: flags.NoGuarantee = False,
-    log_linear: flags.LogLinear = False,
-    proper: flags.Proper = False,
-    decode: flags.Decode = "values",
-    threads: flags.Threads = None,
-    seed: flags.Seed = None,
     ledger: flags.LedgerFile = None,
-    accept_unreviewed_schema: flags.AcceptUnreviewed = False,
-    table: flags.Table = None,
-    query: flags.Query = None,
-    query_is_rowwise: flags.RowwiseQuery = False,
-    resume: flags.Resume = None,
     output_table: flags.OutputTable = None,
-    engine: flags.Engine = "local",
-    master: flags.Master = None,
+    *,
+    request: Request,
 ) -> None:
     """Write one synthetic table, and its ledger first."""
     from pegsynth.cli import cluster, working
 
-    source, request = _source(locals()), _request(locals())
+    source = _source(data, request)
     if request.engine == "spark":
         cluster.synthesize(source, schema, _folder(output, output_table), ledger, request)
     else:
         working.synthesize(source, schema, _target(output, output_table), ledger, request)
 
 
+@flags.taking(
+    "rows",
+    "method",
+    *flags.BUDGET,
+    "shares",
+    "datasets",
+    *flags.KEYS,
+    *flags.DRAWS,
+    *flags.GIVEN,
+    *flags.RUN,
+    "accept_unreviewed_schema",
+    *flags.SOURCE,
+    "resume",
+    help={"rows": _ROWS_IF_ANY},
+    method="auto",
+)
 def release(
     data: flags.Data,
     schema: flags.SchemaFile,
     output: flags.Output,
-    rows: flags.RowsIfAny = None,
-    method: flags.Method = "auto",
-    epsilon: flags.Epsilon = None,
-    delta: flags.Delta = None,
-    epsilon_per_row: flags.EpsilonPerRow = None,
-    l: flags.Diversity = None,  # noqa: E741
-    alpha: flags.Alpha = None,
-    share: flags.Shares = None,
-    datasets: flags.Datasets = 1,
-    heads: flags.Heads = None,
-    tail_bits: flags.TailBits = 1,
-    order: flags.Order = None,
-    order_rows: flags.OrderRows = None,
-    sweeps: flags.Sweeps = 1,
-    block_size: flags.BlockSize = 10,
-    visits: flags.Visits = None,
-    chains: flags.Chains = None,
-    urn: flags.Urn = None,
-    prior: flags.Prior = None,
-    seed_pool: flags.SeedPool = None,
-    rows_in: flags.RowsIn = None,
-    where: flags.Where = None,
-    synthesize: flags.Synthesize = None,
-    no_guarantee: flags.NoGuarantee = False,
-    log_linear: flags.LogLinear = False,
-    proper: flags.Proper = False,
-    decode: flags.Decode = "values",
-    threads: flags.Threads = None,
-    seed: flags.Seed = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an earlier release or an empty folder.")
     ] = False,
@@ -188,18 +167,14 @@ def release(
     table_format: Annotated[
         str, typer.Option("--format", help="Files of the tables: csv or parquet.")
     ] = "csv",
-    accept_unreviewed_schema: flags.AcceptUnreviewed = False,
-    table: flags.Table = None,
-    query: flags.Query = None,
-    query_is_rowwise: flags.RowwiseQuery = False,
-    resume: flags.Resume = None,
+    *,
+    request: Request,
 ) -> None:
     """Write a release folder: public/ may leave, internal/ may not."""
     from pegsynth.cli import folders
 
-    request = _request(locals())
     folders.release(
-        _source(locals()),
+        _source(data, request),
         schema,
         output,
         request,
@@ -209,85 +184,58 @@ def release(
     )
 
 
+@flags.taking(
+    "method",
+    "rows",
+    *flags.BUDGET,
+    "shares",
+    *flags.KEYS,
+    *flags.DRAWS,
+    "threads",
+    "seed",
+    "accept_unreviewed_schema",
+    *flags.SOURCE,
+    "resume",
+    *flags.ENGINE,
+    help={
+        "rows": "Rows to be drawn, at most, for --epsilon; pegs-capped is only tuned for them, "
+        "and it and pegs-once give any number."
+    },
+)
 def fit(
     data: flags.Data,
     schema: flags.SchemaFile,
     output: flags.Output,
-    method: flags.Method = "pegs",
-    rows: Annotated[
-        int | None,
-        typer.Option(
-            "--rows",
-            help="Rows to be drawn, at most, for --epsilon; pegs-capped is only tuned for them, "
-            "and it and pegs-once give any number.",
-        ),
-    ] = None,
-    epsilon: flags.Epsilon = None,
-    delta: flags.Delta = None,
-    epsilon_per_row: flags.EpsilonPerRow = None,
-    l: flags.Diversity = None,  # noqa: E741
-    alpha: flags.Alpha = None,
-    share: flags.Shares = None,
-    heads: flags.Heads = None,
-    tail_bits: flags.TailBits = 1,
-    order: flags.Order = None,
-    order_rows: flags.OrderRows = None,
-    sweeps: flags.Sweeps = 1,
-    block_size: flags.BlockSize = 10,
-    visits: flags.Visits = None,
-    chains: flags.Chains = None,
-    urn: flags.Urn = None,
-    prior: flags.Prior = None,
-    seed_pool: flags.SeedPool = None,
-    rows_in: flags.RowsIn = None,
-    threads: flags.Threads = None,
-    seed: flags.Seed = None,
-    accept_unreviewed_schema: flags.AcceptUnreviewed = False,
-    table: flags.Table = None,
-    query: flags.Query = None,
-    query_is_rowwise: flags.RowwiseQuery = False,
-    resume: flags.Resume = None,
-    engine: flags.Engine = "local",
-    master: flags.Master = None,
+    *,
+    request: Request,
 ) -> None:
     """Count DATA into a model file (CONFIDENTIAL), with or without a budget."""
     from pegsynth.cli import cluster, working
 
-    request = _request(locals())
     engines = {"local": working, "spark": cluster}
-    engines[request.engine].fit(_source(locals()), schema, output, request)
+    engines[request.engine].fit(_source(data, request), schema, output, request)
 
 
+@flags.taking(
+    "rows",
+    "method",
+    *flags.BUDGET,
+    *flags.DRAWS,
+    "where",
+    *flags.RUN,
+    "accept_unreviewed_schema",
+    *flags.ENGINE,
+    help={"method": "For a model without a budget [default: pegs]."},
+    rows=...,
+    method=None,
+)
 def sample(
-    model: ModelFile,
-    rows: flags.Rows,
+    model: flags.ModelFile,
     output: flags.TableOutput,
-    method: Annotated[
-        str | None,
-        typer.Option("--method", help="For a model without a budget [default: pegs]."),
-    ] = None,
-    epsilon: flags.Epsilon = None,
-    delta: flags.Delta = None,
-    epsilon_per_row: flags.EpsilonPerRow = None,
-    l: flags.Diversity = None,  # noqa: E741
-    alpha: flags.Alpha = None,
-    sweeps: flags.Sweeps = 1,
-    block_size: flags.BlockSize = 10,
-    visits: flags.Visits = None,
-    chains: flags.Chains = None,
-    urn: flags.Urn = None,
-    prior: flags.Prior = None,
-    seed_pool: flags.SeedPool = None,
-    rows_in: flags.RowsIn = None,
-    where: flags.Where = None,
-    decode: flags.Decode = "values",
-    threads: flags.Threads = None,
-    seed: flags.Seed = None,
     ledger: flags.LedgerFile = None,
-    accept_unreviewed_schema: flags.AcceptUnreviewed = False,
     output_table: flags.OutputTable = None,
-    engine: flags.Engine = "local",
-    master: flags.Master = None,
+    *,
+    request: Request,
 ) -> None:
     """Draw a synthetic table from a model, and write its ledger first.
 
@@ -296,7 +244,6 @@ def sample(
     """
     from pegsynth.cli import cluster, working
 
-    request = _request(locals())
     if request.engine == "spark":
         cluster.sample(model, _folder(output, output_table), ledger, request)
     else:
@@ -355,9 +302,9 @@ def evaluate(
         Path | None,
         typer.Option("--ledger", help="The privacy.json of the release, for the page."),
     ] = None,
-    threads: flags.Threads = None,
-    table: flags.Table = None,
-    query: flags.Query = None,
+    threads: Threads = None,
+    table: Table = None,
+    query: Query = None,
 ) -> None:
     """Judge synthetic tables by their original, whoever made them; CONFIDENTIAL."""
     from pegsynth.cli import evaluating
@@ -391,7 +338,7 @@ def combine(
     rows: Annotated[
         int | None, typer.Option("--rows", help="Rows of each synthetic table.")
     ] = None,
-    rows_in: flags.RowsIn = None,
+    rows_in: RowsIn = None,
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="The privacy.json of the release.")
     ] = None,
@@ -417,24 +364,23 @@ def inspect(
     raise typer.Exit(inspecting.inspect(files, confidential=confidential))
 
 
+@flags.taking(
+    "epsilon_per_row", "l", "alpha", "sweeps", "seed_pool", "seed", "accept_unreviewed_schema"
+)
 def trace(
-    model: ModelFile,
-    epsilon_per_row: flags.EpsilonPerRow = None,
-    l: flags.Diversity = None,  # noqa: E741
-    alpha: flags.Alpha = None,
-    sweeps: flags.Sweeps = 1,
-    seed_pool: flags.SeedPool = None,
-    seed: flags.Seed = None,
-    accept_unreviewed_schema: flags.AcceptUnreviewed = False,
+    model: flags.ModelFile,
+    *,
+    request: Request,
 ) -> None:
     """Print the sampling steps of one row, which costs a row.
 
     For a model without a budget the row costs epsilon 1 unless stated otherwise.
     """
+    from dataclasses import replace
+
     from pegsynth.cli import working
 
-    rows = 1
-    working.trace(model, _request(locals()))
+    working.trace(model, replace(request, rows=1))
 
 
 def study(
@@ -451,7 +397,7 @@ def study(
         Path | None, typer.Option("--schema", help="The schema.toml of that table.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Fixes every table and every draw.")] = 1,
-    threads: flags.Threads = None,
+    threads: Threads = None,
 ) -> None:
     """Draw every table and figure of the paper, and judge its findings (internal)."""
     from pegsynth.cli import studying
@@ -465,7 +411,7 @@ def study(
 def audit(
     method: Annotated[str | None, typer.Option("--method", help="Audit this method only.")] = None,
     full: Annotated[bool, typer.Option("--full", help="More cases and more releases.")] = False,
-    threads: flags.Threads = None,
+    threads: Threads = None,
 ) -> None:
     """Check the claimed guarantee of the shipped code; exit status 1 if it is broken."""
     from pegsynth.cli import auditing
@@ -474,15 +420,12 @@ def audit(
     raise typer.Exit(auditing.run(method, full=full, threads=threads or usable_processors()))
 
 
-def _source(flags_given: dict[str, Any]) -> Any:
+def _source(data: str, request: Request) -> Any:
     """Return the table that the flags of a command name."""
     from pegsynth.io.read import named_source
 
     return named_source(
-        flags_given["data"],
-        table=flags_given["table"],
-        query=flags_given["query"],
-        rowwise=flags_given.get("query_is_rowwise", False),
+        data, table=request.table, query=request.query, rowwise=request.query_is_rowwise
     )
 
 
@@ -500,11 +443,3 @@ def _folder(output: str, table: str | None) -> str:
     if table is not None:
         raise ParameterError("--output-table goes with --engine local; Spark writes Parquet")
     return output
-
-
-def _request(flags_given: dict[str, Any]) -> Request:
-    """Gather the flags of a command; those it does not have keep their defaults."""
-    from pegsynth.cli.request import Request
-
-    known = Request.__dataclass_fields__
-    return Request(**{name: value for name, value in flags_given.items() if name in known})

@@ -1,11 +1,22 @@
-"""Flags that several commands share, spelled and explained once."""
+"""Flags of the commands: those of a release are made of its declared options.
+
+`taking` gives a command the flags of some options, and hands them over as one `Request`.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from types import SimpleNamespace
+from typing import Annotated, Any, get_type_hints
 
 import typer
+
+from pegsynth.option_kinds import METADATA, Kind, Option
+from pegsynth.options import GROUPS
 
 Data = Annotated[
     str,
@@ -15,38 +26,7 @@ Data = Annotated[
         "of such, or postgresql://.. or sqlite:///.. with --table or --query.",
     ),
 ]
-Table = Annotated[
-    str | None, typer.Option("--table", help="Table of the database to read, as it spells it.")
-]
-Query = Annotated[
-    str | None, typer.Option("--query", help="SELECT to run on the database instead of a table.")
-]
-RowwiseQuery = Annotated[
-    bool,
-    typer.Option(
-        "--query-is-rowwise",
-        help="You declare that the query or view selects rows one by one; recorded.",
-    ),
-]
-Resume = Annotated[
-    Path | None,
-    typer.Option(
-        "--resume",
-        metavar="FILE",
-        help="Save counts here on the way (CONFIDENTIAL), and go on from there; deleted at the "
-        "end.",
-    ),
-]
-Engine = Annotated[
-    str,
-    typer.Option("--engine", help="local: this machine; spark: a cluster (pegsynth[spark])."),
-]
-Master = Annotated[
-    str | None,
-    typer.Option(
-        "--master", metavar="URL", help="Cluster of --engine spark [default: Spark's own setting]."
-    ),
-]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model.pegs file.")]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema.toml of the table.")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
 TableOutput = Annotated[
@@ -59,129 +39,116 @@ OutputTable = Annotated[
     str | None,
     typer.Option("--output-table", help="Table to make in the database that -o names."),
 ]
-Method = Annotated[
-    str,
-    typer.Option(
-        "--method",
-        help="auto, pegs, pegs-rs, pegs-capped, pegs-once, contingency, marginal, mi, pmi, cart, "
-        "forest, bootstrap.",
-    ),
-]
-Rows = Annotated[int, typer.Option("--rows", help="Rows of each synthetic table.")]
-RowsIfAny = Annotated[
-    int | None,
-    typer.Option("--rows", help="Rows of each synthetic table; none with --synthesize."),
-]
-Datasets = Annotated[int, typer.Option("--datasets", help="How many synthetic tables.")]
-Epsilon = Annotated[
-    float | None, typer.Option("--epsilon", help="Total epsilon for everything together.")
-]
-Delta = Annotated[float | None, typer.Option("--delta", help="Delta that goes with --epsilon.")]
-EpsilonPerRow = Annotated[
-    float | None,
-    typer.Option("--epsilon-per-row", help="Epsilon per synthetic row, as the paper counts."),
-]
-Diversity = Annotated[float | None, typer.Option("--l", help="Entropy l-diversity instead.")]
-Alpha = Annotated[
-    float | None, typer.Option("--alpha", help="Virtual rows per category; 0: unperturbed.")
-]
-Heads = Annotated[
-    int | None, typer.Option("--heads", help="Head features per target [default: 2].")
-]
-TailBits = Annotated[int, typer.Option("--tail-bits", help="Tail bits of the key, 0 to 16.")]
-Order = Annotated[
-    str | None,
-    typer.Option(
-        "--order",
-        help="Where heads come from: public, private (paid) or data (the paper's; not private) "
-        "[default: private with --epsilon if the schema lists no heads, else public].",
-    ),
-]
-OrderRows = Annotated[
-    int | None,
-    typer.Option("--order-rows", help="Rows that --order data looks at [default: all]."),
-]
-Sweeps = Annotated[int, typer.Option("--sweeps", help="Gibbs sweeps per row.")]
-BlockSize = Annotated[int, typer.Option("--block-size", help="Rows per block of pegs-rs.")]
-Visits = Annotated[
-    int | None,
-    typer.Option("--visits", help="Visit cap of pegs-capped [default: from rows and schema]."),
-]
-Chains = Annotated[int | None, typer.Option("--chains", help="Chains of pegs-capped [default: 4].")]
-Urn = Annotated[
-    bool | None,
-    typer.Option(
-        "--urn/--no-urn",
-        help="Whether pegs-capped puts drawn values back into their entry [default: if cheaper].",
-    ),
-]
-Prior = Annotated[
-    str | None,
-    typer.Option(
-        "--prior",
-        help="uniform or marginal (paid) virtual rows [default: marginal for pegs-capped with "
-        "--epsilon, else uniform].",
-    ),
-]
-SeedPool = Annotated[
-    str | None,
-    typer.Option(
-        "--seed-pool",
-        help="Where chains start: uniform, marginal (paid), a file of public rows, or original "
-        "(no guarantee) "
-        "[default: marginal with --epsilon, else uniform].",
-    ),
-]
-LogLinear = Annotated[
-    bool,
-    typer.Option("--log-linear", help="Let contingency draw from a log-linear fit of all pairs."),
-]
-Proper = Annotated[
-    bool,
-    typer.Option("--proper", help="Refit mi, cart or forest for every dataset (redrawn weights)."),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option("--where", metavar="FEATURE=VALUE", help="Keep a feature at this value."),
-]
-Synthesize = Annotated[
-    str | None,
-    typer.Option(
-        "--synthesize", metavar="F,F", help="Replace only these features of the original rows."
-    ),
-]
-NoGuarantee = Annotated[
-    bool,
-    typer.Option("--no-guarantee", help="Perturb with --synthesize although nothing can hold."),
-]
-RowsIn = Annotated[
-    int | None,
-    typer.Option("--rows-in", help="Public or rounded number of original rows, if it is public."),
-]
-Shares = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--share",
-        metavar="NAME=SHARE",
-        help="Share of --epsilon for order, marginals or draws [default: 0.1, 0.1, 0.8].",
-    ),
-]
-Decode = Annotated[
-    str, typer.Option("--decode", help="values: numbers drawn inside their bin; or labels.")
-]
-Threads = Annotated[int | None, typer.Option("--threads", help="Threads [default: all].")]
-Seed = Annotated[
-    int | None,
-    typer.Option("--seed", help="Reproducible draws for tests; the guarantee is then none."),
-]
-AcceptUnreviewed = Annotated[
-    bool,
-    typer.Option(
-        "--accept-unreviewed-schema",
-        help="Go on although nobody reviewed the schema; recorded as not private.",
-    ),
-]
 LedgerFile = Annotated[
     Path | None,
     typer.Option("--ledger", help="Where to write the ledger [default: OUTPUT.privacy.json]."),
 ]
+
+Command = Callable[..., None]
+
+BUDGET = ("epsilon", "delta", "epsilon_per_row", "l", "alpha")
+KEYS = ("heads", "tail_bits", "order", "order_rows")
+DRAWS = ("sweeps", "block_size", "visits", "chains", "urn", "prior", "seed_pool", "rows_in")
+GIVEN = ("where", "synthesize", "no_guarantee", "log_linear", "proper")
+RUN = ("decode", "threads", "seed")
+SOURCE = ("table", "query", "query_is_rowwise")
+ENGINE = ("engine", "master")
+
+_TYPES: dict[Kind, Any] = {
+    "whole": int,
+    "number": float,
+    "flag": bool,
+    "choice": str,
+    "text": str,
+    "path": str,
+    "file": Path,
+    "names": str,
+    "values": list[str],
+    "shares": list[str],
+}
+_DECLARED = {
+    each.name: (each.metadata[METADATA], each.default)
+    for group in GROUPS
+    for each in fields(group)
+    if METADATA in each.metadata
+}
+
+
+def taking(
+    *names: str,
+    help: dict[str, str] | None = None,  # noqa: A002
+    **defaults: Any,
+) -> Callable[[Command], Command]:
+    """Give a command the flags of these options; it gets them as one argument, `request`.
+
+    Parameters
+    ----------
+    help
+        What some of them mean to this command, where that is something else.
+    **defaults
+        Defaults of this command; ``...`` makes a flag necessary.
+    """
+
+    def decorate(command: Command) -> Command:
+        own = dict(inspect.signature(command).parameters)
+        # Loading what a request is takes longer than printing the help.
+        own.pop("request")
+        told = SimpleNamespace(__annotations__={n: p.annotation for n, p in own.items()})
+        hints = get_type_hints(told, command.__globals__, include_extras=True)
+        flags = [
+            _parameter(name, (help or {}).get(name, ""), defaults.get(name, _unstated(name)))
+            for name in names
+        ]
+        kept = [p.replace(annotation=hints[name]) for name, p in own.items()]
+        needed = [p for p in (*kept, *flags) if p.default is p.empty]
+        rest = [p for p in (*kept, *flags) if p.default is not p.empty]
+
+        @wraps(command)
+        def run(**given: Any) -> None:
+            from pegsynth.synthesizers.request import Request
+
+            options = {name: given.pop(name) for name in names}
+            command(**given, request=Request(**options))
+
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*needed, *rest)]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        del run.__wrapped__
+        return run
+
+    return decorate
+
+
+def of(name: str) -> Any:
+    """Return the flag of one option, for a command that has few others of a release."""
+    option, default = _DECLARED[name]
+    return _flag(name, option, "", default)
+
+
+def _unstated(name: str) -> Any:
+    option, default = _DECLARED[name]
+    return None if option.kind in ("values", "names", "shares") else default
+
+
+def _parameter(name: str, said: str, default: Any) -> inspect.Parameter:
+    option, _ = _DECLARED[name]
+    kind, empty = _TYPES[option.kind], inspect.Parameter.empty
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=empty if default is ... else default,
+        annotation=Annotated[
+            kind | None if default is None else kind, _flag(name, option, said, default)
+        ],
+    )
+
+
+def _flag(name: str, option: Option, said: str, default: Any) -> Any:
+    flag = option.flag_of(name)
+    if option.kind == "flag" and default is None:
+        # A flag that is off by default has no other side.
+        flag = f"{flag}/--no-{name}"
+    text = option.help
+    if option.unless:
+        text = f"{text.removesuffix('.')} [default: {option.unless}]."
+    return typer.Option(flag, help=said or text, metavar=option.metavar or None)

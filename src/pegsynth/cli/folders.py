@@ -7,14 +7,14 @@ from typing import Any
 
 from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.notes import say_guarantee, say_release_replaced
-from pegsynth.cli.request import Request
 from pegsynth.cli.working import check_not_inputs, kept_columns, opened_session
 from pegsynth.errors import OutputError, ParameterError
+from pegsynth.option_kinds import check_whole
 from pegsynth.privacy import Ledger
 from pegsynth.release.folder import check_folder, is_release, new_folder
 from pegsynth.schema import Schema
 from pegsynth.schema.toml import dumps
-from pegsynth.synthesizers.options import check_whole
+from pegsynth.synthesizers.request import Request
 
 
 def release(
@@ -47,7 +47,7 @@ def release(
                 rows=session.rows_of_a_table(request.rows),
                 datasets=request.datasets,
                 table_format="parquet" if table_format == "parquet" else "csv",
-                how=request.how,
+                how=request.decode,
                 progress=progress,
                 kept=kept_columns(reader, session),
             )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pegsynth.cli.request import Request
 from pegsynth.errors import BudgetError
+from pegsynth.option_kinds import check_whole
+from pegsynth.options import AUTO, DEFAULT_BLOCK_SIZE
 from pegsynth.privacy.rounding import display_up
 from pegsynth.schema import Schema
-from pegsynth.synthesizers.options import DEFAULT_BLOCK_SIZE, check_whole
 from pegsynth.synthesizers.plan import Option, plan
+from pegsynth.synthesizers.request import Request
 
 _HEADER = (
     "method",
@@ -49,12 +50,13 @@ def show(schema_file: Path, request: Request) -> None:
         print(f"{method}: {why}")
     for note in request.assumed():
         print(f"\n{note}")
-    best = found.best
-    if best is None:
+    if found.best is None:
         raise BudgetError(
             "no method can meet this budget; raise epsilon, add delta or draw fewer rows"
         )
-    print(f"\nChoice: {found.reason}.")
+    # The choice is that of --method auto: methods that do not take a flag are left out.
+    _, (choice, *_) = replace(request, method=AUTO).settled(schema)
+    print(f"\nChoice: {choice.removeprefix('Method: ')}")
 
 
 def _line(option: Option) -> tuple[str, ...]:

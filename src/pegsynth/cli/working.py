@@ -20,7 +20,6 @@ from pegsynth.cli.notes import (
     say_method,
     say_model_replaced,
 )
-from pegsynth.cli.request import Request
 from pegsynth.errors import BudgetError, OutputError, ParameterError, PegsynthError, escaped
 from pegsynth.hashing.order import plain_features
 from pegsynth.io.atomic import atomic_text, check_target
@@ -29,6 +28,8 @@ from pegsynth.io.read import open_table, same_file, table_files
 from pegsynth.io.reader import TableReader
 from pegsynth.io.write import check_writable, open_writer
 from pegsynth.kernels.warm import warm_up
+from pegsynth.option_kinds import check_whole
+from pegsynth.options import PEGS_METHODS, FitOptions
 from pegsynth.privacy import Ledger, NotPrivate
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -36,8 +37,8 @@ from pegsynth.schema.binning import MAX_BINS
 from pegsynth.synthesizers import model as models
 from pegsynth.synthesizers.checkpoint import Checkpoint, resuming
 from pegsynth.synthesizers.model_file import load_model, notice_of, read_manifest, save_model
-from pegsynth.synthesizers.options import PEGS_METHODS, FitOptions, check_whole
-from pegsynth.synthesizers.recipe import Recipe, make_recipe
+from pegsynth.synthesizers.recipe import Recipe
+from pegsynth.synthesizers.request import Request
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.spending import (
     locked,
@@ -47,8 +48,6 @@ from pegsynth.synthesizers.spending import (
     write_spent,
 )
 from pegsynth.synthesizers.synthesize import (
-    check_reviewed,
-    check_rows,
     decoded,
     decoder_of,
     honest_seed_pool,
@@ -131,7 +130,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     """Fit and save a model, with its budget if one was stated."""
     check_target(output)
     check_not_inputs((output,), data, schema_file, resume=request.resume)
-    _, chosen = request.settled(Schema.load(schema_file))
+    _, chosen = request.settled(Schema.load(schema_file), saved=True)
     schema, request, plan = planned(data, schema_file, request)
     stream = RandomStream(request.seed)
     with (
@@ -148,14 +147,11 @@ def planned(
 ) -> tuple[Schema, Request, Recipe | FitOptions]:
     """Return the schema, and what is to be fitted: a settled recipe if there is a budget."""
     schema = Schema.load(schema_file)
-    request, _ = request.settled(schema)
+    request, _ = request.settled(schema, saved=True)
     if not request.has_budget and request.delta is None and request.method in PEGS_METHODS:
         return schema, request, request.fit_options
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
-    # Urns are not saved, so a model that is sampled later counts its visits.
-    if request.method == "pegs-capped" and request.urn is None:
-        request = replace(request, urn=False)
-    return schema, request, recipe_of(schema, request, source=str(schema_file))
+    return schema, request, request.recipe(schema, source=str(schema_file))
 
 
 def save_fitted(model: models.Model, output: Path, stream: RandomStream) -> None:
@@ -195,7 +191,7 @@ def trace(model_file: Path, request: Request) -> None:
         budgeted = read_manifest(model_file).recipe is not None
         if not request.has_budget and not budgeted:
             request = replace(request, epsilon_per_row=1.0)
-        session, commit = saved_session(model_file, replace(request, method=None))
+        session, commit = saved_session(model_file, unnamed(request))
         ready, draw = session.prepared, session.recipe.draw
         if draw.method not in PEGS_METHODS:
             raise ParameterError(
@@ -217,6 +213,12 @@ def trace(model_file: Path, request: Request) -> None:
     print(escaped(f"\n{session.ledger.statement()}"))
 
 
+def unnamed(request: Request) -> Request:
+    """Return a request that names no method: the model knows its own."""
+    nothing: Any = None
+    return replace(request, method=nothing)
+
+
 @contextmanager
 def opened_session(
     data: Any, schema: Path | Schema, request: Request
@@ -229,8 +231,8 @@ def opened_session(
     source = "the schema" if isinstance(schema, Schema) else str(schema)
     request, chosen = request.settled(book)
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
-    check_rows(request.draw_options)
-    recipe = recipe_of(book, request, source=source)
+    request.check_rows()
+    recipe = request.recipe(book, source=source)
     stream = RandomStream(request.seed)
     with (
         open_table(data) as reader,
@@ -295,7 +297,7 @@ def write_rows(
         meanwhile = true_of_both(ledger_path, ledger) if replacing else ledger
         atomic_text(ledger_path, meanwhile.to_json())
 
-    decoder = decoder_of(session.model, request.how, listed=True)
+    decoder = decoder_of(session.model, request.decode, listed=True)
     with (
         progress_bar() as progress,
         open_writer(output, before=before, texts=decoder.listed) as writer,
@@ -336,14 +338,6 @@ def check_not_inputs(
     for output in files:
         if any(same_file(output, each) for each in inputs):
             raise ParameterError(f"{output}: this file is read as input; choose another output")
-
-
-def recipe_of(schema: Schema, request: Request, *, source: str) -> Recipe:
-    """Settle the recipe of a request, before anything is read."""
-    budget = request.budget
-    accept = request.accept_unreviewed_schema
-    check_reviewed(schema, budget, accept=accept, source=source)
-    return make_recipe(schema, budget, request.fit_options, request.draw_options)
 
 
 def saved_session(model_file: Path, request: Request) -> tuple[Session, Callable[[], None]]:
@@ -395,7 +389,7 @@ def _drawing_recipe(model: models.Model, request: Request, *, source: str) -> Re
         prior="uniform",
         seed_pool=request.seed_pool or "uniform",
     )
-    return recipe_of(model.schema, fixed, source=source)
+    return fixed.recipe(model.schema, source=source)
 
 
 def ledger_path_of(output: Path | DatabaseTarget, ledger_file: Path | None) -> Path:

@@ -160,6 +160,28 @@ def spread(rows: Int64, starts: Int64, shares: Float64, offsets: Float64) -> UIn
 
 
 @njit(cache=True, nogil=True)
+def draw_lines(keys: UInt16, reached: Float64, uniforms: Float64) -> UInt32:
+    """Draw every row by its own number from the cumulated shares of its key."""
+    drawn = np.zeros(len(keys), dtype=np.uint32)
+    last = reached.shape[1] - 1
+    for row in range(len(keys)):
+        line = reached[keys[row]]
+        point = uniforms[row] * line[last]
+        low, high = 0, last
+        while low < high:
+            middle = (low + high) // 2
+            if line[middle] > point:
+                high = middle
+            else:
+                low = middle + 1
+        # Rounding may carry a point to the very end, behind which shares are 0.
+        while low > 0 and line[low] == line[low - 1]:
+            low -= 1
+        drawn[row] = low
+    return drawn
+
+
+@njit(cache=True, nogil=True)
 def spread_within(
     rows: Int64,
     starts: Int64,

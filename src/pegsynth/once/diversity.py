@@ -1,23 +1,32 @@
-"""Entropy l-diversity of released distributions: post-processing of paid-for numbers (R7)."""
+"""Entropy l-diversity of released distributions: post-processing of paid-for numbers (R7).
+
+Features with an l are drawn after all others, every row by itself from a line that is
+diverse, and nothing that comes later changes or drops a row. So each of their values has
+an l-diverse distribution given all that was drawn before it. Rules restrict a draw before
+it is made; for that they must say all that they imply (`implied_rules`).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
+from pegsynth.once.implied_rules import together, with_implied
 from pegsynth.schema.rules import Rule
 
 Float64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-MOST_RULES = 8
 _BISECTIONS = 60
+_REMEDY = (
+    "leave it out, or fit a model anew where only the features that --l is about have "
+    'role = "sensitive"'
+)
 
 
 @dataclass(frozen=True)
@@ -29,12 +38,50 @@ class Diverse:
     levels
         Feature to its l; features that are not listed stay as they are.
     rules
-        Rules of the schema. A draw may be restricted by any of those that name the
+        Rules that rows obey. A draw may be restricted by any of those that name the
         feature together, and each restricted distribution must be diverse.
     """
 
     levels: Mapping[int, float] = field(default_factory=dict)
     rules: Sequence[Rule] = ()
+
+    @classmethod
+    def under(
+        cls, levels: Mapping[int, float], rules: Sequence[Rule], category_counts: Sequence[int]
+    ) -> Diverse:
+        """Return it under the rules of a schema, with all that these imply.
+
+        Without an l the rules stay as they are.
+        """
+        return cls(levels, with_implied(rules, category_counts) if levels else rules)
+
+    def check_given(
+        self, given: Collection[int], order: Sequence[int], names: Sequence[str]
+    ) -> None:
+        """Refuse given values that would choose among diverse values already drawn.
+
+        Parameters
+        ----------
+        given
+            Features whose values are given.
+        order
+            Features in the order in which they are drawn.
+        """
+        place = {feature: number for number, feature in enumerate(order)}
+        for feature in given:
+            if feature in self.levels:
+                raise ParameterError(
+                    f"--where {names[feature]}: this model promises l-diverse values of "
+                    f"{names[feature]!r}, and a given value is drawn from no distribution; "
+                    f"{_REMEDY}"
+                )
+            before = [names[each] for each in self.levels if place[each] < place[feature]]
+            if before:
+                raise ParameterError(
+                    f"--where {names[feature]}: this model draws {', '.join(map(repr, before))} "
+                    "before it, and keeping only the rows with a given value would undo their "
+                    f"l-diversity; {_REMEDY}"
+                )
 
     def check(self, names: Sequence[str], category_counts: Sequence[int]) -> None:
         """Refuse an l that some restricted distribution cannot reach."""
@@ -61,24 +108,22 @@ class Diverse:
         return _mixed(shares, part)
 
     def _masks(self, feature: int, size: int) -> Iterator[Mask]:
-        """Yield which categories remain, for every set of rules that may hold together."""
-        named = [dict(rule.forbid)[feature] for rule in self.rules if feature in dict(rule.forbid)]
-        if len(named) > MOST_RULES:
-            raise ParameterError(
-                f"more than {MOST_RULES} rules name a feature with an l; state fewer, longer rules"
-            )
-        sets = chain.from_iterable(combinations(named, count) for count in range(len(named) + 1))
-        for together in sets:
-            mask = np.ones(size, dtype=bool)
-            for codes in together:
-                mask[sorted(codes)] = False
-            if mask.any():
+        """Yield which categories remain, for every set of rules that may hold together.
+
+        No row meets a set that leaves nothing: the rules say so themselves.
+        """
+        for gone in together(self.rules, feature):
+            if len(gone) < size:
+                mask = np.ones(size, dtype=bool)
+                mask[sorted(gone)] = False
                 yield mask
 
 
 def _uniform_part(shares: Float64, mask: Mask, wanted: float) -> Float64:
     low, high = np.zeros(len(shares)), np.ones(len(shares))
     enough = entropy(_restricted(shares, mask)) >= wanted
+    if enough.all():
+        return low
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         reached = entropy(_restricted(_mixed(shares, middle), mask)) >= wanted

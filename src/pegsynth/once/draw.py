@@ -46,13 +46,15 @@ def draw_rows(
     Parameters
     ----------
     diverse
-        The l that the distributions of some features must reach.
+        The l that the distributions of some features must reach. Its rules are those that
+        rows obey then: they say all that the schema's rules imply.
     given
         Features and the code that each has in every row: the pool is conditioned on it,
-        so the other features follow.
+        so the other features follow. None may be drawn after a feature with an l (R7).
     """
     steps = steps or Steps()
     steps = steps.under_noise() if released.loud else steps
+    rules = diverse.rules if diverse and diverse.levels else rules
 
     def fresh(size: int) -> Fit:
         pool = Pool(released.sizes, size, stream, rules=rules, threads=threads)
@@ -75,7 +77,11 @@ def pool_rows(released: Released, rows: int, steps: Steps) -> int:
 
 
 def rebuild(released: Released, pool: Pool, steps: Steps, diverse: Diverse | None = None) -> Fit:
-    """Fill a pool by the blocks and weigh it to every table that was released."""
+    """Fill a pool by the blocks and weigh it to every table that was released.
+
+    Features with an l are drawn row by row. Whoever asks for an l leaves out the second
+    round: weights would undo it (R7).
+    """
     margins = start_margins(released, steps)
     if steps.fold:
         for block in released.blocks:
@@ -87,11 +93,14 @@ def rebuild(released: Released, pool: Pool, steps: Steps, diverse: Diverse | Non
             block = drawn[feature]
             counts = block_counts(block, pool, margins, steps)
             estimates.append((block.features, counts))
-            shares = block_shares(block, counts, margins, diverse)
-            pool.draw(feature, block.features[:-1], shares)
+            shares = block_shares(block, counts, margins)
+            heads = block.features[:-1]
         else:
-            shares = margins.shares[feature][None, :]
-            pool.draw(feature, (), diverse.applied(shares, feature) if diverse else shares)
+            shares, heads = margins.shares[feature][None, :], ()
+        if diverse and feature in diverse.levels:
+            pool.draw_alone(feature, heads, diverse.applied(shares, feature))
+        else:
+            pool.draw(feature, heads, shares)
     fit = Fit(pool, margins, steps)
     if not steps.second_round:
         pool.weigh(margins.total)

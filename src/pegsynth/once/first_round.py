@@ -9,7 +9,7 @@ also be placed without heads, at score 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from pegsynth.kernels import pool as kernels
 from pegsynth.once.counted import MergedTable
-from pegsynth.once.diversity import Diverse
 from pegsynth.once.margins import Margins
 from pegsynth.once.pool import Features, Pool, cell_count
 from pegsynth.once.purse import Purse
@@ -36,7 +35,13 @@ WIDE_TABLE = 24
 
 @dataclass
 class FirstRound:
-    """Chooses and measures blocks of a confidential table, one feature after the other."""
+    """Chooses and measures blocks of a confidential table, one feature after the other.
+
+    Parameters
+    ----------
+    last
+        Features that are placed after all others.
+    """
 
     table: MergedTable
     pool: Pool
@@ -45,6 +50,7 @@ class FirstRound:
     steps: Steps
     choice_share: float
     left_share: float
+    last: Collection[int] = ()
     _heads: list[Features] = field(default_factory=list)
     _candidates: Int64 = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int64))
     _parents: dict[int, Features] = field(default_factory=dict)
@@ -52,14 +58,17 @@ class FirstRound:
     def next(self, left: list[int]) -> tuple[int, NoisyTable | None]:
         """Choose a feature and its heads among those left, and measure its block."""
         self._look(left)
+        # Features with an l come after all others (R7).
+        turn = [feature for feature in left if feature not in self.last] or left
+        candidates = self._candidates[np.isin(self._candidates[:, 1], turn)]
         share = self.left_share / len(left)
         penalty = MEAN_ABSOLUTE_NORMAL * self.purse.deviation(share) * self.steps.block_penalty
-        distances, cells = self._candidates[:, 2:].T
+        distances, cells = candidates[:, 2:].T
         scores: list[int] = (distances - np.rint(penalty * cells).astype(np.int64)).tolist()
         if self.steps.leave_alone or not scores:
-            scores += [0] * len(left)
+            scores += [0] * len(turn)
         index = self.purse.choose(scores, self.choice_share, purpose="heads")
-        feature, heads = self._candidate(index, left)
+        feature, heads = self._candidate(index, candidates, turn)
         self._parents[feature] = heads
         if not heads:
             return feature, None
@@ -69,12 +78,12 @@ class FirstRound:
         self.left_share -= share
         return feature, NoisyTable(features, noisy, deviation)
 
-    def _candidate(self, index: int, left: list[int]) -> tuple[int, Features]:
+    def _candidate(self, index: int, candidates: Int64, turn: list[int]) -> tuple[int, Features]:
         """Return a feature and its heads; those without heads come last."""
-        alone = index - len(self._candidates)
+        alone = index - len(candidates)
         if alone >= 0:
-            return left[alone], ()
-        number, feature = self._candidates[index, :2].tolist()
+            return turn[alone], ()
+        number, feature = candidates[index, :2].tolist()
         return feature, self._heads[number]
 
     def _look(self, left: list[int]) -> None:
@@ -139,12 +148,12 @@ def block_counts(block: NoisyTable, pool: Pool, margins: Margins, steps: Steps) 
     return mixed
 
 
-def block_shares(
-    block: NoisyTable, counts: Float64, margins: Margins, diverse: Diverse | None = None
-) -> Float64:
+def block_shares(block: NoisyTable, counts: Float64, margins: Margins) -> Float64:
     """Return the distribution of a block's feature for every key of its heads."""
     feature = block.features[-1]
     table = counts.reshape(-1, margins.sizes[feature])
     sums = table.sum(axis=1, keepdims=True)
-    given = np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), margins.shares[feature])
-    return given if diverse is None else diverse.applied(given, feature)
+    given: Float64 = np.where(
+        sums > 0, table / np.where(sums > 0, sums, 1.0), margins.shares[feature]
+    )
+    return given

@@ -71,11 +71,13 @@ def release_blocks(
     whole
         For every feature whether its categories must stay apart.
     diverse
-        The l that the distributions of some features must reach.
+        The l that the distributions of some features must reach. These are placed after
+        all others. The pool is then good for choosing blocks and not for publishing: what
+        was chosen tells something of its rows. Its rules are those that rows obey.
     rows
         Rows to be drawn, which set the size of the pool; the noisy total otherwise.
     """
-    steps = steps or Steps()
+    steps, diverse = steps or Steps(), diverse or Diverse()
     features = len(category_counts)
     table = Rows(rows_of, tuple(category_counts)) if isinstance(rows_of, np.ndarray) else rows_of
     noisy, deviation = purse.measure(
@@ -104,7 +106,7 @@ def release_blocks(
         margins.sizes,
         min(pool_rows(measured, max(wanted, 1), steps), _MOST_POOL),
         stream,
-        rules=rules,
+        rules=diverse.rules if diverse.levels else rules,
         threads=threads,
     )
     progress("blocks", 0, features)
@@ -230,14 +232,12 @@ class _Placing:
     pool: Pool
     margins: Margins
     steps: Steps
-    diverse: Diverse | None
+    diverse: Diverse
 
     def without_heads(self, feature: int) -> None:
         """Draw a feature by its one-way shares."""
         shares = self.margins.shares[feature][None, :]
-        self.pool.draw(
-            feature, (), self.diverse.applied(shares, feature) if self.diverse else shares
-        )
+        self.pool.draw(feature, (), self.diverse.applied(shares, feature))
 
     def with_block(self, block: NoisyTable) -> None:
         """Draw a feature by its block."""
@@ -245,8 +245,8 @@ class _Placing:
         if self.steps.fold:
             self.margins.fold(block, (feature,))
         counts = block_counts(block, self.pool, self.margins, self.steps)
-        shares = block_shares(block, counts, self.margins, self.diverse)
-        self.pool.draw(feature, block.features[:-1], shares)
+        shares = block_shares(block, counts, self.margins)
+        self.pool.draw(feature, block.features[:-1], self.diverse.applied(shares, feature))
 
 
 def _first_round(
@@ -254,10 +254,11 @@ def _first_round(
 ) -> tuple[list[NoisyTable], float]:
     """Place all features; return the blocks and what is left of the round's share."""
     sizes = place.margins.sizes
-    first = int(np.argmin(sizes))
+    last = place.diverse.levels
+    first = min(range(len(sizes)), key=lambda feature: (feature in last, sizes[feature]))
     place.without_heads(first)
     chooser = FirstRound(
-        table, place.pool, place.margins, purse, place.steps, split.choice, split.first
+        table, place.pool, place.margins, purse, place.steps, split.choice, split.first, set(last)
     )
     left = [feature for feature in range(len(sizes)) if feature != first]
     blocks: list[NoisyTable] = []

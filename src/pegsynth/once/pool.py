@@ -2,8 +2,9 @@
 
 Every column is drawn with little variance: the rows that share the values of its heads get
 equally spaced quantiles of its distribution, in random order, and a few rows are moved so
-that the margin is the model's own. Rules are kept as rows are drawn (R18): a row that
-would break one draws again among what is allowed.
+that the margin is the model's own. Columns that must be l-diverse are drawn row by row
+instead. Rules are kept as rows are drawn (R18): a row that would break one draws again
+among what is allowed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pegsynth.schema.rules import Rule
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 UInt16 = NDArray[np.uint16]
+UInt32 = NDArray[np.uint32]
 Features = tuple[int, ...]
 T = TypeVar("T")
 S = TypeVar("S")
@@ -60,6 +62,7 @@ class Pool:
         self.rows = rows
         self.columns = np.zeros((len(sizes), rows), dtype=np.uint16)
         self.placed: list[int] = []
+        self.alone: set[int] = set()
         self.alive = np.ones(rows, dtype=bool)
         self.weights: Float64 = np.ones(rows)
         self._rules = rules
@@ -114,6 +117,22 @@ class Pool:
             self.permutation(),
             self.uniforms(self.rows),
         )
+        self._place(feature, drawn, keys, shares)
+
+    def draw_alone(self, feature: int, heads: Features, shares: Float64) -> None:
+        """Draw a column row by row, each with a number of its own.
+
+        Given all columns drawn before and the other rows of this one, a value has the
+        distribution of its line, or what rules leave of it. Values that must be l-diverse
+        are drawn like this (R7): equal spacing and settled margins would say more of a row
+        than its line does.
+        """
+        keys = self.keys(heads)
+        drawn = kernels.draw_lines(keys, np.cumsum(shares, axis=1), self.uniforms(self.rows))
+        self.alone.add(feature)
+        self._place(feature, drawn, keys, shares)
+
+    def _place(self, feature: int, drawn: UInt32, keys: UInt16, shares: Float64) -> None:
         self.columns[feature] = drawn
         self.placed.append(feature)
         self._obey(feature, keys, shares)
@@ -146,7 +165,9 @@ class Pool:
         # Where noise left nothing to what is allowed, everything allowed is as likely.
         odds = np.where(odds.any(axis=1, keepdims=True), odds, allowed)
         reached = np.cumsum(odds, axis=1)
-        points = self.uniforms(len(rows)) * reached[:, -1]
+        # Rounding must not carry a point to the very end, behind which nothing is allowed.
+        ends = np.nextafter(reached[:, -1], 0)
+        points = np.minimum(self.uniforms(len(rows)) * reached[:, -1], ends)
         drawn = np.minimum((reached <= points[:, None]).sum(axis=1), self.sizes[feature] - 1)
         self.columns[feature, rows] = drawn
         self.alive[rows[reached[:, -1] <= 0]] = False

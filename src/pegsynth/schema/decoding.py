@@ -37,7 +37,9 @@ class LabelDecoder:
         self._labels = typed_labels(labels, dtype or pl.String())
         self.listed = listed and self._labels.dtype == pl.String and len(labels) <= MOST_LISTED
         if self.listed:
-            self._labels = self._labels.cast(pl.Enum(self._labels.drop_nulls().unique()))
+            self._labels = self._labels.cast(
+                pl.Enum(self._labels.drop_nulls().unique(maintain_order=True))
+            )
 
     @property
     def dtype(self) -> pl.DataType:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import ParameterError
 from pegsynth.io.frames import check_names
+from pegsynth.options import PEGS_METHODS, FitOptions
 from pegsynth.processors import usable_processors
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -18,7 +19,6 @@ from pegsynth.spark.once import ClusterTable
 from pegsynth.spark.session import check_session
 from pegsynth.synthesizers.estimator import PeGS
 from pegsynth.synthesizers.model import Model, fit_counts, fit_released, schema_ledger
-from pegsynth.synthesizers.options import PEGS_METHODS, FitOptions
 from pegsynth.synthesizers.recipe import Recipe
 from pegsynth.synthesizers.released_blocks import ONCE
 

@@ -45,13 +45,18 @@ def column_types(frame: DataFrame, names: Sequence[str]) -> dict[str, pl.DataTyp
     """Return the Polars types of some columns, refusing those that cannot be counted."""
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructType, TimestampType
 
     from pegsynth.io.arrow_read import check_types, polars_types
 
     fields = {field.name: field for field in frame.schema.fields}
     types: dict[str, pl.DataType] = {}
     for name in names:
+        if isinstance(fields[name].dataType, TimestampType):
+            # Spark shows moments by the clock of the session.
+            zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
+            types[name] = pl.Datetime("us", zone)
+            continue
         try:
             arrow = to_arrow_schema(StructType([fields[name]]))
         except PySparkException:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegsynth.errors import ParameterError
+from pegsynth.option_kinds import check_whole
+from pegsynth.options import PEGS_METHODS
 from pegsynth.sampling.capped import chain_limits
 from pegsynth.schema.decoding import How
 from pegsynth.spark import frames
@@ -24,7 +26,6 @@ from pegsynth.spark.session import (
     refuse_speculation,
 )
 from pegsynth.synthesizers.estimator import PeGS
-from pegsynth.synthesizers.options import PEGS_METHODS, check_whole
 from pegsynth.synthesizers.recipe import Recipe
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.synthesize import decoder_of

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pegsynth.errors import ParameterError
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Budget
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
-from pegsynth.synthesizers.synthesize import budget_for
+from pegsynth.synthesizers.request import budget_for
 
 Axis = Literal["row", "rows", "total", "l", "none", "sweeps", "block", "chain"]
 Pool = Literal["public", "uniform", "original", "default"]
@@ -110,5 +110,5 @@ def plan(arm: Arm, level: float | None, rows: int, *, seed_pool: str | None) -> 
     return Plan(
         budget_for(arm.method, **stated),
         FitOptions(arm.heads, order=order),  # type: ignore[arg-type]
-        DrawOptions(rows, arm.method, **draw),  # type: ignore[arg-type]
+        DrawOptions(rows, arm.method, **draw),
     )

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from pegsynth.blocks import Blocks, disintegrate
 from pegsynth.hashing import HashSpec
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.sampling import FilePool, trace_row
 from pegsynth.sampling.capped import new_counters
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.synthesizers.model import Model, prepare, schema_ledger
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
 
 Codes = NDArray[np.unsignedinteger[Any]]

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pegsynth.options import METHODS, UNBUDGETED_METHODS
 from pegsynth.study.arms import MAIN, Arm, Pool
 from pegsynth.study.grid import Cell
 from pegsynth.study.size import StudySize
 from pegsynth.study.workshop import FRESH
-from pegsynth.synthesizers.options import METHODS, UNBUDGETED_METHODS
 
 PAPER = ("pegs", "pegs-rs", "pmi")
 """The paper's three methods."""

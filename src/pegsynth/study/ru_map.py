@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
 from pegsynth.io.read import open_table
+from pegsynth.options import METHODS, UNBUDGETED_METHODS
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import decode, encode, one_matrix
@@ -31,7 +32,6 @@ from pegsynth.study.measures import Yardstick
 from pegsynth.study.results import Results
 from pegsynth.study.setting import setting_of
 from pegsynth.study.workshop import FRESH, Population, Workshop
-from pegsynth.synthesizers.options import METHODS, UNBUDGETED_METHODS
 from pegsynth.synthesizers.reading import bounded_codes
 
 if TYPE_CHECKING:

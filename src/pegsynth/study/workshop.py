@@ -21,6 +21,7 @@ from pegsynth.errors import ParameterError, PegsynthError
 from pegsynth.hashing import count_pairs, heads_by_score
 from pegsynth.hashing.order import plain_features
 from pegsynth.io.read import open_table
+from pegsynth.options import IMPUTATION_METHODS, FitOptions
 from pegsynth.perturb.marginals import noisy_marginals
 from pegsynth.random import RandomStream
 from pegsynth.sampling import Schedule, sample_rows
@@ -30,7 +31,6 @@ from pegsynth.study.arms import Arm, plan
 from pegsynth.study.grid import Progress, quiet
 from pegsynth.synthesizers.imputing import fit_conditionals
 from pegsynth.synthesizers.model import Model, Prepared, fit, mapped, one_way_counts, prepare
-from pegsynth.synthesizers.options import IMPUTATION_METHODS, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe
 from pegsynth.synthesizers.session import Session
 

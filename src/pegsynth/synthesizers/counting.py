@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from pegsynth.blocks import BlockCounter, Blocks
 from pegsynth.hashing import HashSpec, PairCounter, PairCounts
+from pegsynth.option_kinds import LARGEST_WHOLE
 from pegsynth.synthesizers.checkpoint import Checkpoint, count_into
-from pegsynth.synthesizers.options import LARGEST_WHOLE
 from pegsynth.synthesizers.progress import Progress
 
 if TYPE_CHECKING:

@@ -12,71 +12,73 @@ import polars as pl
 from pegsynth.errors import ParameterError
 from pegsynth.io.frames import frame_kind, to_kind
 from pegsynth.io.read import named_source, open_table
+from pegsynth.option_kinds import keywords, refuse_unknown
+from pegsynth.options import How
 from pegsynth.privacy import Ledger
-from pegsynth.processors import usable_processors
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.schema.decoding import How
 from pegsynth.synthesizers.model import Model, fit
-from pegsynth.synthesizers.options import DrawOptions, FitOptions
-from pegsynth.synthesizers.recipe import Recipe, make_recipe
+from pegsynth.synthesizers.recipe import Recipe
+from pegsynth.synthesizers.request import Request
 from pegsynth.synthesizers.session import Session
-from pegsynth.synthesizers.synthesize import (
-    budget_for,
-    check_reviewed,
-    decoded,
-    decoder_of,
-    honest_seed_pool,
-)
+from pegsynth.synthesizers.synthesize import decoded, decoder_of, honest_seed_pool
 
-_FIT_OPTIONS = ("heads", "tail_bits", "order", "order_rows")
-_BUDGET = ("epsilon", "delta", "epsilon_per_row", "l", "alpha", "shares")
+_NOT_HERE = ("engine", "master", "resume", "table", "query", "query_is_rowwise")
 
 
 class PeGS:
-    """A perturbed Gibbs sampler of the PeGS family.
+    """Fit once, sample as long as the budget lasts; any method of `pegsynth.synthesize`.
 
     Parameters
     ----------
     method
-        ``pegs``, ``pegs-rs`` or ``pegs-capped``.
+        ``pegs`` unless another one is named.
     rows
         The most rows ever to be sampled; needed with `epsilon` for methods whose price
         grows with rows.
     seed
         For tests and studies: reproducible, and without any guarantee.
     **options
-        The budget and the options of `pegsynth.synthesize`.
+        The budget and the options of `pegsynth.synthesize`; docs/options.md lists them.
     """
 
-    def __init__(
-        self,
-        *,
-        method: str = "pegs",
-        rows: int | None = None,
-        seed: int | None = None,
-        threads: int | None = None,
-        decode: How = "values",
-        accept_unreviewed_schema: bool = False,
-        **options: Any,
-    ) -> None:
-        stated = {name: options.pop(name) for name in _BUDGET if name in options}
-        budget = {name: value for name, value in stated.items() if value is not None}
-        fitting = {name: options.pop(name) for name in _FIT_OPTIONS if name in options}
-        self._budget = budget_for(method, **budget)
-        self._fit_options = FitOptions(**fitting)
-        try:
-            self._draw_options = DrawOptions(rows, method, **options)  # type: ignore[arg-type]
-        except TypeError:
-            unknown = sorted(set(options) - set(DrawOptions.__dataclass_fields__))
-            raise ParameterError(f"PeGS has no option {', '.join(unknown)}") from None
-        self.how: How = decode
-        self._threads = threads or usable_processors()
-        self.accept_unreviewed = accept_unreviewed_schema
-        self._stream = RandomStream(seed)
+    @keywords(Request, without=_NOT_HERE)
+    def __init__(self, **options: Any) -> None:
+        self._given = options
+        self._request = Request(**options)
+        # Whatever does not need the schema is refused at once.
+        self._request.draw_options, self._request.fit_options, self._request.budget  # noqa: B018
+        self._stream = RandomStream(self._request.seed)
         self._session: Session | None = None
         self._kind: Any = None
         self._like: Any = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return every option as it was given, or its default."""
+        plain = Request()
+        names = [name for name in plain.__dataclass_fields__ if name not in _NOT_HERE]
+        return {name: self._given.get(name, getattr(plain, name)) for name in names}
+
+    def set_params(self, **options: Any) -> Self:
+        """Change options; what was fitted before is forgotten."""
+        refuse_unknown(options, set(self.get_params()), "PeGS")
+        self.__init__(**{**self._given, **options})  # type: ignore[misc]
+        return self
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self._given.items())
+        fitted = "" if self._session is None else f", fitted: {self.ledger.guarantee.kind}"
+        return f"PeGS({given}){fitted}"
+
+    @property
+    def how(self) -> How:
+        """How codes become values."""
+        return self._request.decode
+
+    @property
+    def accept_unreviewed(self) -> bool:
+        """Whether a schema that nobody reviewed is taken."""
+        return self._request.accept_unreviewed_schema
 
     def fit(
         self,
@@ -104,7 +106,7 @@ class PeGS:
                     recipe,
                     stream,
                     accept_unreviewed=self.accept_unreviewed,
-                    threads=self._threads,
+                    threads=self._request.thread_count,
                 )
 
         return self.fit_with(count, schema, data=data)
@@ -124,12 +126,12 @@ class PeGS:
             The table, if it may be a file that is also named as the seed pool.
         """
         book = schema if isinstance(schema, Schema) else Schema.load(schema)
-        check_reviewed(book, self._budget, accept=self.accept_unreviewed, source="the schema")
-        pool = honest_seed_pool(data, self._draw_options.seed_pool)
-        draw = replace(self._draw_options, seed_pool=pool)
-        recipe = make_recipe(book, self._budget, self._fit_options, draw)
+        pool = honest_seed_pool(data, self._request.seed_pool)
+        recipe = replace(self._request, seed_pool=pool).recipe(book, source="the schema")
         model = count(book, recipe, self._stream)
-        self._session = Session(model, model.recipe or recipe, self._stream, threads=self._threads)
+        self._session = Session(
+            model, model.recipe or recipe, self._stream, threads=self._request.thread_count
+        )
         return self
 
     def sample(self, rows: int) -> Any:

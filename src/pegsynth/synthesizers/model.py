@@ -19,6 +19,7 @@ from pegsynth.errors import BudgetError, DataError, ModelError, ParameterError
 from pegsynth.hashing import HashSpec, PairCounts, heads_by_score, public_heads
 from pegsynth.hashing.order import detail_features, plain_features, with_parents
 from pegsynth.hashing.private_order import heads_by_choice, pair_scores
+from pegsynth.options import IMPUTATION_METHODS, FitOptions, Order
 from pegsynth.perturb import Prior, diverse, rule_tables, uniform_weights
 from pegsynth.perturb.marginals import Marginals, noisy_marginals, prior_weights, seed_weights
 from pegsynth.perturb.noise import choose
@@ -37,18 +38,11 @@ from pegsynth.schema.codec import encode, one_matrix
 from pegsynth.schema.rules import conditioned
 from pegsynth.synthesizers.checkpoint import Checkpoint
 from pegsynth.synthesizers.counting import Counts, StreamCounts
+from pegsynth.synthesizers.drawn import clamped_codes, diversity_levels, drawn_features
 from pegsynth.synthesizers.imputing import fit_conditionals
-from pegsynth.synthesizers.options import (
-    IMPUTATION_METHODS,
-    FitOptions,
-    Order,
-    clamped_codes,
-    diversity_levels,
-    drawn_features,
-)
 from pegsynth.synthesizers.progress import Progress, quiet
 from pegsynth.synthesizers.reading import CodeTable
-from pegsynth.synthesizers.released_blocks import ONCE, fit_once
+from pegsynth.synthesizers.released_blocks import ONCE, check_drawing, fit_once
 
 if TYPE_CHECKING:
     from pegsynth.io.reader import TableReader
@@ -333,7 +327,11 @@ def prepare(model: Model, recipe: Recipe, *, seeded: bool) -> Prepared:
         else uniform_weights(counts)
     )
     prior = Prior(weights, (recipe.numerator,) * len(counts), recipe.scale)
-    levels = diversity_levels(schema, recipe.budget) if recipe.draw.method != ONCE else {}
+    levels = {}
+    if recipe.draw.method != ONCE:
+        levels = diversity_levels(schema, recipe.budget, recipe.draw)
+    elif model.released is not None:
+        check_drawing(model.released, schema, recipe)
     machine = Machine(
         blocks.spec.tables,
         blocks.tables,

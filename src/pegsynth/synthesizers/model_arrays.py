@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import ModelError
 from pegsynth.once.released import NoisyTable, Released
-from pegsynth.synthesizers.options import IMPUTATION_METHODS
+from pegsynth.options import IMPUTATION_METHODS
 
 if TYPE_CHECKING:
     from pegsynth.sampling.conditional import ConditionalModel

@@ -29,6 +29,7 @@ from pegsynth.hashing.order import plain_features
 from pegsynth.io.atomic import atomic_file
 from pegsynth.io.parquet_footer import row_groups
 from pegsynth.io.parquet_pages import check_pages
+from pegsynth.options import CHAIN_METHODS, DrawOptions, Order, PriorKind
 from pegsynth.perturb.marginals import Marginals
 from pegsynth.privacy import Budget, Event, Ledger, NoisyCounts, Selection
 from pegsynth.privacy.draws import DRAWS
@@ -47,7 +48,6 @@ from pegsynth.synthesizers.model_arrays import (
     restored,
     rows_of,
 )
-from pegsynth.synthesizers.options import CHAINLESS_METHODS, DrawOptions, Order, PriorKind
 from pegsynth.synthesizers.recipe import Recipe, detail_count, shape_of, split_draws
 from pegsynth.synthesizers.released_blocks import ONCE
 
@@ -255,7 +255,7 @@ def _stored(recipe: Recipe) -> StoredRecipe:
         for name in ("epsilon", "delta", "epsilon_per_row", "l", "alpha")
     }
     draw = {name: getattr(recipe.draw, name) for name in DrawOptions.__dataclass_fields__}
-    if recipe.draw.method not in CHAINLESS_METHODS:
+    if recipe.draw.method in CHAIN_METHODS:
         draw["seed_pool"] = str(recipe.seed_pool)
     return StoredRecipe(
         recipe.order,

@@ -1,21 +1,29 @@
 """What each method could do with a budget, from public quantities alone.
 
 `plan` settles a recipe for every method and predicts, from the schema and the stated
-number of original rows, how far pair tables will be from those of the data. `choose_method`
-takes the best of them for ``--method auto``. No data is read.
+number of original rows, how far pair tables will be from those of the data. `settle_method`
+takes the best of them for ``--method auto``, on the command line and in Python. No data is
+read.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.once import Steps
 from pegsynth.once.fit import block_deviation, margin_weights, split_budget
+from pegsynth.options import (
+    AUTO,
+    DEFAULT_BLOCK_SIZE,
+    PEGS_METHODS,
+    DrawOptions,
+    FitOptions,
+)
 from pegsynth.privacy import Budget, Guarantee, Ledger
-from pegsynth.synthesizers.options import DEFAULT_BLOCK_SIZE, PEGS_METHODS, DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import Recipe, make_recipe, used_entries
 from pegsynth.synthesizers.released_blocks import ONCE, price_of, public_lines
 
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
 PLANNED_METHODS = (*PEGS_METHODS, ONCE)
-AUTO = "auto"
+
 
 UNIFORM_LOSS = 0.4
 MARGINAL_LOSS = 0.1
@@ -96,15 +104,39 @@ class Plan:
         )
 
 
-def choose_method(
-    schema: Schema, budget: Budget, fit: FitOptions, draw: DrawOptions
-) -> tuple[Option, str]:
-    """Settle ``--method auto``: return the best option, and why it is the best."""
-    found = plan(schema, budget, fit, draw, block_size=draw.block_size)
+Asked = Callable[[str], tuple[Budget, DrawOptions]]
+"""What was asked for, in the terms of a method; raises where the method does not take it."""
+
+
+def settle_method(
+    method: str,
+    schema: Schema,
+    fit: FitOptions,
+    asked: Asked,
+    *,
+    epsilon: float | None,
+    partial: bool,
+) -> tuple[str, str]:
+    """Return the method to take and, for ``auto``, why: the same whoever asks.
+
+    Parameters
+    ----------
+    asked
+        Budget and options as they will be used once the method is known. A method that
+        does not take all of them is not chosen.
+    partial
+        Whether features of the original rows are replaced.
+    """
+    if method != AUTO:
+        return method, ""
+    if partial:
+        return "pegs", "pegs, because features of the original rows are replaced"
+    if epsilon is None:
+        return "pegs", "pegs, because no total epsilon was stated"
+    found = _settled(schema, fit, asked)
     if found.best is None:
-        why = "; ".join(f"{method}: {reason}" for method, reason in found.refused)
-        raise BudgetError(f"no method can meet this budget ({why})")
-    return found.best, found.reason
+        raise _none_can(found)
+    return found.best.method, found.reason
 
 
 def plan(
@@ -115,24 +147,44 @@ def plan(
     *,
     block_size: int = DEFAULT_BLOCK_SIZE,
 ) -> Plan:
-    """Settle every method that takes this budget and predict what it would give."""
-    options, refused = [], []
-    for method in PLANNED_METHODS:
+    """Settle every method that takes this budget and predict what it would give.
+
+    Options that only one method has are left out for the others.
+    """
+
+    def asked(method: str) -> tuple[Budget, DrawOptions]:
         capped = method == "pegs-capped"
         wanted = replace(
             draw,
-            method=method,  # type: ignore[arg-type]
+            method=method,
             visits=draw.visits if capped else None,
             chains=draw.chains if capped else None,
             urn=draw.urn if capped else None,
             block_size=block_size if method == "pegs-rs" else DEFAULT_BLOCK_SIZE,
         )
+        return _budget_of(method, budget), wanted
+
+    return _settled(schema, fit, asked)
+
+
+def _settled(schema: Schema, fit: FitOptions, asked: Asked) -> Plan:
+    options, refused = [], []
+    for method in PLANNED_METHODS:
         try:
-            recipe = make_recipe(schema, _budget_of(method, budget), fit, wanted)
-            options.append(_option(schema, recipe))
+            budget, draw = asked(method)
+            options.append(_option(schema, make_recipe(schema, budget, fit, draw)))
         except (BudgetError, ParameterError) as error:
             refused.append((method, str(error)))
     return Plan(tuple(options), tuple(refused))
+
+
+def _none_can(found: Plan) -> BudgetError:
+    """Say why no method can be chosen, once where all say the same."""
+    reasons = {reason for _, reason in found.refused}
+    if len(reasons) == 1:
+        return BudgetError(reasons.pop())
+    why = "; ".join(f"{method}: {reason}" for method, reason in found.refused)
+    return BudgetError(f"no method can do this ({why})")
 
 
 def _budget_of(method: str, budget: Budget) -> Budget:

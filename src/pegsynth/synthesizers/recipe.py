@@ -17,6 +17,16 @@ from typing import TYPE_CHECKING
 from pegsynth.blocks.blocks import dense_limit
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.hashing.order import check_head_count, detail_features, plain_features
+from pegsynth.options import (
+    CHAIN_METHODS,
+    MOST_VISITS,
+    PEGS_METHODS,
+    UNBUDGETED_METHODS,
+    DrawOptions,
+    FitOptions,
+    Order,
+    PriorKind,
+)
 from pegsynth.perturb import SCALE
 from pegsynth.perturb.marginals import CAP_RESOLUTION, URN_RESOLUTION
 from pegsynth.privacy import (
@@ -37,18 +47,8 @@ from pegsynth.privacy import (
 from pegsynth.privacy.draws import DETAILS
 from pegsynth.sampling.capped import chain_limits
 from pegsynth.sampling.polya import MOST_URN_BYTES, urn_bytes
+from pegsynth.synthesizers.drawn import diversity_levels, drawn_features
 from pegsynth.synthesizers.marginal import default_draws
-from pegsynth.synthesizers.options import (
-    MOST_VISITS,
-    PEGS_METHODS,
-    UNBUDGETED_METHODS,
-    DrawOptions,
-    FitOptions,
-    Order,
-    PriorKind,
-    diversity_levels,
-    drawn_features,
-)
 from pegsynth.synthesizers.released_blocks import ONCE, once_recipe
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ def _filled(schema: Schema, draw: DrawOptions, fit: FitOptions, *, total: bool) 
     if draw.synthesize:
         if schema.unit:
             raise ParameterError("--synthesize keeps every row, which bounding units would not")
-        return replace(draw, prior="uniform", seed_pool="original")
+        return replace(draw, seed_pool="original")
     if draw.rows is None and (total and not capped):
         raise ParameterError(
             f"--rows is needed: the price of {draw.method} grows with the rows ever to be drawn"
@@ -315,10 +315,10 @@ def _filled(schema: Schema, draw: DrawOptions, fit: FitOptions, *, total: bool) 
         chains = draw.chains or (1 if draw.urn else min(DEFAULT_CHAINS, draw.visits))
         chain_limits(draw.visits, chains)
         draw = replace(draw, chains=chains)
-    if draw.method in ("contingency", "marginal", "bootstrap"):
-        return replace(draw, prior="uniform")
+    if draw.method not in CHAIN_METHODS:
+        return draw
     if draw.method in UNBUDGETED_METHODS:
-        return replace(draw, prior="uniform", seed_pool=draw.seed_pool or "original")
+        return replace(draw, seed_pool=draw.seed_pool or "original")
     prior: PriorKind = draw.prior or ("marginal" if total and capped else "uniform")
     return replace(
         draw, prior=prior, seed_pool=draw.seed_pool or ("marginal" if total else "uniform")
@@ -369,7 +369,7 @@ def _priced(
     )
     shape, widest = shape_of(schema, draw), max(schema.category_counts)
     if budget.kind != "total":
-        numerator, draws, event = _unsplit(schema, budget, draw.method, shape, scale, widest)
+        numerator, draws, event = _unsplit(schema, budget, draw, shape, scale, widest)
         before = bound if draws is not None else (*bound, event)
         return _Paid(None, None, numerator, draws, before)
     allowed = budget.parts(parts, route=route)
@@ -386,15 +386,21 @@ def _priced(
 
 
 def _unsplit(
-    schema: Schema, budget: Budget, method: str, shape: Shape, scale: int, widest: int
+    schema: Schema, budget: Budget, draw: DrawOptions, shape: Shape, scale: int, widest: int
 ) -> tuple[int, Draws | None, Event]:
     """Return alpha, draws and event of a budget that is not a total epsilon."""
+    method = draw.method
     if method in UNBUDGETED_METHODS:
         return 0, None, NotPrivate.because("no-proof", detail=method)
     if budget.kind == "l-diversity" and method not in PEGS_METHODS:
         raise BudgetError(f"--l is for the pegs family, not for {method}")
+    if budget.kind == "l-diversity" and draw.urn:
+        raise ParameterError(
+            "--urn puts drawn values back into their entry, which then is no longer l-diverse; "
+            "leave out --urn or --l"
+        )
     if budget.kind == "l-diversity":
-        levels = diversity_levels(schema, budget)
+        levels = diversity_levels(schema, budget, draw)
         names = tuple(schema.names[i] for i in sorted(levels))
         return 0, None, Diversity(l=min(levels.values()), features=names)
     if budget.alpha == 0:

@@ -8,7 +8,7 @@ the released tables alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,13 +19,9 @@ from pegsynth.errors import BudgetError, ModelError, ParameterError
 from pegsynth.once import Diverse, Purse, Released, Steps, draw_rows, release_blocks
 from pegsynth.once.draw import LOT, take_rows
 from pegsynth.once.purse import Price
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Allowance, Budget, Diversity, Event, UnitBound, Unspent
-from pegsynth.synthesizers.options import (
-    DrawOptions,
-    FitOptions,
-    clamped_codes,
-    diversity_levels,
-)
+from pegsynth.synthesizers.drawn import clamped_codes, diversity_levels, stated_levels
 from pegsynth.synthesizers.progress import Progress, quiet
 
 if TYPE_CHECKING:
@@ -65,8 +61,9 @@ def once_recipe(
         )
     if max(schema.category_counts) > MOST_CATEGORIES:
         raise ParameterError(f"pegs-once takes at most {MOST_CATEGORIES} categories of a feature")
-    _diverse(schema, budget).check(schema.names, schema.category_counts)
-    for feature, apart in zip(schema.features, _kept_apart(schema, budget, draw), strict=True):
+    levels = diversity_levels(schema, budget, draw)
+    under_rules(schema, levels).check(schema.names, schema.category_counts)
+    for feature, apart in zip(schema.features, _kept_apart(schema, levels, draw), strict=True):
         if apart and feature.category_count > MOST_APART:
             raise ParameterError(
                 f"feature {feature.name!r}: with rules, an l or --where pegs-once takes at most "
@@ -87,7 +84,7 @@ def once_recipe(
         scale,
         None,
         0,
-        (_around(schema, budget, (Unspent.of(allowance.amount, route=allowance.route),)), ()),
+        (_around(schema, levels, (Unspent.of(allowance.amount, route=allowance.route),)), ()),
     )
 
 
@@ -96,16 +93,38 @@ def allowance_of(budget: Budget) -> Allowance:
     return budget.whole("pure" if budget.delta is None else "zcdp")
 
 
-def _diverse(schema: Schema, budget: Budget) -> Diverse:
-    return Diverse(diversity_levels(schema, budget), schema.rules)
+def under_rules(schema: Schema, levels: Mapping[int, float]) -> Diverse:
+    """Return the l of some features under the rules of their schema."""
+    return Diverse.under(levels, schema.rules, schema.category_counts)
 
 
-def _around(schema: Schema, budget: Budget, spent: tuple[Event, ...]) -> tuple[Event, ...]:
+def promised(schema: Schema, recipe: Recipe) -> dict[int, float]:
+    """Return the l of every feature that the ledger of a recipe names.
+
+    A model is sampled with other options than it was fitted with, and its ledger is not
+    written anew.
+    """
+    named = {
+        name for event in recipe.events if isinstance(event, Diversity) for name in event.features
+    }
+    stated = stated_levels(schema, recipe.budget)
+    return {feature: level for feature, level in stated.items() if schema.names[feature] in named}
+
+
+def check_drawing(released: Released, schema: Schema, recipe: Recipe) -> None:
+    """Refuse to draw where the l of the ledger would not hold (R7)."""
+    diverse = under_rules(schema, promised(schema, recipe))
+    diverse.check(schema.names, schema.category_counts)
+    diverse.check_given(clamped_codes(schema, recipe.draw), released.order, schema.names)
+
+
+def _around(
+    schema: Schema, levels: Mapping[int, float], spent: tuple[Event, ...]
+) -> tuple[Event, ...]:
     """Return the events of a release: unit, what was spent, and l-diversity on top (R7)."""
     unit: tuple[Event, ...] = (
         (UnitBound(rows_per_unit=schema.rows_per_unit, label=schema.unit),) if schema.unit else ()
     )
-    levels = diversity_levels(schema, budget)
     names = tuple(schema.names[i] for i in sorted(levels))
     diverse: tuple[Event, ...] = (
         (Diversity(l=min(levels.values()), features=names, source="released"),) if levels else ()
@@ -135,6 +154,7 @@ def fit_once(
     place, which looks on.
     """
     unit = schema.rows_per_unit if schema.unit else 1
+    levels = promised(schema, recipe)
     purse = purse_of(allowance_of(recipe.budget), stream, rows_per_unit=unit, threads=threads)
     released, ready = release_blocks(
         rows_of,
@@ -143,15 +163,15 @@ def fit_once(
         stream,
         ordered=[feature.kind != "nominal" for feature in schema.features],
         public=public_lines(schema),
-        whole=_kept_apart(schema, recipe.budget, recipe.draw),
-        diverse=_diverse(schema, recipe.budget),
+        whole=_kept_apart(schema, levels, recipe.draw),
+        diverse=under_rules(schema, levels),
         rows=min(recipe.draw.rows, LOT) if recipe.draw.rows else None,
         steps=steps_of(recipe),
         rules=schema.rules,
         threads=threads,
         progress=progress,
     )
-    around = (_around(schema, recipe.budget, purse.events), ())
+    around = (_around(schema, levels, purse.events), ())
     return released, ready, replace(recipe, around=around)
 
 
@@ -163,29 +183,34 @@ def public_lines(schema: Schema) -> list[NDArray[np.float64] | None]:
     ]
 
 
-def _kept_apart(schema: Schema, budget: Budget, draw: DrawOptions) -> list[bool]:
+def _kept_apart(schema: Schema, levels: Mapping[int, float], draw: DrawOptions) -> list[bool]:
     """Say which features must keep their categories apart: rules and l speak of these."""
     ruled = {feature for rule in schema.rules for feature, _ in rule.forbid}
-    apart = ruled | set(diversity_levels(schema, budget)) | set(clamped_codes(schema, draw))
+    apart = ruled | set(levels) | set(clamped_codes(schema, draw))
     return [feature in apart for feature in range(len(schema.features))]
 
 
 def draw_once(
     model: Model, recipe: Recipe, rows: int, stream: RandomStream, *, first: bool, threads: int
 ) -> Iterator[NDArray[np.uint32]]:
-    """Draw rows from the released tables; the pool that fitting left serves the first."""
+    """Draw rows from the released tables; the pool that fitting left serves the first.
+
+    Under an l it does not: the blocks that were chosen by it tell something of its rows.
+    """
     released, given = model.released, clamped_codes(model.schema, recipe.draw)
+    levels = promised(model.schema, recipe)
     if released is None:
         raise ModelError("this model holds no released blocks; fit it with --method pegs-once")
-    if first and model.ready is not None and not given and recipe.draw.rows == rows <= LOT:
-        return _in_parts(iter([take_rows(released, model.ready, rows, stream)]))
+    ready = None if given or levels else model.ready
+    if first and ready is not None and recipe.draw.rows == rows <= LOT:
+        return _in_parts(iter([take_rows(released, ready, rows, stream)]))
     lots = draw_rows(
         released,
         rows,
         stream,
         steps=steps_of(recipe),
         rules=model.schema.rules,
-        diverse=_diverse(model.schema, recipe.budget),
+        diverse=under_rules(model.schema, levels),
         given=given,
         threads=threads,
     )

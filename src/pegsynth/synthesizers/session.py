@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import BudgetError, ModelError
+from pegsynth.option_kinds import check_whole
+from pegsynth.options import PEGS_METHODS
 from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
 from pegsynth.sampling import sample_rows
@@ -27,7 +29,6 @@ from pegsynth.sampling.chains import run_chunk
 from pegsynth.sampling.polya import new_urns, sample_polya
 from pegsynth.sampling.seeds import InOrder
 from pegsynth.synthesizers.model import Codes, Model, Prepared, prepare, seeded_ledger
-from pegsynth.synthesizers.options import PEGS_METHODS, check_whole
 from pegsynth.synthesizers.recipe import Recipe, shape_of
 from pegsynth.synthesizers.released_blocks import ONCE
 from pegsynth.synthesizers.table_draws import draw_tables, replace_features

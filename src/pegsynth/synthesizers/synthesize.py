@@ -6,30 +6,27 @@ everything that looked at the data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.io.frames import to_kind
 from pegsynth.io.read import named_source, open_table, same_file, table_files
 from pegsynth.io.reader import TableReader
-from pegsynth.privacy import Budget, Ledger, Shares
-from pegsynth.processors import usable_processors
+from pegsynth.option_kinds import keywords
+from pegsynth.options import AUTO, How
+from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import Decoder
-from pegsynth.schema.decoding import How
 from pegsynth.schema.dtypes import as_text, polars_dtype
 from pegsynth.synthesizers.checkpoint import resuming
 from pegsynth.synthesizers.model import Codes, Model, fit
-from pegsynth.synthesizers.options import UNBUDGETED_METHODS, DrawOptions, FitOptions
-from pegsynth.synthesizers.plan import AUTO, choose_method
 from pegsynth.synthesizers.progress import Progress, quiet
-from pegsynth.synthesizers.recipe import make_recipe
+from pegsynth.synthesizers.request import Request
 from pegsynth.synthesizers.session import Session
 
 
@@ -41,48 +38,6 @@ class Release:
     ledger: Ledger = field(repr=False)
 
 
-def budget_for(
-    method: str,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    epsilon_per_row: float | None = None,
-    l: float | None = None,  # noqa: E741
-    alpha: float | None = None,
-    shares: Shares | None = None,
-    partial: bool = False,
-    no_guarantee: bool = False,
-) -> Budget:
-    """Return the stated budget of a method; those without any proof take none."""
-    stated = any(value is not None for value in (epsilon, delta, epsilon_per_row, l, alpha))
-    if partial and stated and not no_guarantee:
-        raise BudgetError(
-            "partially synthetic tables publish their other columns as they are, so no budget can "
-            "hold; leave it out, or perturb without a guarantee with --no-guarantee"
-        )
-    if method not in UNBUDGETED_METHODS and (stated or not partial):
-        return Budget(
-            epsilon=epsilon,
-            delta=delta,
-            epsilon_per_row=epsilon_per_row,
-            l=l,
-            alpha=alpha,
-            shares=shares or Shares(),
-            released_blocks=method == "pegs-once",
-        )
-    if stated:
-        raise BudgetError(f"{method} has no privacy guarantee at any price; leave the budget out")
-    return Budget(alpha=0.0)
-
-
-def check_rows(options: DrawOptions) -> None:
-    """Ask for the number of rows, except where the original rows are kept."""
-    if options.synthesize and options.rows is not None:
-        raise ParameterError("--synthesize keeps the original rows; leave out --rows")
-    if not options.synthesize and options.rows is None:
-        raise ParameterError("--rows is needed: how many synthetic rows to draw")
-
-
 def honest_seed_pool(data: Any, pool: str | Path | None) -> str | Path | None:
     """Call a seed pool that is the confidential table itself by its name (R10)."""
     if pool is None or pool in ("uniform", "marginal", "original"):
@@ -91,56 +46,8 @@ def honest_seed_pool(data: Any, pool: str | Path | None) -> str | Path | None:
     return "original" if itself else pool
 
 
-def check_reviewed(schema: Schema, budget: Budget, *, accept: bool, source: str) -> None:
-    """Refuse a differentially private run under a schema that nobody has reviewed (R10)."""
-    private = budget.epsilon is not None or budget.epsilon_per_row is not None
-    if private and not schema.reviewed and not accept:
-        raise SchemaError(
-            f"{source}: the schema is not reviewed. Check that its categories, order, bin edges "
-            "and rows per unit are public knowledge, then set reviewed = true; or go on without "
-            "a guarantee with --accept-unreviewed-schema"
-        )
-
-
-def synthesize(
-    data: Any,
-    schema: Schema | str | Path,
-    *,
-    rows: int | None = None,
-    method: str = "pegs",
-    epsilon: float | None = None,
-    delta: float | None = None,
-    epsilon_per_row: float | None = None,
-    l: float | None = None,  # noqa: E741
-    alpha: float | None = None,
-    shares: Shares | None = None,
-    datasets: int = 1,
-    heads: int | None = None,
-    tail_bits: int = 1,
-    order: str | None = None,
-    order_rows: int | None = None,
-    sweeps: int = 1,
-    block_size: int = 10,
-    visits: int | None = None,
-    chains: int | None = None,
-    urn: bool | None = None,
-    prior: str | None = None,
-    seed_pool: str | Path | None = None,
-    rows_in: int | None = None,
-    where: Mapping[str, Any] | None = None,
-    synthesize: str | Sequence[str] = (),
-    no_guarantee: bool = False,
-    log_linear: bool = False,
-    proper: bool = False,
-    decode: How = "values",
-    seed: int | None = None,
-    threads: int | None = None,
-    accept_unreviewed_schema: bool = False,
-    table: str | None = None,
-    query: str | None = None,
-    query_is_rowwise: bool = False,
-    resume: str | Path | None = None,
-) -> Release:
+@keywords(Request, without=("engine", "master"), method=AUTO)
+def synthesize(data: Any, schema: Schema | str | Path, **options: Any) -> Release:
     """Return synthetic tables and their ledger.
 
     Parameters
@@ -153,6 +60,9 @@ def synthesize(
         A `Schema` or the name of its file.
     rows, datasets
         n rows in each of K datasets.
+    method
+        ``auto`` takes the method with the smallest predicted error, as ``pegs release``
+        does; or the name of one.
     epsilon, delta, epsilon_per_row, l, alpha
         The budget: exactly one of epsilon (with or without delta, for everything
         together), epsilon per row (the paper's convention), l, or alpha.
@@ -170,83 +80,50 @@ def synthesize(
     resume
         For files: where to save counts on the way (CONFIDENTIAL) and go on from;
         deleted at the end.
+    **options
+        All others are the flags of ``pegs synthesize`` with underscores; docs/options.md
+        lists them.
 
     Returns
     -------
     Release
         `frames`, of the same kind as `data`, and `ledger`.
     """
+    asked = Request(**options)
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
-    if method == AUTO and (epsilon is None or synthesize):
-        method = "pegs"
-    if method == AUTO:
-        best, _ = choose_method(
-            book,
-            Budget(epsilon, delta, epsilon_per_row, l, alpha, released_blocks=True),
-            FitOptions(heads, tail_bits, order),  # type: ignore[arg-type]
-            DrawOptions(rows, "pegs-capped", datasets, rows_in=rows_in),
-        )
-        method = best.method
-    budget = budget_for(
-        method,
-        partial=bool(synthesize),
-        no_guarantee=no_guarantee,
-        epsilon=epsilon,
-        delta=delta,
-        epsilon_per_row=epsilon_per_row,
-        l=l,
-        alpha=alpha,
-        shares=shares,
-    )
     source = "the schema" if isinstance(schema, Schema) else str(schema)
-    check_reviewed(book, budget, accept=accept_unreviewed_schema, source=source)
-    fit_options = FitOptions(heads, tail_bits, order, order_rows)  # type: ignore[arg-type]
-    options = DrawOptions(
-        rows,
-        method,  # type: ignore[arg-type]
-        datasets,
-        sweeps,
-        block_size,
-        visits,
-        chains,
-        urn,
-        prior,  # type: ignore[arg-type]
-        honest_seed_pool(data, seed_pool),
-        rows_in,
-        tuple((name, str(value)) for name, value in (where or {}).items()),
-        (synthesize,) if isinstance(synthesize, str) else tuple(synthesize),
-        log_linear,
-        proper,
+    asked = replace(asked, seed_pool=honest_seed_pool(data, asked.seed_pool))
+    asked, _ = asked.settled(book)
+    asked.check_rows()
+    recipe = asked.recipe(book, source=source)
+    used = asked.thread_count
+    stream = RandomStream(asked.seed)
+    origin = named_source(
+        data, table=asked.table, query=asked.query, rowwise=asked.query_is_rowwise
     )
-    check_rows(options)
-    recipe = make_recipe(book, budget, fit_options, options)
-    used = threads or usable_processors()
-    stream = RandomStream(seed)
-    origin = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
-    resume = None if resume is None else Path(resume)
-    if options.synthesize and isinstance(origin, pl.LazyFrame):
+    if asked.synthesize and isinstance(origin, pl.LazyFrame):
         # Drawn values go beside kept ones row by row: all must come from one execution.
         origin = origin.collect()
     with (
         open_table(origin) as reader,
-        resuming(resume, reader, book, recipe, seed) as checkpoint,
+        resuming(asked.resume, reader, book, recipe, asked.seed) as checkpoint,
     ):
         model = fit(
             reader,
             book,
             recipe,
             stream,
-            accept_unreviewed=accept_unreviewed_schema,
+            accept_unreviewed=asked.accept_unreviewed_schema,
             threads=used,
             checkpoint=checkpoint,
         )
-        original = original_columns(reader, model.schema) if options.synthesize else None
+        original = original_columns(reader, model.schema) if asked.synthesize else None
     session = Session(model, model.recipe or recipe, stream, threads=used)
     frames = []
-    for chunks in session.draw(rows or 0, datasets):
-        whole = pl.concat(decoded(decoder_of(model, decode), chunks, stream))
+    for chunks in session.draw(asked.rows or 0, asked.datasets):
+        whole = pl.concat(decoded(decoder_of(model, asked.decode), chunks, stream))
         if original is not None:
-            whole = with_drawn_columns(original, whole, options.synthesize)
+            whole = with_drawn_columns(original, whole, asked.synthesize)
         frames.append(to_kind(whole, reader.frame_kind, like=data if reader.frame_kind else None))
     return Release(frames, session.ledger)
 

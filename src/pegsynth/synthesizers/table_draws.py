@@ -20,9 +20,9 @@ from pegsynth.sampling.conditional import ConditionalModel, in_chunks, sample_co
 from pegsynth.schema.rules import conditioned
 from pegsynth.synthesizers.bootstrap import Bootstrap
 from pegsynth.synthesizers.contingency import ContingencyTable
+from pegsynth.synthesizers.drawn import clamped_codes, drawn_features
 from pegsynth.synthesizers.loglinear import fit_loglinear
 from pegsynth.synthesizers.marginal import MarginalTable
-from pegsynth.synthesizers.options import clamped_codes, drawn_features
 from pegsynth.synthesizers.released_blocks import ONCE, draw_once
 
 if TYPE_CHECKING:

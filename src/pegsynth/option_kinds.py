@@ -1,0 +1,327 @@
+"""How an option is declared, and what follows from that: its check, flag and argument.
+
+A group of options is a frozen dataclass whose fields are made by `option`;
+`pegsynth.options` declares those of a release. Messages of the library name flags, and
+`keywords` turns them into names of arguments for callers in Python.
+"""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from pathlib import Path
+from typing import Any, Literal, ParamSpec, TypeVar
+
+from pegsynth.errors import BudgetError, ParameterError, PegsynthError
+
+Kind = Literal[
+    "whole", "number", "flag", "choice", "text", "path", "file", "values", "names", "shares"
+]
+METADATA = "option"
+LARGEST_WHOLE = 10**12
+_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z]|[a-z])(?![\w-])")
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is known of an option beside its name, type and default.
+
+    Parameters
+    ----------
+    kind
+        What its values are: a whole number of at least 1, a number, yes or no, one of
+        `choices`, a text, a word or the name of a file, a file, values of features, names
+        of features, or shares of a budget.
+    help
+        One line for ``--help`` and for the docs.
+    choices
+        The values that a choice may have.
+    methods
+        The methods that take it; empty: all of them.
+    least
+        The smallest whole number.
+    metavar
+        What ``--help`` calls its value.
+    unless
+        What is taken where it is left out, in words.
+    flag
+        Its flag, where that is not its name.
+    harmless
+        Values that say what every method does anyway.
+    """
+
+    kind: Kind
+    help: str
+    choices: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    least: int = 1
+    metavar: str = ""
+    unless: str = ""
+    flag: str = ""
+    harmless: tuple[str, ...] = ()
+
+    def flag_of(self, name: str) -> str:
+        """Return the flag of this option."""
+        return self.flag or flag_of(name)
+
+    def checked(self, name: str, value: Any) -> Any:
+        """Return a value in its plain form, refusing one of another kind by its flag."""
+        if value is None:
+            return () if self.kind in ("values", "names") else None
+        return _CHECKS[self.kind](self, self.flag_of(name), value)
+
+
+def option(default: Any, kind: Kind, help: str, **more: Any) -> Any:  # noqa: A002
+    """Declare an option of a group; see `Option`."""
+    return field(default=default, metadata={METADATA: Option(kind, help, **more)})
+
+
+def declared(*groups: type) -> dict[str, Option]:
+    """Return the options of some groups by name, in their order."""
+    return {
+        each.name: each.metadata[METADATA]
+        for group in groups
+        for each in fields(group)
+        if METADATA in each.metadata
+    }
+
+
+def check_options(group: Any) -> None:
+    """Check every option of a group and put it in its plain form."""
+    for name, each in declared(type(group)).items():
+        object.__setattr__(group, name, each.checked(name, getattr(group, name)))
+
+
+def flag_of(name: str) -> str:
+    """Return the flag of an option."""
+    return "--" + name.replace("_", "-")
+
+
+# What values of each kind look like
+
+
+def check_whole(name: str, value: object, *, least: int = 1) -> int:
+    """Return a whole number of at least 1, refusing everything else by its flag."""
+    flag = flag_of(name)
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or int(value) < least:  # type: ignore[call-overload]
+        raise ParameterError(
+            f"{flag} must be a whole number of at least {least}; it was {_shown(value)}"
+        )
+    number: int = int(value)  # type: ignore[call-overload]
+    if number > LARGEST_WHOLE:
+        raise ParameterError(f"{flag} must be at most {LARGEST_WHOLE}; it was {number}")
+    return number
+
+
+def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of the known ones; None is left open."""
+    if value is not None and value not in known:
+        raise ParameterError(f"{flag_of(name)} is one of {', '.join(known)}, not {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}.."
+
+
+def _whole(each: Option, flag: str, value: Any) -> int:
+    return check_whole(flag.removeprefix("--"), value, least=each.least)
+
+
+def _number(each: Option, flag: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise BudgetError(f"{flag} must be a number; it was {_shown(value)}")
+    return float(value)
+
+
+def _yes_or_no(each: Option, flag: str, value: Any) -> bool:
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
+        raise ParameterError(f"{flag} is true or false, not {_shown(value)}")
+    return bool(value)
+
+
+def _choice(each: Option, flag: str, value: Any) -> str:
+    if not isinstance(value, str) or value not in each.choices:
+        known = ", ".join(each.choices)
+        raise ParameterError(f"{flag} is one of {known}, not {_shown(value)}")
+    return value
+
+
+def _text(each: Option, flag: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ParameterError(f"{flag} must be a text; it was {_shown(value)}")
+    return value
+
+
+def _path(each: Option, flag: str, value: Any) -> str | Path:
+    if not isinstance(value, str | Path):
+        raise ParameterError(f"{flag} must be the name of a file; it was {_shown(value)}")
+    if not str(value):
+        raise ParameterError(f"{flag} is empty; leave it out or fill it in")
+    return value
+
+
+def _file(each: Option, flag: str, value: Any) -> Path:
+    return Path(_path(each, flag, value))
+
+
+def _values(each: Option, flag: str, value: Any) -> tuple[tuple[str, str], ...]:
+    """Return features with their values: a mapping, pairs, or texts ``FEATURE=VALUE``."""
+    if isinstance(value, Mapping):
+        return tuple((str(name), _as_value(text)) for name, text in value.items())
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ParameterError(f"{flag} takes features with their values; it was {_shown(value)}")
+    found = []
+    for item in value:
+        if isinstance(item, str):
+            name, equals, text = item.partition("=")
+            if not equals:
+                raise ParameterError(f"{flag} {item}: write it as FEATURE=VALUE")
+        else:
+            name, text = item
+        found.append((str(name), _as_value(text)))
+    return tuple(found)
+
+
+def _as_value(value: Any) -> str:
+    # A truth value is written as tables write it.
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _names(each: Option, flag: str, value: Any) -> tuple[str, ...]:
+    """Return names of features: a sequence, or one text with commas."""
+    if isinstance(value, str):
+        value = value.split(",")
+    if not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
+        raise ParameterError(f"{flag} takes names of features; it was {_shown(value)}")
+    return tuple(dict.fromkeys(filter(None, map(str.strip, value))))
+
+
+def _shares(each: Option, flag: str, value: Any) -> Any:
+    """Return shares of the budget: those of the library, a mapping, or texts NAME=SHARE."""
+    from pegsynth.privacy import Shares
+
+    if isinstance(value, Shares):
+        return value
+    if isinstance(value, Mapping):
+        value = [f"{name}={share}" for name, share in value.items()]
+    stated: dict[str, float] = {}
+    for text in value:
+        name, _, share = str(text).partition("=")
+        if name not in ("order", "marginals", "draws"):
+            raise BudgetError(f"{flag} {text}: the shares are order, marginals and draws")
+        try:
+            stated[name] = float(share)
+        except ValueError:
+            raise BudgetError(f"{flag} {text}: write it as NAME=SHARE, such as order=0.1") from None
+    if stated and "draws" not in stated:
+        others = [stated.get("order", 0.1), stated.get("marginals", 0.1)]
+        stated["draws"] = round(1 - sum(others), 12) if sum(others) <= 1 else 0.0
+    return Shares(**stated)
+
+
+_CHECKS: Mapping[Kind, Callable[[Option, str, Any], Any]] = {
+    "whole": _whole,
+    "number": _number,
+    "flag": _yes_or_no,
+    "choice": _choice,
+    "text": _text,
+    "path": _path,
+    "file": _file,
+    "values": _values,
+    "names": _names,
+    "shares": _shares,
+}
+
+
+# Options as keyword arguments in Python
+
+
+def in_python(message: str) -> str:
+    """Return a message that calls options by their arguments and not by their flags."""
+    return _FLAG.sub(lambda found: found[1].replace("-", "_"), message)
+
+
+@contextmanager
+def python_names() -> Iterator[None]:
+    """Let errors name the arguments of the caller, who typed no flags."""
+    try:
+        yield
+    except PegsynthError as error:
+        message = str(error)
+        if (spoken := in_python(message)) == message:
+            raise
+        raise type(error)(spoken) from None
+
+
+def keywords(
+    *groups: type, without: Sequence[str] = (), **defaults: Any
+) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
+    """Give a function with ``**options`` the declared options as its keyword arguments.
+
+    Help and editors then show them. What the function does not know is refused by name, with
+    what was probably meant.
+
+    Parameters
+    ----------
+    without
+        Options of the groups that this function does not take.
+    **defaults
+        Other defaults than those declared.
+    """
+    taken = {
+        each.name: defaults.get(each.name, each.default)
+        for group in groups
+        for each in fields(group)
+        if METADATA in each.metadata and each.name not in without
+    }
+
+    def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+        own = inspect.signature(function)
+        named = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        known = {*taken, *(parameter.name for parameter in named)}
+
+        @wraps(function)
+        def call(*positional: _Parameters.args, **given: _Parameters.kwargs) -> _Result:
+            refuse_unknown(given, known, function.__name__)
+            with python_names():
+                return function(*positional, **{**defaults, **given})
+
+        call.__signature__ = own.replace(  # type: ignore[attr-defined]
+            parameters=[
+                *named,
+                *(
+                    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+                    for name, default in taken.items()
+                ),
+            ]
+        )
+        return call
+
+    return decorate
+
+
+def refuse_unknown(given: Mapping[str, Any], known: set[str], function: str) -> None:
+    """Refuse arguments that nobody declared."""
+    from difflib import get_close_matches
+
+    for name in given:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            meant = f"; did you mean {close[0]}?" if close else ""
+            raise ParameterError(f"{function} has no argument {name!r}{meant}")
+
+
+def narrowed(group: type[_Result], options: Any, **changed: Any) -> _Result:
+    """Return the options of one group out of a larger one."""
+    names = [each.name for each in fields(group)]  # type: ignore[arg-type]
+    return group(**{name: getattr(options, name) for name in names} | changed)

@@ -1,0 +1,226 @@
+"""``auto`` takes the same method with the same options, asked in Python or on the command line.
+
+Both front doors run up to the settled recipe, which holds the method, every option, alpha
+and the events; then they are stopped. What one refuses the other refuses in the same words.
+"""
+
+from itertools import product
+
+import polars as pl
+import pytest
+from pegsynth.cli.request import _with_flags
+
+import pegsynth
+from command import pegs
+from pegsynth.cli import working
+from pegsynth.errors import PegsynthError
+from pegsynth.options import DrawOptions
+from pegsynth.privacy import Budget, Shares
+from pegsynth.schema import Feature, Rule, Schema
+from pegsynth.synthesizers import synthesize as front
+from pegsynth.synthesizers.plan import PLANNED_METHODS, plan
+
+CATEGORIES = ("x", "y", "z")
+PLAIN = Schema(tuple(Feature(name, categories=CATEGORIES) for name in "abcdef"), reviewed=True)
+MARKED = Schema(
+    (*PLAIN.columns[:5], Feature("f", categories=CATEGORIES, role="sensitive")),
+    rules=(Rule.of({0: [0], 1: [1]}),),
+    reviewed=True,
+)
+DETAILED = Schema(
+    (*PLAIN.columns[:5], Feature("f", categories=CATEGORIES, parent="a")), reviewed=True
+)
+SCHEMAS = {"plain": PLAIN, "marked": MARKED, "detailed": DETAILED}
+
+BUDGETS = (
+    {"epsilon": 0.5},
+    {"epsilon": 2.0, "delta": 1e-9},
+    {"epsilon": 1000.0},
+    {"epsilon": 2.0, "delta": 1e-9, "l": 1.5},
+    {"epsilon": 0.0},
+    {"l": 1.5},
+    {"epsilon_per_row": 1.0},
+    {},
+)
+OPTIONS = (
+    {},
+    {"rows_in": 50},
+    {"rows_in": 100_000},
+    {"heads": 1},
+    {"heads": 2, "tail_bits": 0},
+    {"order": "public"},
+    {"order": "data", "order_rows": 100},
+    {"sweeps": 3},
+    {"block_size": 4},
+    {"visits": 8},
+    {"visits": 8, "chains": 2},
+    {"urn": True},
+    {"urn": False},
+    {"prior": "uniform"},
+    {"prior": "marginal", "rows_in": 5000},
+    {"seed_pool": "uniform"},
+    {"where": {"b": "x"}},
+    {"where": {"f": "y"}},
+    {"shares": (0.2, 0.2, 0.6)},
+    {"block_size": 4, "visits": 8},
+    {"log_linear": True},
+    {"synthesize": ("b",)},
+    {"synthesize": ("b",), "no_guarantee": True},
+    {"rows": 100_000, "rows_in": 1000},
+)
+
+
+class StoppedError(PegsynthError):
+    """The recipe is settled; nothing further is done."""
+
+
+@pytest.fixture
+def settled(monkeypatch):
+    """Stop both front doors at their recipe, and return where it is put."""
+    found = []
+
+    def watch(module):
+        shipped = module.make_recipe
+
+        def watched(*given, **more):
+            found.append(shipped(*given, **more))
+            raise StoppedError("stopped")
+
+        monkeypatch.setattr(module, "make_recipe", watched)
+
+    watch(front)
+    watch(working)
+    return found
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("choice")
+    pl.DataFrame({name: list(CATEGORIES) for name in "abcdef"}).write_csv(folder / "data.csv")
+    for name, schema in SCHEMAS.items():
+        schema.save(folder / f"{name}.toml")
+    return folder
+
+
+def in_python(home, name, asked, settled):
+    """Return the recipe that Python settles, or what it says."""
+    asked = dict(asked)
+    if "shares" in asked:
+        asked["shares"] = Shares(*asked["shares"])
+    try:
+        pegsynth.synthesize(str(home / "data.csv"), home / f"{name}.toml", method="auto", **asked)
+    except StoppedError:
+        return settled.pop()
+    except PegsynthError as error:
+        return _with_flags(str(error))
+    raise AssertionError("not stopped")
+
+
+def on_the_command_line(home, name, asked, settled):
+    """Return the recipe that the command settles, or what it says."""
+    flags = []
+    for option, value in asked.items():
+        flag = "--" + option.replace("_", "-")
+        if option == "where":
+            flags += [part for pair in value.items() for part in ("--where", "=".join(pair))]
+        elif option == "shares":
+            parts = ("order", "marginals", "draws")
+            flags += [
+                part
+                for pair in zip(parts, value, strict=True)
+                for part in ("--share", f"{pair[0]}={pair[1]}")
+            ]
+        elif option == "synthesize":
+            flags += [flag, ",".join(value)]
+        elif isinstance(value, bool):
+            flags += [flag if value else "--no-" + flag[2:]]
+        else:
+            flags += [flag, value]
+    files = (home / "data.csv", "--schema", home / f"{name}.toml")
+    outcome = pegs("synthesize", *files, "--method", "auto", *flags, "-o", home / "o.csv")
+    assert outcome.code == 2, outcome
+    if outcome.err == "pegs: stopped\n":
+        return settled.pop()
+    return outcome.err.removeprefix("pegs: ").removesuffix("\n")
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_both_front_doors_settle_alike(home, name, settled):
+    taken = set()
+    for budget, options in product(BUDGETS, OPTIONS):
+        asked = {"rows": 500} | budget | options
+        if "synthesize" in asked:
+            del asked["rows"]
+        first = in_python(home, name, asked, settled)
+        second = on_the_command_line(home, name, asked, settled)
+        if isinstance(first, str):
+            # The command line calls budgets by their flags wherever it says them itself.
+            assert _with_flags(str(second)) == first, asked
+        else:
+            assert first == second, asked
+            taken.add(first.draw.method)
+            check_kept(first, asked)
+    wanted = {"plain": set(PLANNED_METHODS), "marked": set(PLANNED_METHODS)}
+    assert taken == wanted.get(name, set(PLANNED_METHODS) - {"pegs-once"})
+
+
+def check_kept(recipe, asked):
+    """Nothing that was asked for is left out by the choice."""
+    draw = recipe.draw
+    for option in ("rows", "sweeps", "block_size", "visits", "chains", "urn", "prior", "rows_in"):
+        if option in asked:
+            assert getattr(draw, option) == asked[option], asked
+    assert dict(draw.where) == asked.get("where", {})
+    assert recipe.budget.l == asked.get("l")
+    if "shares" in asked and "epsilon" in asked:
+        assert (recipe.budget.shares.order, recipe.budget.shares.draws) == (0.2, 0.6)
+
+
+@pytest.mark.parametrize("budget", BUDGETS[:3], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"visits": 8}, {"block_size": 4}, {"rows_in": 50}], ids=str
+)
+def test_a_plan_makes_the_same_choice(home, settled, budget, options):
+    asked = {"rows": 500} | budget | options
+    recipe = in_python(home, "plain", asked, settled)
+    flags = [
+        part for name, value in asked.items() for part in ("--" + name.replace("_", "-"), value)
+    ]
+    outcome = pegs("plan", "--schema", home / "plain.toml", *flags)
+    assert outcome.code == 0, outcome.err
+    choice = outcome.out.splitlines()[-1]
+    assert choice.startswith(f"Choice: {recipe.draw.method}, for its smallest predicted error")
+
+
+def test_a_model_that_is_saved_is_planned_without_urns(home, settled):
+    """`fit` counts visits, so that the choice must not rest on urns."""
+    asked = {"rows": 500, "epsilon": 100.0, "visits": 8}
+    assert in_python(home, "plain", asked, settled).draw.urn is True
+    files = (home / "data.csv", "--schema", home / "plain.toml")
+    flags = ("--rows", 500, "--epsilon", 100, "--visits", 8)
+    pegs("fit", *files, "--method", "auto", *flags, "-o", home / "m.pegs")
+    (recipe,) = settled
+    assert (recipe.draw.method, recipe.draw.urn) == ("pegs-capped", False)
+
+
+def test_options_that_no_method_takes_are_said_once(home, settled):
+    said = in_python(home, "plain", {"rows": 5, "epsilon": 1.0, "log_linear": True}, settled)
+    assert said == "--log-linear goes with --method contingency only"
+    asked = {"rows": 5, "epsilon": 1.0, "block_size": 4, "visits": 8}
+    said = in_python(home, "plain", asked, settled)
+    assert said.startswith("no method can do this (pegs: ")
+    assert "--block-size goes with --method pegs-rs only" in said
+
+
+def test_a_choice_by_other_options_would_be_told_apart(home, settled, monkeypatch):
+    """The twin: planned as it was once in Python, without most of what was asked for."""
+
+    def earlier(method, schema, fit, asked, *, epsilon, partial):
+        found = plan(schema, Budget(epsilon), fit, DrawOptions(500, "pegs-capped", 1))
+        return found.best.method, found.reason
+
+    asked = {"rows": 500, "epsilon": 2.0, "block_size": 4}
+    second = on_the_command_line(home, "plain", asked, settled)
+    assert second.draw.method == "pegs-rs"
+    monkeypatch.setattr(front, "settle_method", earlier)
+    assert in_python(home, "plain", asked, settled) != second

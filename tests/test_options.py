@@ -1,0 +1,227 @@
+"""Options are declared once: flags, arguments, checks, help and docs follow from that."""
+
+import inspect
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+
+import pegsynth
+from command import check_refused, pegs
+from pegsynth.cli import commands
+from pegsynth.errors import BudgetError, ParameterError, PegsynthError
+from pegsynth.option_kinds import METADATA, declared, in_python, keywords, option
+from pegsynth.options import AUTO, GROUPS, METHODS, DrawOptions, FitOptions
+from pegsynth.privacy import Shares
+from pegsynth.synthesizers.request import Request
+from small_release import small_schema, small_table
+
+ROOT = Path(__file__).parents[1]
+SCHEMA, TABLE = small_schema(), small_table(60)
+
+
+def test_every_field_of_every_group_is_declared_and_no_name_twice():
+    names = [each.name for group in GROUPS for each in fields(group)]
+    assert len(set(names)) == len(names)
+    assert all(METADATA in each.metadata for group in GROUPS for each in fields(group))
+    assert {each.name for each in fields(Request)} == set(names)
+
+
+def test_python_shows_the_declared_arguments():
+    for function, left_out in (
+        (pegsynth.synthesize, {"engine", "master"}),
+        (pegsynth.PeGS, {"engine", "master", "resume", "table", "query", "query_is_rowwise"}),
+    ):
+        shown = inspect.signature(function).parameters
+        wanted = {name for group in GROUPS for name in declared(group)} - left_out
+        assert wanted <= set(shown)
+        assert not left_out & set(shown)
+    assert inspect.signature(pegsynth.synthesize).parameters["method"].default == AUTO
+
+
+def test_the_commands_have_the_declared_flags():
+    app = typer.Typer()
+    commands.register(app)
+    found = typer.main.get_command(app).commands
+    for name in ("plan", "release", "synthesize", "fit", "sample", "trace"):
+        for parameter in found[name].params:
+            known = {n: o for group in GROUPS for n, o in declared(group).items()}
+            if parameter.name in known:
+                flag = known[parameter.name].flag_of(parameter.name)
+                assert flag in parameter.opts, (name, parameter.name)
+    release = {parameter.name for parameter in found["release"].params}
+    assert set(declared(DrawOptions)) | set(declared(FitOptions)) <= release
+
+
+def test_the_page_of_options_is_written_by_its_tool():
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        import option_table
+    finally:
+        sys.path.pop(0)
+    assert (ROOT / "docs" / "options.md").read_text(encoding="utf-8") == option_table.page()
+
+
+# What values are taken
+
+
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        ({"rows": np.int64(5)}, {"rows": 5}),
+        ({"epsilon": np.float32(0.5)}, {"epsilon": 0.5}),
+        ({"epsilon": 1}, {"epsilon": 1.0}),
+        ({"urn": np.True_}, {"urn": True}),
+        ({"where": {"a": True, "b": 3}}, {"where": (("a", "true"), ("b", "3"))}),
+        ({"where": ["a=x=y"]}, {"where": (("a", "x=y"),)}),
+        ({"where": [("a", "x")]}, {"where": (("a", "x"),)}),
+        ({"synthesize": "a, b,,a"}, {"synthesize": ("a", "b")}),
+        ({"synthesize": ["b", "a"]}, {"synthesize": ("b", "a")}),
+        ({"shares": {"order": 0.2}}, {"shares": Shares(order=0.2, draws=0.7)}),
+        ({"resume": "file"}, {"resume": Path("file")}),
+        ({"seed": -3}, {"seed": -3}),
+        ({"where": None, "synthesize": None}, {"where": (), "synthesize": ()}),
+    ],
+)
+def test_values_in_their_plain_form(given, plain):
+    request = Request(**given)
+    assert {name: getattr(request, name) for name in plain} == plain
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"seed": "a"}, "--seed must be a whole number"),
+        ({"threads": 2.5}, "--threads must be a whole number of at least 1; it was 2.5"),
+        ({"rows": True}, "--rows must be a whole number"),
+        ({"rows": 10**13}, "--rows must be at most"),
+        ({"epsilon": "1"}, "--epsilon must be a number; it was '1'"),
+        ({"epsilon": True}, "--epsilon must be a number"),
+        ({"urn": "yes"}, "--urn is true or false"),
+        ({"method": "pegz"}, "--method is one of auto, pegs, "),
+        ({"method": 3}, "--method is one of"),
+        ({"order": "none"}, "--order is one of public, private, data"),
+        ({"decode": "bins"}, "--decode is one of values, labels"),
+        ({"where": "a=x"}, "--where takes features with their values"),
+        ({"where": ["a"]}, "write it as FEATURE=VALUE"),
+        ({"synthesize": [3]}, "--synthesize takes names"),
+        ({"shares": {"noise": 1}}, "--share noise=1: the shares are"),
+        ({"shares": {"order": "x"}}, "write it as NAME=SHARE"),
+        ({"seed_pool": ""}, "--seed-pool is empty"),
+        ({"seed_pool": 3}, "--seed-pool must be the name of a file"),
+        ({"table": 3}, "--table must be a text"),
+        ({"master": "local"}, "--master goes with --engine spark"),
+    ],
+)
+def test_wrong_values_get_our_message(given, words):
+    with pytest.raises(PegsynthError) as refused:
+        Request(**given)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_option_that_the_method_does_not_take_is_refused(method):
+    values = {
+        "sweeps": 2,
+        "block_size": 3,
+        "visits": 4,
+        "chains": 2,
+        "urn": True,
+        "prior": "marginal",
+        "seed_pool": "marginal",
+        "where": {"a": "x"},
+        "synthesize": ("a",),
+        "log_linear": True,
+        "proper": True,
+    }
+    options = declared(DrawOptions)
+    assert set(values) == {name for name, each in options.items() if each.methods}
+    for name, value in values.items():
+        if method in options[name].methods:
+            assert DrawOptions(5, method, **{name: value})
+        else:
+            with pytest.raises(ParameterError, match=f"not with {method}"):
+                DrawOptions(5, method, **{name: value})
+
+
+# Whose names messages use
+
+
+def test_messages_name_arguments_in_python_and_flags_on_the_command_line(tmp_path):
+    with pytest.raises(ParameterError, match=r"^rows is needed"):
+        pegsynth.synthesize(TABLE, SCHEMA, epsilon=1.0)
+    with pytest.raises(BudgetError, match=r"^delta goes with epsilon"):
+        pegsynth.synthesize(TABLE, SCHEMA, rows=5, epsilon_per_row=1.0, delta=1e-6)
+    with pytest.raises(ParameterError, match=r"^block_size goes with pegs-rs, not with pegs$"):
+        pegsynth.PeGS(method="pegs", alpha=1.0, block_size=3)
+    assert in_python("state --epsilon-per-row or --l") == "state epsilon_per_row or l"
+    assert in_python("a-b --x-1 -- x") == "a-b --x-1 -- x"
+    SCHEMA.save(tmp_path / "s.toml")
+    TABLE.write_csv(tmp_path / "t.csv")
+    told = pegs(
+        "synthesize", tmp_path / "t.csv", "--schema", tmp_path / "s.toml", "-o", tmp_path / "o.csv"
+    )
+    check_refused(told, "--rows is needed")
+
+
+def test_an_unknown_argument_is_refused_with_what_was_meant():
+    with pytest.raises(ParameterError, match=r"no argument 'epsilom'; did you mean epsilon\?"):
+        pegsynth.synthesize(TABLE, SCHEMA, rows=5, epsilom=1.0)
+    with pytest.raises(ParameterError, match=r"has no argument 'zzz'$"):
+        pegsynth.PeGS(zzz=1)
+
+    @keywords(FitOptions)
+    def function(**options):
+        return options
+
+    assert function(heads=2) == {"heads": 2}
+    assert "order" in inspect.signature(function).parameters
+
+
+def test_a_new_option_needs_one_declaration():
+    from dataclasses import dataclass
+
+    @dataclass(frozen=True)
+    class More(FitOptions):
+        depth: int = option(3, "whole", "How deep.")
+
+    @keywords(More)
+    def function(**options):
+        return More(**options).depth
+
+    assert function() == 3
+    assert function(depth=np.int8(4)) == 4
+    with pytest.raises(ParameterError, match=r"^depth must be a whole number"):
+        function(depth="x")
+
+
+# PeGS as an estimator
+
+
+def test_an_estimator_tells_and_takes_its_options():
+    where = {"a": "x"}
+    sampler = pegsynth.PeGS(method="pegs-rs", epsilon=2.0, rows=50, block_size=5, where=where)
+    told = sampler.get_params()
+    assert told["where"] is where
+    assert (told["method"], told["block_size"], told["sweeps"]) == ("pegs-rs", 5, 1)
+    assert repr(sampler).startswith("PeGS(method='pegs-rs', epsilon=2.0")
+    assert sampler.set_params(block_size=7) is sampler
+    assert sampler.get_params()["block_size"] == 7
+    with pytest.raises(ParameterError, match="no argument 'blocks'"):
+        sampler.set_params(blocks=7)
+
+
+def test_an_estimator_can_be_cloned():
+    from sklearn.base import clone
+
+    sampler = pegsynth.PeGS(method="pegs-rs", epsilon=2.0, rows=50, seed=3)
+    fitted = sampler.fit(TABLE, SCHEMA)
+    again = clone(fitted)
+    assert again is not fitted
+    assert again.get_params() == fitted.get_params()
+    assert "fitted" in repr(fitted)
+    assert "fitted" not in repr(again)
+    assert again.fit(TABLE, SCHEMA).sample(20).equals(fitted.sample(20))
