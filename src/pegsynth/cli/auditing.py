@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pegsynth.audit.run import AUDITED_METHODS, Finding, audit
-from pegsynth.cli.console import announce_compilation
 from pegsynth.errors import ParameterError
 
 _FORMAT = "{:<12} {:<34} {:<12} {:>9} {:>9} {:>9} {:>9}  {}"
@@ -13,7 +12,6 @@ def run(method: str | None, *, full: bool, threads: int) -> int:
     """Print a line per audit; return 1 if any claim was broken."""
     if method is not None and method not in AUDITED_METHODS:
         raise ParameterError(f"--method is one of {', '.join(AUDITED_METHODS)}, not {method!r}")
-    announce_compilation()
     header = ("method", "release", "audit", "epsilon", "worst", "rho", "worst", "")
     print(_FORMAT.format(*header), flush=True)
     broken = 0
