@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.errors import BudgetError, ModelError, ParameterError
+from pegsynth.errors import BudgetError, ModelError, ParameterError, escaped
 from pegsynth.once import Diverse, Purse, Released, Steps, draw_rows, release_blocks
 from pegsynth.once.draw import LOT, take_rows
 from pegsynth.once.purse import Price
@@ -103,10 +103,12 @@ def _diverse(schema: Schema, budget: Budget) -> Diverse:
 def _around(schema: Schema, budget: Budget, spent: tuple[Event, ...]) -> tuple[Event, ...]:
     """Return the events of a release: unit, what was spent, and l-diversity on top (R7)."""
     unit: tuple[Event, ...] = (
-        (UnitBound(rows_per_unit=schema.rows_per_unit, label=schema.unit),) if schema.unit else ()
+        (UnitBound(rows_per_unit=schema.rows_per_unit, label=escaped(schema.unit)),)
+        if schema.unit
+        else ()
     )
     levels = diversity_levels(schema, budget)
-    names = tuple(schema.names[i] for i in sorted(levels))
+    names = tuple(escaped(schema.names[i]) for i in sorted(levels))
     diverse: tuple[Event, ...] = (
         (Diversity(l=min(levels.values()), features=names, source="released"),) if levels else ()
     )
@@ -135,7 +137,13 @@ def fit_once(
     place, which looks on.
     """
     unit = schema.rows_per_unit if schema.unit else 1
-    purse = purse_of(allowance_of(recipe.budget), stream, rows_per_unit=unit, threads=threads)
+    purse = purse_of(
+        allowance_of(recipe.budget),
+        stream,
+        rows_per_unit=unit,
+        threads=threads,
+        names=schema.names,
+    )
     released, ready = release_blocks(
         rows_of,
         schema.category_counts,
