@@ -44,7 +44,9 @@ options.__doc__ = app.info.help
 def run() -> None:
     """Parse the command line and do what it says."""
     from pegsynth.cli import commands
+    from pegsynth.forks import check_threads
 
+    check_threads()
     if not app.registered_commands:
         commands.register(app)
     app(prog_name="pegs")

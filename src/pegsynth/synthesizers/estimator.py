@@ -10,6 +10,7 @@ from typing import Any, Self
 import polars as pl
 
 from pegsynth.errors import ParameterError
+from pegsynth.forks import check_threads
 from pegsynth.io.frames import frame_kind, to_kind
 from pegsynth.io.read import named_source, open_table
 from pegsynth.privacy import Ledger
@@ -123,6 +124,7 @@ class PeGS:
         data
             The table, if it may be a file that is also named as the seed pool.
         """
+        check_threads()
         book = schema if isinstance(schema, Schema) else Schema.load(schema)
         check_reviewed(book, self._budget, accept=self.accept_unreviewed, source="the schema")
         pool = honest_seed_pool(data, self._draw_options.seed_pool)

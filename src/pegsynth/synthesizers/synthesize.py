@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
+from pegsynth.forks import check_threads
 from pegsynth.io.frames import to_kind
 from pegsynth.io.read import named_source, open_table, same_file, table_files
 from pegsynth.io.reader import TableReader
@@ -175,6 +176,7 @@ def synthesize(
     Release
         `frames`, of the same kind as `data`, and `ledger`.
     """
+    check_threads()
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
     if method == AUTO and (epsilon is None or synthesize):
         method = "pegs"
