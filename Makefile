@@ -7,7 +7,7 @@ PRODUCT := $(VENV)/.product
 STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-fast test-lowest test-newest check format bench bench-peers audit fuzz faults soak watch \
-	lock bom advisories clean packages-locked packages-newest packages-lowest
+	lock bom advisories wheel clean packages-locked packages-newest packages-lowest
 
 # The versions of the locks, checked by their hashes; REQUIREMENTS=newest or =lowest for others.
 REQUIREMENTS := locked
@@ -117,6 +117,11 @@ bom: $(STAMP)
 
 advisories: | $(TOOLS)
 	$(TOOLS)/bin/pip-audit --requirement requirements/lock-dev.txt --disable-pip --strict
+
+# A wheel in dist/ that says which commit it is of; its source must be that of the commit.
+wheel: $(STAMP)
+	test -z "$$(git status --porcelain -- src tools pyproject.toml README.md LICENSE)"
+	PEGSYNTH_COMMIT=$$(git rev-parse HEAD) $(BIN)/python -m build --wheel --no-isolation
 
 clean:
 	rm -rf $(VENV) .venv-lowest .venv-newest $(TOOLS) build dist .mypy_cache .pytest_cache .ruff_cache

@@ -51,7 +51,9 @@ def _say_compiling() -> None:
 def run() -> None:
     """Parse the command line and do what it says."""
     from pegsynth.cli import commands
+    from pegsynth.forks import check_threads
 
+    check_threads()
     if not app.registered_commands:
         commands.register(app)
     if sys.stderr.isatty():

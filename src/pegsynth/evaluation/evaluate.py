@@ -15,6 +15,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.evaluation.measuring import Evaluation, Progress, evaluate_tables, quiet
 from pegsynth.evaluation.options import EvaluateOptions, options_of
 from pegsynth.evaluation.reading import read_tables
+from pegsynth.forks import check_threads
 from pegsynth.schema import Schema
 
 
@@ -95,6 +96,7 @@ def evaluate_files(
     progress: Progress = quiet,
 ) -> Evaluation:
     """Read tables and evaluate them; see `evaluate`."""
+    check_threads()
     if not synthetic:
         raise ParameterError("there is no synthetic table to compare with the original")
     if options.formulas:

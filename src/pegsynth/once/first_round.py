@@ -67,14 +67,26 @@ class FirstRound:
         scores: list[int] = (distances - np.rint(penalty * cells).astype(np.int64)).tolist()
         if self.steps.leave_alone or not scores:
             scores += [0] * len(turn)
-        index = self.purse.choose(scores, self.choice_share, purpose="heads")
+        index = self.purse.choose(
+            scores,
+            self.choice_share,
+            purpose="heads",
+            among=f"blocks of a feature to draw next and up to {self.steps.heads} drawn before it",
+            features_of=lambda index: self._features(index, candidates, turn),
+        )
         feature, heads = self._candidate(index, candidates, turn)
         self._parents[feature] = heads
         if not heads:
             return feature, None
         features = (*heads, feature)
         counts = self.table.count(features)
-        noisy, deviation = self.purse.measure(counts, share, purpose="block")
+        noisy, deviation = self.purse.measure(
+            counts,
+            share,
+            purpose="block",
+            features=features,
+            levels=[self.pool.sizes[each] for each in features],
+        )
         self.left_share -= share
         return feature, NoisyTable(features, noisy, deviation)
 
@@ -85,6 +97,11 @@ class FirstRound:
             return turn[alone], ()
         number, feature = candidates[index, :2].tolist()
         return feature, self._heads[number]
+
+    def _features(self, index: int, candidates: Int64, turn: list[int]) -> Features:
+        """Return the features of a candidate's block, the one that it draws last."""
+        feature, heads = self._candidate(index, candidates, turn)
+        return (*heads, feature)
 
     def _look(self, left: list[int]) -> None:
         """Take the distances of the candidates that the feature placed last makes possible.

@@ -128,10 +128,20 @@ class SecondRound:
         if not tables:
             return None
         chosen = tables[
-            self.purse.choose(self._scores(tables, deviation), choice, purpose="second round")
+            self.purse.choose(
+                self._scores(tables, deviation),
+                choice,
+                purpose="second round",
+                among="tables of two or three features" if self.steps.triples else "pairs",
+                features_of=tables.__getitem__,
+            )
         ]
         noisy, deviation = self.purse.measure(
-            self.candidates[chosen], share - choice, purpose="table"
+            self.candidates[chosen],
+            share - choice,
+            purpose="table",
+            features=chosen,
+            levels=[self.fit.pool.sizes[each] for each in chosen],
         )
         self.left_share -= share
         self.measured += 1

@@ -10,6 +10,7 @@ from typing import Any, Self
 import polars as pl
 
 from pegsynth.errors import ParameterError
+from pegsynth.forks import check_threads
 from pegsynth.io.frames import frame_kind, to_kind
 from pegsynth.io.read import named_source, open_table
 from pegsynth.option_kinds import keywords, refuse_unknown
@@ -125,6 +126,7 @@ class PeGS:
         data
             The table, if it may be a file that is also named as the seed pool.
         """
+        check_threads()
         book = schema if isinstance(schema, Schema) else Schema.load(schema)
         pool = honest_seed_pool(data, self._request.seed_pool)
         recipe = replace(self._request, seed_pool=pool).recipe(book, source="the schema")
