@@ -240,7 +240,7 @@ def test_drawn_rows_follow_the_law_of_the_clamped_chain(sweeps):
         rows=20_000,
         sweeps=sweeps,
         where={"x0": "a"},
-        seed=f"clamped {sweeps}",
+        seed=sweeps,
     ).frames
     outcomes = [tuple("ab".index(text) for text in row) for row in drawn.iter_rows()]
     step, goal = transition(clamped_case(2, 0)), exact_conditional(0.25)

@@ -108,7 +108,7 @@ def test_bad_options_are_refused_when_stated(options, error, words):
 
 
 def test_rows_are_asked_for_before_the_data_is_read():
-    with pytest.raises(ParameterError, match="--rows is needed"):
+    with pytest.raises(ParameterError, match=r"^rows is needed"):
         PeGS(epsilon=1.0).fit("no-such-file.csv", small_schema())
 
 

@@ -27,8 +27,10 @@ from pegsynth.options import (
     Order,
     PriorKind,
 )
-from pegsynth.perturb import SCALE
-from pegsynth.perturb.marginals import CAP_RESOLUTION, URN_RESOLUTION
+from pegsynth.perturb import SCALE, Prior, uniform_weights
+from pegsynth.perturb.marginals import CAP_RESOLUTION, URN_RESOLUTION, most_prior_weight
+from pegsynth.perturb.noise import noise_of
+from pegsynth.perturb.prior import check_total
 from pegsynth.privacy import (
     Allowance,
     Budget,
@@ -44,11 +46,13 @@ from pegsynth.privacy import (
     calibrate,
     stated_alpha,
 )
-from pegsynth.privacy.draws import DETAILS
+from pegsynth.privacy.draws import DETAILS, UrnDraws
 from pegsynth.sampling.capped import chain_limits
+from pegsynth.sampling.conditional import check_alpha
 from pegsynth.sampling.polya import MOST_URN_BYTES, urn_bytes
-from pegsynth.synthesizers.drawn import diversity_levels, drawn_features
-from pegsynth.synthesizers.marginal import default_draws
+from pegsynth.synthesizers import loglinear
+from pegsynth.synthesizers.drawn import clamped_codes, diversity_levels, drawn_features
+from pegsynth.synthesizers.marginal import check_urns, default_draws
 from pegsynth.synthesizers.released_blocks import ONCE, once_recipe
 
 if TYPE_CHECKING:
@@ -159,7 +163,7 @@ def make_recipe(
         after = (_kept_columns(schema, draw),)
     elif pool == "original" and draw.method not in UNBUDGETED_METHODS:
         after = (NotPrivate.because("original-seed-pool"),)
-    return Recipe(
+    recipe = Recipe(
         heads,
         fit.tail_bits,
         order,
@@ -176,6 +180,32 @@ def make_recipe(
         (paid.before, after),
         fit.order_rows,
     )
+    _check_fits(schema, recipe)
+    return recipe
+
+
+def _check_fits(schema: Schema, recipe: Recipe) -> None:
+    """Refuse what might not fit in 64 bits or in memory, before any data is read.
+
+    Bounds are public: the most rows that a table may have, the largest weights that any
+    marginals can give. So no row decides whether a release is refused.
+    """
+    draw, counts = recipe.draw, schema.category_counts
+    numerator, scale = recipe.numerator, recipe.scale
+    if recipe.marginals is not None:
+        noise_of(recipe.marginals)
+    if recipe.prior == "marginal":
+        check_total(numerator, most_prior_weight(max(counts), recipe.resolution))
+    if draw.method == "marginal" and isinstance(recipe.draws, UrnDraws):
+        alike = Prior(uniform_weights(counts), (numerator,) * len(counts), scale)
+        check_urns(alike, recipe.draws.visits)
+    if draw.method == "pmi":
+        check_alpha(max(counts), numerator, scale)
+    if draw.log_linear:
+        given = clamped_codes(schema, draw)
+        shape = tuple(1 if i in given else count for i, count in enumerate(counts))
+        loglinear.check_size(shape)
+        loglinear.check_alpha(math.prod(shape), numerator, scale)
 
 
 def detail_count(schema: Schema, draw: DrawOptions) -> int:
