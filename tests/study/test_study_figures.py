@@ -7,9 +7,9 @@ import re
 import pytest
 
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.report.charts import svg_of
+from pegsynth.report import charts
+from pegsynth.report.drawing import svg_of
 from pegsynth.schema.codec import encode
-from pegsynth.study import charts
 from pegsynth.study.album import Album, Drawing
 from pegsynth.study.design import design_of
 from pegsynth.study.measures import Yardstick

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pegsynth.report.charts import curves
 from pegsynth.report.figure import Figure
-from pegsynth.study import charts
 from pegsynth.study.arms import MAIN
 from pegsynth.study.design import BOOTSTRAP, PAPER, Design, Variant
 from pegsynth.study.findings import LABELS
@@ -164,5 +164,5 @@ def curve_drawing(
     **look: Any,
 ) -> Drawing:
     """Make a figure of curves; its table holds the dashed lines, too."""
-    chart = Figure(name, title, caption, lambda: charts.curves(rows, references=references, **look))
+    chart = Figure(name, title, caption, lambda: curves(rows, references=references, **look))
     return Drawing(section, chart, [*rows, *references])

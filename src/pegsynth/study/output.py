@@ -17,7 +17,7 @@ from typing import Any
 
 from pegsynth.io.atomic import atomic_file, atomic_text, output_error
 from pegsynth.io.csv_text import protect
-from pegsynth.report.charts import svg_of
+from pegsynth.report.drawing import svg_of
 from pegsynth.report.figure import Table, chart_of, table_of
 from pegsynth.report.page import Section, render_study
 from pegsynth.study.album import Drawing

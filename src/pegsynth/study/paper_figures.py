@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pegsynth.report.charts import forest_plot
+from pegsynth.report import charts
 from pegsynth.report.figure import Figure
-from pegsynth.study import charts
 from pegsynth.study.album import (
     EPSILON,
     INTERVALS,
@@ -81,7 +80,7 @@ def _histograms(album: Album) -> list[Drawing]:
 
 
 def _histogram_chart(rows: Rows, labels: Sequence[str], name: str) -> Any:
-    return lambda: charts.histograms(rows, categories=labels, x_title=name)
+    return lambda: charts.histograms(rows, categories=labels, x_title=name, width=330, height=90)
 
 
 def _distances(album: Album) -> list[Drawing]:
@@ -212,16 +211,8 @@ def _deviations(album: Album, level: float) -> Rows:
 
 
 def _forest(rows: Rows) -> Any:
-    return lambda: forest_plot(
-        rows,
-        label="term",
-        value="deviation",
-        low="low",
-        high="high",
-        series="series",
-        reference=0.0,
-        order=list(LABELS.values()),
-        width=420,
+    return lambda: charts.forest_plot(
+        rows, label="term", value="deviation", reference=0.0, order=list(LABELS.values())
     )
 
 
