@@ -23,7 +23,7 @@ DISTANCES = (
     "conditional_distance[* | patzip]",
 )
 REGRESSIONS = ("regression_distance[logistic]", "regression_distance[linear]")
-ATTACKS = tuple(f"intruder_error[{guess.subject}]" for guess in SETTING.guesses)
+ATTACKS = tuple(f"intruder_error[{attack.subject}]" for attack in SETTING.attacks)
 COEFFICIENTS = {
     "coefficient[linear :: Intercept]": -10.0,
     "coefficient[linear :: los]": 4.0,

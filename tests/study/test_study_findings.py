@@ -16,12 +16,12 @@ from study_numbers import (
     view_of,
 )
 
+from pegsynth.evaluation.statistics import Estimate
 from pegsynth.schema import Feature, Schema
 from pegsynth.study import findings
 from pegsynth.study.conclude import Conclusion, Outcome, conclude, findings_text
 from pegsynth.study.design import NO_RESET, RESET, Design
 from pegsynth.study.findings import View
-from pegsynth.study.intervals import Estimate
 from pegsynth.study.investigate import INVESTIGATIONS
 from pegsynth.study.results import Results
 from pegsynth.study.setting import setting_of

@@ -25,6 +25,7 @@ Int64 = NDArray[np.int64]
 
 DENSE_CELLS = 1 << 20
 CELL_LIMIT = 1 << 63
+_MIXER = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,17 @@ def group_sizes(columns: Codes, sizes: Sequence[int]) -> Int64:
         keys = keys * size + column
         space *= size
     return np.unique(keys, return_counts=True)[1].astype(np.int64)
+
+
+def row_keys(columns: Codes, sizes: Sequence[int]) -> Int64:
+    """Return a number for every row and all its features; beyond 63 bits it is a hash."""
+    keys = np.zeros(columns.shape[1], dtype=np.uint64)
+    wide = math.prod(sizes) >= CELL_LIMIT
+    for column, size in zip(columns, sizes, strict=True):
+        keys = keys * np.uint64(_MIXER if wide else size) + column.astype(np.uint64)
+        if wide:
+            keys ^= keys >> np.uint64(29)
+    return keys.view(np.int64)
 
 
 def _joined(columns: Codes, sizes: Sequence[int]) -> Int64:

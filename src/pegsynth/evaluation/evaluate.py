@@ -6,7 +6,6 @@ table and is confidential.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -97,8 +96,6 @@ def evaluate_files(
     """Read tables and evaluate them; see `evaluate`."""
     if not synthetic:
         raise ParameterError("there is no synthetic table to compare with the original")
-    if options.formulas:
-        _import_ahead()
     tables = read_tables(original, synthetic, schema, holdout=holdout, threads=options.threads)
     return evaluate_tables(tables, options, progress=progress)
 
@@ -106,13 +103,3 @@ def evaluate_files(
 def listed(synthetic: Any) -> list[Any]:
     """Return one or several tables as a list."""
     return list(synthetic) if isinstance(synthetic, list | tuple) else [synthetic]
-
-
-def _import_ahead() -> None:
-    """Load what regressions need while the tables are read."""
-
-    def load() -> None:
-        import statsmodels.genmod.generalized_linear_model
-        import statsmodels.regression.linear_model  # noqa: F401
-
-    threading.Thread(target=load, name="pegsynth-statsmodels", daemon=True).start()

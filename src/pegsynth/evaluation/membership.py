@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.evaluation.cells import Codes, Int64
-from pegsynth.evaluation.intervals import advantage, roc_area
 from pegsynth.evaluation.nearest import nearest, searchable
-from pegsynth.evaluation.records import Record
-from pegsynth.evaluation.risk_tables import SEED, RiskTables, drawn, not_computed, record
+from pegsynth.evaluation.records import Record, measured, not_computed
+from pegsynth.evaluation.risk_tables import SEED, RiskTables, drawn
+from pegsynth.evaluation.statistics import advantage, roc_area
 
 Floats = NDArray[np.float64]
 
@@ -145,7 +145,7 @@ def _records(tables: RiskTables, subject: str, scores: Scores, note: str) -> lis
     area = roc_area(scores.members, scores.others, level=tables.level)
     gain = advantage(scores.members, scores.others, level=tables.level)
     return [
-        record(
+        measured(
             NAMES[0],
             subject,
             area,
@@ -153,7 +153,7 @@ def _records(tables: RiskTables, subject: str, scores: Scores, note: str) -> lis
             note="chance that a member scores above a non-member, ties counted half; "
             f"{note}; {counted}; interval: DeLong {percent}, given what is released",
         ),
-        record(
+        measured(
             NAMES[1],
             subject,
             gain,

@@ -21,16 +21,9 @@ from numpy.typing import NDArray
 
 from pegsynth.evaluation.cells import Int64
 from pegsynth.evaluation.groups import Crossing, Groups, cross, group_rows
-from pegsynth.evaluation.intervals import Estimate
-from pegsynth.evaluation.records import Record
-from pegsynth.evaluation.risk_tables import (
-    NO_IDENTIFIER,
-    NO_SENSITIVE,
-    SEED,
-    RiskTables,
-    not_computed,
-    record,
-)
+from pegsynth.evaluation.records import Record, measured, not_computed
+from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, NO_SENSITIVE, SEED, RiskTables
+from pegsynth.evaluation.statistics import Estimate
 
 NAMES = ("k_anonymity_violations", "l_diversity_violations")
 SIZES = (5, 2, 3)
@@ -188,4 +181,4 @@ def _record(
         f"exact, so that the interval is the range over the released tables; baseline: {baseline}"
     )
     estimate = Estimate(sum(violating) / sum(rows), min(shares), max(shares), sum(rows))
-    return record(name, subject, estimate, baseline=float(np.mean(original)), note=note)
+    return measured(name, subject, estimate, baseline=float(np.mean(original)), note=note)

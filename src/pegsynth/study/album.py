@@ -15,10 +15,10 @@ from pegsynth.report.figure import Figure
 from pegsynth.study.arms import MAIN
 from pegsynth.study.design import BOOTSTRAP, PAPER, Design, Variant
 from pegsynth.study.findings import LABELS
-from pegsynth.study.measures import EVERY, conditional_subject, figure
 from pegsynth.study.results import Results
 from pegsynth.study.setting import Setting
 from pegsynth.study.workshop import FRESH
+from pegsynth.study.yardstick import EVERY, conditional_subject, figure
 
 Rows = list[dict[str, Any]]
 
@@ -79,7 +79,7 @@ class Album:
                         "y": found.value,
                         "low": found.low,
                         "high": found.high,
-                        "repeats": found.count,
+                        "repeats": found.n,
                     }
                 )
         return rows

@@ -15,12 +15,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.evaluation.statistics import Estimate, difference, mean, ratio
 from pegsynth.study.design import NO_RESET, RESET, Variant
-from pegsynth.study.intervals import Estimate, difference, mean, ratio
-from pegsynth.study.measures import EVERY, conditional_subject, figure
 from pegsynth.study.results import Results
 from pegsynth.study.setting import Setting
 from pegsynth.study.verdict import Check, Part, part
+from pegsynth.study.yardstick import EVERY, conditional_subject, figure
 
 SMALL, HIGH = 1.0, 50.0
 """Epsilons per row up to which they are small, and from which they are high."""
@@ -149,7 +149,7 @@ def closer_at_high(view: View) -> list[Part]:
             closer.append(Check(text, found, found.above(1)))
             gap = difference(block, single)
             span = mean(view.values("pegs", levels[0], name)).value
-            scaled = Estimate(gap.value / span, gap.low / span, gap.high / span, gap.count)
+            scaled = Estimate(gap.value / span, gap.low / span, gap.high / span, gap.n)
             text = f"{words}: gap over PeGS's distance at eps {levels[0]:g}, eps {level:g}"
             slight.append(Check(text, scaled, not scaled.below(0) and scaled.value <= SLIGHT))
     return [
@@ -223,10 +223,10 @@ def regressions(view: View) -> list[Part]:
 
 def category_attack(view: View) -> list[Part]:
     """6. Recovery of a category: error clearly above the bootstrap's, no method clearly best."""
-    guess = view.setting.guess(amounts=False)
-    if guess is None:
+    attack = view.setting.attack(amounts=False)
+    if attack is None:
         return []
-    name = figure("intruder_error", guess.subject)
+    name = figure("intruder_error", attack.subject)
     reference = view.bootstrap(name)
     above = [
         Check(f"{LABELS[m]}, eps {level:g}: error minus the bootstrap's", found, found.above(0))
@@ -246,17 +246,17 @@ def category_attack(view: View) -> list[Part]:
         text = f"{LABELS[method]}: smallest lead over another method at any eps"
         best.append(Check(text, least, not always))
     return [
-        part(f"the error of guessing {guess.infer} is above the bootstrap's", above),
+        part(f"the error of guessing {attack.infer} is above the bootstrap's", above),
         part("no method has the largest error at every eps", best),
     ]
 
 
 def amount_attack(view: View) -> list[Part]:
     """7. Recovery of an amount: error comparable with the bootstrap's, larger at small epsilon."""
-    guess = view.setting.guess(amounts=True)
-    if guess is None:
+    attack = view.setting.attack(amounts=True)
+    if attack is None:
         return []
-    name = figure("intruder_error", guess.subject)
+    name = figure("intruder_error", attack.subject)
     reference = view.bootstrap(name)
     comparable = [
         Check(
@@ -279,7 +279,7 @@ def amount_attack(view: View) -> list[Part]:
     ]
     return [
         part(
-            f"the error of guessing {guess.infer} is within a factor of {COMPARABLE:g} of the "
+            f"the error of guessing {attack.infer} is within a factor of {COMPARABLE:g} of the "
             "bootstrap's",
             comparable,
         ),
@@ -331,4 +331,4 @@ def _geometric(ratios: Sequence[Estimate]) -> Estimate:
         math.exp(sum(math.log(getattr(each, end)) for each in known) / len(known))
         for end in ("value", "low", "high")
     )
-    return Estimate(value, low, high, min(each.count for each in known))
+    return Estimate(value, low, high, min(each.n for each in known))

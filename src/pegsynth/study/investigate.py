@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from pegsynth.evaluation.statistics import Estimate, difference, mean, ratio
 from pegsynth.study.design import FORGETTING, NO_RESET, RESET
 from pegsynth.study.findings import HIGH, LABELS, SHOWN, SMALL, View
-from pegsynth.study.intervals import Estimate, difference, mean, ratio
-from pegsynth.study.measures import figure
 from pegsynth.study.workshop import FRESH
+from pegsynth.study.yardstick import figure
 
 Views = Sequence[View]
 
@@ -203,15 +203,15 @@ def _slopes(view: View) -> list[str]:
 def _attack(views: Views, *, amounts: bool) -> list[str]:
     """Compare with what the population alone betrays."""
     view = views[0]
-    guess = view.setting.guess(amounts=amounts)
-    if guess is None:
+    attack = view.setting.attack(amounts=amounts)
+    if attack is None:
         return []
-    name = figure("intruder_error", guess.subject)
+    name = figure("intruder_error", attack.subject)
     fresh = view.results.values(FRESH, None, name)
     real = mean(view.bootstrap(name))
     held = mean(fresh)
     lines = [
-        f"Error of guessing {guess.infer} from a bootstrap {text(real)}, from hold-out rows "
+        f"Error of guessing {attack.infer} from a bootstrap {text(real)}, from hold-out rows "
         f"{text(held)}."
         + (
             " Rows of other people betray nearly as much as the rows themselves: the intruder "
@@ -227,7 +227,7 @@ def _attack(views: Views, *, amounts: bool) -> list[str]:
         lines.append(
             f"{LABELS[method]} gives a clearly larger error than hold-out rows at {_levels(safe)}."
         )
-    matched = figure("intruder_matched", guess.subject)
+    matched = figure("intruder_matched", attack.subject)
     level = view.epsilons()[0]
     shares = ", ".join(
         f"{LABELS[m]} {text(mean(view.values(m, level, matched)), percent=True)}"

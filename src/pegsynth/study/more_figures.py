@@ -18,8 +18,8 @@ from pegsynth.study.album import (
     label_of,
 )
 from pegsynth.study.design import PAPER, total_name
-from pegsynth.study.measures import figure
 from pegsynth.study.workshop import FRESH
+from pegsynth.study.yardstick import figure
 
 BEYOND = "Beyond the paper"
 _LARGE: dict[str, Any] = {"columns": 2, "width": 330, "height": 230}
@@ -101,8 +101,8 @@ def _total_risks(album: Album) -> list[Drawing]:
     arms = {label_of(method): total_name(method, None) for method in methods}
     rows: Rows = []
     references: Rows = []
-    for guess in (each for each in album.setting.guesses if not each.amounts):
-        name, panel = figure("intruder_error", guess.subject), f"error of guessing {guess.infer}"
+    for attack in (each for each in album.setting.attacks if not each.amounts):
+        name, panel = figure("intruder_error", attack.subject), f"error of guessing {attack.infer}"
         rows += album.points(arms, name, facet=panel, x="epsilon")
         references += album.references(name, facet=panel)
     if album.setting.unique:
@@ -165,18 +165,18 @@ def _diversity(album: Album) -> list[Drawing]:
             BEYOND, "l-diversity", title, caption, rows, references, y_title="distance", **look
         )
     ]
-    for guess in album.setting.guesses:
-        name = figure("intruder_error", guess.subject)
+    for attack in album.setting.attacks:
+        name = figure("intruder_error", attack.subject)
         drawn.append(
             curve_drawing(
                 BEYOND,
-                f"l-diversity-attack-{file_word(guess.infer)}",
-                f"Attack on {guess.infer} under l-diversity",
+                f"l-diversity-attack-{file_word(attack.infer)}",
+                f"Attack on {attack.infer} under l-diversity",
                 f"The higher, the less an intruder learns. {INTERVALS}",
                 album.points(arms, name),
                 album.references(name),
-                y_title=f"error of guessing {guess.infer}",
-                as_percent=not guess.amounts,
+                y_title=f"error of guessing {attack.infer}",
+                as_percent=not attack.amounts,
                 log_y=False,
                 **look,
             )
@@ -215,18 +215,18 @@ def _maps(album: Album) -> list[Drawing]:
     """Draw a measured risk against a measured utility."""
     words, utility = list(album.headlines().items())[1 if album.setting.given else 0]
     drawn = []
-    for guess in album.setting.guesses:
-        rows = _map_rows(album, figure("intruder_error", guess.subject), utility)
+    for attack in album.setting.attacks:
+        rows = _map_rows(album, figure("intruder_error", attack.subject), utility)
         drawn.append(
             Drawing(
                 BEYOND,
                 Figure(
-                    f"map-{file_word(guess.infer)}",
-                    f"A measured risk against a measured utility: {guess.infer}",
+                    f"map-{file_word(attack.infer)}",
+                    f"A measured risk against a measured utility: {attack.infer}",
                     "Numbers are the smallest and the largest epsilon per row. To the right the "
                     "intruder errs more; further down the table is closer to the original. Points "
                     "of a method are joined.",
-                    _map_chart(rows, guess.infer, words, percent=not guess.amounts),
+                    _map_chart(rows, attack.infer, words, percent=not attack.amounts),
                     targets=True,
                 ),
                 rows,

@@ -127,7 +127,7 @@ def estimate_rows(results: Results) -> list[dict[str, Any]]:
                         "value": found.value,
                         "low": found.low,
                         "high": found.high,
-                        "repeats": found.count,
+                        "repeats": found.n,
                     }
                 )
     return rows
@@ -144,7 +144,7 @@ def check_rows(conclusions: Sequence[Conclusion]) -> list[dict[str, Any]]:
             "value": check.estimate.value,
             "low": check.estimate.low,
             "high": check.estimate.high,
-            "repeats": check.estimate.count,
+            "repeats": check.estimate.n,
             "agrees": check.agrees,
         }
         for each in conclusions

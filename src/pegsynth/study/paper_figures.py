@@ -20,7 +20,7 @@ from pegsynth.study.album import (
 from pegsynth.study.arms import MAIN
 from pegsynth.study.design import NO_RESET, RESET, Variant
 from pegsynth.study.findings import LABELS, SHOWN
-from pegsynth.study.measures import EVERY, conditional_subject, figure
+from pegsynth.study.yardstick import EVERY, conditional_subject, figure
 
 MOST_PANELS = 24
 SAMPLING = "Sampling demonstration"
@@ -218,20 +218,20 @@ def _forest(rows: Rows) -> Any:
 
 def _attacks(album: Album) -> list[Drawing]:
     drawn = []
-    for guess in album.setting.guesses:
-        name = figure("intruder_error", guess.subject)
+    for attack in album.setting.attacks:
+        name = figure("intruder_error", attack.subject)
         drawn.append(
             curve_drawing(
                 RISK,
-                f"attack-{file_word(guess.infer)}",
-                f"Attack on {guess.infer} from {', '.join(guess.known)}",
+                f"attack-{file_word(attack.infer)}",
+                f"Attack on {attack.infer} from {', '.join(attack.known)}",
                 "The higher, the less an intruder learns. Dashed: the same attack with real rows "
                 f"(bootstrap) and with rows that were never given (hold-out). {INTERVALS}",
                 album.by_pool(name),
                 _references_by_pool(album, name),
                 x_title=EPSILON,
-                y_title="mean absolute error" if guess.amounts else "share of wrong guesses",
-                as_percent=not guess.amounts,
+                y_title="mean absolute error" if attack.amounts else "share of wrong guesses",
+                as_percent=not attack.amounts,
                 log_y=False,
                 shared=True,
             )

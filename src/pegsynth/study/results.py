@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.evaluation.statistics import Estimate, mean
 from pegsynth.study.checkpoint import CellValues
 from pegsynth.study.grid import REASON, Cell
-from pegsynth.study.intervals import Estimate, mean
 
 Place = tuple[str, float | None]
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
+from pegsynth.evaluation.statistics import Estimate
 from pegsynth.io.read import open_table
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -26,11 +27,10 @@ from pegsynth.study.arms import MAIN, Arm, Axis, Pool
 from pegsynth.study.checkpoint import CellValues
 from pegsynth.study.design import PER_ROW
 from pegsynth.study.grid import Cell, Progress, one_thread_each, quiet, run
-from pegsynth.study.intervals import Estimate
-from pegsynth.study.measures import Yardstick
 from pegsynth.study.results import Results
 from pegsynth.study.setting import setting_of
 from pegsynth.study.workshop import FRESH, Population, Workshop
+from pegsynth.study.yardstick import Yardstick
 from pegsynth.synthesizers.options import METHODS, UNBUDGETED_METHODS
 from pegsynth.synthesizers.reading import bounded_codes
 
@@ -100,7 +100,7 @@ class RiskUtilityMap:
                 "utility": point.utility.value,
                 "utility_low": point.utility.low,
                 "utility_high": point.utility.high,
-                "repeats": point.utility.count,
+                "repeats": point.utility.n,
                 "reason": point.reason,
             }
             for point in self.points

@@ -26,7 +26,6 @@ from pegsynth.study.demonstration import demonstrate
 from pegsynth.study.design import Design, design_of
 from pegsynth.study.grid import Cell, Progress, one_thread_each, quiet, run
 from pegsynth.study.inventory import PARAMETERS, measure_models, table_of_methods
-from pegsynth.study.measures import Yardstick
 from pegsynth.study.more_figures import more_figures
 from pegsynth.study.output import Folder, check_rows, estimate_rows, page, results_text
 from pegsynth.study.paper_figures import paper_figures
@@ -36,6 +35,7 @@ from pegsynth.study.setting import Setting, setting_of
 from pegsynth.study.size import FULL, StudySize
 from pegsynth.study.step_figures import step_figures, steps_table
 from pegsynth.study.workshop import Population, Workshop
+from pegsynth.study.yardstick import Yardstick
 
 CHECKPOINT = "checkpoint.jsonl"
 TITLE = "Perturbed Gibbs samplers: the study"
