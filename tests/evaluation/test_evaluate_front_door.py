@@ -9,8 +9,8 @@ from regression_twins import SCHEMA
 import pegsynth
 from pegsynth.errors import DataError, ParameterError, SchemaError
 from pegsynth.evaluation import Metrics
+from pegsynth.evaluation.evaluate_options import PAPER_FORMULAS, options_of
 from pegsynth.evaluation.measuring import RISK_KEYS, UTILITY_KEYS
-from pegsynth.evaluation.options import PAPER_FORMULAS, options_of
 from pegsynth.evaluation.records import SUMMARY_KEYS
 from pegsynth.schema.codec import decode
 

@@ -11,12 +11,11 @@ from pegsynth.report import charts
 from pegsynth.report.drawing import svg_of
 from pegsynth.schema.codec import encode
 from pegsynth.study.album import Album, Drawing
-from pegsynth.study.design import design_of
-from pegsynth.study.more_figures import more_figures
-from pegsynth.study.paper_figures import paper_figures
+from pegsynth.study.figures import more_figures, paper_figures
 from pegsynth.study.results import Results
 from pegsynth.study.setting import setting_of
 from pegsynth.study.size import TINY
+from pegsynth.study.study_design import design_of
 from pegsynth.study.yardstick import Yardstick
 
 SCHEMA = discharge_schema()

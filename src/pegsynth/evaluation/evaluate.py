@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pegsynth.errors import ParameterError
+from pegsynth.evaluation.evaluate_options import EvaluateOptions, options_of
+from pegsynth.evaluation.judged_tables import read_tables
 from pegsynth.evaluation.measuring import Evaluation, Progress, evaluate_tables, quiet
-from pegsynth.evaluation.options import EvaluateOptions, options_of
-from pegsynth.evaluation.reading import read_tables
 from pegsynth.schema import Schema
 
 

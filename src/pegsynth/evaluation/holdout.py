@@ -1,4 +1,4 @@
-"""Whether a hold-out can be one, or is a part of the original.
+"""Check that a hold-out is not a part of the original.
 
 Goes in: codes of the original and of the hold-out. Comes out: a record if nearly all rows of
 the hold-out lie among the original rows and chance does not explain it. Equal rows are
@@ -12,10 +12,9 @@ import math
 
 import numpy as np
 
-from pegsynth.evaluation.cells import Codes
-from pegsynth.evaluation.groups import group_rows
 from pegsynth.evaluation.records import Record
 from pegsynth.evaluation.risk_tables import CHANCE
+from pegsynth.evaluation.tabulation import Codes, group_rows
 
 NAME = "holdout_in_original"
 NEARLY_ALL = 0.9

@@ -32,10 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.cells import Codes, Int64, row_keys
-from pegsynth.evaluation.groups import Crossing, cross, group_rows
-from pegsynth.evaluation.numeric import Floats, is_numeric, numeric_values
-from pegsynth.evaluation.statistics import LEVEL, Estimate, share, weighted_mean
+from pegsynth.evaluation.numeric import is_numeric, numeric_values
+from pegsynth.evaluation.statistics import LEVEL, Estimate, Floats, share, weighted_mean
+from pegsynth.evaluation.tabulation import Codes, Crossing, Int64, cross, group_rows, row_keys
 from pegsynth.schema.schema import Schema
 
 PAPER_ATTACKS = (

@@ -3,7 +3,7 @@
 Each scenario gives the error of the attack with the released rows and three references:
 
 - *bootstrap*: as many rows drawn from the original with replacement, the mean over
-  `DRAWS` seeded draws. It is what releasing real rows would betray.
+  `DRAWS` seeded draws. It is what releasing real rows would disclose.
 - *hold-out*: real rows never given to the synthesizer, in the place of the released ones
   and thinned to as many, the mean over `DRAWS` seeded draws without replacement. It is
   what an intruder learns from the population alone.
@@ -18,13 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pegsynth.evaluation.cells import Int64
-from pegsynth.evaluation.groups import Crossing
 from pegsynth.evaluation.intruder import Attack, Reach, cells_of, guess
-from pegsynth.evaluation.numeric import Floats
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, NO_SENSITIVE, SEED, RiskTables
-from pegsynth.evaluation.statistics import NOTHING, Estimate, hull, share
+from pegsynth.evaluation.statistics import NOTHING, Estimate, Floats, hull, share
+from pegsynth.evaluation.tabulation import Crossing, Int64
 
 DRAWS = 20
 NAMES = ("intruder_error", "intruder_matched")

@@ -32,15 +32,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Int64
-from pegsynth.evaluation.groups import group_rows
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, NO_SENSITIVE, RiskTables
-from pegsynth.evaluation.statistics import Estimate, hull, share
+from pegsynth.evaluation.statistics import Estimate, Floats, hull, share
+from pegsynth.evaluation.tabulation import Int64, group_rows
 
-Floats = NDArray[np.float64]
 Rates = tuple[float, float, float]
 
 NAMES = ("reiter_risk", "reiter_true_match_rate", "reiter_false_match_rate")

@@ -10,17 +10,17 @@ import msgspec
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.cells import Codes
+from pegsynth.evaluation.evaluate_options import EvaluateOptions
 from pegsynth.evaluation.formula import read_response
 from pegsynth.evaluation.holdout import holdout_records
-from pegsynth.evaluation.options import EvaluateOptions
+from pegsynth.evaluation.judged_tables import Tables
 from pegsynth.evaluation.prediction import prediction_records
 from pegsynth.evaluation.propensity import propensity_records
-from pegsynth.evaluation.reading import Tables
 from pegsynth.evaluation.records import SUMMARY_KEYS, Metrics, Record, not_computed
 from pegsynth.evaluation.regression_records import compare, not_fitted, regression_records
 from pegsynth.evaluation.risk import RiskResult, risk_records
-from pegsynth.evaluation.tables import evaluate_codes
+from pegsynth.evaluation.table_distances import evaluate_codes
+from pegsynth.evaluation.tabulation import Codes
 from pegsynth.schema import Schema
 
 Progress = Callable[[str, int, int | None], None]

@@ -1,9 +1,9 @@
-"""Logistic regression on categories by Newton's method, without a design matrix.
+"""Logistic regression by Newton's method, with or without a design matrix.
 
-A row has one category of each feature, so the second derivatives are two-way tables of
-weights: M(M+1)/2 additions a row, whatever the number of categories. A model is a matrix
-that turns its coefficients into one score a category. The maximum is that of any other
-method; rows are never thinned here.
+Without a matrix: a row has one category of each feature, so the second derivatives are
+two-way tables of weights, M(M+1)/2 additions a row, whatever the number of categories. A
+model is a matrix that turns its coefficients into one score a category. The maximum is that
+of any other method; rows are never thinned here.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Codes
-from pegsynth.evaluation.numeric import Floats
+from pegsynth.evaluation.statistics import Floats
+from pegsynth.evaluation.tabulation import Codes
 from pegsynth.kernels.binomial import add_derivatives
 
 Slopes = Callable[[Floats], tuple[float, Floats, Floats]]

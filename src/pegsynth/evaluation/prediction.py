@@ -1,4 +1,4 @@
-"""Train on synthetic rows, test on real ones: what a model learnt from a release is worth.
+"""Train on synthetic rows, test on real rows: how well the model predicts.
 
 Gradient-boosted trees predict a target from all other features. They are judged on real
 rows by the area under the ROC curve, for more than two categories the mean over the
@@ -15,11 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Codes
 from pegsynth.evaluation.formula import Term, read_response, truth
-from pegsynth.evaluation.numeric import Floats
 from pegsynth.evaluation.records import Record, measured, not_computed
-from pegsynth.evaluation.statistics import Estimate, placements, quantile
+from pegsynth.evaluation.statistics import Estimate, Floats, placements, quantile
+from pegsynth.evaluation.tabulation import Codes
 from pegsynth.schema import Schema
 
 Labels = NDArray[np.int64]

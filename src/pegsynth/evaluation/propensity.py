@@ -1,4 +1,4 @@
-"""Can a regression tell synthetic rows from original ones? The propensity score.
+"""Propensity scores: how well a regression tells synthetic rows from original ones.
 
 All rows are put together and a logistic regression on the main effects of all features
 predicts which are synthetic. With c the share of synthetic rows among all N and p_i the
@@ -26,10 +26,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Codes, one_way
 from pegsynth.evaluation.newton import Rows, maximise, rank_of, starts_of
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.statistics import Estimate
+from pegsynth.evaluation.tabulation import Codes, one_way
 from pegsynth.kernels.binomial import squared_deviation
 
 MOST_COEFFICIENTS = 1000

@@ -18,16 +18,12 @@ microdata, Journal of the Royal Statistical Society: Series D 51(1), 51-61.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Codes, Int64
-from pegsynth.evaluation.groups import Groups, group_rows
-from pegsynth.evaluation.nearest import Nearest, nearest, searchable
+from pegsynth.evaluation.nearest_rows import Nearest, nearest, searchable
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.risk_tables import NO_SENSITIVE, RiskTables, drawn
 from pegsynth.evaluation.statistics import Estimate, hull, share
-
-Floats = NDArray[np.float64]
+from pegsynth.evaluation.tabulation import Codes, Groups, Int64, group_rows
 
 _NAME = "recognition"
 _TARGETS, _CONTROLS = 2, 3

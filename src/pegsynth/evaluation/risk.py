@@ -14,7 +14,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Codes
 from pegsynth.evaluation.intruder import attacks_of
 from pegsynth.evaluation.intruder_records import intruder_records
 from pegsynth.evaluation.matching import matching_records
@@ -23,6 +22,7 @@ from pegsynth.evaluation.reappearance import reappearance_records
 from pegsynth.evaluation.recognition import recognition_records
 from pegsynth.evaluation.records import Record
 from pegsynth.evaluation.risk_tables import risk_tables
+from pegsynth.evaluation.tabulation import Codes
 from pegsynth.evaluation.violations import violation_records
 from pegsynth.schema.schema import Schema
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.cells import Codes, Int64, column_major
 from pegsynth.evaluation.statistics import quantile
+from pegsynth.evaluation.tabulation import Codes, Int64, column_major
 from pegsynth.schema.schema import Schema
 
 SEED = 20130

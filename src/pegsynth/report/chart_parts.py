@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.report.palette import SERIES, SHAPES, SOFT, configuration
-from pegsynth.report.words import number, percent, printable
+from pegsynth.report.wording import number, percent, printable
 
 if TYPE_CHECKING:
     import altair as alt

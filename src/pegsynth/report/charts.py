@@ -34,7 +34,7 @@ from pegsynth.report.chart_parts import (
     written,
 )
 from pegsynth.report.palette import HEAT, INK, PAPER, SOFT
-from pegsynth.report.words import number, printable
+from pegsynth.report.wording import number, printable
 
 if TYPE_CHECKING:
     from pegsynth.report.drawing import Chart

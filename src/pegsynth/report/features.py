@@ -1,4 +1,4 @@
-"""Features side by side: bars of every feature's shares, with what is left out said."""
+"""Features side by side: the shares of every category as bars."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pegsynth.report.charts import histograms
 from pegsynth.report.figure import Figure
 from pegsynth.report.measures import figure_text
-from pegsynth.report.words import percent, short, short_labels
+from pegsynth.report.wording import percent, short, short_labels
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Marginal

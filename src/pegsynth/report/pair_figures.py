@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pegsynth.report.charts import heat_map
 from pegsynth.report.figure import Figure, table_of
 from pegsynth.report.measures import figure_text, in_percent
-from pegsynth.report.words import NOT_COMPUTED, percent, short, short_labels
+from pegsynth.report.wording import NOT_COMPUTED, percent, short, short_labels
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Record

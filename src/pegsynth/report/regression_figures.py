@@ -9,7 +9,7 @@ from pegsynth.report.charts import forest_plot
 from pegsynth.report.figure import Figure, table_of
 from pegsynth.report.lookup import TERM
 from pegsynth.report.measures import figure_text, range_text
-from pegsynth.report.words import short, short_labels
+from pegsynth.report.wording import short, short_labels
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Record

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pegsynth.report.charts import forest_plot, risk_utility_map
 from pegsynth.report.figure import Figure, table_of
 from pegsynth.report.measures import figure_text, in_percent, measure, range_text, reference_of
-from pegsynth.report.words import short, short_labels
+from pegsynth.report.wording import short, short_labels
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Record

@@ -15,7 +15,7 @@ from pegsynth.report.chart_parts import (
     nominal,
 )
 from pegsynth.report.palette import HEAT, INK, PAPER, SERIES
-from pegsynth.report.words import printable
+from pegsynth.report.wording import printable
 
 if TYPE_CHECKING:
     from pegsynth.report.drawing import Chart

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.report.measures import figure_text, has_control, in_percent, measure, reference_of
 from pegsynth.report.missing import reason_of
-from pegsynth.report.words import number, percent, short
+from pegsynth.report.wording import number, percent, short
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Record

@@ -13,31 +13,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.statistics import Estimate
+from pegsynth.evaluation.tabulation import Codes
 from pegsynth.io.read import open_table
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import decode, encode, one_matrix
 from pegsynth.schema.toml import dumps
 from pegsynth.study.arms import MAIN, Arm, Axis, Pool
-from pegsynth.study.checkpoint import CellValues
-from pegsynth.study.design import PER_ROW
-from pegsynth.study.grid import Cell, Progress, one_thread_each, quiet, run
+from pegsynth.study.cell_file import CellValues
+from pegsynth.study.grid import Cell, one_thread_each, run
 from pegsynth.study.results import Results
 from pegsynth.study.setting import setting_of
+from pegsynth.study.study_design import PER_ROW
 from pegsynth.study.workshop import FRESH, Population, Workshop
 from pegsynth.study.yardstick import Yardstick
 from pegsynth.synthesizers.options import METHODS, UNBUDGETED_METHODS
+from pegsynth.synthesizers.progress import Progress, quiet
 from pegsynth.synthesizers.reading import bounded_codes
 
 if TYPE_CHECKING:
     from pegsynth.report.drawing import Chart
 
-Codes = NDArray[np.unsignedinteger[Any]]
 Measure = Callable[[Codes, Codes], float]
 BudgetKind = Literal["epsilon_per_row", "epsilon", "l"]
 

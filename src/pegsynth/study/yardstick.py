@@ -1,4 +1,4 @@
-"""Everything that is measured of one synthetic table, quickly enough for thousands of them.
+"""Measure thousands of small synthetic tables against one original.
 
 A `Yardstick` tabulates the original once. `measure` then compares a small synthetic table
 with it: the distances, attacks and regressions of `pegsynth.evaluation`, as named figures
@@ -17,14 +17,6 @@ from functools import cached_property
 
 import numpy as np
 
-from pegsynth.evaluation.cells import (
-    Codes,
-    Int64,
-    column_major,
-    group_sizes,
-    one_way,
-    row_keys,
-)
 from pegsynth.evaluation.distances import (
     conditional_distance,
     conditional_floor,
@@ -35,7 +27,15 @@ from pegsynth.evaluation.distances import (
 from pegsynth.evaluation.formula import Formula, read_formula
 from pegsynth.evaluation.intruder import Targets
 from pegsynth.evaluation.model_matrix import INTERCEPT, Column, columns_of, sample_of
-from pegsynth.evaluation.regression import fit
+from pegsynth.evaluation.regression_fit import fit
+from pegsynth.evaluation.tabulation import (
+    Codes,
+    Int64,
+    column_major,
+    group_sizes,
+    one_way,
+    row_keys,
+)
 from pegsynth.evaluation.uniqueness import expected_uniqueness
 from pegsynth.schema import Schema
 from pegsynth.study.setting import Setting
@@ -53,6 +53,30 @@ def figure(name: str, subject: str = "") -> str:
 def conditional_subject(feature: str, given: str) -> str:
     """Return the subject of a conditional distance; feature `EVERY` is the mean over features."""
     return f"{feature} | {given}"
+
+
+def headlines(setting: Setting) -> dict[str, str]:
+    """Return the distances of all features together: words and figure."""
+    given = {
+        f"distance given {name}": figure("conditional_distance", conditional_subject(EVERY, name))
+        for name in setting.given
+    }
+    return {"marginal distance": "marginal_distance", **given}
+
+
+def kinds_of(setting: Setting) -> tuple[str, ...]:
+    """Return the kinds of regression that are fitted."""
+    return ("logistic", "linear") if setting.formulas else ()
+
+
+def uniqueness_name(setting: Setting) -> str:
+    """Return the figure of rows that are alone; empty where no feature identifies."""
+    return figure("uniqueness", ", ".join(setting.unique)) if setting.unique else ""
+
+
+def coefficient_words(name: str) -> str:
+    """Return what the figure of a coefficient is about: kind of regression and term."""
+    return name.removeprefix("coefficient[").removesuffix("]")
 
 
 @dataclass(frozen=True)
@@ -153,8 +177,7 @@ class Yardstick:
             floors |= _given("conditional_distance", at, given)
         if self.setting.unique:
             sizes = group_sizes(*self._part(self.original))
-            subject = ", ".join(self.setting.unique)
-            floors[figure("uniqueness", subject)] = expected_uniqueness(sizes, rows=rows)
+            floors[uniqueness_name(self.setting)] = expected_uniqueness(sizes, rows=rows)
         return {**floors, **self.histograms(self.original.T), **self.slopes_alone()}
 
     def coefficients(self) -> Figures:
@@ -268,8 +291,7 @@ class Yardstick:
         if not self.setting.unique:
             return {}
         sizes = group_sizes(*self._part(columns))
-        subject = ", ".join(self.setting.unique)
-        return {figure("uniqueness", subject): expected_uniqueness(sizes, rows=columns.shape[1])}
+        return {uniqueness_name(self.setting): expected_uniqueness(sizes, rows=columns.shape[1])}
 
     def _copies(self, columns: Codes) -> Figures:
         """Share of the synthetic rows that equal an original one in every feature."""

@@ -7,11 +7,11 @@ import pytest
 
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.evaluation import evaluate_codes
-from pegsynth.evaluation.cells import row_keys
 from pegsynth.evaluation.distances import conditional_floor, marginal_floor
 from pegsynth.evaluation.intruder import Attack
 from pegsynth.evaluation.model_matrix import sample_of
 from pegsynth.evaluation.risk import risk_records
+from pegsynth.evaluation.tabulation import row_keys
 from pegsynth.evaluation.uniqueness import expected_uniqueness
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import encode

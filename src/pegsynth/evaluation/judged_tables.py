@@ -1,4 +1,4 @@
-"""Tables of anybody's making, read so that all that can be compared is compared.
+"""Tables of any origin, read so that whatever can be compared is compared.
 
 The original must fit its schema. A synthetic table need not: values without a code become
 a category of their own, columns that the schema does not know are passed over, columns that
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from pegsynth.errors import DataError, EmptyTableError, SchemaError
-from pegsynth.evaluation.cells import Codes
 from pegsynth.evaluation.records import Record
+from pegsynth.evaluation.tabulation import Codes
 from pegsynth.io.read import open_table
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import encode

@@ -29,8 +29,7 @@ from pegsynth.evaluation.newton import (
     second_moments,
     starts_of,
 )
-from pegsynth.evaluation.numeric import Floats
-from pegsynth.evaluation.statistics import LEVEL, Estimate, interval
+from pegsynth.evaluation.statistics import LEVEL, Estimate, Floats, interval
 
 MOST_COEFFICIENTS = 1000
 MOST_ENTRIES = 1 << 21
