@@ -12,8 +12,9 @@ import math
 
 import numpy as np
 
-from pegsynth.evaluation.records import Record
+from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.risk_tables import CHANCE
+from pegsynth.evaluation.statistics import Estimate
 from pegsynth.evaluation.tabulation import Codes, group_rows
 
 NAME = "holdout_in_original"
@@ -53,15 +54,10 @@ def holdout_records(
     likely = twins + 2 * math.sqrt(-2 * math.log(CHANCE) / rows)
     if likely >= 1 or inside < NEARLY_ALL * held or bdtrc(inside - 1, held, likely) > CHANCE:
         return ()
-    return (
-        Record(
-            name=NAME,
-            subject="hold-out",
-            value=inside / held,
-            baseline=twins,
-            n=held,
-            note=f"{inside} of the {held} rows of the hold-out are rows of the original, where "
-            f"{100 * twins:.3g} % of the rows have a twin, so that this is no chance; give rows "
-            "that the synthesizer never saw, or all that is held against the hold-out misleads",
-        ),
+    note = (
+        f"{inside} of the {held} rows of the hold-out are rows of the original, where "
+        f"{100 * twins:.3g} % of the rows have a twin, so that this is no chance; give rows "
+        "that the synthesizer never saw, or all that is held against the hold-out misleads"
     )
+    found = Estimate(inside / held, n=held)
+    return (measured(NAME, "hold-out", found, baseline=twins, note=note),)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from pegsynth.evaluation.newton import Rows, maximise, rank_of, starts_of
 from pegsynth.evaluation.records import Record, measured, not_computed
-from pegsynth.evaluation.statistics import Estimate
+from pegsynth.evaluation.statistics import Estimate, spread
 from pegsynth.evaluation.tabulation import Codes, one_way
 from pegsynth.kernels.binomial import squared_deviation
 
@@ -156,9 +156,8 @@ def propensity_records(
         ratio = Estimate(ratios[0], max(ratios[0] - half, 0.0), ratios[0] + half, n)
         pmse = Estimate(scores[0].value, ratio.low * expected, ratio.high * expected, n)
     else:
-        how, values = _SEVERAL, [score.value for score in scores]
-        ratio = Estimate(float(np.mean(ratios)), min(ratios), max(ratios), n)
-        pmse = Estimate(float(np.mean(values)), min(values), max(values), n)
+        how, ratio = _SEVERAL, spread(ratios, n=n)
+        pmse = spread([score.value for score in scores], n=n)
     note = f"{note}; {how}; baseline: {_EXPECTED}; n: rows of both tables"
     other = f"pmse over what is expected of {_EXPECTED}; {how}; baseline: 1, such a bootstrap"
     return [

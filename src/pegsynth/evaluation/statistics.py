@@ -136,6 +136,14 @@ def weighted_mean(values: Floats, weights: NDArray[Any], *, level: float) -> Est
     return Estimate(value, value - half, value + half, n)
 
 
+def spread(values: Sequence[float], *, n: int) -> Estimate:
+    """Mean of a figure over tables, from the smallest to the largest; a single one has no range."""
+    if not values:
+        return NOTHING
+    ends = (min(values), max(values)) if len(values) > 1 else (math.nan, math.nan)
+    return Estimate(float(np.mean(values)), *ends, n)
+
+
 def hull(estimates: Sequence[Estimate]) -> Estimate:
     """Mean of several estimates of one thing, from the lowest to the highest limit."""
     if not estimates:

@@ -26,7 +26,15 @@ from pegsynth.evaluation.distances import (
     total_variation,
     total_variation_floor,
 )
-from pegsynth.evaluation.records import SUMMARY_KEYS, Marginal, Metrics, Record
+from pegsynth.evaluation.records import (
+    SUMMARY_KEYS,
+    Marginal,
+    Metrics,
+    Record,
+    measured,
+    not_computed,
+)
+from pegsynth.evaluation.statistics import spread
 from pegsynth.evaluation.tabulation import (
     Cells,
     Codes,
@@ -253,17 +261,9 @@ def _distance_alone(tables: _Tables, subset: tuple[int, ...]) -> float:
 
 
 def _record(figure: _Figure, tables: _Tables, *, note: str = "") -> Record:
-    several = len(figure.values) > 1
-    return Record(
-        name=figure.name,
-        subject=figure.subject,
-        value=_mean(figure.values),
-        low=min(figure.values) if several else None,
-        high=max(figure.values) if several else None,
-        baseline=_mean(figure.floors),
-        n=min(tables.rows),
-        note=note,
-    )
+    found = spread(figure.values, n=min(tables.rows))
+    baseline = _mean(figure.floors)
+    return measured(figure.name, figure.subject, found, baseline=baseline, note=note)
 
 
 def _headline(name: str, figures: list[_Figure], tables: _Tables, schema: Schema) -> Record:
@@ -286,8 +286,8 @@ def _headline(name: str, figures: list[_Figure], tables: _Tables, schema: Schema
 def _uniqueness(tables: _Tables, schema: Schema) -> Record:
     quasi = [i for i, f in enumerate(schema.features) if f.role == "quasi-identifier"]
     if not quasi:
-        note = "not computed: the schema marks no feature as a quasi-identifier"
-        return Record(name="uniqueness", subject="", value=None, n=min(tables.rows), note=note)
+        reason = "the schema marks no feature as a quasi-identifier"
+        return not_computed("uniqueness", "", reason, n=min(tables.rows))
     sizes = [tables.category_counts[i] for i in quasi]
     original = group_sizes(tables.original[quasi], sizes)
     groups = [group_sizes(table[quasi], sizes) for table in tables.synthetic]
