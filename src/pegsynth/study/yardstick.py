@@ -1,4 +1,4 @@
-"""Everything that is measured of one synthetic table, quickly enough for thousands of them.
+"""Measure thousands of small synthetic tables against one original.
 
 A `Yardstick` tabulates the original once. `measure` then compares a small synthetic table
 with it: the distances, attacks and regressions of `pegsynth.evaluation`, as named figures
@@ -11,15 +11,12 @@ A figure is called ``name`` or ``name[subject]``, after the records of an evalua
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import column_major, group_sizes, one_way
-from pegsynth.evaluation.design import INTERCEPT
 from pegsynth.evaluation.distances import (
     conditional_distance,
     conditional_floor,
@@ -27,15 +24,22 @@ from pegsynth.evaluation.distances import (
     marginal_floor,
     total_variation,
 )
-from pegsynth.evaluation.intruder import attack
-from pegsynth.evaluation.numeric import numeric_values
+from pegsynth.evaluation.formula import Formula, read_formula
+from pegsynth.evaluation.intruder import Targets
+from pegsynth.evaluation.model_matrix import INTERCEPT, Column, columns_of, sample_of
+from pegsynth.evaluation.regression_fit import fit
+from pegsynth.evaluation.tabulation import (
+    Codes,
+    Int64,
+    column_major,
+    group_sizes,
+    one_way,
+    row_keys,
+)
 from pegsynth.evaluation.uniqueness import expected_uniqueness
-from pegsynth.study.regressions import Regression
-from pegsynth.study.setting import Guess, Setting
-from pegsynth.study.targets import Targets, row_keys
+from pegsynth.schema import Schema
+from pegsynth.study.setting import Setting
 
-Codes = NDArray[np.unsignedinteger[Any]]
-Counts = NDArray[np.int64]
 Figures = dict[str, float]
 
 EVERY = "*"
@@ -49,6 +53,66 @@ def figure(name: str, subject: str = "") -> str:
 def conditional_subject(feature: str, given: str) -> str:
     """Return the subject of a conditional distance; feature `EVERY` is the mean over features."""
     return f"{feature} | {given}"
+
+
+def headlines(setting: Setting) -> dict[str, str]:
+    """Return the distances of all features together: words and figure."""
+    given = {
+        f"distance given {name}": figure("conditional_distance", conditional_subject(EVERY, name))
+        for name in setting.given
+    }
+    return {"marginal distance": "marginal_distance", **given}
+
+
+def kinds_of(setting: Setting) -> tuple[str, ...]:
+    """Return the kinds of regression that are fitted."""
+    return ("logistic", "linear") if setting.formulas else ()
+
+
+def uniqueness_name(setting: Setting) -> str:
+    """Return the figure of rows that are alone; empty where no feature identifies."""
+    return figure("uniqueness", ", ".join(setting.unique)) if setting.unique else ""
+
+
+def coefficient_words(name: str) -> str:
+    """Return what the figure of a coefficient is about: kind of regression and term."""
+    return name.removeprefix("coefficient[").removesuffix("]")
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A regression with the columns that the original gives it.
+
+    Parameters
+    ----------
+    formula, columns, schema
+        The model, its coefficients but for the intercept, and the codebook.
+    """
+
+    formula: Formula
+    columns: tuple[Column, ...]
+    schema: Schema
+
+    @classmethod
+    def of(cls, text: str, original: Codes, schema: Schema) -> Regression:
+        """Settle the columns of a formula by the original, one feature a row."""
+        formula = read_formula(text, schema)
+        sample = sample_of(formula, original, schema)
+        return cls(formula, columns_of(formula, [sample], schema), schema)
+
+    def coefficients(self, table: Codes) -> Figures:
+        """Return the coefficients that a table gives, NaN unless it gives all of them."""
+        sample = sample_of(self.formula, table, self.schema)
+        found = fit(sample, self.columns, self.formula.kind)
+        names = (INTERCEPT, *(column.name for column in self.columns))
+        if found.reason or found.absent:
+            return dict.fromkeys(names, math.nan)
+        return {name: found.estimates[name].value for name in names}
+
+
+def regression_distance(original: Mapping[str, float], found: Mapping[str, float]) -> float:
+    """Return the paper's regression distance: sum of |(b_synth - b_orig)/b_orig|."""
+    return float(sum(abs((found[term] - value) / value) for term, value in original.items()))
 
 
 @dataclass(frozen=True)
@@ -78,7 +142,7 @@ class Yardstick:
         return {
             **self._marginals(columns),
             **self._conditionals(columns),
-            **self._regressions(columns),
+            **self._fitted(columns),
             **self._attacks(columns),
             **self._uniqueness(columns),
             **self._copies(columns),
@@ -113,48 +177,48 @@ class Yardstick:
             floors |= _given("conditional_distance", at, given)
         if self.setting.unique:
             sizes = group_sizes(*self._part(self.original))
-            subject = ", ".join(self.setting.unique)
-            floors[figure("uniqueness", subject)] = expected_uniqueness(sizes, rows=rows)
+            floors[uniqueness_name(self.setting)] = expected_uniqueness(sizes, rows=rows)
         return {**floors, **self.histograms(self.original.T), **self.slopes_alone()}
-
-    @cached_property
-    def regressions(self) -> tuple[Regression, ...]:
-        """The regressions, fitted to the original."""
-        return tuple(
-            Regression.of(text, self.original, self.setting.schema)
-            for text in self.setting.formulas
-        )
 
     def coefficients(self) -> Figures:
         """Return the original's coefficients, named as those of synthetic tables."""
         return {
-            figure("coefficient", f"{regression.kind} :: {term}"): value
-            for regression in self.regressions
-            for term, value in regression.original.items()
+            figure("coefficient", f"{regression.formula.kind} :: {term}"): value
+            for regression, original in self._regressions
+            for term, value in original.items()
         }
 
     def slopes_alone(self) -> Figures:
         """Return the slope of every term when it stands alone, without the other terms."""
         alone: Figures = {}
-        for regression in self.regressions:
-            response = regression.formula.response.text
-            for term in regression.formula.terms:
-                one = Regression.of(f"{response} ~ {term.text}", self.original, self.setting.schema)
-                for name, value in one.original.items():
+        for formula in (regression.formula for regression, _ in self._regressions):
+            for term in formula.terms:
+                text = f"{formula.response.text} ~ {term.text}"
+                one = Regression.of(text, self.original, self.setting.schema)
+                for name, value in one.coefficients(self.original).items():
                     if name != INTERCEPT:
-                        alone[figure("alone", f"{regression.kind} :: {name}")] = value
+                        alone[figure("alone", f"{formula.kind} :: {name}")] = value
         return alone
+
+    @cached_property
+    def _regressions(self) -> list[tuple[Regression, Figures]]:
+        """The regressions, with the coefficients of the original."""
+        found = [
+            Regression.of(text, self.original, self.setting.schema)
+            for text in self.setting.formulas
+        ]
+        return [(each, each.coefficients(self.original)) for each in found]
 
     @property
     def _sizes(self) -> tuple[int, ...]:
         return self.setting.schema.category_counts
 
     @cached_property
-    def _one_way(self) -> tuple[Counts, ...]:
+    def _one_way(self) -> tuple[Int64, ...]:
         return tuple(map(one_way, self.original, self._sizes))
 
     @cached_property
-    def _two_way(self) -> dict[str, dict[str, tuple[Counts, Counts]]]:
+    def _two_way(self) -> dict[str, dict[str, tuple[Int64, Int64]]]:
         """For every given feature and every other: code of the given one and count of each cell."""
         return {
             given: {
@@ -165,7 +229,7 @@ class Yardstick:
             for given in self.setting.given
         }
 
-    def _pair(self, columns: Codes, given: str, name: str) -> tuple[Counts, Counts]:
+    def _pair(self, columns: Codes, given: str, name: str) -> tuple[Int64, Int64]:
         first, second = map(self.setting.schema.index, (given, name))
         size = self._sizes[second]
         cells = columns[first].astype(np.int64) * size + columns[second]
@@ -200,51 +264,34 @@ class Yardstick:
             figures |= _given("conditional_distance", at, given)
         return figures
 
-    def _regressions(self, columns: Codes) -> Figures:
+    def _fitted(self, columns: Codes) -> Figures:
         figures: Figures = {}
-        for regression in self.regressions:
-            found = regression.fit(columns)
+        for regression, original in self._regressions:
+            kind, found = regression.formula.kind, regression.coefficients(columns)
             for term, value in found.items():
-                figures[figure("coefficient", f"{regression.kind} :: {term}")] = value
-            figures[figure("regression_distance", regression.kind)] = regression.distance(found)
+                figures[figure("coefficient", f"{kind} :: {term}")] = value
+            figures[figure("regression_distance", kind)] = regression_distance(original, found)
         return figures
 
     def _attacks(self, columns: Codes) -> Figures:
         figures: Figures = {}
-        for guess in self.setting.guesses:
-            error, matched = self._attack(guess, columns)
-            figures[figure("intruder_error", guess.subject)] = error
-            figures[figure("intruder_matched", guess.subject)] = matched
+        for targets in self._targets:
+            found = targets.reach(columns)
+            figures[figure("intruder_error", targets.attack.subject)] = found.error.value
+            figures[figure("intruder_matched", targets.attack.subject)] = found.matched
         return figures
 
-    def _attack(self, guess: Guess, columns: Codes) -> tuple[float, float]:
-        targets = self._targets[guess]
-        if targets is not None:
-            return targets.attacked(columns)
-        schema = self.setting.schema
-        found = attack(
-            self.original.T,
-            columns.T,
-            [schema.index(name) for name in guess.known],
-            schema.index(guess.infer),
-            numeric_values(schema.features[schema.index(guess.infer)]) if guess.amounts else None,
-        )
-        return found.error, found.matched_share
-
     @cached_property
-    def _targets(self) -> dict[Guess, Targets | None]:
-        """The original's cells of every attack; None where there are too many to keep."""
-        return {
-            guess: Targets.of(guess, self.original, self.setting.schema)
-            for guess in self.setting.guesses
-        }
+    def _targets(self) -> list[Targets]:
+        """The original's rows as targets of every attack."""
+        schema = self.setting.schema
+        return [Targets.of(attack, self.original, schema) for attack in self.setting.attacks]
 
     def _uniqueness(self, columns: Codes) -> Figures:
         if not self.setting.unique:
             return {}
         sizes = group_sizes(*self._part(columns))
-        subject = ", ".join(self.setting.unique)
-        return {figure("uniqueness", subject): expected_uniqueness(sizes, rows=columns.shape[1])}
+        return {uniqueness_name(self.setting): expected_uniqueness(sizes, rows=columns.shape[1])}
 
     def _copies(self, columns: Codes) -> Figures:
         """Share of the synthetic rows that equal an original one in every feature."""
@@ -252,7 +299,7 @@ class Yardstick:
         return {"copied_rows": float(np.isin(keys, self._originals).mean())}
 
     @cached_property
-    def _originals(self) -> Counts:
+    def _originals(self) -> Int64:
         return np.unique(row_keys(self.original, self._sizes))
 
     def _part(self, columns: Codes) -> tuple[Codes, list[int]]:

@@ -1,4 +1,4 @@
-"""From codes to what a regression is fitted on: distinct rows, their number, a matrix.
+"""Design matrices: the distinct rows of a table, their counts, and the columns of a formula.
 
 Equal rows are counted once, with their number as a frequency weight: the fit is the same
 to the last digit, and a million rows are a few thousand lines. All tables get the same
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import CELL_LIMIT, DENSE_CELLS, Codes, Int64
 from pegsynth.evaluation.formula import Formula, Term, truth
-from pegsynth.evaluation.numeric import Floats, is_numeric, numeric_values
+from pegsynth.evaluation.numeric import is_numeric, numeric_values
+from pegsynth.evaluation.statistics import Floats
+from pegsynth.evaluation.tabulation import DENSE_CELLS, Codes, Int64, numbered
 from pegsynth.schema import Schema
 from pegsynth.schema.feature import Feature
 
@@ -147,14 +148,7 @@ def columns_of(formula: Formula, samples: Sequence[Sample], schema: Schema) -> t
 
 def distinct_rows(columns: Codes, sizes: Sequence[int]) -> tuple[Codes, Int64]:
     """Return the distinct rows of a table, one feature a line, and how many there are of each."""
-    keys = np.zeros(columns.shape[1], dtype=np.int64)
-    space = 1
-    for column, size in zip(columns, sizes, strict=True):
-        if space * size >= CELL_LIMIT:
-            found, keys = np.unique(keys, return_inverse=True)
-            space = len(found)
-        keys = keys * size + column
-        space *= size
+    keys, space = numbered(columns, sizes, columns.shape[1])
     if space <= DENSE_CELLS:
         counts = np.bincount(keys, minlength=space)
         last = np.zeros(space, dtype=np.int64)

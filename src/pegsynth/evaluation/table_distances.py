@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.cells import Codes, align, column_major, count_cells, group_sizes, one_way
 from pegsynth.evaluation.distances import (
     conditional_distance,
     conditional_floor,
@@ -26,7 +26,24 @@ from pegsynth.evaluation.distances import (
     total_variation,
     total_variation_floor,
 )
-from pegsynth.evaluation.records import SUMMARY_KEYS, Marginal, Metrics, Record
+from pegsynth.evaluation.records import (
+    SUMMARY_KEYS,
+    Marginal,
+    Metrics,
+    Record,
+    measured,
+    not_computed,
+)
+from pegsynth.evaluation.statistics import spread
+from pegsynth.evaluation.tabulation import (
+    Cells,
+    Codes,
+    align,
+    column_major,
+    count_cells,
+    group_sizes,
+    one_way,
+)
 from pegsynth.evaluation.triples import RULE, triples
 from pegsynth.evaluation.uniqueness import expected_uniqueness
 from pegsynth.schema.schema import Schema
@@ -74,6 +91,17 @@ class _Tables:
         """Rows of each synthetic table."""
         return tuple(table.shape[1] for table in self.synthetic)
 
+    def figure(
+        self, name: str, subject: str, values: Iterable[float], floor: Callable[[int], float]
+    ) -> _Figure:
+        """Return a figure; the floor is worked out once for each number of rows."""
+        known = {rows: floor(rows) for rows in set(self.rows)}
+        return _Figure(name, subject, tuple(values), tuple(known[rows] for rows in self.rows))
+
+    def part(self, table: Codes, subset: tuple[int, ...]) -> Cells:
+        """Count the cells of some features of a table."""
+        return count_cells(table[list(subset)], [self.category_counts[i] for i in subset])
+
 
 def evaluate_codes(
     original: Codes, synthetic: Sequence[Codes], schema: Schema, *, threads: int = 2
@@ -114,8 +142,8 @@ def evaluate_codes(
 def tvd1(original: Codes, synthetic: Codes, category_counts: Sequence[int]) -> float:
     """Mean total variation distance over all features."""
     tables = _tables(original, [synthetic], category_counts)
-    one_ways = [(i,) for i in range(len(category_counts))]
-    return _mean(_one_way(tables, subset).values[0] for subset in one_ways)
+    one_ways = ((i,) for i in range(len(category_counts)))
+    return _mean(_feature_figures(tables, subset)[0].values[0] for subset in one_ways)
 
 
 def tvd2(
@@ -164,109 +192,78 @@ def _map(
         return list(pool.map(lambda subset: work(tables, subset), todo))
 
 
-def _one_way(tables: _Tables, subset: tuple[int, ...]) -> _Figure:
-    (index,) = subset
-    size = tables.category_counts[index]
-    original = one_way(tables.original[index], size)
-    counts = [one_way(table[index], size) for table in tables.synthetic]
-    return _Figure(
-        "tvd1",
-        tables.names[index],
-        tuple(total_variation(original, other) for other in counts),
-        _floors(tables, lambda rows: total_variation_floor(original, rows)),
-    )
-
-
 def _feature_figures(tables: _Tables, subset: tuple[int, ...]) -> list[_Figure]:
     (index,) = subset
-    size = tables.category_counts[index]
+    name, size = tables.names[index], tables.category_counts[index]
     original = one_way(tables.original[index], size)
-    distance = _Figure(
-        "marginal_distance",
-        tables.names[index],
-        tuple(marginal_distance(original, one_way(t[index], size)) for t in tables.synthetic),
-        _floors(tables, lambda rows: marginal_floor(original, rows)),
-    )
-    return [_one_way(tables, subset), distance]
+    counts = [one_way(table[index], size) for table in tables.synthetic]
+    return [
+        tables.figure(
+            "tvd1",
+            name,
+            (total_variation(original, other) for other in counts),
+            partial(total_variation_floor, original),
+        ),
+        tables.figure(
+            "marginal_distance",
+            name,
+            (marginal_distance(original, other) for other in counts),
+            partial(marginal_floor, original),
+        ),
+    ]
 
 
 def _pair_figures(tables: _Tables, subset: tuple[int, ...]) -> list[_Figure]:
-    left, right = subset
-    size = tables.category_counts[right]
-    cells = count_cells(*_part(tables, tables.original, subset))
-    values = []
-    for table in tables.synthetic:
-        keys, original, synthetic = align(cells, count_cells(*_part(tables, table, subset)))
-        values.append(
-            (
-                total_variation(original, synthetic),
-                conditional_distance(keys % size, original, synthetic),
-                conditional_distance(keys // size, original, synthetic),
-            )
-        )
-    floors = (
-        _floors(tables, lambda rows: total_variation_floor(cells.counts, rows)),
-        _floors(tables, lambda rows: conditional_floor(cells.keys % size, cells.counts, rows)),
-        _floors(tables, lambda rows: conditional_floor(cells.keys // size, cells.counts, rows)),
-    )
-    first, second = tables.names[left], tables.names[right]
-    subjects = (
-        ("tvd2", f"{first}, {second}"),
-        ("conditional_distance", f"{first} | {second}"),
-        ("conditional_distance", f"{second} | {first}"),
-    )
+    left, right = (tables.names[i] for i in subset)
+    size = tables.category_counts[subset[1]]
+    cells = tables.part(tables.original, subset)
+    pairs = [align(cells, tables.part(table, subset)) for table in tables.synthetic]
     return [
-        _Figure(name, subject, tuple(value), floor)
-        for (name, subject), value, floor in zip(
-            subjects, zip(*values, strict=True), floors, strict=True
-        )
+        tables.figure(
+            "tvd2",
+            f"{left}, {right}",
+            (total_variation(original, synthetic) for _, original, synthetic in pairs),
+            partial(total_variation_floor, cells.counts),
+        ),
+        *(
+            tables.figure(
+                "conditional_distance",
+                subject,
+                (conditional_distance(given(keys, size), *counts) for keys, *counts in pairs),
+                partial(conditional_floor, given(cells.keys, size), cells.counts),
+            )
+            for subject, given in (
+                (f"{left} | {right}", np.remainder),
+                (f"{right} | {left}", np.floor_divide),
+            )
+        ),
     ]
 
 
 def _triple_figures(tables: _Tables, subset: tuple[int, ...]) -> list[_Figure]:
-    cells = count_cells(*_part(tables, tables.original, subset))
+    cells = tables.part(tables.original, subset)
     return [
-        _Figure(
+        tables.figure(
             "tvd3",
             ", ".join(tables.names[i] for i in subset),
-            tuple(
-                total_variation(*align(cells, count_cells(*_part(tables, table, subset)))[1:])
+            (
+                total_variation(*align(cells, tables.part(table, subset))[1:])
                 for table in tables.synthetic
             ),
-            _floors(tables, lambda rows: total_variation_floor(cells.counts, rows)),
+            partial(total_variation_floor, cells.counts),
         )
     ]
 
 
 def _distance_alone(tables: _Tables, subset: tuple[int, ...]) -> float:
-    first, second = (
-        count_cells(*_part(tables, table, subset))
-        for table in (tables.original, tables.synthetic[0])
-    )
+    first, second = (tables.part(t, subset) for t in (tables.original, tables.synthetic[0]))
     return total_variation(*align(first, second)[1:])
 
 
-def _part(tables: _Tables, table: Codes, subset: tuple[int, ...]) -> tuple[Codes, tuple[int, ...]]:
-    return table[list(subset)], tuple(tables.category_counts[i] for i in subset)
-
-
-def _floors(tables: _Tables, floor: Callable[[int], float]) -> tuple[float, ...]:
-    known = {rows: floor(rows) for rows in set(tables.rows)}
-    return tuple(known[rows] for rows in tables.rows)
-
-
 def _record(figure: _Figure, tables: _Tables, *, note: str = "") -> Record:
-    several = len(figure.values) > 1
-    return Record(
-        name=figure.name,
-        subject=figure.subject,
-        value=_mean(figure.values),
-        low=min(figure.values) if several else None,
-        high=max(figure.values) if several else None,
-        baseline=_mean(figure.floors),
-        n=min(tables.rows),
-        note=note,
-    )
+    found = spread(figure.values, n=min(tables.rows))
+    baseline = _mean(figure.floors)
+    return measured(figure.name, figure.subject, found, baseline=baseline, note=note)
 
 
 def _headline(name: str, figures: list[_Figure], tables: _Tables, schema: Schema) -> Record:
@@ -289,8 +286,8 @@ def _headline(name: str, figures: list[_Figure], tables: _Tables, schema: Schema
 def _uniqueness(tables: _Tables, schema: Schema) -> Record:
     quasi = [i for i, f in enumerate(schema.features) if f.role == "quasi-identifier"]
     if not quasi:
-        note = "not computed: the schema marks no feature as a quasi-identifier"
-        return Record(name="uniqueness", subject="", value=None, n=min(tables.rows), note=note)
+        reason = "the schema marks no feature as a quasi-identifier"
+        return not_computed("uniqueness", "", reason, n=min(tables.rows))
     sizes = [tables.category_counts[i] for i in quasi]
     original = group_sizes(tables.original[quasi], sizes)
     groups = [group_sizes(table[quasi], sizes) for table in tables.synthetic]

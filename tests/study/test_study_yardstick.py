@@ -7,20 +7,16 @@ import pytest
 
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.evaluation import evaluate_codes
-from pegsynth.evaluation.design import columns_of, sample_of
 from pegsynth.evaluation.distances import conditional_floor, marginal_floor
-from pegsynth.evaluation.formula import read_formula
-from pegsynth.evaluation.intruder import attack
-from pegsynth.evaluation.numeric import numeric_values
-from pegsynth.evaluation.regression import fit
+from pegsynth.evaluation.intruder import Attack
+from pegsynth.evaluation.model_matrix import sample_of
+from pegsynth.evaluation.risk import risk_records
+from pegsynth.evaluation.tabulation import row_keys
 from pegsynth.evaluation.uniqueness import expected_uniqueness
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import encode
-from pegsynth.study import targets
-from pegsynth.study.measures import Yardstick, figure
-from pegsynth.study.regressions import Regression
-from pegsynth.study.setting import LINEAR, LOGISTIC, Guess, setting_of
-from pegsynth.study.targets import Targets, row_keys
+from pegsynth.study.setting import LINEAR, LOGISTIC, setting_of
+from pegsynth.study.yardstick import Regression, Yardstick, figure, regression_distance
 
 SCHEMA = discharge_schema()
 SETTING = setting_of(SCHEMA)
@@ -55,48 +51,30 @@ def test_distances_are_the_evaluations(original, synthetic, measured) -> None:
 
 
 def test_attacks_are_the_evaluations(original, synthetic, measured) -> None:
-    for guess in SETTING.guesses:
-        known = [SCHEMA.index(name) for name in guess.known]
-        infer = SCHEMA.index(guess.infer)
-        values = numeric_values(SCHEMA.features[infer]) if guess.amounts else None
-        found = attack(original, synthetic, known, infer, values)
-        assert measured[figure("intruder_error", guess.subject)] == pytest.approx(found.error)
-        assert measured[figure("intruder_matched", guess.subject)] == found.matched_share
-
-
-def test_attacks_with_too_many_cells_to_keep(original, synthetic, measured, monkeypatch) -> None:
-    monkeypatch.setattr(targets, "MOST_CELLS", 10)
-    again = Yardstick.of(SETTING, original).measure(synthetic)
-    assert again == pytest.approx(measured)
-
-
-def test_a_hand_worked_attack() -> None:
-    """Two known groups and one that only the release has; its rows count for the fallback."""
-    schema = Schema(
-        (
-            Feature("k", categories=("a", "b", "c"), role="quasi-identifier"),
-            Feature("s", categories=("x", "y"), role="sensitive"),
-        )
-    )
-    original = np.array([[0, 0], [0, 0], [0, 1], [1, 1], [1, 0]], dtype=np.uint8)
-    released = np.array([[0, 0], [2, 1], [2, 1]], dtype=np.uint8)
-    found = Targets.of(Guess("s", ("k",), False), original.T, schema)
-    # Group a: guess x, one of three wrong. Group b has no match: the mode is y, one of two wrong.
-    assert found is not None
-    assert found.attacked(released.T) == (pytest.approx(2 / 5), pytest.approx(3 / 5))
+    found = risk_records(original, [synthetic], SCHEMA).records
+    for record in found:
+        if record.name in ("intruder_error", "intruder_matched") and record.subject:
+            assert measured[figure(record.name, record.subject)] == pytest.approx(record.value)
+    assert {r.subject for r in found if r.name == "intruder_error"} > {
+        attack.subject for attack in SETTING.attacks
+    }
 
 
 @pytest.mark.parametrize("text", [LINEAR, LOGISTIC])
 def test_regressions_are_those_of_statsmodels(original, synthetic, text: str) -> None:
-    formula = read_formula(text, SCHEMA)
+    import statsmodels.api as sm
+
     quick = Regression.of(text, original.T, SCHEMA)
-    for codes, found in ((original, quick.original), (synthetic, quick.fit(synthetic.T))):
-        sample = sample_of(formula, codes.T, SCHEMA)
-        slow = fit(sample, columns_of(formula, [sample], SCHEMA), formula.kind)
-        assert found == pytest.approx({n: e.value for n, e in slow.estimates.items()}, rel=1e-6)
-    synth = quick.fit(synthetic.T)
-    by_hand = sum(abs((synth[t] - b) / b) for t, b in quick.original.items())
-    assert quick.distance(synth) == pytest.approx(by_hand)
+    for codes in (original, synthetic):
+        sample = sample_of(quick.formula, codes.T, SCHEMA)
+        matrix, counts = sample.matrix(quick.columns), sample.counts
+        family = sm.families.Gaussian() if text == LINEAR else sm.families.Binomial()
+        slow = sm.GLM(sample.response, matrix, family=family, freq_weights=counts).fit(tol=1e-12)
+        found = quick.coefficients(codes.T)
+        assert list(found.values()) == pytest.approx(slow.params.tolist(), rel=1e-6)
+    ours = quick.coefficients(original.T)
+    by_hand = sum(abs((found[t] - b) / b) for t, b in ours.items())
+    assert regression_distance(ours, found) == pytest.approx(by_hand)
 
 
 @pytest.mark.parametrize("text", [LINEAR, LOGISTIC])
@@ -105,7 +83,7 @@ def test_regressions_that_do_not_exist_have_no_figures(original, text: str) -> N
     constant = np.repeat(original[:1], 50, axis=0)
     few = original[:3]
     for table in (constant, few):
-        assert np.isnan(quick.distance(quick.fit(table.T)))
+        assert np.isnan(list(quick.coefficients(table.T).values())).all()
 
 
 def test_separated_responses_have_no_fit(original) -> None:
@@ -113,7 +91,7 @@ def test_separated_responses_have_no_fit(original) -> None:
     charge, category = SCHEMA.index("charge"), SCHEMA.index("cat")
     table = original[:400].copy()
     table[:, category] = table[:, charge] > 10
-    assert np.isnan(quick.distance(quick.fit(table.T)))
+    assert np.isnan(list(quick.coefficients(table.T).values())).all()
 
 
 def test_uniqueness_and_floors(original, synthetic, measured) -> None:
@@ -156,8 +134,8 @@ def test_wide_rows_are_told_apart_by_a_hash() -> None:
 
 def test_slopes_alone(original) -> None:
     alone = Yardstick.of(SETTING, original).slopes_alone()
-    one = Regression.of("charge ~ los", original.T, SCHEMA).original["los"]
-    assert alone["alone[linear :: los]"] == one
+    one = Regression.of("charge ~ los", original.T, SCHEMA).coefficients(original.T)
+    assert alone["alone[linear :: los]"] == one["los"]
     assert "alone[logistic :: cat[Surgical]]" in alone
 
 
@@ -172,12 +150,13 @@ def test_setting_of_another_schema() -> None:
     )
     found = setting_of(plain)
     assert found.given == ("town", "year")
-    assert found.guesses == (Guess("pay", ("town", "year"), True),)
+    assert found.attacks == (Attack("pay", ("town", "year")),)
+    assert found.attacks[0].amounts
     assert found.unique == ("town", "year")
     assert found.formulas == ()
     assert set(found.trio) <= set(plain.names)
     assert any("regressions" in reason for reason in found.left_out)
     assert any("most frequent" in reason for reason in found.left_out)
     bare = setting_of(Schema((Feature("a", categories=("x", "y")),)))
-    assert bare.guesses == bare.unique == bare.trio == ()
+    assert bare.attacks == bare.unique == bare.trio == ()
     assert len(bare.left_out) == 5

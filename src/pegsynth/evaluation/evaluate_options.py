@@ -8,7 +8,8 @@ from typing import Any
 
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.formula import Formula, read_formula, read_response
-from pegsynth.evaluation.scenarios import scenarios
+from pegsynth.evaluation.intruder import attacks_of
+from pegsynth.evaluation.statistics import LEVEL
 from pegsynth.processors import usable_processors
 from pegsynth.schema import Schema
 
@@ -16,20 +17,7 @@ PAPER_FORMULAS = (
     "I(charge > 25000) ~ age.yrs + sev + cat + los",
     "charge ~ age.yrs + sev + cat + los",
 )
-LEVEL = 0.95
-
-
-@dataclass(frozen=True)
-class Attack:
-    """What an intruder knows, and what is inferred from it; None: by the roles of the schema."""
-
-    known: tuple[str, ...] | None = None
-    infer: tuple[str, ...] | None = None
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """Names of all features that it speaks of."""
-        return (*(self.known or ()), *(self.infer or ()))
+AttackNames = tuple[tuple[str, ...] | None, tuple[str, ...] | None]
 
 
 @dataclass(frozen=True)
@@ -41,7 +29,7 @@ class EvaluateOptions:
     formulas
         Regressions to compare.
     attacks
-        Attacks of the intruder.
+        What the intruder knows and infers, names of features; None: by the roles of the schema.
     target
         What a model trained on synthetic rows predicts; None: no such model.
     per_record
@@ -53,7 +41,7 @@ class EvaluateOptions:
     """
 
     formulas: tuple[Formula, ...] = ()
-    attacks: tuple[Attack, ...] = (Attack(),)
+    attacks: tuple[AttackNames, ...] = ((None, None),)
     target: str | None = None
     per_record: bool = False
     threads: int = 1
@@ -99,8 +87,8 @@ def options_of(
     if target is not None:
         read_response(target, schema)
     attacks = _attacks(known, infer)
-    for attack in attacks:
-        scenarios(schema, attack.known, attack.infer)
+    for names in attacks:
+        attacks_of(schema, *names)
     return EvaluateOptions(
         _formulas(formulas, schema),
         attacks,
@@ -125,18 +113,18 @@ def _paper_formulas(schema: Schema) -> tuple[Formula, ...]:
         return ()
 
 
-def _attacks(known: Any, infer: Any) -> tuple[Attack, ...]:
+def _attacks(known: Any, infer: Any) -> tuple[AttackNames, ...]:
     sets = _name_sets(known)
     targets = None if infer is None else _names(infer)
     if sets is None or len(sets) == 1:
-        return (Attack(None if sets is None else sets[0], targets),)
+        return ((None if sets is None else sets[0], targets),)
     if targets is None or len(targets) != len(sets):
         raise ParameterError(
             f"there are {len(sets)} lists of known features and {len(targets or ())} features to "
             "infer; give one list for all (--known F,F), or one before each --infer"
         )
     pairs = zip(sets, targets, strict=True)
-    return tuple(Attack(features, (target,)) for features, target in pairs)
+    return tuple((features, (target,)) for features, target in pairs)
 
 
 def _name_sets(known: Any) -> list[tuple[str, ...]] | None:

@@ -1,4 +1,4 @@
-"""Tables of anybody's making, read so that all that can be compared is compared.
+"""Tables of any origin, read so that whatever can be compared is compared.
 
 The original must fit its schema. A synthetic table need not: values without a code become
 a category of their own, columns that the schema does not know are passed over, columns that
@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from pegsynth.errors import DataError, EmptyTableError, SchemaError
-from pegsynth.evaluation.cells import Codes
-from pegsynth.evaluation.records import Record
+from pegsynth.evaluation.records import Record, measured
+from pegsynth.evaluation.statistics import NOTHING, Estimate, spread
+from pegsynth.evaluation.tabulation import Codes
 from pegsynth.io.read import open_table
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import encode
@@ -230,35 +231,21 @@ def _recoded(codes: Codes, old: Feature, new: Feature) -> Codes:
 
 
 def _empty_record(number: int, rows: int) -> Record:
-    return Record(
-        name="empty_table",
-        subject=f"synthetic table {number}",
-        value=None,
-        baseline=float(rows),
-        better="higher",
-        note="the table has no rows; it is left out of every measure",
-    )
+    note = "the table has no rows; it is left out of every measure"
+    subject = f"synthetic table {number}"
+    return measured("empty_table", subject, NOTHING, baseline=float(rows), note=note)
 
 
 def _missing_record(name: str, tables: Sequence[_Read]) -> Record:
     lacking = [str(number) for number, table in _numbered(tables) if name in table.missing]
-    return Record(
-        name="missing_column",
-        subject=name,
-        value=None,
-        note=f"not in synthetic table {', '.join(lacking)}; left out of every measure",
-    )
+    note = f"not in synthetic table {', '.join(lacking)}; left out of every measure"
+    return measured("missing_column", name, NOTHING, note=note)
 
 
 def _extra_record(number: int, table: _Read) -> Record:
-    return Record(
-        name="extra_columns",
-        subject=f"synthetic table {number}",
-        value=float(len(table.extra)),
-        baseline=0.0,
-        n=table.rows,
-        note=f"columns that the schema does not describe, passed over: {', '.join(table.extra)}",
-    )
+    note = f"columns that the schema does not describe, passed over: {', '.join(table.extra)}"
+    found = Estimate(float(len(table.extra)), n=table.rows)
+    return measured("extra_columns", f"synthetic table {number}", found, baseline=0.0, note=note)
 
 
 def _stranger_record(
@@ -267,14 +254,9 @@ def _stranger_record(
     shares = [table.strangers[index] / table.rows for table in tables]
     counts = ", ".join(str(table.strangers[index]) for table in tables)
     apart = "" if held is None else f", {held.strangers[index]} of the hold-out"
-    return Record(
-        name="unknown_values",
-        subject=feature.name,
-        value=float(np.mean(shares)) if shares else None,
-        low=min(shares) if len(shares) > 1 else None,
-        high=max(shares) if len(shares) > 1 else None,
-        baseline=0.0,
-        n=min((table.rows for table in tables), default=0),
-        note=f"share of values that the schema does not list ({counts} rows{apart}); they count as "
-        "a category of their own, (other)",
+    note = (
+        f"share of values that the schema does not list ({counts} rows{apart}); they count as "
+        "a category of their own, (other)"
     )
+    found = spread(shares, n=min((table.rows for table in tables), default=0))
+    return measured("unknown_values", feature.name, found, baseline=0.0, note=note)

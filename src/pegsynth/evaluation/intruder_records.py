@@ -3,7 +3,7 @@
 Each scenario gives the error of the attack with the released rows and three references:
 
 - *bootstrap*: as many rows drawn from the original with replacement, the mean over
-  `DRAWS` seeded draws. It is what releasing real rows would betray.
+  `DRAWS` seeded draws. It is what releasing real rows would disclose.
 - *hold-out*: real rows never given to the synthesizer, in the place of the released ones
   and thinned to as many, the mean over `DRAWS` seeded draws without replacement. It is
   what an intruder learns from the population alone.
@@ -15,36 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Int64
-from pegsynth.evaluation.groups import Crossing
-from pegsynth.evaluation.intervals import NOTHING, Estimate, hull, share
-from pegsynth.evaluation.intruder import cells_of, guess
-from pegsynth.evaluation.records import Record
-from pegsynth.evaluation.risk_tables import (
-    NO_IDENTIFIER,
-    NO_SENSITIVE,
-    SEED,
-    RiskTables,
-    not_computed,
-    record,
-)
-from pegsynth.evaluation.scenarios import Scenario
-
-Floats = NDArray[np.float64]
+from pegsynth.evaluation.intruder import Attack, Reach, cells_of, guess
+from pegsynth.evaluation.records import Record, measured, not_computed
+from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, NO_SENSITIVE, SEED, RiskTables
+from pegsynth.evaluation.statistics import NOTHING, Estimate, Floats, hull, share
+from pegsynth.evaluation.tabulation import Crossing, Int64
 
 DRAWS = 20
-
-
-class _Reach(NamedTuple):
-    """How far an attack gets: its error, and the share of targets with a match."""
-
-    error: Estimate
-    matched: float
+NAMES = ("intruder_error", "intruder_matched")
 
 
 @dataclass(frozen=True)
@@ -56,29 +37,29 @@ class _Outside:
     """
 
     rows: int
-    instead: _Reach
-    control: _Reach
-    fewer: _Reach | None
+    instead: Reach
+    control: Reach
+    fewer: Reach | None
 
 
 @dataclass(frozen=True)
 class _Outcome:
     """One attack, its references, and the error of every target."""
 
-    scenario: Scenario
-    attack: _Reach
-    bootstrap: _Reach
+    attack: Attack
+    reach: Reach
+    bootstrap: Reach
     outside: _Outside | None
     per_row: Floats
 
     @property
-    def reference(self) -> _Reach:
+    def reference(self) -> Reach:
         """The hold-out where there is one, else the bootstrap."""
         return self.bootstrap if self.outside is None else self.outside.instead
 
 
 def intruder_records(
-    tables: RiskTables, chosen: Sequence[Scenario]
+    tables: RiskTables, chosen: Sequence[Attack]
 ) -> tuple[list[Record], dict[str, Floats]]:
     """Run the attacks.
 
@@ -91,33 +72,31 @@ def intruder_records(
     reason = ""
     if not chosen:
         reason = NO_SENSITIVE
-    elif not all(scenario.known for scenario in chosen):
+    elif not all(attack.known for attack in chosen):
         reason = NO_IDENTIFIER
     if reason:
-        return [
-            not_computed("intruder_error", "", reason, better="higher"),
-            not_computed("intruder_matched", "", reason),
-        ], {}
-    outcomes = [_run(tables, scenario) for scenario in chosen]
+        return [not_computed(name, "", reason) for name in NAMES], {}
+    outcomes = [_run(tables, attack) for attack in chosen]
     records = [_overall(outcomes), *(r for each in outcomes for r in _records(tables, each))]
-    return records, {f"intruder_error: {o.scenario.subject}": o.per_row for o in outcomes}
+    return records, {f"intruder_error: {o.attack.subject}": o.per_row for o in outcomes}
 
 
-def _run(tables: RiskTables, scenario: Scenario) -> _Outcome:
+def _run(tables: RiskTables, attack: Attack) -> _Outcome:
     every = tables.with_holdout(tables.original, tables.released)
-    crossing = cells_of(every, scenario.known, scenario.sensitive, tables.sizes)
+    known = [tables.names.index(name) for name in attack.known]
+    crossing = cells_of(every, known, tables.names.index(attack.infer), tables.sizes)
     original, released, *holdout = crossing.cells
     targets = crossing.counts(original)
     generator = np.random.default_rng([SEED, 1])
 
-    def reach(draws: Iterable[Int64], on: Int64 = targets) -> _Reach:
-        estimates, matched = [], []
-        for counts in draws:
-            found = guess(crossing, counts, scenario.values)
-            amounts = scenario.values is not None
-            estimates.append(found.estimate(on, amounts=amounts, level=tables.level))
-            matched.append(found.matched_share(on))
-        return _Reach(hull(estimates), float(np.mean(matched)))
+    def reach(draws: Iterable[Int64], on: Int64 = targets) -> Reach:
+        found = [
+            guess(crossing, counts, attack.values).reach(
+                on, amounts=attack.amounts, level=tables.level
+            )
+            for counts in draws
+        ]
+        return Reach(hull([r.error for r in found]), float(np.mean([r.matched for r in found])))
 
     rows, counts = len(released), crossing.counts(released)
     outside = None
@@ -130,11 +109,11 @@ def _run(tables: RiskTables, scenario: Scenario) -> _Outcome:
             None if less is None else reach(less),
         )
     return _Outcome(
-        scenario,
+        attack,
         reach([counts]),
         reach(_bootstraps(crossing, original, rows, generator)),
         outside,
-        guess(crossing, counts, scenario.values).errors[original],
+        guess(crossing, counts, attack.values).errors[original],
     )
 
 
@@ -167,55 +146,40 @@ def _thinned(
 
 
 def _records(tables: RiskTables, outcome: _Outcome) -> list[Record]:
-    subject, attack = outcome.scenario.subject, outcome.attack
-    if not attack.error.n:
+    subject, found = outcome.attack.subject, outcome.reach
+    if not found.error.n:
         reason = "no target or no released row has a number where the attack needs one"
-        return [
-            not_computed("intruder_error", subject, reason, better="higher"),
-            not_computed("intruder_matched", subject, reason),
-        ]
+        return [not_computed(name, subject, reason) for name in NAMES]
     bootstrap = (
         f"the same attack with {tables.released_rows} rows drawn from the original with "
-        f"replacement: mean over {DRAWS} seeded draws, from the lowest to the highest limit"
+        f"replacement: mean over {DRAWS} seeded draws, from the lowest to the highest limit; "
+        "baseline: the error with what is released"
     )
     matched = (
         "share of the targets with a released row that agrees on all known features; baseline: "
         f"{_baseline(tables, outcome)}; {tables.limits}"
     )
+    error, reference = found.error, outcome.reference
+    matches = share(found.matched, error.n, level=tables.level)
+    note = _note(tables, outcome)
     return [
-        record(
-            "intruder_error",
-            subject,
-            attack.error,
-            baseline=outcome.reference.error.value,
-            better="higher",
-            note=_note(tables, outcome),
-        ),
-        record(
+        measured(NAMES[0], subject, error, baseline=reference.error.value, note=note),
+        measured(
             "intruder_error_bootstrap",
             subject,
             outcome.bootstrap.error,
-            baseline=attack.error.value,
-            better="higher",
-            note=f"{bootstrap}; baseline: the error with what is released",
+            baseline=error.value,
+            note=bootstrap,
         ),
         *_outside_records(tables, outcome),
-        record(
-            "intruder_matched",
-            subject,
-            share(attack.matched, attack.error.n, level=tables.level),
-            baseline=outcome.reference.matched,
-            note=matched,
-        ),
+        measured(NAMES[1], subject, matches, baseline=reference.matched, note=matched),
     ]
 
 
 def _outside_records(tables: RiskTables, outcome: _Outcome) -> list[Record]:
-    subject, value = outcome.scenario.subject, outcome.attack.error.value
-    outside = outcome.outside
+    subject, outside = outcome.attack.subject, outcome.outside
     if outside is None:
-        name = "intruder_error_holdout"
-        return [not_computed(name, subject, tables.no_holdout, better="higher")]
+        return [not_computed("intruder_error_holdout", subject, tables.no_holdout)]
     instead = (
         "the same attack with real rows never given to the synthesizer, which is what the "
         f"population alone betrays; {_size(tables, outside)}; baseline: the error with what is "
@@ -227,7 +191,7 @@ def _outside_records(tables: RiskTables, outcome: _Outcome) -> list[Record]:
         "clearly lower"
     )
     return [
-        record(name, subject, estimate, baseline=value, better="higher", note=note)
+        measured(name, subject, estimate, baseline=outcome.reach.error.value, note=note)
         for name, estimate, note in (
             ("intruder_error_holdout", outside.instead.error, instead),
             ("intruder_error_control", outside.control.error, control),
@@ -251,8 +215,8 @@ def _size(tables: RiskTables, outside: _Outside) -> str:
 
 
 def _note(tables: RiskTables, outcome: _Outcome) -> str:
-    attack = outcome.attack
-    if outcome.scenario.values is None:
+    found = outcome.reach
+    if not outcome.attack.amounts:
         what = "share of wrong guesses; guess: the most frequent category among released rows that "
         what += "agree on all known features; ties by their exact expectation"
         fallback, interval = "most frequent category", "Wilson"
@@ -260,10 +224,10 @@ def _note(tables: RiskTables, outcome: _Outcome) -> str:
         what = "mean absolute error; guess: the mean among released rows that agree on all known "
         what += "features, numbers of the codes (bin midpoints), missing values left out"
         fallback, interval = "mean", "normal"
-    left_out = tables.rows - attack.error.n
-    unmatched = round((1 - attack.matched) * attack.error.n)
+    left_out = tables.rows - found.error.n
+    unmatched = round((1 - found.matched) * found.error.n)
     return (
-        f"{what}; {unmatched} of {attack.error.n} targets have no such row and get the {fallback} "
+        f"{what}; {unmatched} of {found.error.n} targets have no such row and get the {fallback} "
         f"of all released rows; {left_out} targets left out as their own value is missing"
         f"{tables.stacked}; baseline: {_baseline(tables, outcome)}; interval: {interval} "
         f"{100 * tables.level:g} % over the targets, given what is released"
@@ -277,24 +241,17 @@ def _baseline(tables: RiskTables, outcome: _Outcome) -> str:
 
 
 def _overall(outcomes: Sequence[_Outcome]) -> Record:
-    guesses = [o for o in outcomes if o.scenario.values is None]
+    guesses = [o for o in outcomes if not o.attack.amounts]
     alone = guesses or (list(outcomes) if len(outcomes) == 1 else [])
-    references = [o.reference.error.value for o in alone]
     if not alone:
         reason = "amounts of several features have no common unit; see the attack of each"
-        return not_computed("intruder_error", "", reason, better="higher")
-    values = [o.attack.error for o in alone]
-    if any(each.n == 0 for each in values):
-        return record("intruder_error", "", NOTHING, better="higher", note="see each attack")
-    middle, low, high = np.mean([(e.value, e.low, e.high) for e in values], axis=0).tolist()
-    estimate = Estimate(middle, low, high, values[0].n)
+        return not_computed(NAMES[0], "", reason)
+    errors = [o.reach.error for o in alone]
+    if any(each.n == 0 for each in errors):
+        return measured(NAMES[0], "", NOTHING, note="see each attack")
+    middle, low, high = np.mean([(e.value, e.low, e.high) for e in errors], axis=0).tolist()
     note = "mean over the attacks on categories, limits likewise: "
-    note += "; ".join(o.scenario.subject for o in alone)
-    return record(
-        "intruder_error",
-        "",
-        estimate,
-        baseline=float(np.mean(references)),
-        better="higher",
-        note=note,
-    )
+    note += "; ".join(o.attack.subject for o in alone)
+    baseline = float(np.mean([o.reference.error.value for o in alone]))
+    found = Estimate(middle, low, high, errors[0].n)
+    return measured(NAMES[0], "", found, baseline=baseline, note=note)

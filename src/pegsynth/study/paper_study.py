@@ -19,23 +19,23 @@ from pegsynth.schema import Schema
 from pegsynth.schema.toml import dumps
 from pegsynth.study.album import Album, Drawing, Rows
 from pegsynth.study.arms import MAIN, Arm
-from pegsynth.study.checkpoint import CellValues
+from pegsynth.study.cell_file import CellValues
 from pegsynth.study.conclude import Conclusion, conclude, findings_text
 from pegsynth.study.decisions import decisions
 from pegsynth.study.demonstration import demonstrate
-from pegsynth.study.design import Design, design_of
-from pegsynth.study.grid import Cell, Progress, one_thread_each, quiet, run
+from pegsynth.study.figures import more_figures, paper_figures
+from pegsynth.study.grid import Cell, one_thread_each, run
 from pegsynth.study.inventory import PARAMETERS, measure_models, table_of_methods
-from pegsynth.study.measures import Yardstick
-from pegsynth.study.more_figures import more_figures
 from pegsynth.study.output import Folder, check_rows, estimate_rows, page, results_text
-from pegsynth.study.paper_figures import paper_figures
 from pegsynth.study.populations import built_in, of_user
 from pegsynth.study.results import Results
 from pegsynth.study.setting import Setting, setting_of
 from pegsynth.study.size import FULL, StudySize
 from pegsynth.study.step_figures import step_figures, steps_table
+from pegsynth.study.study_design import Design, design_of
 from pegsynth.study.workshop import Population, Workshop
+from pegsynth.study.yardstick import Yardstick
+from pegsynth.synthesizers.progress import Progress, quiet
 
 CHECKPOINT = "checkpoint.jsonl"
 TITLE = "Perturbed Gibbs samplers: the study"
