@@ -51,6 +51,13 @@ def local_cluster() -> Iterator[object]:
 
 
 @contextmanager
+def local_session() -> Iterator[object]:
+    """Yield a session without a cluster: threads of one process, which start soon."""
+    with _home() as home, _session("local[2]", _environment(home)) as spark:
+        yield spark
+
+
+@contextmanager
 def standalone() -> Iterator[Standalone]:
     """Yield a master with two workers, each a process of its own."""
     with _home() as home, ExitStack() as daemons:

@@ -51,6 +51,8 @@ class Door:
         Whether rows come in one order every time.
     needs
         A package that must be installed.
+    read
+        Reads what was built under a schema; None for the readers of this process.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Door:
     build: Build
     ordered: bool = True
     needs: str = ""
+    read: Callable[[Any, Schema], Reading] | None = None
 
 
 @dataclass(frozen=True)
@@ -142,16 +145,27 @@ def read_through(door: Door, pair: Pair, rows: Sequence[tuple[Any, ...]], folder
     """Read rows through a door, as `synthesizers.model.fit` would."""
     source = door.build(folder, pair, rows)
     try:
-        with read.open_table(source) as reader:
-            return _reading(reader, pair.schema, source)
-    except EmptyTableError:
-        # A query may leave none of the rows.
-        return Reading("", empty=True)
+        return (door.read or _read_here)(source, pair.schema)
     except PegsynthError as error:
-        return Reading(f"{type(error).__name__}: {error}")
+        return refusal(error)
 
 
-def _reading(reader: TableReader, schema: Schema, source: Any) -> Reading:
+def refusal(error: PegsynthError, *, claimed: bool = True) -> Reading:
+    """Return the reading of a table that was refused; a query may leave none of the rows."""
+    empty = isinstance(error, EmptyTableError)
+    return Reading("" if empty else f"{type(error).__name__}: {error}", claimed, empty=empty)
+
+
+def _read_here(source: Any, schema: Schema) -> Reading:
+    with read.open_table(source) as reader:
+        claimed = reader.selection in _ROWWISE
+        try:
+            return _reading(reader, schema, source, claimed=claimed)
+        except PegsynthError as error:
+            return refusal(error, claimed=claimed)
+
+
+def _reading(reader: TableReader, schema: Schema, source: Any, *, claimed: bool) -> Reading:
     unit = {}
     for batch in reader.batches([ROW, UNIT]):
         texts = unit_text(batch.get_column(UNIT))
@@ -163,7 +177,6 @@ def _reading(reader: TableReader, schema: Schema, source: Any) -> Reading:
     if any(codes[number] != line for number, line in kept.items()):
         raise AssertionError("the codes of a row differ between two passes")
     types = _types(reader, schema, source)
-    claimed = reader.selection in _ROWWISE
     return Reading("", claimed, types, codes, unit, frozenset(kept))
 
 
@@ -227,7 +240,7 @@ def differences(
 
     plain, more = shared("plain", pair.rows), read("more", pair.with_extra(pair.rows))
     alone = read("alone", [pair.extra])
-    if plain.claimed != more.claimed and not (plain.unread or more.unread):
+    if len({reading.claimed for reading in (plain, more, alone) if not reading.refused}) > 1:
         return ["whether a guarantee covers the rows depends on them"]
     if not (plain.claimed and more.claimed and alone.claimed):
         return []

@@ -1,0 +1,134 @@
+"""Door invariance on Spark (R30): DataFrames, files and folders; PEGSYNTH_LONG=1 tries more."""
+
+import os
+import shutil
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+
+import numpy as np
+import pytest
+
+import spark_clusters
+from door_twins import BY_NAME, pair_of
+from file_twin import REQUEST, given_numbers
+from pegsynth.audit import door_readers
+from pegsynth.audit.door_tables import FOLDER, UNIT, Holding
+from pegsynth.audit.doors import Door, Reading, failures
+from pegsynth.cli import cluster, working
+from pegsynth.io.frames import check_names
+from pegsynth.random import RandomStream
+from pegsynth.schema import Feature
+from pegsynth.schema.codec import Decoder
+from pegsynth.spark import codes, frames
+from pegsynth.spark.counts import ClusterCounts
+from pegsynth.spark.files import file_source, folder_columns
+from pegsynth.spark.fitting import count_model
+
+PAIRS = 13 if os.environ.get("PEGSYNTH_LONG") else 1
+KINDS = (
+    *("string", "int64", "int32", "int8", "double", "float", "bool", "date32"),
+    *("decimal128(38, 6)", "decimal128(9, 2)"),
+)
+
+
+def counted(task, batches, counts, schema):
+    """Return the codes of the rows that count, and refuse what a cluster would."""
+    seen = codes.Seen(len(schema.names))
+    parts = codes.unpacked(task(batches), schema, seen)
+    lines = [tuple(line) for part in parts for line in part.tolist()]
+    counts._first = None
+    counts._check(seen)
+    return {line[0]: line for line in lines}
+
+
+def read_frame(opened, schema):
+    """Read a DataFrame as `count_model` does, but to rows and not to counts.
+
+    Values go through Spark and its workers; what they give is worked on here, by the same
+    tasks, because every job takes long.
+    """
+    frame, folder = opened()
+    check_names(frame.columns, "the DataFrame")
+    alone = replace(schema, unit=None)
+    counts = ClusterCounts(frame, schema, RandomStream(), source="the DataFrame")
+    by_unit = counts._codes
+    whole = file_source(frame, alone, 2) or codes.code_source(frame, alone, RandomStream(), 2)
+    every = counted(whole.task, whole.frame.toArrow().to_batches(), counts, alone)
+    named_rows = by_unit.frame.toArrow().to_batches()
+    kept = counted(by_unit.task, named_rows, counts, schema)
+    unit = {}
+    for batch in named_rows:
+        for name, cell in zip(batch["unit"].to_pylist(), batch["codes"].to_pylist(), strict=True):
+            if cell is not None:
+                line = tuple(np.frombuffer(cell, dtype=schema.code_dtype).tolist())
+                assert line == every[line[0]]
+                unit[line[0]] = name
+    named = folder_columns(frame) if folder else ()
+    types = frames.column_types(frame, [name for name in schema.names if name not in named])
+    order = () if folder else tuple(frame.columns)
+    written = Decoder(schema, columns=order or None, dtypes=types).schema
+    return Reading("", True, (str(order), str(types), str(written)), every, unit, frozenset(kept))
+
+
+def frame_of(spark, folder, pair, rows):
+    """A DataFrame made of values, in one partition or in several."""
+    made = spark.createDataFrame(door_readers.arrow_table(pair, rows))
+    return lambda: (made.repartition(3) if pair.style % 2 else made, False)
+
+
+def files_of(spark, name, folder, pair, rows):
+    """A DataFrame of Parquet files, of which workers read the plain ones themselves."""
+    source = BY_NAME[name].build(folder, pair, rows)
+    return lambda: (cluster._read(spark, source), name != "Parquet")
+
+
+def doors(spark):
+    plain, foldered = Holding(KINDS), Holding(KINDS, folder=True)
+    yield Door("Spark DataFrame", plain, partial(frame_of, spark), False, read=read_frame)
+    for name, holding in (
+        ("Parquet", plain),
+        ("Parquet folder", plain),
+        ("Parquet partitions", foldered),
+    ):
+        build = partial(files_of, spark, name)
+        yield Door(f"Spark, {name}", holding, build, False, read=read_frame)
+
+
+@pytest.mark.slow(seconds=30)
+def test_one_row_more_changes_nothing_on_spark(tmp_path):
+    """One test, because a session takes long to start."""
+    with spark_clusters.local_session() as spark:
+        for door in doors(spark):
+            for failure in failures(door, PAIRS):
+                pytest.fail(str(failure))
+        same_numbers_give_the_same_model(spark, tmp_path)
+
+
+def same_numbers_give_the_same_model(spark, folder):
+    pair = pair_of(
+        {FOLDER: "string", UNIT: "decimal128(38, 6)"},
+        (Feature(FOLDER, categories=("1", "2"), unknown="category"),),
+        [("1", Decimal(1)), ("2", Decimal(2))],
+        ("none", Decimal(3)),
+    )
+    plain, more = (
+        model_of(spark, pair, rows, folder / "twin")
+        for rows in (pair.rows, pair.with_extra(pair.rows))
+    )
+    assert plain == more
+
+
+def model_of(spark, pair, rows, folder):
+    """The bytes of a model of released blocks whose noisy numbers are given."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "data").mkdir(parents=True)
+    source = BY_NAME["Parquet partitions"].build(folder / "data", pair, rows)
+    pair.schema.save(folder / "schema.toml")
+    with given_numbers():
+        schema, _, plan = working.planned(source, folder / "schema.toml", REQUEST)
+        stream = RandomStream()
+        frame = cluster._read(spark, source)
+        model = count_model(frame, schema, plan, stream, source=source, folder=True)
+        working.save_fitted(model, folder / "model.pegs", stream)
+    return (folder / "model.pegs").read_bytes()
