@@ -1,34 +1,45 @@
-# Two commands for users: `make demo` and `make test`. Both build .venv when it is missing.
+# Two commands for users: `make demo` and `make test`. Both build .venv when it is missing; the
+# first installs what pegsynth needs and nothing else, the second what tests and checks need too.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PRODUCT := $(VENV)/.product
 STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-fast test-lowest test-newest check format bench bench-peers audit fuzz faults soak watch \
-	lock bom advisories clean packages-locked packages-newest packages-lowest
+	lock bom advisories wheel clean packages-locked packages-newest packages-lowest
 
-# The versions of the lock, checked by their hashes; REQUIREMENTS=newest or =lowest for others.
+# The versions of the locks, checked by their hashes; REQUIREMENTS=newest or =lowest for others.
 REQUIREMENTS := locked
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+CHECKOUT := --no-deps --no-build-isolation --editable .
 
-$(STAMP): pyproject.toml requirements/lock.txt
+# A lock names every package, so nothing is resolved. Most modules of large packages are never
+# imported, so none is compiled before it is.
+$(PRODUCT): pyproject.toml requirements/lock.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --no-deps --no-compile --require-hashes --requirement requirements/lock.txt
+	$(PIP) $(CHECKOUT)
+	touch $(PRODUCT)
+
+$(STAMP): pyproject.toml requirements/lock-dev.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --upgrade pip
 	$(MAKE) --no-print-directory packages-$(REQUIREMENTS)
-	touch $(STAMP)
+	touch $(PRODUCT) $(STAMP)
 
 packages-locked:
-	$(PIP) --require-hashes --requirement requirements/lock.txt
-	$(PIP) --no-deps --no-build-isolation --editable .
+	$(PIP) --require-hashes --requirement requirements/lock-dev.txt
+	$(PIP) $(CHECKOUT)
 
 packages-newest:
 	$(PIP) --upgrade --editable '.[dev]'
 
 packages-lowest:
 	$(PIP) --requirement requirements/lowest.txt
-	$(PIP) --no-deps --no-build-isolation --editable .
+	$(PIP) $(CHECKOUT)
 
-demo: $(STAMP)
+demo: $(PRODUCT)
 	$(BIN)/pegs demo
 
 # A worker that has nothing left takes tests of another. Kernels are compiled before, once for all.
@@ -109,7 +120,12 @@ bom: $(STAMP)
 	$(BIN)/python tools/bill_of_materials.py sbom.cdx.json docs/licences.md
 
 advisories: | $(TOOLS)
-	$(TOOLS)/bin/pip-audit --requirement requirements/lock.txt --disable-pip --strict
+	$(TOOLS)/bin/pip-audit --requirement requirements/lock-dev.txt --disable-pip --strict
+
+# A wheel in dist/ that says which commit it is of; its source must be that of the commit.
+wheel: $(STAMP)
+	test -z "$$(git status --porcelain -- src tools pyproject.toml README.md LICENSE)"
+	PEGSYNTH_COMMIT=$$(git rev-parse HEAD) $(BIN)/python -m build --wheel --no-isolation
 
 clean:
 	rm -rf $(VENV) .venv-lowest .venv-newest $(TOOLS) build dist .mypy_cache .pytest_cache .ruff_cache

@@ -27,6 +27,7 @@ OTHERS: tuple[tuple[str, dict[str, object]], ...] = (
     ("pegs-capped", {"epsilon": 5.0, "urn": True}),
     ("pegs-once", {"epsilon": 5.0}),
     ("pegs-once", {"epsilon": 5.0, "delta": 1e-6}),
+    ("pegs-once", {"epsilon": 5.0, "l": 1.5}),
     ("contingency", {"epsilon_per_row": 1.0}),
     ("marginal", {"epsilon": 5.0}),
     ("bootstrap", {}),

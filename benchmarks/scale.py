@@ -24,10 +24,10 @@ from pegsynth.datasets import discharge
 from pegsynth.hashing import HashSpec, count_pairs
 from pegsynth.io.read import open_table
 from pegsynth.io.write import open_writer
+from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.synthesizers.model import Model, fit
-from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.synthesizers.recipe import make_recipe
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.synthesize import decoded, decoder_of

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from faults.places import Place
 from pegsynth.errors import PegsynthError
 from pegsynth.privacy import Ledger
-from pegsynth.study.run import CHECKPOINT
+from pegsynth.study.paper_study import CHECKPOINT
 from pegsynth.synthesizers.model_file import load_model, read_manifest
 from pegsynth.synthesizers.spending import read_spent
 

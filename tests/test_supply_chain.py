@@ -2,6 +2,9 @@
 
 import importlib.util
 import json
+import os
+import shutil
+import subprocess
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +27,7 @@ def tool(name):
 materials = tool("bill_of_materials")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOCKED = materials.locked((ROOT / "requirements" / "lock.txt").read_text())
+EVERYTHING = materials.locked((ROOT / "requirements" / "lock-dev.txt").read_text())
 LOWEST = materials.locked((ROOT / "requirements" / "lowest.txt").read_text())
 
 
@@ -36,9 +40,39 @@ def named():
 
 @pytest.mark.parametrize("requirement", named(), ids=str)
 def test_every_requirement_is_locked_within_its_bounds(requirement):
-    version, hashes = LOCKED[canonicalize_name(requirement.name)]
+    version, hashes = EVERYTHING[canonicalize_name(requirement.name)]
     assert Version(version) in requirement.specifier
     assert hashes
+
+
+def test_the_product_is_locked_to_the_versions_that_are_tested():
+    """What `make demo` installs is part of what `make test` installs, hash by hash."""
+    assert LOCKED.items() <= EVERYTHING.items()
+
+
+def test_the_product_needs_no_tool_of_ours():
+    """`make demo` installs what pegsynth imports, and what installs a checkout."""
+    wanted = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
+    extras = {canonicalize_name(each.name) for each in named()} - wanted
+    assert wanted <= LOCKED.keys()
+    assert extras & LOCKED.keys() <= {"editables", "hatchling", "packaging", "pandas"}
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_make_installs_for_a_demo_what_the_product_needs():
+    """The rules of the Makefile, as `make` would follow them in a fresh clone."""
+    for goal, lock in (("demo", "lock.txt"), ("check", "lock-dev.txt")):
+        command = ["make", "--dry-run", f"VENV={ROOT / 'no-such-environment'}", goal]
+        # Flags of the `make` that runs these tests are not those of a user.
+        clean = {name: value for name, value in os.environ.items() if "MAKE" not in name}
+        done = subprocess.run(
+            command, cwd=ROOT, env=clean, capture_output=True, text=True, check=True
+        )
+        plan = done.stdout
+        assert [word for word in plan.split() if word.startswith("requirements/")] == [
+            f"requirements/{lock}"
+        ]
+        assert plan.count("--require-hashes") == 1
 
 
 @pytest.mark.parametrize("requirement", named(), ids=str)
@@ -56,9 +90,10 @@ def test_a_lock_names_no_index():
         assert "://" not in path.read_text(), path.name
 
 
-def test_every_line_of_the_lock_has_a_hash():
-    assert all(hashes for _, hashes in LOCKED.values())
-    assert len(LOCKED) > len(PROJECT["dependencies"])
+def test_every_line_of_a_lock_has_a_hash():
+    for lock in (LOCKED, EVERYTHING):
+        assert all(hashes for _, hashes in lock.values())
+        assert len(lock) > len(PROJECT["dependencies"])
 
 
 of_the_lock = pytest.mark.skipif(

@@ -1,5 +1,6 @@
 """The wheel: built, installed into a fresh environment, and its command tried."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -26,13 +27,41 @@ def run(*command, **options):
     return done.stdout
 
 
+COMMIT = "0123456789abcdef" * 2 + "01234567"
+
+
+def built(source, folder, *, commit=None):
+    """Build a wheel; nobody states a commit unless asked to."""
+    environment = {k: v for k, v in os.environ.items() if k != "PEGSYNTH_COMMIT"}
+    if commit:
+        environment["PEGSYNTH_COMMIT"] = commit
+    build = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder)
+    run(*build, source, env=environment)
+    (file,) = folder.glob("*.whl")
+    return file
+
+
+def copied(folder):
+    """Copy what a wheel is built from, without its repository; the files are younger."""
+    folder.mkdir()
+    for name in ("src", "tools", "README.md", "LICENSE", "pyproject.toml"):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, folder / name)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    build = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder)
-    run(*build, ROOT)
-    (built,) = folder.glob("*.whl")
-    return built
+    return built(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def named_wheel(tmp_path_factory):
+    """A wheel whose builder said which commit it is of."""
+    return built(ROOT, tmp_path_factory.mktemp("named"), commit=COMMIT)
 
 
 def test_what_is_inside(wheel):
@@ -50,25 +79,28 @@ def test_what_is_inside(wheel):
 
 
 def test_the_same_source_gives_the_same_wheel(wheel, tmp_path):
-    """Byte for byte, also from a copy whose files are younger."""
-    copy = tmp_path / "copy"
-    names = ("src", "README.md", "LICENSE", "pyproject.toml")
-    for name in names:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            copy.mkdir(exist_ok=True)
-            shutil.copy(source, copy / name)
-    build = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path)
-    run(*build, copy)
-    (again,) = tmp_path.glob("*.whl")
+    """Byte for byte, also from a copy whose files are younger, inside of a repository or not."""
+    again = built(copied(tmp_path / "copy"), tmp_path)
     assert again.name == wheel.name
     assert again.read_bytes() == wheel.read_bytes()
 
 
-def test_the_installed_command(wheel, tmp_path):
-    home = tmp_path / "fresh"
+def test_a_wheel_names_its_commit_if_its_builder_does(wheel, named_wheel, tmp_path):
+    inside = "pegsynth/_build.json"
+    with zipfile.ZipFile(named_wheel) as archive, zipfile.ZipFile(wheel) as plain:
+        assert json.loads(archive.read(inside)) == {"commit": COMMIT}
+        assert set(archive.namelist()) - set(plain.namelist()) == {inside}
+    again = built(copied(tmp_path / "copy"), tmp_path, commit=COMMIT)
+    assert again.read_bytes() == named_wheel.read_bytes()
+
+
+def test_a_commit_that_is_none_stops_the_build(tmp_path):
+    with pytest.raises(AssertionError, match="PEGSYNTH_COMMIT must be"):
+        built(ROOT, tmp_path, commit="main")
+
+
+def installed(wheel, home):
+    """Install a wheel into a fresh environment; return its Python and its packages."""
     venv.create(home, with_pip=False, symlinks=True)
     python = home / "bin" / "python"
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
@@ -76,6 +108,26 @@ def test_the_installed_command(wheel, tmp_path):
     # The dependencies are those already installed here: nothing is downloaded.
     (packages,) = home.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(str(Path(np.__file__).parent.parent) + "\n")
+    return python, packages
+
+
+ASK = "from pegsynth.privacy import this_program as p; print(p().version, p().commit or '-')"
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_what_is_installed_knows_its_commit_from_the_wheel_alone(
+    named, wheel, named_wheel, tmp_path
+):
+    """Not from a repository that it happens to run in."""
+    python, _ = installed(named_wheel if named else wheel, tmp_path / "fresh")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    told = run(python, "-c", ASK, cwd=ROOT, env=environment)
+    assert told.split() == [pegsynth.__version__, COMMIT if named else "-"]
+
+
+def test_the_installed_command(wheel, tmp_path):
+    home = tmp_path / "fresh"
+    python, packages = installed(wheel, home)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     options = {"cwd": tmp_path, "env": environment}
     where = run(python, "-c", "import pegsynth; print(pegsynth.__file__)", **options)
@@ -92,3 +144,5 @@ def test_the_installed_command(wheel, tmp_path):
     flags = ("--schema", "schema.toml", "--rows", "20", "--epsilon-per-row", "1")
     run(pegs, "release", "data.csv", *flags, "-o", "run", **options)
     assert (tmp_path / "run" / "internal" / "report.html").stat().st_size > 1000
+    ledger = json.loads((tmp_path / "run" / "public" / "privacy.json").read_text())
+    assert ledger["programs"] == [{"version": pegsynth.__version__}]

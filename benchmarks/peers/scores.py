@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.peers.tables import Codes, Table
 from pegsynth.errors import DataError
 from pegsynth.evaluation import total_variation, tvd1, tvd2, tvd3
-from pegsynth.evaluation.cells import align, column_major, count_cells
+from pegsynth.evaluation.tabulation import align, column_major, count_cells
 from pegsynth.evaluation.triples import MOST_TRIPLES
 
 TREES = 50

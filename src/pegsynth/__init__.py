@@ -25,6 +25,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pegsynth import forks as _forks  # noqa: F401 (it must hear of every fork from now on)
+from pegsynth.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from pegsynth import datasets, spark
     from pegsynth.errors import (
@@ -43,8 +46,6 @@ if TYPE_CHECKING:
     from pegsynth.schema import Feature, Rule, Schema
     from pegsynth.synthesizers.estimator import PeGS
     from pegsynth.synthesizers.synthesize import Release, synthesize
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "Schema": "pegsynth.schema",

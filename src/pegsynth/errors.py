@@ -60,4 +60,4 @@ class OutputError(PegsynthError, OSError):
 
 
 class EngineError(PegsynthError, RuntimeError):
-    """A cluster could not finish its work."""
+    """A cluster, or a process that was forked too late, cannot do the work."""

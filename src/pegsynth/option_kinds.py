@@ -96,8 +96,14 @@ def declared(*groups: type) -> dict[str, Option]:
 
 def check_options(group: Any) -> None:
     """Check every option of a group and put it in its plain form."""
-    for name, each in declared(type(group)).items():
-        object.__setattr__(group, name, each.checked(name, getattr(group, name)))
+    for each in fields(group):
+        if METADATA not in each.metadata:
+            continue
+        declaration: Option = each.metadata[METADATA]
+        value = getattr(group, each.name)
+        if value is None and declaration.kind == "whole" and each.default is not None:
+            check_whole(each.name, None, least=declaration.least)
+        object.__setattr__(group, each.name, declaration.checked(each.name, value))
 
 
 def flag_of(name: str) -> str:

@@ -11,6 +11,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from noise_laws import gaussian, laplace
 from pegsynth.audit.noise import noise_law, noise_probability, shifted
@@ -173,14 +174,45 @@ def test_amounts_that_overspend_are_refused_and_their_twin_is_caught(monkeypatch
 class LooksAtTheTable(WatchedPurse):
     """Pays less for the one-way counts of a table with an odd number of rows."""
 
-    def measure(self, counts, share, *, purpose, label=""):
+    def measure(self, counts, share, *, purpose, **about):
         odd = purpose == "marginals" and counts.sum() % 2
-        return super().measure(counts, share * (0.99 if odd else 1), purpose=purpose, label=label)
+        return super().measure(counts, share * (0.99 if odd else 1), purpose=purpose, **about)
 
 
 def test_amounts_read_off_the_table_are_caught(small):
     worst = audit_paths(replace(small, purse=LooksAtTheTable))
     assert worst.loss.epsilon == math.inf
+
+
+class TellsOfTheTable(WatchedPurse):
+    """Writes into an event what nobody has paid for: how many levels really occur."""
+
+    def measure(self, counts, share, *, levels=(), **about):
+        occurring = [1 + int((counts > 0).sum())] if len(levels) == 1 else levels
+        return super().measure(counts, share, levels=occurring, **about)
+
+
+class TellsOfTheCandidates(WatchedPurse):
+    """Writes into an event how good the best candidate was."""
+
+    def choose(self, scores, share, *, among="", **about):
+        return super().choose(scores, share, among=f"{among}, up to {max(scores)}", **about)
+
+
+class TellsAfterwards(WatchedPurse):
+    """Writes into an event, once the choice is made, how good the chosen one was."""
+
+    def choose(self, scores, share, **about):
+        index = super().choose(scores, share, **about)
+        self._events[-1] = structs.replace(self._events[-1], label=f"{scores[index]}")
+        return index
+
+
+@pytest.mark.parametrize("purse", [TellsOfTheTable, TellsOfTheCandidates, TellsAfterwards])
+def test_what_an_event_says_beyond_its_price_is_compared_too(small, purse):
+    """Features, levels and candidates of two neighbours are the same along every path."""
+    assert held(small)
+    assert audit_paths(replace(small, purse=purse)).loss.epsilon == math.inf
 
 
 class CountsUnitsOnce(WatchedPurse):

@@ -112,8 +112,10 @@ def test_inspect_shows_what_was_paid_for(alone):
     assert shown.startswith("SHAREABLE: ")
     assert re.search(r"about \d+ rows \(noisy\)", shown)
     for name in "absnd":
-        assert re.search(rf"^  {name}: \d+ levels, given ", shown, re.MULTILINE)
-    assert re.search(r"^  \w: \d+ levels, given \w.*, noise [\d.]+ rows$", shown, re.MULTILINE)
+        levels = r"\d+ levels?( of \d+ categories)?"
+        assert re.search(rf"^  {name}: {levels}, given ", shown, re.MULTILINE)
+    block = rf"^  \w: {levels}, given \w.*, \d+ cells? \(\d[\d x]* levels\), noise [\d.]+ rows$"
+    assert re.search(block, shown, re.MULTILINE)
     assert "noise is given as its standard deviation, in rows" in shown
     assert "pegs-once, any number of rows left" in shown
     assert "in total: epsilon 4" in shown
@@ -139,16 +141,60 @@ def test_tables_measured_again_are_told_apart(capsys):
     assert capsys.readouterr().out.splitlines()[1:] == [
         "features in the order of drawing:",
         "  a: 2 levels, given nothing",
-        "  b: 2 levels, given a, noise 3 rows",
+        "  b: 2 levels, given a, 4 cells (2 x 2 levels), noise 3 rows",
         "tables of the second round, in the order of measuring:",
-        "  1. a x b: 4 cells, noise 7 rows",
-        "  2. a x b, time 2: 4 cells, noise 7 rows",
+        "  1. a x b: 4 cells (2 x 2 levels), noise 7 rows",
+        "  2. a x b, time 2: 4 cells (2 x 2 levels), noise 7 rows",
+    ]
+
+
+def test_merged_levels_are_told_from_categories(capsys):
+    one_way = NoisyTable((0,), np.array([5, 5, 5]), 1.0)
+    released = Released(
+        total=(15, 1.0),
+        one_ways=(one_way, one_way),
+        public=(False, False),
+        ordered=(False, False),
+        loud=False,
+        levels=(np.array([0, 1, 1]), np.array([0, 0, 0])),
+        order=(0, 1),
+        blocks=(NoisyTable((0, 1), np.array([4, 1]), 3.0),),
+        extra=(NoisyTable((1,), np.array([4]), 3.0),),
+    )
+    schema = Schema(tuple(Feature(name, categories=("x", "y", "z")) for name in "ab"))
+    _print_released(SimpleNamespace(released=released, schema=schema))
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "  a: 2 levels of 3 categories, given nothing",
+        "  b: 1 level of 3 categories, given a, 2 cells (2 x 1 levels), noise 3 rows",
+        "tables of the second round, in the order of measuring:",
+        "  1. b: 1 cell (1 levels), noise 3 rows",
     ]
 
 
 @pytest.mark.parametrize(
     ("event", "line"),
     [
+        (
+            NoisyCounts.laplace(
+                2, cells=1, purpose="block", features=("a", "b"), levels=(2, 5), table_cells=10
+            ),
+            "noisy-counts: mechanism discrete-laplace, purpose block, cells 1, features a x b, "
+            "levels 2 x 5, table cells 10, scale 2 rows",
+        ),
+        (
+            NoisyCounts.laplace(
+                2, cells=2, purpose="marginals", features=("a", "b"), levels=(2, 5), table_cells=7
+            ),
+            "noisy-counts: mechanism discrete-laplace, purpose marginals, cells 2, "
+            "features a + b, levels 2 + 5, table cells 7, scale 2 rows",
+        ),
+        (
+            Selection.of(
+                1, count=1, purpose="heads", candidates=7, among="blocks", chosen=("a", "b")
+            ),
+            "selection: epsilon 1, count 1, purpose heads, candidates 7, among blocks, "
+            "chosen a x b",
+        ),
         (
             NoisyCounts.gaussian(Fraction(1, 3), cells=2, purpose="block", label="a"),
             "noisy-counts: label a, mechanism discrete-gaussian, purpose block, cells 2, "

@@ -305,7 +305,12 @@ def test_ledger_of_rows(folder):
     assert stated["epsilon_per_row"] == pytest.approx(0.5, rel=1e-6)
     assert (stated["neighbours"], stated["unit"]) == ("add-remove", "row")
     assert ledger(folder)["not_covered"] == []
-    assert [a["code"] for a in ledger(folder)["assumptions"]] == ["reviewed-schema"]
+    assert [a["code"] for a in ledger(folder)["assumptions"]] == [
+        "reviewed-schema",
+        "unlisted-values",
+        "feature-order",
+        "public-options",
+    ]
 
 
 @pytest.mark.parametrize(("rows", "blocks"), [(10, 1), (11, 2), (40, 4), (41, 5)])

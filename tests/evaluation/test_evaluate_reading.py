@@ -3,7 +3,7 @@ import polars as pl
 import pytest
 
 from pegsynth.errors import DataError
-from pegsynth.evaluation.reading import read_tables
+from pegsynth.evaluation.judged_tables import read_tables
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import encode
 

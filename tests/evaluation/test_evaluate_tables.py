@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.evaluation import Metrics, cells, evaluate_codes, tvd1, tvd2, tvd3
+from pegsynth.evaluation import Metrics, evaluate_codes, tabulation, tvd1, tvd2, tvd3
 from pegsynth.evaluation.records import SUMMARY_KEYS
 from pegsynth.evaluation.triples import MOST_TRIPLES, triples
 from pegsynth.schema.feature import Feature
@@ -84,7 +84,7 @@ def test_bare_distances_agree_with_the_summary(compared):
 
 def test_sparse_counting_gives_the_same(compared, monkeypatch):
     original, synthetic, metrics = compared
-    monkeypatch.setattr(cells, "DENSE_CELLS", 1)
+    monkeypatch.setattr(tabulation, "DENSE_CELLS", 1)
     again = evaluate_codes(original, [synthetic], make_schema(), threads=1)
     assert again.to_json() == metrics.to_json()
 
@@ -223,5 +223,5 @@ def test_many_categories_take_memory_by_rows():
 
 def test_group_sizes_beyond_63_bits():
     columns = np.array([[1, 1, 2], [5, 5, 5], [7, 7, 7], [1, 1, 1]], dtype=np.uint64)
-    found = cells.group_sizes(columns.astype(np.int64), [1 << 20] * 4)
+    found = tabulation.group_sizes(columns.astype(np.int64), [1 << 20] * 4)
     assert sorted(found.tolist()) == [1, 2]

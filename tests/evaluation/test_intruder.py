@@ -1,17 +1,47 @@
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 import risk_twins as twins
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation import attacks
-from pegsynth.evaluation.attacks import intruder_records
-from pegsynth.evaluation.intruder import attack
+from pegsynth.evaluation import intruder, intruder_records
+from pegsynth.evaluation.intruder import Attack, Targets, attacks_of, cells_of, guess
 from pegsynth.evaluation.risk_tables import risk_tables
-from pegsynth.evaluation.scenarios import scenarios
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
 
 NUMBERS = np.array([10.0, 20.0, 40.0, np.nan, 100.0])
+
+
+class Found(NamedTuple):
+    """What an attack on code matrices achieved, with the error of every row."""
+
+    error: float
+    low: float
+    high: float
+    matched_share: float
+    targets: int
+    left_out: int
+    per_row: np.ndarray
+
+
+def attack(original, released, known, sensitive, values=None):
+    """Attack the rows of a code matrix with those of another."""
+    tables = [np.ascontiguousarray(codes.T) for codes in (original, released)]
+    sizes = (np.maximum(*(table.max(axis=1) for table in tables)).astype(int) + 1).tolist()
+    if values is not None:
+        sizes[sensitive] = len(values)
+    crossing = cells_of(tables, known, sensitive, sizes)
+    targets, counts = map(crossing.counts, crossing.cells)
+    found = guess(crossing, counts, values)
+    (error, matched), rows = (
+        found.reach(targets, amounts=values is not None),
+        found.errors[crossing.cells[0]],
+    )
+    return Found(
+        error.value, error.low, error.high, matched, error.n, int(np.isnan(rows).sum()), rows
+    )
 
 
 def by_name(records):
@@ -69,15 +99,33 @@ def test_more_combinations_than_rows_are_counted_sparsely():
     assert found.matched_share == pytest.approx(0.4)
 
 
-def test_attacks_that_cannot_be_made():
-    table = twins.population(5, 1)
-    for known in ([], [3, 1]):
-        with pytest.raises(ParameterError, match="known features"):
-            attack(table, table, known, 3)
-    with pytest.raises(ParameterError, match="at least one"):
-        attack(table, table[:0], [0], 3)
-    with pytest.raises(ParameterError, match="one number for every code"):
-        attack(table, np.full((1, 5), 2), [0], 3, NUMBERS[:2])
+@pytest.mark.parametrize("most", [intruder.MOST_CELLS, 10])
+def test_targets_that_are_counted_once_give_the_same(monkeypatch, most):
+    monkeypatch.setattr(intruder, "MOST_CELLS", most)
+    schema = twins.make_schema()
+    original = np.ascontiguousarray(twins.population(300, 1).T)
+    for values in (None, NUMBERS):
+        targets = Targets.of(Attack("f3", ("f0", "f1"), values), original, schema)
+        for seed in (2, 3):
+            released = twins.population(80, seed)
+            found = attack(original.T, released, (0, 1), 3, values)
+            error, matched = targets.reach(np.ascontiguousarray(released.T))
+            assert error.value == pytest.approx(found.error, rel=1e-12)
+            assert matched == found.matched_share
+
+
+def test_rows_that_match_no_target_count_for_the_fallback():
+    schema = Schema(
+        (
+            Feature("k", categories=("a", "b", "c"), role="quasi-identifier"),
+            Feature("s", categories=("x", "y"), role="sensitive"),
+        )
+    )
+    original = np.array([[0, 0], [0, 0], [0, 1], [1, 1], [1, 0]], dtype=np.uint8)
+    released = np.array([[0, 0], [2, 1], [2, 1]], dtype=np.uint8)
+    found = Targets.of(Attack("s", ("k",)), original.T, schema).reach(released.T)
+    # Group a: guess x, one of three wrong. Group b has no match: the mode is y, one of two wrong.
+    assert (found.error.value, found.matched) == (pytest.approx(2 / 5), pytest.approx(3 / 5))
 
 
 def test_no_number_anywhere_is_no_error():
@@ -98,32 +146,32 @@ def test_the_papers_attacks_are_the_default_on_its_features():
     from pegsynth.datasets import discharge_schema
 
     schema = discharge_schema()
-    chosen = scenarios(schema)
+    chosen = attacks_of(schema)
     assert [each.subject for each in chosen] == [
         "MDC | age.yrs, sex, patzip",
         "charge | age.yrs, los, patzip",
     ]
-    assert chosen[0].values is None
-    assert chosen[1].values is not None
-    (other,) = scenarios(schema, ["sex"], ["disp"])
+    assert not chosen[0].amounts
+    assert chosen[1].amounts
+    (other,) = attacks_of(schema, ["sex"], ["disp"])
     assert other.subject == "disp | sex"
 
 
 def test_roles_are_the_default_elsewhere():
     schema = twins.make_schema(sensitive=(3, 4))
-    assert [s.subject for s in scenarios(schema)] == ["f3 | f0, f1, f2", "f4 | f0, f1, f2"]
-    assert [s.subject for s in scenarios(schema, ["f3"])] == ["f4 | f3"]
-    assert [s.subject for s in scenarios(schema, None, ["f1"])] == ["f1 | f0, f2"]
+    assert [s.subject for s in attacks_of(schema)] == ["f3 | f0, f1, f2", "f4 | f0, f1, f2"]
+    assert [s.subject for s in attacks_of(schema, ["f3"])] == ["f4 | f3"]
+    assert [s.subject for s in attacks_of(schema, None, ["f1"])] == ["f1 | f0, f2"]
     with pytest.raises(ParameterError, match="'x' is not a feature"):
-        scenarios(schema, ["x"])
+        attacks_of(schema, ["x"])
     with pytest.raises(ParameterError, match="'f1' is both known and to be inferred"):
-        scenarios(schema, ["f1"], ["f1"])
+        attacks_of(schema, ["f1"], ["f1"])
 
 
 def run(original, released, schema=None, **given):
     schema = schema or twins.make_schema()
     tables = risk_tables(original, released, schema, **given)
-    return by_name(intruder_records(tables, scenarios(schema))[0])
+    return by_name(intruder_records.intruder_records(tables, attacks_of(schema))[0])
 
 
 SUBJECT = "f3 | f0, f1, f2"
@@ -176,7 +224,7 @@ def test_the_references_agree_with_independent_draws(n):
             for _ in range(200)
         ]
         # Means of 20 and 200 draws: within 6 standard errors, one false alarm in 1e8.
-        spread = np.std(errors) * np.sqrt(1 / attacks.DRAWS + 1 / 200)
+        spread = np.std(errors) * np.sqrt(1 / intruder_records.DRAWS + 1 / 200)
         record = found[name, SUBJECT]
         assert abs(record.value - np.mean(errors)) < 6 * spread
         assert record.low < record.value < record.high

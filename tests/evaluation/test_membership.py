@@ -6,7 +6,7 @@ import pytest
 import risk_twins as twins
 
 from pegsynth.evaluation import membership as m
-from pegsynth.evaluation import nearest as search
+from pegsynth.evaluation import nearest_rows as search
 from pegsynth.evaluation.risk_tables import SEED, risk_tables
 from significance import ALPHA
 

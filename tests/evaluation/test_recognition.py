@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import risk_twins as twins
 
-from pegsynth.evaluation import nearest as search
+from pegsynth.evaluation import nearest_rows as search
 from pegsynth.evaluation.recognition import recognition_records
 from pegsynth.evaluation.risk_tables import risk_tables
 

@@ -5,10 +5,10 @@ import pytest
 import regression_twins as twins
 from regression_twins import SCHEMA
 
-from pegsynth.evaluation import solving
-from pegsynth.evaluation.design import INTERCEPT, columns_of, distinct_rows, sample_of
+from pegsynth.evaluation import regression_fit
 from pegsynth.evaluation.formula import read_formula
-from pegsynth.evaluation.regression import fit
+from pegsynth.evaluation.model_matrix import INTERCEPT, columns_of, distinct_rows, sample_of
+from pegsynth.evaluation.regression_fit import fit
 from pegsynth.schema import Feature, Schema
 
 LOGIT = "I(charge > 30) ~ age + sev + cat + los"
@@ -74,7 +74,7 @@ def test_the_fit_without_a_matrix_is_the_same(monkeypatch):
     codes = twins.rows(900, 3)
     text = "I(charge > 30) ~ age + C(sev) + cat + los + ward + I(los > 1)"
     plain = fitted(text, codes)
-    monkeypatch.setattr(solving, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(regression_fit, "MOST_ENTRIES", 1)
     other = fitted(text, codes, threads=2)
     assert plain.estimates.keys() == other.estimates.keys()
     for name, estimate in plain.estimates.items():
@@ -82,12 +82,12 @@ def test_the_fit_without_a_matrix_is_the_same(monkeypatch):
         assert other.estimates[name].variance == pytest.approx(estimate.variance, rel=1e-5)
 
 
-@pytest.mark.parametrize("scores", [0, solving.MOST_SCORES])
+@pytest.mark.parametrize("scores", [0, regression_fit.MOST_SCORES])
 def test_least_squares_in_parts_and_from_tables_is_the_same(monkeypatch, scores):
     codes = twins.rows(900, 4)
     plain = fitted(LINEAR, codes)
-    monkeypatch.setattr(solving, "MOST_ENTRIES", 200)
-    monkeypatch.setattr(solving, "MOST_SCORES", scores)
+    monkeypatch.setattr(regression_fit, "MOST_ENTRIES", 200)
+    monkeypatch.setattr(regression_fit, "MOST_SCORES", scores)
     parts = fitted(LINEAR, codes, threads=2)
     for name, estimate in plain.estimates.items():
         assert parts.estimates[name].value == pytest.approx(estimate.value, rel=1e-9)
@@ -110,9 +110,9 @@ def test_a_line_by_hand():
     assert found.estimates["x"].variance == pytest.approx(0.375 / 2)
 
 
-@pytest.mark.parametrize("entries", [1, solving.MOST_ENTRIES])
+@pytest.mark.parametrize("entries", [1, regression_fit.MOST_ENTRIES])
 def test_a_line_without_any_spread(monkeypatch, entries):
-    monkeypatch.setattr(solving, "MOST_ENTRIES", entries)
+    monkeypatch.setattr(regression_fit, "MOST_ENTRIES", entries)
     codes = np.array([[i % 4, i % 4, 0, 0] for i in range(40)], dtype=np.uint8)
     found = fitted("z ~ x", codes, TWO)
     assert found.estimates["x"].value == pytest.approx(2.0)
@@ -146,7 +146,7 @@ def test_quasi_separation_has_a_reason():
 
 
 def test_separation_is_found_without_a_matrix(monkeypatch):
-    monkeypatch.setattr(solving, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(regression_fit, "MOST_ENTRIES", 1)
     codes = np.repeat(small([0, 0, 0, 0], [1, 0, 0, 0], [2, 0, 0, 1], [3, 0, 0, 1]), 20, axis=0)
     assert "separate" in fitted("y ~ x", codes, TWO).reason
 
@@ -183,9 +183,9 @@ def test_a_category_with_one_response_is_left_out_and_said():
         ("y ~ x", [[i % 4, 0, 0, 1] for i in range(40)], "single value"),
     ],
 )
-@pytest.mark.parametrize("entries", [1, solving.MOST_ENTRIES])
+@pytest.mark.parametrize("entries", [1, regression_fit.MOST_ENTRIES])
 def test_what_cannot_be_fitted_has_a_reason(monkeypatch, text, codes, reason, entries):
-    monkeypatch.setattr(solving, "MOST_ENTRIES", entries)
+    monkeypatch.setattr(regression_fit, "MOST_ENTRIES", entries)
     found = fitted(text, np.array(codes, dtype=np.uint8), TWO)
     assert reason in found.reason
     assert not found.estimates

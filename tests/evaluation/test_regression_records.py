@@ -5,9 +5,9 @@ from regression_twins import SCHEMA
 from scipy import stats
 
 from pegsynth import combine
-from pegsynth.evaluation.coefficients import not_fitted, overlap, regression_records
-from pegsynth.evaluation.comparison import Interval, compare
 from pegsynth.evaluation.formula import read_formula
+from pegsynth.evaluation.regression_records import compare, not_fitted, regression_records
+from pegsynth.evaluation.statistics import Estimate, overlap
 from pegsynth.schema import Feature, Schema
 
 TEXT = "charge ~ age + sev + cat"
@@ -21,7 +21,7 @@ def records(text, original, *synthetic, schema=SCHEMA):
 
 
 def interval(low, high):
-    return Interval((low + high) / 2, 1.0, low, high)
+    return Estimate((low + high) / 2, low, high)
 
 
 @pytest.mark.parametrize(

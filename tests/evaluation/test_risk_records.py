@@ -160,7 +160,7 @@ def test_no_matching_row_is_said():
 
 
 def test_roles_can_be_named():
-    found = by_name(run(people(60, 1), [people(40, 2)], known=["f4", "f5"], infer=["f0"]))
+    found = by_name(run(people(60, 1), [people(40, 2)], attacks=[(["f4", "f5"], ["f0"])]))
     assert found["intruder_error", "f0 | f4, f5"].value is not None
     assert found["reappearing_uniques", "f4, f5"].n > 0
     assert ("l_diversity_violations", "f0, entropy l = 2") in found
@@ -187,9 +187,9 @@ def test_bad_input():
     with pytest.raises(DataError, match="synthetic table 1: the table has no rows"):
         run(table, [table[:0]])
     with pytest.raises(ParameterError, match="'x' is not a feature"):
-        run(table, [table], known=["x"])
+        run(table, [table], attacks=[(["x"], None)])
     with pytest.raises(ParameterError, match="both known and to be inferred"):
-        run(table, [table], known=["f1"], infer=["f1"])
+        run(table, [table], attacks=[(["f1"], ["f1"])])
     with pytest.raises(ParameterError, match="threads"):
         run(table, [table], threads=0)
     with pytest.raises(ParameterError, match="level"):

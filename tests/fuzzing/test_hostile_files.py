@@ -18,7 +18,7 @@ from command import SECRET, check_refused, done, pegs, pegs_process, review
 from pegsynth.errors import ModelError, SchemaError, escaped, legible
 from pegsynth.evaluation.records import Metrics
 from pegsynth.schema.toml import loads
-from pegsynth.study.checkpoint import open_checkpoint
+from pegsynth.study.cell_file import open_checkpoint
 from pegsynth.study.output import Folder
 from pegsynth.synthesizers.checkpoint import Checkpoint
 

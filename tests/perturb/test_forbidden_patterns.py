@@ -11,10 +11,15 @@ from oracle import forbidden
 from pegsynth.blocks import disintegrate
 from pegsynth.errors import SchemaError
 from pegsynth.hashing import HashSpec
-from pegsynth.kernels.gibbs import active_rules, breaks_rule
+from pegsynth.kernels import gibbs
+from pegsynth.kernels.compiled import as_kernel
 from pegsynth.perturb import Prior, diverse, rule_tables, uniform_weights
 from pegsynth.perturb.rules import MOST_PATTERN_RULES, forbidden_patterns
 from pegsynth.schema import Rule
+
+# Kernels call these; here Python does, compiled all the same.
+active_rules = as_kernel(gibbs.active_rules)
+breaks_rule = as_kernel(gibbs.breaks_rule)
 
 COUNTS = (2, 3, 4)
 ROWS = [list(row) for row in product(*map(range, COUNTS))]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegsynth.errors import ModelError
+from pegsynth.errors import ModelError, ParameterError
 from pegsynth.privacy import (
     Assumption,
     BlockDraws,
@@ -22,12 +22,14 @@ from pegsynth.privacy import (
     NoisyCounts,
     NotPrivate,
     PegsDraws,
+    Program,
     Selection,
     UnitBound,
     UnknownEvent,
     UrnDraws,
     verify,
 )
+from pegsynth.privacy.files import FORMAT
 
 POSITIVE = st.integers(1, 2**62)
 TEXT = st.text(st.characters(exclude_categories=("Cc", "Cs")), max_size=8)
@@ -42,6 +44,20 @@ SWEPT = {**ROWS, "sweeps": POSITIVE}
 SCALES = st.one_of(
     st.fractions(min_value=Fraction(1, 10**6), max_value=10**6), st.floats(1e-9, 1e9)
 )
+NAMES = st.lists(TEXT, max_size=3).map(tuple)
+ABOUT_COUNTS = st.builds(
+    lambda names, levels, cells: {
+        "features": names,
+        "levels": tuple(levels[: len(names)]) if len(levels) >= len(names) else (),
+        "table_cells": cells,
+    },
+    NAMES,
+    st.lists(POSITIVE, max_size=3),
+    st.none() | POSITIVE,
+)
+ABOUT_CHOICES = st.fixed_dictionaries(
+    {"features": NAMES, "candidates": st.none() | POSITIVE, "among": TEXT, "chosen": NAMES}
+)
 COVERED = st.one_of(
     st.builds(PegsDraws, **SWEPT),
     st.builds(BlockDraws, **SWEPT, block_size=POSITIVE),
@@ -50,9 +66,12 @@ COVERED = st.one_of(
     st.builds(ImputationDraws, **SWEPT),
     st.builds(ContingencyDraws, **ROWS),
     st.builds(MarginalDraws, **ROWS),
-    st.builds(NoisyCounts.laplace, SCALES, cells=POSITIVE, purpose=TEXT),
-    st.builds(NoisyCounts.gaussian, SCALES, cells=POSITIVE, purpose=TEXT),
-    st.builds(Selection.of, SCALES, count=POSITIVE, purpose=TEXT),
+    st.builds(lambda *a: NoisyCounts.laplace(a[0], cells=a[1], purpose=a[2], **a[3]),
+              SCALES, POSITIVE, TEXT, ABOUT_COUNTS),
+    st.builds(lambda *a: NoisyCounts.gaussian(a[0], cells=a[1], purpose=a[2], **a[3]),
+              SCALES, POSITIVE, TEXT, ABOUT_COUNTS),
+    st.builds(lambda *a: Selection.of(a[0], count=a[1], purpose=a[2], **a[3]),
+              SCALES, POSITIVE, TEXT, ABOUT_CHOICES),
     st.builds(UnitBound, rows_per_unit=st.integers(1, 1000)),
     st.builds(Diversity, l=st.floats(1, 99), features=st.lists(TEXT, max_size=3).map(tuple),
               source=st.just("released")),
@@ -73,6 +92,15 @@ LEDGERS = st.builds(
     st.lists(COVERED | VOID, max_size=4) | st.lists(COVERED, max_size=4),
     st.lists(ASSUMPTIONS, max_size=2),
     st.none() | st.sampled_from((1e-12, 1e-9, 1e-6)),
+    st.lists(
+        st.builds(
+            Program,
+            version=TEXT.filter(bool),
+            commit=st.sampled_from(("", "0" * 40, "a1" * 32)),
+            changed=st.booleans(),
+        ),
+        max_size=2,
+    ),
 )
 
 
@@ -84,6 +112,7 @@ def test_round_trip(ledger: Ledger) -> None:
     assert read.to_json() == text
     assert read.events == ledger.events
     assert read.assumptions == ledger.assumptions
+    assert read.programs == ledger.programs
     assert read.guarantee == ledger.guarantee
     assert verify(text) == []
     for value in json.loads(text)["guarantee"].values():
@@ -106,7 +135,10 @@ def changed(path: tuple[str | int, ...], value: Any, ledger: Ledger | None = Non
 
 def test_the_shape_of_the_file() -> None:
     content = json.loads(example(None).to_json())
-    assert list(content) == ["format", "guarantee", "assumptions", "not_covered", "events"]
+    assert list(content) == [
+        "format", "programs", "guarantee", "assumptions", "not_covered", "events",
+    ]  # fmt: skip
+    assert content["format"] == FORMAT
     assert list(content["guarantee"]) == [
         "kind", "epsilon", "delta", "rho", "epsilon_per_row", "neighbours", "unit",
         "rows_per_unit", "l",
@@ -153,6 +185,11 @@ def test_reading_recomputes_the_guarantee() -> None:
     assert read.epsilon == example().epsilon
 
 
+def counted(**changes: Any) -> dict[str, Any]:
+    event = {"kind": "noisy-counts", "mechanism": "discrete-laplace", "purpose": "block"}
+    return event | {"scale_numerator": 1, "scale_denominator": 1, "cells": 1} | changes
+
+
 HOSTILE = {
     "empty": "",
     "truncated": example().to_json()[:-20],
@@ -182,13 +219,26 @@ HOSTILE = {
     "negative delta": changed(("guarantee", "delta"), -1e-9),
     "large delta": changed(("guarantee", "delta"), 2),
     "unknown key": changed(("remark",), "x"),
-    "newer": changed(("format",), 2),
+    "newer": changed(("format",), FORMAT + 1),
     "no format": changed(("format",), None),
     "format truth": changed(("format",), True),
     "assumption": changed(("assumptions",), [{"code": 1}]),
     "terminal escape": changed(("not_covered",), ["\x1b[2J"]),
     "lone surrogate": changed(("not_covered",), ["x"]).replace('"x"', '"\\ud800"'),
-    "key twice": example().to_json().replace('"format": 1,', '"format": 1, "format": 1,'),
+    "key twice": example().to_json().replace('"format": 2,', '"format": 2, "format": 2,'),
+    "programs no list": changed(("programs",), {"version": "1"}),
+    "program no object": changed(("programs",), ["1"]),
+    "program without version": changed(("programs",), [{"commit": "0" * 40}]),
+    "version empty": changed(("programs",), [{"version": ""}]),
+    "version long": changed(("programs",), [{"version": "1" * 5000}]),
+    "commit no commit": changed(("programs",), [{"version": "1", "commit": "main"}]),
+    "program with more": changed(("programs",), [{"version": "1", "host": "x"}]),
+    "levels without features": changed(("events",), [counted(levels=[2])]),
+    "levels no number": changed(("events",), [counted(features=["a"], levels=["2"])]),
+    "levels zero": changed(("events",), [counted(features=["a"], levels=[0])]),
+    "no cells": changed(("events",), [counted(table_cells=0)]),
+    "features no list": changed(("events",), [counted(features="a")]),
+    "feature no text": changed(("events",), [counted(features=[1])]),
 }
 
 
@@ -216,3 +266,46 @@ def test_unknown_events_survive_word_for_word() -> None:
 
 def test_bytes_are_read_too() -> None:
     assert Ledger.from_json(example().to_json().encode()) == example()
+
+
+# What an event is about: it prices nothing, and files of format 1 lack it.
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(COVERED, min_size=1, max_size=4))
+def test_what_events_are_about_costs_nothing(events: list[Any]) -> None:
+    """Without the fields that format 1 did not know, every figure is the same."""
+    content = json.loads(Ledger(events, delta=1e-9).to_json())
+    del content["programs"]
+    content["format"] = 1
+    for event in content["events"]:
+        if event["kind"] in ("noisy-counts", "selection"):
+            for name in ("features", "levels", "table_cells", "candidates", "among", "chosen"):
+                event.pop(name, None)
+    text = json.dumps(content)
+    assert verify(text) == []
+    assert Ledger.from_json(text).guarantee == Ledger(events, delta=1e-9).guarantee
+
+
+def test_events_take_lists_and_become_values() -> None:
+    noise = NoisyCounts.laplace(1, cells=1, purpose="x", features=["a", "b"], levels=[2, 3])
+    assert (noise.features, noise.levels, noise.table_cells) == (("a", "b"), (2, 3), None)
+    choice = Selection.of(1, count=1, purpose="x", chosen=["a"])
+    assert hash(choice) == hash(Selection.of(1, count=1, purpose="x", chosen=("a",)))
+    with pytest.raises(ParameterError, match="one figure for each feature"):
+        NoisyCounts.laplace(1, cells=1, purpose="x", features=("a",), levels=(2, 3))
+
+
+def test_programs_are_kept_once_and_added_up() -> None:
+    one, two = Program(version="1", commit="0" * 40), Program(version="2", commit="0" * 40)
+    assert example().made_by(one).made_by(one, two).programs == (one, two)
+    both = Ledger.combine([example().made_by(one), example().made_by(two, one), example()])
+    assert both.programs == (one, two)
+    assert "Made by pegsynth 1 (commit 0000000000), pegsynth 2 (commit" in both.statement()
+    assert "Made by" not in example().statement()
+    changed_source = Program(version="1", commit="0" * 40, changed=True)
+    assert str(changed_source) == "pegsynth 1 (commit 0000000000, with changes)"
+    assert str(Program(version="1")) == "pegsynth 1"
+    assert json.loads(example().made_by(Program(version="1")).to_json())["programs"] == [
+        {"version": "1"}
+    ]

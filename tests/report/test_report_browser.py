@@ -30,11 +30,11 @@ def report(tmp_path_factory):
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     points = [
-        {"m": method, "u": 0.1 * i, "r": 0.3 + 0.01 * i, "why": f"{method} {SCRIPT}"}
+        {"m": method, "u": 0.1 * i, "r": 0.3 + 0.01 * i, "text": f"{method} {SCRIPT}"}
         for method in ("pegs", "pmi", IMAGE)
         for i in range(1, 8)
     ]
-    chart = risk_utility_map(points, x="u", y="r", series="m", text="why", width=900)
+    chart = risk_utility_map(points, x="u", y="r", series="m", width=900)
     figure = Figure("map", "Risk and utility", "All methods.", chart, targets=True)
     wide = Table(tuple(f"column {i}" for i in range(30)), (tuple("0123456789" * 3),), "Wide")
     sections = [Section(f"{i}. {SCRIPT}", ("Text.",), (figure,), (wide,)) for i in range(1, 3)]

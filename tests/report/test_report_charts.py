@@ -8,7 +8,7 @@ import pytest
 
 from pegsynth.errors import OutputError
 from pegsynth.report import charts
-from pegsynth.report.drawing import png_of, svg_of
+from pegsynth.report.drawing import save_chart, svg_of
 from pegsynth.report.palette import LIGHT, SERIES, SHAPES
 
 HOSTILE = "</text><script>alert(1)</script>\x00\ud800"
@@ -30,24 +30,20 @@ def texts(chart):
 
 def rows(**more):
     return [
-        {"c": c, "s": s, "v": v, "lo": v - 0.1, "hi": v + 0.1, "x": v, "y": 2 * v} | more
+        {"series": s, "value": v, "low": v - 0.1, "high": v + 0.1, "x": v, "y": 2 * v}
+        | dict.fromkeys(("category", "label", "column", "facet"), c)
+        | {"line": s, **more}
         for c, s, v in (("a", "one", 0.2), ("a", "two", 0.4), ("b", "one", 0.3), ("b", "two", 0.8))
     ]
 
 
+LACKING = dict.fromkeys(("category", "label", "column", "facet"), "a")
 DRAWN = {
-    "bars": lambda r: charts.bars(r, category="c", value="v", series="s", low="lo", high="hi"),
-    "heat_map": lambda r: charts.heat_map(r, x="c", y="s", value="v"),
-    "forest_plot": lambda r: charts.forest_plot(
-        r, label="c", value="v", low="lo", high="hi", series="s", reference=0
-    ),
-    "risk_utility_map": lambda r: charts.risk_utility_map(r, x="x", y="y", series="s", label="c"),
-    "histogram_grid": lambda r: charts.histogram_grid(
-        r, category="c", value="v", series="s", facet="s"
-    ),
-    "lines_with_intervals": lambda r: charts.lines_with_intervals(
-        r, x="x", y="y", series="s", low="lo", high="hi", facet="c", reference=0.5
-    ),
+    "histograms": charts.histograms,
+    "heat_map": lambda r: charts.heat_map(r, steps=(0.25, 0.5)),
+    "forest_plot": lambda r: charts.forest_plot(r, reference=0),
+    "risk_utility_map": lambda r: charts.risk_utility_map(r, x="x", y="y"),
+    "curves": lambda r: charts.curves(r, x_title="x", y_title="y", log_y=False),
 }
 
 
@@ -72,13 +68,14 @@ def test_nothing_at_all_is_still_a_drawing(name):
 @pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("figure", [None, float("nan"), float("inf")])
 def test_what_was_not_computed_is_left_out(name, figure):
-    lacking = {"c": "a", "s": "three", "v": figure, "x": figure, "y": figure}
-    assert len(marks(DRAWN[name]([*rows(), lacking]))) == 4
+    lacking = LACKING | {"series": "three", "line": "three", "value": figure, "x": figure}
+    assert len(marks(DRAWN[name]([*rows(), lacking | {"y": figure}]))) == 4
 
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_any_text_is_only_text(name):
-    chart = DRAWN[name]([row | {"c": f"{row['c']} {HOSTILE}"} for row in rows()])
+    hostile = [row | {key: f"{row[key]} {HOSTILE}" for key in LACKING} for row in rows()]
+    chart = DRAWN[name](hostile)
     source = svg_of(chart)
     assert "<script" not in source
     assert "&lt;script&gt;" in source
@@ -87,7 +84,7 @@ def test_any_text_is_only_text(name):
 
 def test_keys_may_look_like_fields_of_another_language():
     key = "a.b[0]:N{}\\"
-    chart = charts.bars([{key: "x", "sum(y):Q": 0.5}], category=key, value="sum(y):Q")
+    chart = charts.forest_plot([{key: "x", "sum(y):Q": 0.5}], label=key, value="sum(y):Q")
     assert marks(chart) == ["x: 0.5"]
 
 
@@ -100,47 +97,39 @@ def test_colours_are_those_of_the_palette(name):
 
 def test_a_series_keeps_its_colour_when_others_are_missing():
     order = ("zero", "one", "two")
-    few = charts.bars(rows()[1::2], category="c", value="v", series="s", order=order)
+    few = charts.histograms(rows()[1::2], order=order)
     assert SERIES[2] in svg_of(few)
     assert SERIES[0] not in svg_of(few)
 
 
 def test_many_series_differ_in_colour_or_shape():
     names = [f"method {i}" for i in range(len(SERIES))]
-    points = [{"s": name, "x": i, "y": i} for i, name in enumerate(names)]
-    source = svg_of(charts.risk_utility_map(points, x="x", y="y", series="s"))
+    points = [{"series": name, "x": i, "y": i} for i, name in enumerate(names)]
+    source = svg_of(charts.risk_utility_map(points, x="x", y="y"))
     pairs = {(SERIES[i], SHAPES[i % len(SHAPES)]) for i in range(len(names))}
     assert len(pairs) == len(names)
     assert all(colour in source for colour in SERIES)
 
 
 def test_a_logarithmic_axis_leaves_out_what_it_cannot_show():
-    points = [{"x": x, "y": 1, "s": "one"} for x in (0, -1, 0.1, 10)]
-    chart = charts.risk_utility_map(points, x="x", y="y", series="s", log_x=True)
+    points = [{"x": x, "y": 1, "series": "one"} for x in (0, -1, 0.1, 10)]
+    chart = charts.risk_utility_map(points, x="x", y="y", log_x=True)
     assert len(marks(chart)) == 2
-    lines = charts.lines_with_intervals(points, x="x", y="y", series="s", log_x=True)
+    lines = charts.curves(points, x_title="x", y_title="y")
     assert len(marks(lines)) == 2
     assert {"0.1", "10"} <= set(texts(lines))
 
 
 def test_a_reference_is_drawn_once():
-    chart = charts.risk_utility_map(
-        rows(), x="x", y="y", series="s", y_reference=0.5, y_reference_title="hold-out"
-    )
+    chart = charts.risk_utility_map(rows(), x="x", y="y", y_reference=(0.5, "hold-out"))
     assert svg_of(chart).count("stroke-dasharray") == 1
     assert texts(chart).count("hold-out") == 1
 
 
 def test_long_titles_of_panels_go_over_several_lines():
     label = "a measure with a long name: of one feature, another and a third"
-    chart = charts.forest_plot(
-        [{"l": label, "v": 1, "lo": 0, "hi": 2, "s": "one"}],
-        label="l",
-        value="v",
-        low="lo",
-        high="hi",
-        series="s",
-    )
+    row = {"label": label, "value": 1, "low": 0, "high": 2, "series": "one"}
+    chart = charts.forest_plot([row])
     root = ET.fromstring(svg_of(chart))
     lines = ["".join(e.itertext()) for e in root.iter(f"{SVG}tspan")]
     assert len(lines) == 2
@@ -148,10 +137,9 @@ def test_long_titles_of_panels_go_over_several_lines():
 
 
 def test_heat_classes_have_names_and_bounds():
-    cells = [{"x": str(i), "y": "r", "v": v} for i, v in enumerate((0.005, 0.01, 0.3, 0.9))]
-    chart = charts.heat_map(
-        cells, x="x", y="y", value="v", steps=(0.01, 0.4), as_percent=True, value_title="Share"
-    )
+    shares = (0.005, 0.01, 0.3, 0.9)
+    cells = [{"column": str(i), "line": "r", "value": v} for i, v in enumerate(shares)]
+    chart = charts.heat_map(cells, steps=(0.01, 0.4), as_percent=True, value_title="Share")
     assert [t for t in texts(chart) if "%" in (t or "")] == [
         "below 1%",
         "1% to 40%",
@@ -162,26 +150,12 @@ def test_heat_classes_have_names_and_bounds():
     assert fills == [heat[0], heat[1], heat[1], heat[2]]
 
 
-@pytest.mark.parametrize(
-    ("largest", "bounds"),
-    [
-        (7, ["below 1", "1 to 2", "6 and more"]),
-        (0.035, ["below 0.005", "0.03 and more"]),
-        (0, ["below 1"]),
-    ],
-)
-def test_heat_classes_without_bounds_are_even(largest, bounds):
-    cells = [{"x": "a", "y": "b", "v": largest}]
-    assert set(bounds) <= set(texts(charts.heat_map(cells, x="x", y="y", value="v")))
-
-
 def test_saved_as_svg_and_png(tmp_path):
-    chart = DRAWN["bars"](rows())
-    svg, png = charts.save_chart(chart, tmp_path / "figure.v1")
+    chart = DRAWN["histograms"](rows())
+    svg, png = save_chart(chart, tmp_path / "figure.v1")
     assert (svg.name, png.name) == ("figure.v1.svg", "figure.v1.png")
     assert svg.read_text() == svg_of(chart)
     data = png.read_bytes()
-    assert data == png_of(chart)
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = struct.unpack(">II", data[16:24])
     size = ET.fromstring(svg.read_text())
@@ -200,13 +174,13 @@ def test_clip_paths_are_numbered_anew():
 
 
 def test_a_figure_for_the_owner_only(tmp_path):
-    for path in charts.save_chart(DRAWN["bars"](rows()), tmp_path / "f", mode=0o600):
+    for path in save_chart(DRAWN["histograms"](rows()), tmp_path / "f", mode=0o600):
         assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(OutputError, match="its folder does not exist"):
-        charts.save_chart(DRAWN["bars"](rows()), tmp_path / "none" / "f")
+        save_chart(DRAWN["histograms"](rows()), tmp_path / "none" / "f")
 
 
 def test_no_address_is_ever_fetched():
@@ -215,5 +189,3 @@ def test_no_address_is_ever_fetched():
     chart = alt.Chart("https://example.invalid/rows.json").mark_bar()
     with pytest.raises(ValueError, match="not allowed"):
         svg_of(chart)
-    with pytest.raises(ValueError, match="not allowed"):
-        png_of(chart)

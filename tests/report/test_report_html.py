@@ -9,7 +9,7 @@ from every_record import every_record, risk_records, table_records
 
 from pegsynth.evaluation import Marginal, Metrics, Record
 from pegsynth.report import render
-from pegsynth.report.words import number, percent
+from pegsynth.report.wording import number, percent
 
 HOSTILE = "<script>alert('x')</script>"
 STATEMENT = (

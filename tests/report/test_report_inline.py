@@ -105,7 +105,7 @@ def test_labels_stay_inside_the_figure(x, y, text):
 
 def test_a_drawn_map_has_no_colour_of_its_own():
     rows = [{"x": i, "y": i, "s": f"series {i}"} for i in range(1, 4)]
-    chart = risk_utility_map(rows, x="x", y="y", series="s", y_reference=2)
+    chart = risk_utility_map(rows, x="x", y="y", series="s", y_reference=(2, ""))
     source = inline_svg(svg_of(chart), label="map", targets=True)
     assert not re.search(r'(fill|stroke)="#', source)
     assert source == inline_svg(svg_of(chart), label="map", targets=True)

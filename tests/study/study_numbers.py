@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pegsynth.datasets import discharge_schema
-from pegsynth.study.design import NO_RESET, RESET, Variant
 from pegsynth.study.findings import View
 from pegsynth.study.grid import Cell
 from pegsynth.study.results import Results
 from pegsynth.study.setting import setting_of
+from pegsynth.study.study_design import NO_RESET, RESET, Variant
 
 SETTING = setting_of(discharge_schema())
 VARIANT = Variant("public", "made-up choices")
@@ -23,7 +23,7 @@ DISTANCES = (
     "conditional_distance[* | patzip]",
 )
 REGRESSIONS = ("regression_distance[logistic]", "regression_distance[linear]")
-ATTACKS = tuple(f"intruder_error[{guess.subject}]" for guess in SETTING.guesses)
+ATTACKS = tuple(f"intruder_error[{attack.subject}]" for attack in SETTING.attacks)
 COEFFICIENTS = {
     "coefficient[linear :: Intercept]": -10.0,
     "coefficient[linear :: los]": 4.0,

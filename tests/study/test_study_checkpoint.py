@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pegsynth.errors import ModelError, OutputError
-from pegsynth.study.checkpoint import open_checkpoint
+from pegsynth.study.cell_file import open_checkpoint
 
 SETTINGS = {"seed": 3, "size": {"rows": [1, 2]}}
 

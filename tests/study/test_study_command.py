@@ -22,7 +22,7 @@ from command import check_refused, done, pegs
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.schema import Feature, Schema
 from pegsynth.study import run_study
-from pegsynth.study.run import CHECKPOINT
+from pegsynth.study.paper_study import CHECKPOINT
 from pegsynth.study.size import TINY
 
 TINY_RUN = """

@@ -7,17 +7,16 @@ import re
 import pytest
 
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.report.charts import svg_of
+from pegsynth.report import charts
+from pegsynth.report.drawing import svg_of
 from pegsynth.schema.codec import encode
-from pegsynth.study import charts
 from pegsynth.study.album import Album, Drawing
-from pegsynth.study.design import design_of
-from pegsynth.study.measures import Yardstick
-from pegsynth.study.more_figures import more_figures
-from pegsynth.study.paper_figures import paper_figures
+from pegsynth.study.figures import more_figures, paper_figures
 from pegsynth.study.results import Results
 from pegsynth.study.setting import setting_of
 from pegsynth.study.size import TINY
+from pegsynth.study.study_design import design_of
+from pegsynth.study.yardstick import Yardstick
 
 SCHEMA = discharge_schema()
 SETTING = setting_of(SCHEMA)

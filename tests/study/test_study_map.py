@@ -10,15 +10,15 @@ import pytest
 
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import ModelError, ParameterError
+from pegsynth.evaluation.statistics import mean
 from pegsynth.random import RandomStream
 from pegsynth.schema.codec import decode, encode
 from pegsynth.study import risk_utility_map
 from pegsynth.study.arms import Arm
 from pegsynth.study.grid import Cell
-from pegsynth.study.intervals import mean
-from pegsynth.study.measures import Yardstick
 from pegsynth.study.setting import setting_of
 from pegsynth.study.workshop import Population, Workshop
+from pegsynth.study.yardstick import Yardstick
 
 SCHEMA = discharge_schema()
 FRAME = discharge(400, 1)

@@ -14,15 +14,15 @@ from pegsynth.options import METHODS, FitOptions
 from pegsynth.random import RandomStream
 from pegsynth.schema.codec import encode
 from pegsynth.study.arms import Arm, plan
-from pegsynth.study.design import (
+from pegsynth.study.populations import built_in, of_user
+from pegsynth.study.size import FULL, QUICK, TINY
+from pegsynth.study.study_design import (
     PAPER,
     Design,
     design_of,
     other_population,
     total_name,
 )
-from pegsynth.study.populations import built_in, of_user
-from pegsynth.study.size import FULL, QUICK, TINY
 from pegsynth.study.workshop import FRESH, Population, Workshop, with_heads
 from pegsynth.synthesizers.model import fit
 from pegsynth.synthesizers.session import Session

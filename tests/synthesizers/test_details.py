@@ -14,8 +14,9 @@ from pegsynth.audit.divergence import all_rows
 from pegsynth.errors import SchemaError
 from pegsynth.hashing import public_heads
 from pegsynth.hashing.order import detail_features, plain_features
+from pegsynth.kernels import gibbs
+from pegsynth.kernels.compiled import as_kernel
 from pegsynth.kernels.counting import keys_of, tail_totals
-from pegsynth.kernels.gibbs import keys_of_rows, tails_of
 from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Budget
 from pegsynth.privacy.draws import DETAILS
@@ -26,6 +27,10 @@ from pegsynth.synthesizers.model_file import load_model, save_model
 from pegsynth.synthesizers.recipe import make_recipe
 from pegsynth.synthesizers.session import Session
 from small_release import small_model, taken
+
+# Kernels call these; here Python does, compiled all the same.
+keys_of_rows = as_kernel(gibbs.keys_of_rows)
+tails_of = as_kernel(gibbs.tails_of)
 
 GROUPS, CODES = ("A", "B", "C"), tuple(f"{group}{i}" for group in "ABC" for i in range(4))
 FINE = tuple(f"{code}.{i}" for code in CODES for i in range(2))

@@ -91,7 +91,7 @@ def test_given_values_leave_the_l_as_it_is(asked):
 @pytest.mark.parametrize("own", [{}, {"role": "other", "l": 2.0}], ids=["sensitive", "own l"])
 @pytest.mark.parametrize("asked", EVERY, ids=lambda asked: asked["method"])
 def test_a_given_value_of_a_feature_with_an_l_is_refused(asked, own):
-    with pytest.raises(ParameterError, match=r"'s'.*only drawn values.*leave it out of --where"):
+    with pytest.raises(ParameterError, match=r"'s'.*only drawn values.*leave it out of where"):
         pegsynth.synthesize(copies(), codebook(**own), rows=10, where={"s": "a"}, **asked)
 
 
@@ -107,7 +107,7 @@ def test_where_none_is_marked_given_features_do_not_count(asked):
 
 def test_the_estimator_refuses_as_well():
     model = pegsynth.PeGS(rows=10, where=(("s", "a"),), **ONCE)
-    with pytest.raises(ParameterError, match=r"'s'.*leave it out of --where"):
+    with pytest.raises(ParameterError, match=r"'s'.*leave it out of where"):
         model.fit(copies(), codebook())
     kept = pegsynth.PeGS(rows=2000, where=(("w", "b"),), **ONCE).fit(copies(), codebook())
     check_even(kept.sample(2000)["s"])
@@ -229,7 +229,7 @@ def test_rules_leave_the_l_as_it_is(asked, role):
 def test_urns_do_not_go_with_an_l():
     """An urn never looked at the multipliers that make entries diverse."""
     asked = {"method": "pegs-capped", "l": 2.0, "rows": 10}
-    with pytest.raises(ParameterError, match=r"--urn.*no longer l-diverse; leave out --urn or --l"):
+    with pytest.raises(ParameterError, match=r"urn.*no longer l-diverse; leave out urn or l"):
         pegsynth.synthesize(copies(), codebook(), urn=True, **asked)
     for urn in (None, False):
         pegsynth.synthesize(copies(), codebook(), urn=urn, **asked)
@@ -237,7 +237,7 @@ def test_urns_do_not_go_with_an_l():
 
 def test_kept_columns_have_no_l():
     asked = {"method": "pegs", "l": 2.0, "no_guarantee": True}
-    with pytest.raises(ParameterError, match=r"'s'.*original values; name it in --synthesize too"):
+    with pytest.raises(ParameterError, match=r"'s'.*original values; name it in synthesize too"):
         pegsynth.synthesize(copies(), codebook(), synthesize="f", **asked)
     release = pegsynth.synthesize(copies(), codebook(), synthesize="s", **asked)
     assert named(release.ledger) == ("s",)

@@ -95,11 +95,11 @@ def test_all_options_reach_the_release():
         ({"epsilon": 0.0}, BudgetError, "above 0"),
         ({"epsilon": float("nan")}, BudgetError, "finite"),
         ({"epsilon": 1.0, "delta": 1.0}, BudgetError, "delta"),
-        ({"epsilon": 1.0, "colour": "red"}, ParameterError, "no option colour"),
-        ({"epsilon": 1.0, "method": "magic"}, ParameterError, "--method is one of"),
-        ({"epsilon": 1.0, "order": "best"}, ParameterError, "--order is one of"),
-        ({"epsilon": 1.0, "rows": 0}, ParameterError, "--rows"),
-        ({"epsilon": 1.0, "method": "pegs-capped", "visits": 0}, ParameterError, "--visits"),
+        ({"epsilon": 1.0, "colour": "red"}, ParameterError, "no argument 'colour'"),
+        ({"epsilon": 1.0, "method": "magic"}, ParameterError, "method is one of"),
+        ({"epsilon": 1.0, "order": "best"}, ParameterError, "order is one of"),
+        ({"epsilon": 1.0, "rows": 0}, ParameterError, "rows"),
+        ({"epsilon": 1.0, "method": "pegs-capped", "visits": 0}, ParameterError, "visits"),
     ],
 )
 def test_bad_options_are_refused_when_stated(options, error, words):
@@ -108,7 +108,7 @@ def test_bad_options_are_refused_when_stated(options, error, words):
 
 
 def test_rows_are_asked_for_before_the_data_is_read():
-    with pytest.raises(ParameterError, match="--rows is needed"):
+    with pytest.raises(ParameterError, match=r"^rows is needed"):
         PeGS(epsilon=1.0).fit("no-such-file.csv", small_schema())
 
 

@@ -231,7 +231,7 @@ def test_after_the_cap_rows_are_public_and_obey_the_rules():
     """All data break the rule and alpha is tiny: the urns never give a row that may be shown."""
     data = np.array([(1, 2)] * 50, dtype=np.uint8)
     weights = (np.array([1, 2], dtype=np.uint64), np.array([1, 1, 2], dtype=np.uint64))
-    prior = Prior(weights, (1, 1), 1 << 30)
+    prior = Prior(weights, (1, 1), 1 << 28)
     words = RandomStream("cap").substream()
     drawn = table(data).draw(5_000, prior=prior, words=words, rules=RULES, most_draws=5_000)
     assert obeying(drawn, RULES).all()

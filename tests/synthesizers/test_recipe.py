@@ -297,7 +297,7 @@ def test_caps_that_cannot_be(options):
 
 
 def test_caps_belong_to_one_method():
-    with pytest.raises(ParameterError, match="pegs-capped only"):
+    with pytest.raises(ParameterError, match="--visits goes with pegs-capped, not with pegs"):
         recipe(epsilon=1.0, visits=3)
 
 
@@ -352,7 +352,7 @@ def test_a_budget_that_cannot_be_met_says_what_would_help():
     [
         ("pegs", {"block_size": 5}),
         ("contingency", {"sweeps": 2}),
-        ("marginal", {"seed_pool": "uniform"}),
+        ("marginal", {"seed_pool": "marginal"}),
         ("bootstrap", {"seed_pool": "original"}),
         ("mi", {"log_linear": True}),
         ("pegs", {"proper": True}),

@@ -117,6 +117,8 @@ class ReleasedCase:
                 (each.features, tuple(each.counts.tolist()), each.deviation)
                 for each in (*released.one_ways, *released.blocks, *released.extra)
             ),
+            # The ledger is published too, with all that its events say.
+            spent.events,
         )
         ledger = Ledger(spent.events, delta=self.recipe.budget.delta or 0.0)
         return Path(tuple(watched[0].steps), published, ledger)

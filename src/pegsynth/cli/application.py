@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
+
+from pegsynth.kernels.notice import when_compiling
 
 app = typer.Typer(
     name="pegs",
@@ -41,10 +44,18 @@ def options(
 options.__doc__ = app.info.help
 
 
+def _say_compiling() -> None:
+    print("Preparing compiled code, once: about 5 seconds.", file=sys.stderr)
+
+
 def run() -> None:
     """Parse the command line and do what it says."""
     from pegsynth.cli import commands
+    from pegsynth.forks import check_threads
 
+    check_threads()
     if not app.registered_commands:
         commands.register(app)
+    if sys.stderr.isatty():
+        when_compiling(_say_compiling)
     app(prog_name="pegs")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pegsynth.audit.run import AUDITED_METHODS, READERS, Finding, audit
-from pegsynth.cli.console import announce_compilation
 from pegsynth.errors import ParameterError
 
 _FORMAT = "{:<12} {:<34} {:<12} {:>9} {:>9} {:>9} {:>9}  {}"
@@ -14,7 +13,6 @@ def run(method: str | None, *, full: bool, threads: int) -> int:
     known = (*AUDITED_METHODS, READERS)
     if method is not None and method not in known:
         raise ParameterError(f"--method is one of {', '.join(known)}, not {method!r}")
-    announce_compilation()
     header = ("method", "release", "audit", "epsilon", "worst", "rho", "worst", "")
     print(_FORMAT.format(*header), flush=True)
     broken = 0

@@ -60,16 +60,3 @@ class _Follower:
         # A number of rows that was guessed may be too small.
         total = None if total is None else max(total, done)
         self._bar.update(self._tasks[stage], completed=done, total=total, speed=speed)
-
-
-def announce_compilation() -> None:
-    """Say on a terminal that the first run compiles, when it will."""
-    if not sys.stderr.isatty():
-        return
-    from pathlib import Path
-
-    from pegsynth.kernels.gibbs import run_chains
-
-    cache = Path(run_chains.stats.cache_path or "")
-    if not any(cache.glob("gibbs.run_chains*.nbi")):
-        say("First run: compiling the kernels, which takes about 20 seconds once.")

@@ -12,9 +12,9 @@ from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import ParameterError, legible
 from pegsynth.evaluation.evaluate import evaluate_files
+from pegsynth.evaluation.evaluate_options import options_of
 from pegsynth.evaluation.holdout import NAME as HOLDOUT_FAULT
 from pegsynth.evaluation.measuring import Evaluation
-from pegsynth.evaluation.options import options_of
 from pegsynth.evaluation.records import Record
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.read import table_files

@@ -10,6 +10,7 @@ from typing import Any
 
 from pegsynth.cli.console import say
 from pegsynth.errors import ModelError, ParameterError, escaped
+from pegsynth.once import NoisyTable, Released
 from pegsynth.privacy import Event, Ledger, NotPrivate, verify
 from pegsynth.privacy.events import NoisyCounts, UnknownEvent
 from pegsynth.privacy.files import event_to_builtins
@@ -20,6 +21,8 @@ from pegsynth.synthesizers.model import Model
 from pegsynth.synthesizers.model_file import load_model, notice_of, read_manifest
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.spending import read_spent
+
+_EMPTY: tuple[Any, ...] = ("", None, [], ())
 
 
 def inspect(files: Sequence[Path], *, confidential: bool) -> int:
@@ -71,16 +74,29 @@ def _inspect_ledgers(files: Sequence[Path]) -> int:
 
 def _described(event: Event) -> str:
     """Return an event as its kind and its public parameters, fractions as decimal numbers."""
-    fields = {name: value for name, value in event_to_builtins(event).items() if value != ""}
+    fields = {
+        name: value for name, value in event_to_builtins(event).items() if value not in _EMPTY
+    }
     kind = fields.pop("kind", "event")
     if isinstance(event, NoisyCounts):
         amount = float(Fraction(fields.pop("scale_numerator"), fields.pop("scale_denominator")))
         gaussian = event.mechanism == "discrete-gaussian"
         shown = math.sqrt(amount) if gaussian else amount
         fields["sigma" if gaussian else "scale"] = f"{shown:.6g} rows"
+        # One row changes one cell of one table; of several tables, one cell of each.
+        fields = _joined(fields, " x " if event.cells == 1 else " + ")
     elif not isinstance(event, UnknownEvent):
-        fields = _with_decimals(fields)
+        fields = _joined(_with_decimals(fields), " + ")
     return f"{kind}: " + ", ".join(f"{name.replace('_', ' ')} {v}" for name, v in fields.items())
+
+
+def _joined(fields: Mapping[str, Any], sign: str) -> dict[str, Any]:
+    """Return an event's parameters with lists of names and levels as text."""
+    signs = {"features": sign, "levels": sign, "chosen": " x "}
+    return {
+        name: signs[name].join(map(str, value)) if isinstance(value, list | tuple) else value
+        for name, value in fields.items()
+    }
 
 
 def _with_decimals(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,21 +129,24 @@ def _inspect_schema(file: Path) -> None:
     _show(f"{len(schema.rules)} rules")
 
 
-def _budget_lines(file: Path, identity: str, model: Model) -> list[str]:
-    """Say what the model may still give, from its record of what was spent."""
+def _session_of(file: Path, identity: str, model: Model) -> Session | None:
+    """Return a session on a model with a budget, with its record of what was spent."""
     if model.recipe is None:
-        return []
+        return None
     spent = None if model.released is not None else read_spent(file, identity)
-    session = Session(model, model.recipe, RandomStream(), spent=spent)
+    return Session(model, model.recipe, RandomStream(), spent=spent)
+
+
+def _print_budget(session: Session | None) -> None:
+    """Say what the model may still give."""
+    if session is None:
+        return
     left = session.left()
     rows = "any number of" if left is None else f"{left}"
-    lines = [f"budget: {model.recipe.draw.method}, {rows} rows left"]
+    _show(f"budget: {session.recipe.draw.method}, {rows} rows left")
     guarantee = session.ledger.guarantee
     if guarantee.epsilon is not None:
-        lines.append(
-            f"in total: epsilon {display_up(guarantee.epsilon)}, delta {guarantee.delta:g}"
-        )
-    return lines
+        _show(f"in total: epsilon {display_up(guarantee.epsilon)}, delta {guarantee.delta:g}")
 
 
 def _print_released(model: Model) -> None:
@@ -142,8 +161,8 @@ def _print_released(model: Model) -> None:
     for feature in released.order:
         block = heads.get(feature)
         given = ", ".join(names[h] for h in block.features[:-1]) if block else "nothing"
-        noise = f", noise {block.deviation:.4g} rows" if block else ""
-        _show(f"  {names[feature]}: {released.sizes[feature]} levels, given {given}{noise}")
+        noise = f", {_size(released, block)}" if block else ""
+        _show(f"  {names[feature]}: {_levels(released, feature)}, given {given}{noise}")
     if released.extra:
         _show("tables of the second round, in the order of measuring:")
     times: dict[tuple[int, ...], int] = {}
@@ -151,15 +170,32 @@ def _print_released(model: Model) -> None:
         shown = " x ".join(names[f] for f in table.features)
         times[table.features] = times.get(table.features, 0) + 1
         again = f", time {times[table.features]}" if times[table.features] > 1 else ""
-        cells = f"{len(table.counts)} cells, noise {table.deviation:.4g} rows"
-        _show(f"  {number}. {shown}{again}: {cells}")
+        _show(f"  {number}. {shown}{again}: {_size(released, table)}")
 
 
-def _print_terms(model: Model) -> None:
+def _levels(released: Released, feature: int) -> str:
+    """Say how many levels a feature has, and of how many categories they were merged."""
+    levels, categories = released.sizes[feature], len(released.levels[feature])
+    merged = f" of {categories} categories" if levels < categories else ""
+    return f"{_counted(levels, 'level')}{merged}"
+
+
+def _size(released: Released, table: NoisyTable) -> str:
+    """Say how large a table is, on levels and not on categories, and how loud its noise."""
+    levels = " x ".join(str(released.sizes[feature]) for feature in table.features)
+    cells = _counted(len(table.counts), "cell")
+    return f"{cells} ({levels} levels), noise {table.deviation:.4g} rows"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _print_terms(ledger: Ledger) -> None:
     """Say what stands in the way of a guarantee, and what it assumes."""
-    for line in model.ledger.not_covered:
+    for line in ledger.not_covered:
         _show(f"not covered by any guarantee: {line}")
-    for assumption in model.ledger.assumptions:
+    for assumption in ledger.assumptions:
         _show(f"assumed: {assumption.text}")
 
 
@@ -173,22 +209,22 @@ def _inspect_model(file: Path, *, confidential: bool) -> None:
         for event in model.ledger.events
     )
     # Before anything is printed: the record may be missing or damaged.
-    budget = _budget_lines(file, manifest.identity, model)
+    session = _session_of(file, manifest.identity, model)
+    ledger = session.ledger if session else model.ledger
     # Not what the file calls itself, which may be a lie.
     _show(notice_of(model))
     if model.released is not None:
         _print_released(model)
-        _show("\n".join(budget))
-        _print_terms(model)
+        _print_budget(session)
+        _print_terms(ledger)
         return
     _show(f"format {manifest.format}; {len(spec.names)} features; tail bits: {spec.tail_bits}")
     for target, name in enumerate(spec.names):
         heads = ", ".join(spec.names[head] for head in spec.heads[target]) or "none"
         shown = f", heads {heads}, key space {spec.key_space(target)}" if heads_public else ""
         _show(f"  {name}: {spec.category_counts[target]} categories{shown}")
-    for line in budget:
-        _show(line)
-    _print_terms(model)
+    _print_budget(session)
+    _print_terms(ledger)
     if confidential:
         _show("CONFIDENTIAL figures read off the counts:")
         for name, block in zip(spec.names, model.blocks.blocks, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pegsynth.cli.console import announce_compilation, progress_bar, say
+from pegsynth.cli.console import progress_bar, say
 from pegsynth.errors import ParameterError
 from pegsynth.schema import Schema
 
@@ -31,7 +31,6 @@ def run(request: StudyRequest) -> None:
     if request.data is not None and request.schema is not None:
         _check_not_input(request.output, request.data)
     schema = None if request.schema is None else Schema.load(request.schema)
-    announce_compilation()
     with progress_bar() as progress:
         study = run_study(
             request.output,

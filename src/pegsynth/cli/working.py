@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from pegsynth.cli.console import announce_compilation, progress_bar, say
+from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.notes import (
     holds_ledger,
     say_budget,
@@ -27,7 +27,7 @@ from pegsynth.io.database import DatabaseTarget
 from pegsynth.io.read import open_table, same_file, table_files
 from pegsynth.io.reader import TableReader
 from pegsynth.io.write import check_writable, open_writer
-from pegsynth.kernels.warm import warm_up
+from pegsynth.kernels.warm import counting_kernels, no_kernels, noise_kernels, warm_up
 from pegsynth.option_kinds import check_whole
 from pegsynth.options import PEGS_METHODS, FitOptions
 from pegsynth.privacy import Ledger, NotPrivate
@@ -38,6 +38,7 @@ from pegsynth.synthesizers import model as models
 from pegsynth.synthesizers.checkpoint import Checkpoint, resuming
 from pegsynth.synthesizers.model_file import load_model, notice_of, read_manifest, save_model
 from pegsynth.synthesizers.recipe import Recipe
+from pegsynth.synthesizers.released_blocks import ONCE
 from pegsynth.synthesizers.request import Request
 from pegsynth.synthesizers.session import Session
 from pegsynth.synthesizers.spending import (
@@ -197,7 +198,6 @@ def trace(model_file: Path, request: Request) -> None:
             raise ParameterError(
                 f"{model_file}: only models of the pegs family have sampling steps"
             )
-        announce_compilation()
         session.charge(1)
         counters, limit = session.first_chain()
         start, steps = trace_row(
@@ -252,8 +252,7 @@ def fit_model(
     checkpoint: Checkpoint | None,
 ) -> models.Model:
     """Fit with a progress bar."""
-    announce_compilation()
-    warm_up()
+    warm_up(_first_kernels(plan))
     with progress_bar() as progress:
         return models.fit(
             reader,
@@ -265,6 +264,13 @@ def fit_model(
             progress=progress,
             checkpoint=checkpoint,
         )
+
+
+def _first_kernels(plan: Recipe | FitOptions) -> Callable[[], None]:
+    """Return what loads the kernels that a fit begins with."""
+    if not isinstance(plan, Recipe) or plan.draw.method in PEGS_METHODS:
+        return counting_kernels
+    return noise_kernels if plan.draw.method == ONCE else no_kernels
 
 
 def write_rows(
@@ -285,7 +291,6 @@ def write_rows(
     """
     rows = request.rows or 0
     stream = session.stream
-    announce_compilation()
     (chunks,) = session.draw(rows)
 
     replacing = isinstance(output, Path) and output.exists()

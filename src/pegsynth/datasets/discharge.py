@@ -28,6 +28,7 @@ from pegsynth.datasets import discharge_variables as variables
 from pegsynth.datasets.discharge_codebook import discharge_schema
 from pegsynth.datasets.draws import Codes, Draws
 from pegsynth.errors import ParameterError
+from pegsynth.forks import check_threads
 from pegsynth.random import RandomStream
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def discharge_batches(
         raise ParameterError("seed must be a whole number, or None for a new table every time")
     # Named after the table, so that a synthesizer with the same seed draws other words.
     stream = RandomStream(None if seed is None else f"discharge {seed}")
+    check_threads()
     return _regroup(_chunks(stream, rows), batch)
 
 

@@ -1,4 +1,4 @@
-"""How close a synthetic table is to its original, and what it betrays, whoever made it.
+"""Utility and disclosure risk of synthetic tables, whoever made them.
 
 `pegsynth.evaluate` takes tables and a schema and returns all measures as `Metrics`, which
 ``metrics.json`` holds and the report renders. `evaluate_codes` compares the one-, two- and
@@ -8,7 +8,7 @@ the bare distances.
 
 from pegsynth.evaluation.distances import total_variation
 from pegsynth.evaluation.records import Marginal, Metrics, Record
-from pegsynth.evaluation.tables import evaluate_codes, tvd1, tvd2, tvd3
+from pegsynth.evaluation.table_distances import evaluate_codes, tvd1, tvd2, tvd3
 
 __all__ = [
     "Marginal",

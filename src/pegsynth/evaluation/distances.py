@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from pegsynth.evaluation.statistics import Floats
+from pegsynth.evaluation.tabulation import Int64
 
 _LARGE_MEAN = 500.0
 
@@ -35,7 +34,7 @@ def total_variation(p_counts: NDArray[Any], q_counts: NDArray[Any]) -> float:
     Parameters
     ----------
     p_counts, q_counts
-        Counts of the same cells in both tables; the totals may differ.
+        Int64 of the same cells in both tables; the totals may differ.
 
     Returns
     -------
@@ -80,7 +79,7 @@ def marginal_floor(counts: NDArray[Any], rows: int) -> float:
     return float((1 - np.square(shares(counts)).sum()) / rows)
 
 
-def conditional_distance(given: Counts, original: Counts, synthetic: Counts) -> float:
+def conditional_distance(given: Int64, original: Int64, synthetic: Int64) -> float:
     """Return the paper's conditional distance of x_i given x_j, every x_j with weight one.
 
     The sum over x_j and x_i of (p_synth(x_i|x_j) - p_orig(x_i|x_j))^2. Where a value x_j
@@ -92,13 +91,13 @@ def conditional_distance(given: Counts, original: Counts, synthetic: Counts) -> 
     given
         Code of x_j in every cell.
     original, synthetic
-        Counts of the cells.
+        Int64 of the cells.
     """
     difference = _conditional(given, synthetic) - _conditional(given, original)
     return float(np.square(difference).sum())
 
 
-def conditional_floor(given: Counts, counts: Counts, rows: int) -> float:
+def conditional_floor(given: Int64, counts: Int64, rows: int) -> float:
     """Conditional distance expected of a bootstrap.
 
     A value x_j of share p_j is drawn about Poisson(n p_j) times. Drawn k > 0 times it adds
@@ -113,7 +112,7 @@ def conditional_floor(given: Counts, counts: Counts, rows: int) -> float:
     return float(np.sum((1 - squares) * one_over + np.exp(-mean) * squares))
 
 
-def _conditional(given: Counts, counts: Counts) -> Floats:
+def _conditional(given: Int64, counts: Int64) -> Floats:
     totals = np.bincount(given, counts)
     return np.asarray(counts / np.maximum(totals, 1)[given], dtype=np.float64)
 

@@ -6,15 +6,15 @@ table and is confidential.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pegsynth.errors import ParameterError
+from pegsynth.evaluation.evaluate_options import EvaluateOptions, options_of
+from pegsynth.evaluation.judged_tables import read_tables
 from pegsynth.evaluation.measuring import Evaluation, Progress, evaluate_tables, quiet
-from pegsynth.evaluation.options import EvaluateOptions, options_of
-from pegsynth.evaluation.reading import read_tables
+from pegsynth.forks import check_threads
 from pegsynth.schema import Schema
 
 
@@ -95,10 +95,9 @@ def evaluate_files(
     progress: Progress = quiet,
 ) -> Evaluation:
     """Read tables and evaluate them; see `evaluate`."""
+    check_threads()
     if not synthetic:
         raise ParameterError("there is no synthetic table to compare with the original")
-    if options.formulas:
-        _import_ahead()
     tables = read_tables(original, synthetic, schema, holdout=holdout, threads=options.threads)
     return evaluate_tables(tables, options, progress=progress)
 
@@ -106,13 +105,3 @@ def evaluate_files(
 def listed(synthetic: Any) -> list[Any]:
     """Return one or several tables as a list."""
     return list(synthetic) if isinstance(synthetic, list | tuple) else [synthetic]
-
-
-def _import_ahead() -> None:
-    """Load what regressions need while the tables are read."""
-
-    def load() -> None:
-        import statsmodels.genmod.generalized_linear_model
-        import statsmodels.regression.linear_model  # noqa: F401
-
-    threading.Thread(target=load, name="pegsynth-statsmodels", daemon=True).start()

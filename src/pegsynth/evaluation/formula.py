@@ -17,7 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.numeric import Floats, is_numeric, numeric_values
+from pegsynth.evaluation.numeric import is_numeric, numeric_values
+from pegsynth.evaluation.statistics import Floats
 from pegsynth.schema import Schema
 from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import Feature

@@ -1,4 +1,4 @@
-"""Whether a hold-out can be one, or is a part of the original.
+"""Check that a hold-out is not a part of the original.
 
 Goes in: codes of the original and of the hold-out. Comes out: a record if nearly all rows of
 the hold-out lie among the original rows and chance does not explain it. Equal rows are
@@ -12,10 +12,10 @@ import math
 
 import numpy as np
 
-from pegsynth.evaluation.cells import Codes
-from pegsynth.evaluation.groups import group_rows
-from pegsynth.evaluation.records import Record
+from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.risk_tables import CHANCE
+from pegsynth.evaluation.statistics import Estimate
+from pegsynth.evaluation.tabulation import Codes, group_rows
 
 NAME = "holdout_in_original"
 NEARLY_ALL = 0.9
@@ -54,15 +54,10 @@ def holdout_records(
     likely = twins + 2 * math.sqrt(-2 * math.log(CHANCE) / rows)
     if likely >= 1 or inside < NEARLY_ALL * held or bdtrc(inside - 1, held, likely) > CHANCE:
         return ()
-    return (
-        Record(
-            name=NAME,
-            subject="hold-out",
-            value=inside / held,
-            baseline=twins,
-            n=held,
-            note=f"{inside} of the {held} rows of the hold-out are rows of the original, where "
-            f"{100 * twins:.3g} % of the rows have a twin, so that this is no chance; give rows "
-            "that the synthesizer never saw, or all that is held against the hold-out misleads",
-        ),
+    note = (
+        f"{inside} of the {held} rows of the hold-out are rows of the original, where "
+        f"{100 * twins:.3g} % of the rows have a twin, so that this is no chance; give rows "
+        "that the synthesizer never saw, or all that is held against the hold-out misleads"
     )
+    found = Estimate(inside / held, n=held)
+    return (measured(NAME, "hold-out", found, baseline=twins, note=note),)

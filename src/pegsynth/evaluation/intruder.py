@@ -17,53 +17,102 @@ Where the paper is silent:
   counted.
 
 All work is on counts of cells (known features, sensitive feature), so that it costs one
-pass over the rows and a few over the cells.
+pass over the rows and a few over the cells. `Targets` counts the original once, for many
+released tables.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.cells import Codes, Int64
-from pegsynth.evaluation.groups import Crossing, cross, group_rows
-from pegsynth.evaluation.intervals import NOTHING, Estimate, mean, share
+from pegsynth.evaluation.numeric import is_numeric, numeric_values
+from pegsynth.evaluation.statistics import LEVEL, Estimate, Floats, share, weighted_mean
+from pegsynth.evaluation.tabulation import Codes, Crossing, Int64, cross, group_rows, row_keys
+from pegsynth.schema.schema import Schema
 
-Floats = NDArray[np.float64]
+PAPER_ATTACKS = (
+    ("MDC", ("age.yrs", "sex", "patzip")),
+    ("charge", ("age.yrs", "los", "patzip")),
+)
+MOST_CELLS = 1 << 22
 
 
 @dataclass(frozen=True)
 class Attack:
-    """What the intruder achieved.
+    """What an intruder knows, and what is inferred from it.
 
     Parameters
     ----------
-    error
-        Share of wrong guesses, or mean absolute error; NaN when there is no target.
-    low, high
-        Interval over the targets, given the released rows: Wilson for a share, normal for a
-        mean.
-    per_row
-        Error of every row of the original: the chance of a wrong guess, or the absolute
-        error; NaN for targets that are left out.
-    matched_share
-        Share of the targets with at least one matching row.
-    targets, left_out
-        Rows attacked, and rows whose true value is missing in a numeric role.
+    infer, known
+        Names of features.
+    values
+        One number per code of the inferred feature where its mean is guessed; None where its
+        most frequent category is.
     """
 
-    error: float
-    low: float
-    high: float
-    per_row: Floats
-    matched_share: float
-    targets: int
-    left_out: int
+    infer: str
+    known: tuple[str, ...]
+    values: Floats | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def on(cls, schema: Schema, infer: str, known: Sequence[str]) -> Attack:
+        """Return an attack on a feature; numbers are guessed by their mean."""
+        feature = schema.features[schema.index(infer)]
+        return cls(infer, tuple(known), numeric_values(feature) if is_numeric(feature) else None)
+
+    @property
+    def amounts(self) -> bool:
+        """Whether a mean is guessed, and not a category."""
+        return self.values is not None
+
+    @property
+    def subject(self) -> str:
+        """The attack as results call it."""
+        return f"{self.infer} | {', '.join(self.known)}"
+
+
+def attacks_of(
+    schema: Schema, known: Sequence[str] | None = None, infer: Sequence[str] | None = None
+) -> tuple[Attack, ...]:
+    """Choose the attacks: the user's choice, the paper's, or those of the roles.
+
+    Without a choice: the paper's two where the schema has their features (the built-in
+    discharge data), else every sensitive feature from all quasi-identifiers. With `known`
+    or `infer`: those features, the other side from the roles.
+
+    Raises
+    ------
+    ParameterError
+        A name is not in the schema, or a feature is both known and inferred.
+    """
+    papers = {name for target, given in PAPER_ATTACKS for name in (target, *given)}
+    if known is None and infer is None and papers <= set(schema.names):
+        return tuple(Attack.on(schema, *each) for each in PAPER_ATTACKS)
+    for name in (*(known or ()), *(infer or ())):
+        if name not in schema.names:
+            raise ParameterError(f"attack: {name!r} is not a feature of the schema")
+    both = set(known or ()) & set(infer or ())
+    if both:
+        raise ParameterError(f"attack: feature {min(both)!r} is both known and to be inferred")
+    given = _of_role(schema, "quasi-identifier") if known is None else known
+    targets = _of_role(schema, "sensitive") if infer is None else infer
+    targets = [name for name in dict.fromkeys(targets) if name not in (known or ())]
+    given = [name for name in dict.fromkeys(given) if name not in targets]
+    return tuple(Attack.on(schema, target, given) for target in targets)
+
+
+class Reach(NamedTuple):
+    """How far an attack gets: its error, and the share of targets with a match."""
+
+    error: Estimate
+    matched: float
 
 
 @dataclass(frozen=True)
@@ -73,65 +122,21 @@ class CellErrors:
     errors: Floats
     matched: NDArray[np.bool_]
 
-    def estimate(self, targets: Int64, *, amounts: bool, level: float) -> Estimate:
-        """Mean error over targets, counted by cell."""
+    def reach(self, targets: Int64, *, amounts: bool, level: float = LEVEL) -> Reach:
+        """Mean error and share of matches over targets, counted by cell.
+
+        The interval is over the targets, given the released rows: Wilson's for a share of
+        wrong guesses, the normal one for a mean error. Both are NaN without a target.
+        """
         asked = np.flatnonzero((targets > 0) & ~np.isnan(self.errors))
         errors, weights = self.errors[asked], targets[asked]
-        if amounts or not len(asked):
-            return mean(errors, weights, level=level)
         count = int(weights.sum())
-        return share(float(np.dot(errors, weights) / count), count, level=level)
-
-    def matched_share(self, targets: Int64) -> float:
-        """Share of the targets that have a matching released row."""
-        asked = np.where(np.isnan(self.errors), 0, targets)
-        return float(np.dot(self.matched, asked) / asked.sum()) if asked.any() else math.nan
-
-
-def attack(
-    original: Codes,
-    synthetic: Codes,
-    known: Sequence[int],
-    sensitive: int,
-    values: Floats | None = None,
-    *,
-    level: float = 0.95,
-) -> Attack:
-    """Attack every row of the original with what is released.
-
-    Parameters
-    ----------
-    original, synthetic
-        Code matrices, rows by features.
-    known
-        Positions of the features that the intruder knows.
-    sensitive
-        Position of the feature to infer.
-    values
-        One number per code of it, NaN where a code has none; None: infer the category.
-    level
-        Of the interval.
-
-    Raises
-    ------
-    ParameterError
-        Nothing is known, the sensitive feature is known already, or a table has no rows.
-    """
-    if not known or sensitive in known:
-        raise ParameterError("an attack needs known features, the sensitive one not among them")
-    if not len(original) or not len(synthetic):
-        raise ParameterError("an attack needs at least one target and one released row")
-    tables = [np.ascontiguousarray(codes.T) for codes in (original, synthetic)]
-    highest = np.maximum(*(table.max(axis=1) for table in tables)).astype(np.int64)
-    sizes = (highest + 1).tolist()
-    if values is not None:
-        if len(values) < sizes[sensitive]:
-            raise ParameterError("an attack on amounts needs one number for every code")
-        sizes[sensitive] = len(values)
-    crossing = cells_of(tables, known, sensitive, sizes)
-    targets = crossing.counts(crossing.cells[0])
-    found = guess(crossing, crossing.counts(crossing.cells[1]), values)
-    return summary(found, crossing, targets, amounts=values is not None, level=level)
+        if amounts or not count:
+            error = weighted_mean(errors, weights, level=level)
+        else:
+            error = share(float(np.dot(errors, weights) / count), count, level=level)
+        matched = float(np.dot(self.matched[asked], weights) / count) if count else math.nan
+        return Reach(error, matched)
 
 
 def cells_of(
@@ -150,22 +155,71 @@ def guess(crossing: Crossing, released: Int64, values: Floats | None) -> CellErr
     return _by_mean(crossing, released, starts, position, values)
 
 
-def summary(
-    found: CellErrors, crossing: Crossing, targets: Int64, *, amounts: bool, level: float
-) -> Attack:
-    """Error over the targets of the first table, with the error of each row."""
-    estimate = found.estimate(targets, amounts=amounts, level=level)
-    if not estimate.n:
-        estimate = NOTHING
-    return Attack(
-        estimate.value,
-        estimate.low,
-        estimate.high,
-        found.errors[crossing.cells[0]],
-        found.matched_share(targets),
-        estimate.n,
-        int(targets.sum()) - estimate.n,
-    )
+@dataclass(frozen=True)
+class Targets:
+    """The rows of an original that an attack is made on, counted once for many releases.
+
+    Parameters
+    ----------
+    attack
+        What is known and inferred.
+    original
+        Its codes, one feature a row.
+    known, infer
+        Positions of the features.
+    sizes
+        Number of categories of all features.
+    keys, crossing, counts
+        Combinations of the known features that occur, in order; their cells, with one more
+        combination for all others; the targets in each. None where these are more than
+        `MOST_CELLS` cells, which are then counted anew for every release.
+    """
+
+    attack: Attack
+    original: Codes
+    known: tuple[int, ...]
+    infer: int
+    sizes: tuple[int, ...]
+    keys: Int64
+    crossing: Crossing | None
+    counts: Int64
+
+    @classmethod
+    def of(cls, attack: Attack, original: Codes, schema: Schema) -> Targets:
+        """Count an original, one feature a row."""
+        known, infer = tuple(map(schema.index, attack.known)), schema.index(attack.infer)
+        sizes = schema.category_counts
+        keys, rows = np.unique(_keys(original, known, sizes), return_inverse=True)
+        size = sizes[infer]
+        cells = np.arange((len(keys) + 1) * size, dtype=np.int64)
+        crossing = Crossing((), cells // size, cells % size) if len(cells) <= MOST_CELLS else None
+        counts = np.bincount(rows * size + original[infer], minlength=len(cells))
+        return cls(attack, original, known, infer, sizes, keys, crossing, counts.astype(np.int64))
+
+    def reach(self, released: Codes) -> Reach:
+        """Attack every row of the original with released rows, one feature a row."""
+        if self.crossing is None:
+            both = cells_of([self.original, released], self.known, self.infer, self.sizes)
+            targets, counts = map(both.counts, both.cells)
+            found = guess(both, counts, self.attack.values)
+            return found.reach(targets, amounts=self.attack.amounts)
+        keys = _keys(released, self.known, self.sizes)
+        place = np.searchsorted(self.keys, keys)
+        met = self.keys[np.minimum(place, len(self.keys) - 1)] == keys
+        # Rows that match no target still count for the guess that needs no match.
+        groups = np.where(met, place, len(self.keys))
+        cells = groups * self.sizes[self.infer] + released[self.infer]
+        counts = np.bincount(cells, minlength=len(self.counts)).astype(np.int64)
+        found = guess(self.crossing, counts, self.attack.values)
+        return found.reach(self.counts, amounts=self.attack.amounts)
+
+
+def _keys(columns: Codes, features: Sequence[int], sizes: Sequence[int]) -> Int64:
+    return row_keys(columns[list(features)], [sizes[place] for place in features])
+
+
+def _of_role(schema: Schema, role: str) -> list[str]:
+    return [feature.name for feature in schema.features if feature.role == role]
 
 
 def _by_category(crossing: Crossing, released: Int64, starts: Int64, position: Int64) -> CellErrors:

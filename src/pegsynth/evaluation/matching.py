@@ -1,4 +1,4 @@
-"""Probabilistic identification by matching (Reiter 2005b).
+"""Probabilistic identification by matching (Reiter).
 
 For each row t of the original the intruder knows the identifying features and takes every
 released row that agrees on them, c_t in number, for t with equal probability 1/c_t. With
@@ -16,6 +16,13 @@ What is *right* depends on the kind of release:
   right when it agrees with t on all sensitive features together, so that who takes it for t
   learns them all. Much of that is no disclosure, as common values are guessed without the
   release; the control are rows of a hold-out as targets.
+
+Notes
+-----
+Reiter and Mitra (2009), Estimating risks of identification disclosure in partially synthetic
+data, Journal of Privacy and Confidentiality 1(1), 99-110, doi:10.29012/jpc.v1i1.567; the
+probabilities go back to Reiter (2005), Estimating risks of identification disclosure in
+microdata, Journal of the American Statistical Association 100(472), 1103-1112.
 """
 
 from __future__ import annotations
@@ -25,25 +32,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Int64
-from pegsynth.evaluation.groups import group_rows
-from pegsynth.evaluation.intervals import Estimate, hull, share
-from pegsynth.evaluation.records import Better, Record
-from pegsynth.evaluation.risk_tables import (
-    NO_IDENTIFIER,
-    NO_SENSITIVE,
-    RiskTables,
-    not_computed,
-    record,
-)
+from pegsynth.evaluation.records import Record, measured, not_computed
+from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, NO_SENSITIVE, RiskTables
+from pegsynth.evaluation.statistics import Estimate, Floats, hull, share
+from pegsynth.evaluation.tabulation import Int64, group_rows
 
-Floats = NDArray[np.float64]
 Rates = tuple[float, float, float]
 
 NAMES = ("reiter_risk", "reiter_true_match_rate", "reiter_false_match_rate")
-_BETTER: tuple[Better, Better, Better] = ("lower", "lower", "higher")
 _DEFINITIONS = (
     "expected match risk: mean over the targets of the share of right ones among the released "
     "rows that agree on the identifying features, 0 where none does",
@@ -97,10 +94,7 @@ def matching_records(tables: RiskTables) -> tuple[list[Record], dict[str, Floats
     if not reason and not tables.sensitive and not tables.corresponding:
         reason = f"{NO_SENSITIVE}: in a fully synthetic table no row belongs to anybody"
     if reason:
-        return [
-            not_computed(name, "", reason, better=better)
-            for name, better in zip(NAMES, _BETTER, strict=True)
-        ], {}
+        return [not_computed(name, "", reason) for name in NAMES], {}
     found = _own_rows(tables) if tables.corresponding else _same_values(tables)
     probability = np.mean([each.probability for each in found.matches], axis=0)
     return _records(tables, found), {"match_probability": probability}
@@ -158,26 +152,19 @@ def _records(tables: RiskTables, found: _Found) -> list[Record]:
     if found.control is not None:
         controls = found.control.rates(tables.level)
     records = []
-    for number, (name, better) in enumerate(zip(NAMES, _BETTER, strict=True)):
+    for number, name in enumerate(NAMES):
         value, control = hull([rates[number] for rates in by_table]), controls[number]
         if not value.n:
             reason = "no target has a single matching row"
-            records.append(not_computed(name, subject, reason, better=better))
+            records.append(not_computed(name, subject, reason))
             continue
-        records.append(
-            record(
-                name,
-                subject,
-                value,
-                baseline=found.without[number] if control is None else control.value,
-                better=better,
-                note=f"{_DEFINITIONS[number]}; {_decisions(tables)}",
-            )
-        )
+        baseline = found.without[number] if control is None else control.value
+        note = f"{_DEFINITIONS[number]}; {_decisions(tables)}"
+        records.append(measured(name, subject, value, baseline=baseline, note=note))
         if control is not None and number == 0:
             note = "the same for rows of the hold-out as targets, who were never given"
             records.append(
-                record(f"{name}_control", subject, control, baseline=value.value, note=note)
+                measured(f"{name}_control", subject, control, baseline=value.value, note=note)
             )
     return records
 

@@ -10,18 +10,17 @@ import msgspec
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.cells import Codes
-from pegsynth.evaluation.coefficients import not_fitted, regression_records
-from pegsynth.evaluation.comparison import compare
+from pegsynth.evaluation.evaluate_options import EvaluateOptions
 from pegsynth.evaluation.formula import read_response
 from pegsynth.evaluation.holdout import holdout_records
-from pegsynth.evaluation.options import EvaluateOptions
+from pegsynth.evaluation.judged_tables import Tables
 from pegsynth.evaluation.prediction import prediction_records
 from pegsynth.evaluation.propensity import propensity_records
-from pegsynth.evaluation.reading import Tables
-from pegsynth.evaluation.records import SUMMARY_KEYS, Better, Metrics, Record
+from pegsynth.evaluation.records import SUMMARY_KEYS, Metrics, Record, not_computed
+from pegsynth.evaluation.regression_records import compare, not_fitted, regression_records
 from pegsynth.evaluation.risk import RiskResult, risk_records
-from pegsynth.evaluation.tables import evaluate_codes
+from pegsynth.evaluation.table_distances import evaluate_codes
+from pegsynth.evaluation.tabulation import Codes
 from pegsynth.schema import Schema
 
 Progress = Callable[[str, int, int | None], None]
@@ -37,7 +36,6 @@ RISK_KEYS = (
     "k_anonymity_violations",
     "l_diversity_violations",
 )
-_HIGHER = ("interval_overlap", "auc_synthetic", "intruder_error")
 _LACKING = "a synthetic table lacks the column {name!r}"
 
 
@@ -134,10 +132,11 @@ def _regressions(work: _Work) -> list[Record]:
 def _prediction(work: _Work) -> list[Record]:
     target = work.options.target
     if target is None:
-        return [_not_computed("auc_synthetic", "no target was given (--target F)")]
-    feature = _target_feature(target, work)
-    if feature is None:
-        return [_not_computed("auc_synthetic", _LACKING.format(name=target), target)]
+        return [not_computed("auc_synthetic", "", "no target was given (--target F)")]
+    try:
+        read_response(target, work.schema)
+    except ParameterError:
+        return [not_computed("auc_synthetic", target, _LACKING.format(name=target))]
     return prediction_records(
         target,
         work.original,
@@ -148,13 +147,6 @@ def _prediction(work: _Work) -> list[Record]:
     )
 
 
-def _target_feature(target: str, work: _Work) -> str | None:
-    try:
-        return read_response(target, work.schema).feature
-    except ParameterError:
-        return None
-
-
 def _lacking(names: Sequence[str], tables: Tables) -> str:
     found = [name for name in names if name in tables.missing]
     return _LACKING.format(name=found[0]) if found else ""
@@ -163,21 +155,17 @@ def _lacking(names: Sequence[str], tables: Tables) -> str:
 def _risk(work: _Work) -> RiskResult:
     """Measure the risks; without a column that identifies or is inferred they mean nothing."""
     options, tables = work.options, work.tables
-    named = [name for attack in options.attacks for name in attack.features]
+    named = [name for pair in options.attacks for names in pair for name in names or ()]
     lacking = _lacking([*tables.roles, *named], tables)
     if lacking:
-        return RiskResult(
-            tuple(_not_computed(name, lacking) for name in ("uniqueness", *RISK_KEYS))
-        )
-    first, *others = options.attacks
+        names = ("uniqueness", *RISK_KEYS)
+        return RiskResult(tuple(not_computed(name, "", lacking) for name in names))
     return risk_records(
         tables.original,
         tables.synthetic,
         work.schema,
         holdout=tables.holdout,
-        known=first.known,
-        infer=first.infer,
-        further=[(attack.known, attack.infer) for attack in others],
+        attacks=options.attacks,
         threads=options.threads,
         level=options.level,
     )
@@ -210,17 +198,11 @@ def _summary(records: Sequence[Record]) -> dict[str, float | None]:
     return summary
 
 
-def _not_computed(name: str, reason: str, subject: str = "") -> Record:
-    better: Better = "higher" if name in _HIGHER else "lower"
-    note = f"not computed: {reason}"
-    return Record(name=name, subject=subject, value=None, better=better, note=note)
-
-
 def _nothing(tables: Tables) -> Evaluation:
     """Return an evaluation of tables without rows."""
     reason = "no synthetic table has a row"
     names = (*SUMMARY_KEYS, *UTILITY_KEYS, *RISK_KEYS)
-    records = (*(_not_computed(name, reason) for name in names), *tables.records)
+    records = (*(not_computed(name, "", reason) for name in names), *tables.records)
     return Evaluation(summary=dict.fromkeys(names), records=records)
 
 

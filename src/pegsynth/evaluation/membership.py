@@ -1,4 +1,4 @@
-"""Membership inference: who was in the original, told from what is released.
+"""Membership inference: which rows were in the original, inferred from the release.
 
 Members are rows of the original, non-members rows of a hold-out from the same population.
 Two attacks give every row a score, higher for a supposed member:
@@ -23,15 +23,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Codes, Int64
-from pegsynth.evaluation.intervals import advantage, roc_area
-from pegsynth.evaluation.nearest import nearest, searchable
-from pegsynth.evaluation.records import Record
-from pegsynth.evaluation.risk_tables import SEED, RiskTables, drawn, not_computed, record
-
-Floats = NDArray[np.float64]
+from pegsynth.evaluation.nearest_rows import nearest, searchable
+from pegsynth.evaluation.records import Record, measured, not_computed
+from pegsynth.evaluation.risk_tables import SEED, RiskTables, drawn
+from pegsynth.evaluation.statistics import Floats, advantage, roc_area
+from pegsynth.evaluation.tabulation import Codes, Int64
 
 NAMES = ("membership_auc", "membership_advantage")
 DISTANCE, DENSITY = "nearest released row", "density ratio"
@@ -145,7 +142,7 @@ def _records(tables: RiskTables, subject: str, scores: Scores, note: str) -> lis
     area = roc_area(scores.members, scores.others, level=tables.level)
     gain = advantage(scores.members, scores.others, level=tables.level)
     return [
-        record(
+        measured(
             NAMES[0],
             subject,
             area,
@@ -153,7 +150,7 @@ def _records(tables: RiskTables, subject: str, scores: Scores, note: str) -> lis
             note="chance that a member scores above a non-member, ties counted half; "
             f"{note}; {counted}; interval: DeLong {percent}, given what is released",
         ),
-        record(
+        measured(
             NAMES[1],
             subject,
             gain,

@@ -1,9 +1,9 @@
-"""Logistic regression on categories by Newton's method, without a design matrix.
+"""Logistic regression by Newton's method, with or without a design matrix.
 
-A row has one category of each feature, so the second derivatives are two-way tables of
-weights: M(M+1)/2 additions a row, whatever the number of categories. A model is a matrix
-that turns its coefficients into one score a category. The maximum is that of any other
-method; rows are never thinned here.
+Without a matrix: a row has one category of each feature, so the second derivatives are
+two-way tables of weights, M(M+1)/2 additions a row, whatever the number of categories. A
+model is a matrix that turns its coefficients into one score a category. The maximum is that
+of any other method; rows are never thinned here.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Codes
-from pegsynth.evaluation.numeric import Floats
+from pegsynth.evaluation.statistics import Floats
+from pegsynth.evaluation.tabulation import Codes
 from pegsynth.kernels.binomial import add_derivatives
 
 Slopes = Callable[[Floats], tuple[float, Floats, Floats]]
@@ -24,8 +25,9 @@ Slopes = Callable[[Floats], tuple[float, Floats, Floats]]
 MOST_SCORES = 4096
 _MOST_STEPS = 60
 _MOST_HALVINGS = 30
-# Half the likelihood still to be gained; standard errors are on the scale of 1.
-_SETTLED = 1e-8
+# Twice the likelihood still to be gained; standard errors are on the scale of 1. With a
+# design matrix a further step costs little and gives the last digits.
+_SETTLED, _EXACT = 1e-8, 1e-18
 _ROUNDING = 1e-12
 _SMALLEST_PIVOT = 1e-10
 _CHUNK = 1 << 16
@@ -107,6 +109,25 @@ def maximise(
         return _climb(slopes, _null_scores(parts, int(starts[-1])), _whole(model))
 
 
+def maximise_matrix(matrix: Floats, counts: NDArray[Any], responses: Floats) -> Maximum:
+    """Fit a logistic regression to a design matrix, its last column the intercept."""
+
+    def slopes(coefficients: Floats) -> tuple[float, Floats, Floats]:
+        scores = matrix @ coefficients
+        chances = 1 / (1 + np.exp(-scores))
+        likelihood = counts @ (responses * scores - np.logaddexp(0, scores))
+        weights = counts * chances * (1 - chances)
+        return (
+            float(likelihood),
+            matrix.T @ (counts * (responses - chances)),
+            matrix.T @ (matrix * weights[:, np.newaxis]),
+        )
+
+    rows = Rows(matrix.T, counts, responses)  # type: ignore[arg-type]
+    columns = matrix.shape[1]
+    return _climb(slopes, _null_scores([rows], columns - 1), np.eye(columns), enough=_EXACT)
+
+
 def second_moments(
     parts: Sequence[Rows], sizes: Sequence[int], *, threads: int = 1
 ) -> tuple[Floats, Floats]:
@@ -130,7 +151,9 @@ def rank_of(parts: Sequence[Rows], sizes: Sequence[int]) -> int:
     return len(_independent(second_moments(parts, sizes)[0]))
 
 
-def _climb(slopes: Slopes, scores: Floats, whole: Floats | None) -> Maximum:
+def _climb(
+    slopes: Slopes, scores: Floats, whole: Floats | None, *, enough: float = _SETTLED
+) -> Maximum:
     """Take Newton's steps, each halved until the likelihood does not fall."""
     likelihood, gradient, information = slopes(scores)
     kept = _independent(information if whole is None else whole.T @ information @ whole)
@@ -141,7 +164,7 @@ def _climb(slopes: Slopes, scores: Floats, whole: Floats | None) -> Maximum:
     for _ in range(_MOST_STEPS):
         uphill, curve = _reduced(gradient, information, kept, columns)
         step = _solve(curve, uphill)
-        settled = bool(uphill @ step < _SETTLED)
+        settled = bool(uphill @ step < enough)
         if settled:
             # Its error is of the size of its square: the last digits come for free.
             coefficients[kept] += step

@@ -9,12 +9,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pegsynth.evaluation.statistics import Floats
 from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import Feature
-
-Floats = NDArray[np.float64]
 
 
 def is_numeric(feature: Feature) -> bool:

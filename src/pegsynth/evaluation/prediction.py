@@ -1,4 +1,4 @@
-"""Train on synthetic rows, test on real ones: what a model learnt from a release is worth.
+"""Train on synthetic rows, test on real rows: how well the model predicts.
 
 Gradient-boosted trees predict a target from all other features. They are judged on real
 rows by the area under the ROC curve, for more than two categories the mean over the
@@ -15,15 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Codes
 from pegsynth.evaluation.formula import Term, read_response, truth
-from pegsynth.evaluation.intervals import quantile
-from pegsynth.evaluation.numeric import Floats
-from pegsynth.evaluation.records import Record
+from pegsynth.evaluation.records import Record, measured, not_computed
+from pegsynth.evaluation.statistics import Estimate, Floats, placements, quantile
+from pegsynth.evaluation.tabulation import Codes
 from pegsynth.schema import Schema
 
 Labels = NDArray[np.int64]
 
+NAMES = ("auc_synthetic", "auc_real")
 MOST_TRAINING_ROWS = 50_000
 TEST_EVERY = 5
 _TREES_OF_TWO, _TREES_OF_MORE = 100, 20
@@ -115,7 +115,7 @@ def prediction_records(
     )
     reason = _impossible(test, [real, *tables], n)
     if reason:
-        return _not_computed(target, reason)
+        return [not_computed(name, target, reason) for name in NAMES]
     areas = [_trained(part.spaced(n), test) for part in (real, *tables)]
     best = _estimate([areas[0]], level)
     found = _estimate(areas[1:], level)
@@ -127,29 +127,11 @@ def prediction_records(
         + "; interval: DeLong's"
     )
     pooled = "" if len(tables) == 1 else ", the variance between tables over K added"
+    synthetic_note = f"{note}{pooled}; baseline: trained on as many original rows"
+    real_note = f"{note}; trained on original rows; baseline: guessing"
     return [
-        Record(
-            name="auc_synthetic",
-            subject=target,
-            value=found[0],
-            low=found[1],
-            high=found[2],
-            baseline=best[0],
-            better="higher",
-            n=n,
-            note=f"{note}{pooled}; baseline: trained on as many original rows",
-        ),
-        Record(
-            name="auc_real",
-            subject=target,
-            value=best[0],
-            low=best[1],
-            high=best[2],
-            baseline=0.5,
-            better="higher",
-            n=n,
-            note=f"{note}; trained on original rows; baseline: guessing",
-        ),
+        measured(NAMES[0], target, found, baseline=best.value, n=n, note=synthetic_note),
+        measured(NAMES[1], target, best, baseline=0.5, n=n, note=real_note),
     ]
 
 
@@ -164,8 +146,8 @@ def area(scores: Floats, hit: NDArray[np.bool_]) -> Area:
         Which rows are hits; there must be some of either.
     """
     inside, outside = np.sort(scores[hit]), np.sort(scores[~hit])
-    below = _below(scores[hit], outside)
-    above = 1 - _below(scores[~hit], inside)
+    below = placements(scores[hit], outside)
+    above = 1 - placements(scores[~hit], inside)
     value = float(below.mean())
     influence = np.empty(len(scores))
     influence[hit] = (below - value) / len(inside)
@@ -187,13 +169,6 @@ def mean_area(chances: Floats, labels: Labels) -> Area:
         float(np.mean([part.value for part in parts])),
         np.mean([part.influence for part in parts], axis=0),
     )
-
-
-def _below(scores: Floats, others: Floats) -> Floats:
-    """Share of `others`, in increasing order, below each score, ties half."""
-    left = np.searchsorted(others, scores, side="left")
-    right = np.searchsorted(others, scores, side="right")
-    return np.asarray((left + right) / (2 * len(others)))
 
 
 def _task(target: Term, schema: Schema) -> _Task:
@@ -226,15 +201,6 @@ def _impossible(test: _Part, parts: Sequence[_Part], n: int) -> str:
     return ""
 
 
-def _not_computed(target: str, reason: str) -> list[Record]:
-    return [
-        Record(
-            name=name, subject=target, value=None, better="higher", note=f"not computed: {reason}"
-        )
-        for name in ("auc_synthetic", "auc_real")
-    ]
-
-
 def _trained(part: _Part, test: _Part) -> Area:
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
@@ -255,7 +221,7 @@ def _trained(part: _Part, test: _Part) -> Area:
     return mean_area(chances, test.labels)
 
 
-def _estimate(areas: Sequence[Area], level: float) -> tuple[float, float | None, float | None]:
+def _estimate(areas: Sequence[Area], level: float) -> Estimate:
     """Mean of areas on the same test rows, with an interval."""
     values = np.array([each.value for each in areas])
     influence = np.mean([each.influence for each in areas], axis=0)
@@ -264,6 +230,6 @@ def _estimate(areas: Sequence[Area], level: float) -> tuple[float, float | None,
         variance += float(values.var(ddof=1)) / len(areas)
     value = float(values.mean())
     if variance == 0:
-        return value, None, None
+        return Estimate(value)
     half = quantile(level) * math.sqrt(variance)
-    return value, max(value - half, 0.0), min(value + half, 1.0)
+    return Estimate(value, max(value - half, 0.0), min(value + half, 1.0))

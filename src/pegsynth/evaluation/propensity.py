@@ -1,4 +1,4 @@
-"""Can a regression tell synthetic rows from original ones? The propensity score.
+"""Propensity scores: how well a regression tells synthetic rows from original ones.
 
 All rows are put together and a logistic regression on the main effects of all features
 predicts which are synthetic. With c the share of synthetic rows among all N and p_i the
@@ -7,8 +7,14 @@ fitted chance of row i::
     pMSE = (1/N) sum_i (p_i - c)^2
 
 A bootstrap of the original has an expectation of (k - 1)(1 - c)^2 c / N, k being the number
-of coefficients with the intercept (Snoke, Raab, Nowok, Dibben and Slavkovic 2018). The ratio
-of the two is about 1 for a table that this regression cannot tell from such a bootstrap.
+of coefficients with the intercept. The ratio of the two is about 1 for a table that this
+regression cannot tell from such a bootstrap.
+
+Notes
+-----
+Snoke, Raab, Nowok, Dibben and Slavkovic (2018), General and specific utility measures for
+synthetic data, Journal of the Royal Statistical Society: Series A 181(3), 663-688,
+doi:10.1111/rssa.12358.
 """
 
 from __future__ import annotations
@@ -20,9 +26,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Codes, one_way
 from pegsynth.evaluation.newton import Rows, maximise, rank_of, starts_of
-from pegsynth.evaluation.records import Record
+from pegsynth.evaluation.records import Record, measured, not_computed
+from pegsynth.evaluation.statistics import Estimate, spread
+from pegsynth.evaluation.tabulation import Codes, one_way
 from pegsynth.kernels.binomial import squared_deviation
 
 MOST_COEFFICIENTS = 1000
@@ -141,44 +148,26 @@ def propensity_records(
     if any(math.isnan(score.ratio) for score in scores):
         return _not_computed("every feature has a single value, so nothing can differ")
     note = "; ".join([_NOTE.format(coefficients=scores[0].coefficients), *_remarks(sizes, scores)])
-    pmse = [score.value for score in scores]
-    ratios = [score.ratio for score in scores]
-    half = _NORMAL * scores[0].ratio_error
-    one = len(scores) == 1
-    low = max(ratios[0] - half, 0.0) if one else min(ratios)
-    high = ratios[0] + half if one else max(ratios)
-    expected = float(np.mean([score.expected for score in scores]))
     n = min(score.rows for score in scores)
-    how = _ONE if one else _SEVERAL
+    expected = float(np.mean([score.expected for score in scores]))
+    ratios = [score.ratio for score in scores]
+    if len(scores) == 1:
+        half, how = _NORMAL * scores[0].ratio_error, _ONE
+        ratio = Estimate(ratios[0], max(ratios[0] - half, 0.0), ratios[0] + half, n)
+        pmse = Estimate(scores[0].value, ratio.low * expected, ratio.high * expected, n)
+    else:
+        how, ratio = _SEVERAL, spread(ratios, n=n)
+        pmse = spread([score.value for score in scores], n=n)
+    note = f"{note}; {how}; baseline: {_EXPECTED}; n: rows of both tables"
+    other = f"pmse over what is expected of {_EXPECTED}; {how}; baseline: 1, such a bootstrap"
     return [
-        Record(
-            name="pmse",
-            subject="",
-            value=float(np.mean(pmse)),
-            low=low * expected if one else min(pmse),
-            high=high * expected if one else max(pmse),
-            baseline=expected,
-            n=n,
-            note=f"{note}; {how}; baseline: {_EXPECTED}; n: rows of both tables",
-        ),
-        Record(
-            name="pmse_ratio",
-            subject="",
-            value=float(np.mean(ratios)),
-            low=low,
-            high=high,
-            baseline=1.0,
-            n=n,
-            note=f"pmse over what is expected of {_EXPECTED}; {how}; baseline: 1, such a bootstrap",
-        ),
+        measured("pmse", "", pmse, baseline=expected, note=note),
+        measured("pmse_ratio", "", ratio, baseline=1.0, note=other),
     ]
 
 
 def _not_computed(reason: str) -> list[Record]:
-    return [
-        Record(name=name, subject="", value=None, note=f"not computed: {reason}")
-        for name in ("pmse", "pmse_ratio")
-    ]
+    return [not_computed(name, "", reason) for name in ("pmse", "pmse_ratio")]
 
 
 def _remarks(sizes: Sequence[int], scores: Sequence[Propensity]) -> list[str]:

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Int64
-from pegsynth.evaluation.groups import group_rows
-from pegsynth.evaluation.intervals import NOTHING, Estimate, share
-from pegsynth.evaluation.records import Record
-from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, RiskTables, not_computed, record
+from pegsynth.evaluation.records import Record, measured, not_computed
+from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, RiskTables
+from pegsynth.evaluation.statistics import NOTHING, Estimate, share
+from pegsynth.evaluation.tabulation import Int64, group_rows
 
 NAMES = ("reappearing_uniques", "reappearing_as_unique")
 ALL_FEATURES = "all features"
@@ -146,14 +145,14 @@ def _records(tables: RiskTables, subject: str, seen: Seen) -> list[Record]:
             f"baseline: {_baseline(tables, control)}; {tables.limits}"
         )
         baseline = control.value if control is not None and control.n else bootstrap
-        found.append(record(name, subject, value, baseline=baseline, note=note))
+        found.append(measured(name, subject, value, baseline=baseline, note=note))
         if control is not None and control.n:
             note = (
                 f"the same for {control.n} rows of the hold-out whose values the original lacks: "
                 "people as rare who were never given"
             )
             found.append(
-                record(f"{name}_control", subject, control, baseline=value.value, note=note)
+                measured(f"{name}_control", subject, control, baseline=value.value, note=note)
             )
     return found
 

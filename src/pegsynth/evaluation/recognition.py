@@ -8,27 +8,22 @@ intruder knows so much, it is a cautious measure, made to compare releases.
 What is *right* depends on the kind of release, as in `matching`: where rows correspond,
 released row t alone, the definition of the paper; where they do not, every released row
 that agrees with t on all sensitive features together.
+
+Notes
+-----
+Franconi and Stander (2002), A model-based method for disclosure limitation of business
+microdata, Journal of the Royal Statistical Society: Series D 51(1), 51-61.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Codes, Int64
-from pegsynth.evaluation.groups import Groups, group_rows
-from pegsynth.evaluation.intervals import Estimate, hull, share
-from pegsynth.evaluation.nearest import Nearest, nearest, searchable
-from pegsynth.evaluation.records import Record
-from pegsynth.evaluation.risk_tables import (
-    NO_SENSITIVE,
-    RiskTables,
-    drawn,
-    not_computed,
-    record,
-)
-
-Floats = NDArray[np.float64]
+from pegsynth.evaluation.nearest_rows import Nearest, nearest, searchable
+from pegsynth.evaluation.records import Record, measured, not_computed
+from pegsynth.evaluation.risk_tables import NO_SENSITIVE, RiskTables, drawn
+from pegsynth.evaluation.statistics import Estimate, hull, share
+from pegsynth.evaluation.tabulation import Codes, Groups, Int64, group_rows
 
 _NAME = "recognition"
 _TARGETS, _CONTROLS = 2, 3
@@ -67,7 +62,7 @@ def _own_rows(tables: RiskTables, features: list[int]) -> Record:
         "only released row t, made from row t, is right; baseline: a row taken at random; "
         f"{tables.limits}"
     )
-    return record(
+    return measured(
         _NAME, tables.listed(features), hull(estimates), baseline=1 / tables.rows, note=note
     )
 
@@ -97,13 +92,13 @@ def _same_values(tables: RiskTables, features: list[int]) -> list[Record]:
     )
     if tables.holdout is None:
         note = f"{what}; baseline: a released row taken at random, as {tables.no_holdout}"
-        return [record(_NAME, subject, value, baseline=_at_random(values), note=note)]
+        return [measured(_NAME, subject, value, baseline=_at_random(values), note=note)]
     control = search(tables.holdout, values.ids[2], _CONTROLS)
     note = f"{what}; baseline: {control.n} rows of the hold-out as targets; {tables.limits}"
     other = f"the same for {control.n} rows of the hold-out as targets, who were never given"
     return [
-        record(_NAME, subject, value, baseline=control.value, note=note),
-        record(f"{_NAME}_control", subject, control, baseline=value.value, note=other),
+        measured(_NAME, subject, value, baseline=control.value, note=note),
+        measured(f"{_NAME}_control", subject, control, baseline=value.value, note=other),
     ]
 
 

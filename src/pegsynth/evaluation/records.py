@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from pegsynth.errors import ModelError, ParameterError, legible
+from pegsynth.evaluation.statistics import Estimate
 
 FORMAT = 1
 
@@ -28,6 +29,15 @@ SUMMARY_KEYS = (
 )
 
 Better = Literal["lower", "higher"]
+
+# Of these, and of their variants such as intruder_error_control, more is better.
+_HIGHER = (
+    "interval_overlap",
+    "auc_",
+    "intruder_error",
+    "reiter_false_match_rate",
+    "empty_table",
+)
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +78,35 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for field in ("value", "low", "high", "baseline"):
             msgspec.structs.force_setattr(self, field, _finite(getattr(self, field), field))
+
+
+def measured(
+    name: str,
+    subject: str,
+    estimate: Estimate,
+    *,
+    baseline: float | None = None,
+    note: str = "",
+    n: int | None = None,
+) -> Record:
+    """Write an estimate as a record; `n` takes the place of its own number."""
+    return Record(
+        name=name,
+        subject=subject,
+        value=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        baseline=baseline,
+        better=_better(name),
+        n=estimate.n if n is None else n,
+        note=note,
+    )
+
+
+def not_computed(name: str, subject: str, reason: str, *, n: int = 0) -> Record:
+    """Write the record of a figure that cannot be computed, with the reason."""
+    note = f"not computed: {reason}"
+    return Record(name=name, subject=subject, value=None, better=_better(name), n=n, note=note)
 
 
 class Marginal(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,6 +197,10 @@ class _Header(msgspec.Struct):
     """What a file must state for itself, where `Metrics` has a default."""
 
     format: int
+
+
+def _better(name: str) -> Better:
+    return "higher" if name.startswith(_HIGHER) else "lower"
 
 
 def _finite(value: float | None, name: str) -> float | None:

@@ -14,15 +14,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.attacks import intruder_records
-from pegsynth.evaluation.cells import Codes
+from pegsynth.evaluation.intruder import attacks_of
+from pegsynth.evaluation.intruder_records import intruder_records
 from pegsynth.evaluation.matching import matching_records
 from pegsynth.evaluation.membership import membership_records
 from pegsynth.evaluation.reappearance import reappearance_records
 from pegsynth.evaluation.recognition import recognition_records
 from pegsynth.evaluation.records import Record
 from pegsynth.evaluation.risk_tables import risk_tables
-from pegsynth.evaluation.scenarios import scenarios
+from pegsynth.evaluation.tabulation import Codes
 from pegsynth.evaluation.violations import violation_records
 from pegsynth.schema.schema import Schema
 
@@ -51,9 +51,7 @@ def risk_records(
     schema: Schema,
     *,
     holdout: Codes | None = None,
-    known: Sequence[str] | None = None,
-    infer: Sequence[str] | None = None,
-    further: Sequence[tuple[Sequence[str] | None, Sequence[str] | None]] = (),
+    attacks: Sequence[tuple[Sequence[str] | None, Sequence[str] | None]] = ((None, None),),
     threads: int = 2,
     level: float = 0.95,
 ) -> RiskResult:
@@ -68,10 +66,10 @@ def risk_records(
         The public codebook. Its quasi-identifiers identify a person, its sensitive features
         are to be protected; on the built-in discharge data the intruder's attacks are the
         paper's.
-    known, infer
-        Names of the features that an intruder knows and infers, in place of those roles.
-    further
-        More pairs of these, for attacks of the intruder only.
+    attacks
+        Names of the features that an intruder knows and infers; None: by their roles. The
+        first pair takes the place of the roles in all measures, further ones are for attacks
+        of the intruder only.
     threads
         Searches at a time; no figure depends on it.
     level
@@ -85,7 +83,8 @@ def risk_records(
         There is no synthetic table, a name is not in the schema, or a feature is both known
         and to be inferred.
     """
-    chosen = [s for pair in ((known, infer), *further) for s in scenarios(schema, *pair)]
+    chosen = [attack for names in attacks for attack in attacks_of(schema, *names)]
+    known, infer = attacks[0]
     tables = risk_tables(
         original,
         synthetic,

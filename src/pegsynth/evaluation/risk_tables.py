@@ -18,9 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.cells import Codes, Int64, column_major
-from pegsynth.evaluation.intervals import Estimate, quantile
-from pegsynth.evaluation.records import Better, Record
+from pegsynth.evaluation.statistics import quantile
+from pegsynth.evaluation.tabulation import Codes, Int64, column_major
 from pegsynth.schema.schema import Schema
 
 SEED = 20130
@@ -171,36 +170,6 @@ def drawn(rows: int, count: int, *, stream: int) -> Int64:
         return np.arange(rows, dtype=np.int64)
     generator = np.random.default_rng([SEED, stream])
     return np.sort(generator.choice(rows, count, replace=False, shuffle=False))
-
-
-def record(
-    name: str,
-    subject: str,
-    estimate: Estimate,
-    *,
-    baseline: float | None = None,
-    better: Better = "lower",
-    note: str = "",
-) -> Record:
-    """Write an estimate as a record."""
-    return Record(
-        name=name,
-        subject=subject,
-        value=estimate.value,
-        low=estimate.low,
-        high=estimate.high,
-        baseline=baseline,
-        better=better,
-        n=estimate.n,
-        note=note,
-    )
-
-
-def not_computed(name: str, subject: str, reason: str, *, better: Better = "lower") -> Record:
-    """Write the record of a figure that cannot be computed, with the reason."""
-    return Record(
-        name=name, subject=subject, value=None, better=better, note=f"not computed: {reason}"
-    )
 
 
 def _correspond(original: Codes, table: Codes) -> bool:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations, count
 
-from pegsynth.evaluation.cells import CELL_LIMIT
+from pegsynth.evaluation.tabulation import CELL_LIMIT
 
 Triple = tuple[int, int, int]
 

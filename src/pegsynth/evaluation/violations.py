@@ -6,8 +6,8 @@ identifying features hold too few different values of that feature: fewer than l
 (*distinct*), or of an entropy below log l (*entropy*; natural logarithm, missing is a value
 like any other). Both are counted over every row, so that the figures are exact.
 
-A synthetic row is nobody's row: here a small group is a warning only where the rows of the
-release may be taken for people.
+A synthetic row does not belong to a person. A small group is a warning only where the rows
+of the release may be taken for people.
 """
 
 from __future__ import annotations
@@ -19,18 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.cells import Int64
-from pegsynth.evaluation.groups import Crossing, Groups, cross, group_rows
-from pegsynth.evaluation.intervals import Estimate
-from pegsynth.evaluation.records import Record
-from pegsynth.evaluation.risk_tables import (
-    NO_IDENTIFIER,
-    NO_SENSITIVE,
-    SEED,
-    RiskTables,
-    not_computed,
-    record,
-)
+from pegsynth.evaluation.records import Record, measured, not_computed
+from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, NO_SENSITIVE, SEED, RiskTables
+from pegsynth.evaluation.statistics import Estimate
+from pegsynth.evaluation.tabulation import Crossing, Groups, Int64, cross, group_rows
 
 NAMES = ("k_anonymity_violations", "l_diversity_violations")
 SIZES = (5, 2, 3)
@@ -188,4 +180,4 @@ def _record(
         f"exact, so that the interval is the range over the released tables; baseline: {baseline}"
     )
     estimate = Estimate(sum(violating) / sum(rows), min(shares), max(shares), sum(rows))
-    return record(name, subject, estimate, baseline=float(np.mean(original)), note=note)
+    return measured(name, subject, estimate, baseline=float(np.mean(original)), note=note)

@@ -9,27 +9,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from pegsynth.kernels.compiled import kernel
 from pegsynth.kernels.tables import KeyTables
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tail_totals(columns: Any, tables: KeyTables, out: Any) -> None:
     """XOR the public bits of all features of every row into `out`."""
-    out[:] = 0
+    for row in range(len(out)):
+        out[row] = 0
     for feature in range(columns.shape[0]):
         start = tables.category_start[feature]
         for row in range(columns.shape[1]):
             out[row] ^= tables.tail_codes[start + columns[feature, row]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keys_of(columns: Any, totals: Any, tables: KeyTables, target: int, out: Any) -> None:
     """Write the key h_i(x_-i) of every row for one target."""
     rows = columns.shape[1]
     start = tables.category_start[target]
-    out[:] = 0
     for row in range(rows):
         # The target itself must not enter its own tail; XOR takes it out again.
         out[row] = totals[row] ^ tables.tail_codes[start + columns[target, row]]
@@ -48,21 +48,21 @@ def keys_of(columns: Any, totals: Any, tables: KeyTables, target: int, out: Any)
             out[row] = (out[row] >> tables.tail_bits) << tables.tail_bits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_dense(keys: Any, codes: Any, category_count: int, counts: Any) -> None:
     """Count (key, code) pairs into a flat table."""
     for row in range(len(keys)):
         counts[keys[row] * category_count + codes[row]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_pair(left: Any, right: Any, right_count: int, counts: Any) -> None:
     """Count (left, right) code pairs into a flat table."""
     for row in range(len(left)):
         counts[np.int64(left[row]) * right_count + right[row]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run_lengths(cells: Any, weights: Any, out_cells: Any, out_counts: Any) -> int:
     """Sum the weights of equal neighbours in sorted `cells`; return how many remain."""
     last = -1

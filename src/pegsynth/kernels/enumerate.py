@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from pegsynth.kernels.gibbs import run_chains
-from pegsynth.kernels.polya import run_polya
+from pegsynth.kernels.compiled import kernel
+from pegsynth.kernels.gibbs import Scratch, needed_tables, sweep_chains
+from pegsynth.kernels.polya import sweep_polya
 from pegsynth.kernels.tables import EntryTables, KeyTables, PriorTables, RuleTables
 
 
-@njit(cache=True, nogil=True)
 def try_words(
     seeds: Any,
     prefix: Any,
@@ -38,33 +37,116 @@ def try_words(
     reached, the counters, the urns and whether all rows were complete. With `urn` the
     visits are those of `run_polya`, a single chain.
     """
-    words = np.empty(len(prefix) + 1, dtype=np.uint64)
-    words[: len(prefix)] = prefix
+    words = np.append(prefix, np.uint64(0))
+    for each in (visits, drawn, tables, states):
+        each[:] = 0
+    scratch = Scratch.of(keys)
+    if urn:
+        _try_urns(
+            seeds,
+            words,
+            bits,
+            keys,
+            entries,
+            prior,
+            rules,
+            targets,
+            sweeps,
+            limit,
+            visits,
+            drawn,
+            tables,
+            states,
+            done,
+            scratch,
+        )
+        return
+    # As in `run_chains`, so that what is tried is the code that draws rows.
+    needed = needed_tables(entries, prior, rules, targets, limit, visits)
+    _try_chains(
+        seeds,
+        words,
+        bits,
+        keys,
+        entries,
+        prior,
+        needed.rules,
+        targets,
+        sweeps,
+        chain_rows,
+        limit,
+        needed.visits,
+        tables,
+        states,
+        done,
+        scratch,
+    )
+
+
+@kernel
+def _try_urns(
+    seeds: Any,
+    words: Any,
+    bits: np.uint64,
+    keys: KeyTables,
+    entries: EntryTables,
+    prior: PriorTables,
+    rules: RuleTables,
+    targets: Any,
+    sweeps: int,
+    limit: int,
+    visits: Any,
+    drawn: Any,
+    tables: Any,
+    states: Any,
+    done: Any,
+    scratch: Scratch,
+) -> None:
     for word in range(tables.shape[0]):
-        words[len(prefix)] = word
-        visits[word] = 0
-        drawn[word] = 0
-        tables[word] = 0
-        states[word] = 0
-        if urn:
-            done[word] = run_polya(
-                seeds,
-                tables[word],
-                states[word],
-                keys,
-                entries,
-                prior,
-                rules,
-                targets,
-                sweeps,
-                limit,
-                visits[word],
-                drawn[word],
-                words,
-                bits,
-            )
-            continue
-        done[word] = run_chains(
+        words[len(words) - 1] = word
+        done[word] = sweep_polya(
+            seeds,
+            tables[word],
+            states[word],
+            keys,
+            entries,
+            prior,
+            rules,
+            targets,
+            sweeps,
+            limit,
+            visits[word],
+            drawn[word],
+            words,
+            bits,
+            scratch,
+        )
+
+
+@kernel
+def _try_chains(
+    seeds: Any,
+    words: Any,
+    bits: np.uint64,
+    keys: KeyTables,
+    entries: EntryTables,
+    prior: PriorTables,
+    rules: RuleTables | None,
+    targets: Any,
+    sweeps: int,
+    chain_rows: int,
+    limit: int,
+    visits: Any | None,
+    tables: Any,
+    states: Any,
+    done: Any,
+    scratch: Scratch,
+) -> None:
+    for word in range(tables.shape[0]):
+        words[len(words) - 1] = word
+        # One kernel or the other, by the type of `visits`.
+        counters = None if visits is None else visits[word]
+        done[word] = sweep_chains(
             seeds,
             tables[word],
             states[word],
@@ -76,8 +158,9 @@ def try_words(
             sweeps,
             chain_rows,
             limit,
-            visits[word],
+            counters,
             0,
             words,
             bits,
+            scratch,
         )

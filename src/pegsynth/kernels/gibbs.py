@@ -14,11 +14,12 @@ stops, remembers where in `state`, and goes on from there when called with more.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
+from pegsynth.kernels.compiled import helper, kernel
 from pegsynth.kernels.tables import PUBLIC, EntryTables, KeyTables, PriorTables, RuleTables
 from pegsynth.kernels.uniform import REJECTED, bounded
 
@@ -32,7 +33,32 @@ COUNTED = 64
 """Up to this many cells a search counts instead of halving."""
 
 
-@njit(cache=True, nogil=True)
+class Scratch(NamedTuple):
+    """What a sweep writes down in between: places for the widest feature and for all lanes."""
+
+    marked: NDArray[np.bool_]
+    codes: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    totals: NDArray[np.int64]
+    keys: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, keys: KeyTables) -> Scratch:
+        """Return room for the features of these keys."""
+        widest = int(np.diff(keys.category_start).max())
+        codes, cells = np.zeros((2, widest), dtype=np.int64)
+        totals, lane_keys = np.zeros((2, LANES), dtype=np.int64)
+        return cls(np.zeros(widest, dtype=np.bool_), codes, cells, totals, lane_keys)
+
+
+@helper
+def copy_row(source: Any, out: Any) -> None:
+    """Copy the codes of one row."""
+    for feature in range(len(out)):
+        out[feature] = source[feature]
+
+
+@helper
 def tails_of(rows: Any, keys: KeyTables, totals: Any) -> None:
     """Write the XOR of the public bits of all features of every row."""
     for lane in range(rows.shape[0]):
@@ -42,7 +68,7 @@ def tails_of(rows: Any, keys: KeyTables, totals: Any) -> None:
         totals[lane] = total
 
 
-@njit(cache=True, nogil=True)
+@helper
 def keys_of_rows(rows: Any, totals: Any, keys: KeyTables, target: int, out: Any) -> None:
     """Write the keys of several rows for one target; `totals` as in `tails_of`."""
     own = keys.category_start[target]
@@ -58,7 +84,7 @@ def keys_of_rows(rows: Any, totals: Any, keys: KeyTables, target: int, out: Any)
         out[lane] = (key << keys.tail_bits) | (tail & keys.tail_mask[target])
 
 
-@njit(cache=True, nogil=True)
+@helper
 def find_key(keys: Any, low: int, high: int, key: int) -> int:
     """Return the position of `key` in sorted keys[low:high], counted from low, or -1."""
     start, end = low, high
@@ -71,7 +97,7 @@ def find_key(keys: Any, low: int, high: int, key: int) -> int:
     return low - start if low < end and keys[low] == key else -1
 
 
-@njit(cache=True, nogil=True)
+@helper
 def first_above(cumulative: Any, start: int, count: int, value: Any) -> int:
     """Return the first index j below count with cumulative[start + j] > value."""
     if count <= COUNTED:
@@ -88,7 +114,7 @@ def first_above(cumulative: Any, start: int, count: int, value: Any) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)
+@helper
 def own_codes(row: Any, rules: RuleTables, rule: int, target: int) -> int:
     """Return where the codes start that an active rule forbids the target; -1 if inactive."""
     own = np.int64(-1)
@@ -101,7 +127,7 @@ def own_codes(row: Any, rules: RuleTables, rule: int, target: int) -> int:
     return own
 
 
-@njit(cache=True, nogil=True)
+@helper
 def active_pattern(row: Any, rules: RuleTables, target: int) -> int:
     """Return which rules on `target` are active, as bits (saturating at bit 30)."""
     pattern = 0
@@ -112,7 +138,7 @@ def active_pattern(row: Any, rules: RuleTables, target: int) -> int:
     return pattern
 
 
-@njit(cache=True, nogil=True)
+@helper
 def active_rules(row: Any, rules: RuleTables, target: int, categories: int, forbidden: Any) -> int:
     """Mark the categories of `target` that the rest of the row forbids.
 
@@ -120,7 +146,8 @@ def active_rules(row: Any, rules: RuleTables, target: int, categories: int, forb
     """
     pattern = active_pattern(row, rules, target)
     if pattern > 0:
-        forbidden[:categories] = False
+        for code in range(categories):
+            forbidden[code] = False
         for position in range(rules.target_start[target], rules.target_start[target + 1]):
             own = own_codes(row, rules, rules.target_rules[position], target)
             if own >= 0:
@@ -129,7 +156,7 @@ def active_rules(row: Any, rules: RuleTables, target: int, categories: int, forb
     return pattern
 
 
-@njit(cache=True, nogil=True)
+@helper
 def list_marked(marked: Any, count: int, out: Any) -> int:
     """Write the marked positions below `count`, ascending; return how many there are."""
     size = 0
@@ -140,7 +167,7 @@ def list_marked(marked: Any, count: int, out: Any) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@helper
 def list_cells(categories: Any, start: int, count: int, codes: Any, out: Any) -> int:
     """Write which of the cells of an entry hold one of `codes`, both ascending."""
     size, cell = 0, 0
@@ -153,7 +180,7 @@ def list_cells(categories: Any, start: int, count: int, codes: Any, out: Any) ->
     return size
 
 
-@njit(cache=True, nogil=True)
+@helper
 def sum_of(cumulative: Any, start: int, positions: Any) -> np.uint64:
     """Return the sum over some positions of a run of cumulated numbers."""
     total = np.uint64(0)
@@ -164,7 +191,7 @@ def sum_of(cumulative: Any, start: int, positions: Any) -> np.uint64:
     return total
 
 
-@njit(cache=True, nogil=True)
+@helper
 def step_over(cumulative: Any, start: int, positions: Any, value: np.uint64) -> np.uint64:
     """Turn a value below the sum without `positions` into one below the whole sum (R18).
 
@@ -178,7 +205,7 @@ def step_over(cumulative: Any, start: int, positions: Any, value: np.uint64) -> 
     return value
 
 
-@njit(cache=True, nogil=True)
+@helper
 def draw_tabulated(
     group: Any,
     totals: Any,
@@ -234,7 +261,188 @@ def draw_tabulated(
     return lane, used
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def sweep_chains(
+    seeds: Any,
+    rows: Any,
+    state: Any,
+    keys: KeyTables,
+    entries: EntryTables,
+    prior: PriorTables,
+    rules: RuleTables | None,
+    targets: Any,
+    sweeps: int,
+    chain_rows: int,
+    limit: int,
+    visits: Any | None,
+    epoch: int,
+    words: Any,
+    bits: np.uint64,
+    scratch: Scratch,
+) -> bool:
+    """Do what `run_chains` says; `scratch` holds nothing from call to call.
+
+    Code that asks for `rules` or `visits` is left out where they are None: the compiler
+    knows that from their types. `needed_tables` says when they may be.
+    """
+    category_start, tail_codes = keys.category_start, keys.tail_codes
+    weight_cumulative = prior.weight_cumulative
+    scale = prior.scale
+    word_count = len(words)
+    used = np.int64(0)
+    # Visit counters serve one chain at a time, and the rows of a chain follow each other.
+    most_lanes = LANES if chain_rows == 1 and limit == 0 else 1
+    totals, lane_keys = scratch.totals, scratch.keys
+    codes_left_out, cells_left_out = scratch.codes, scratch.cells
+    while state[ROW] < rows.shape[0]:
+        number = state[ROW]
+        chain = number // chain_rows
+        lanes = min(most_lanes, rows.shape[0] - number)
+        group = rows[number : number + lanes]
+        if state[SWEEP] == 0 and state[DRAW] == 0:
+            if number % chain_rows == 0:
+                for lane in range(lanes):
+                    copy_row(seeds[chain + lane], group[lane])
+            else:
+                copy_row(rows[number - 1], group[0])
+        tails_of(group, keys, totals)
+        while state[SWEEP] < sweeps:
+            for position in range(state[DRAW] // lanes, len(targets)):
+                target = targets[position]
+                first = category_start[target]
+                categories = category_start[target + 1] - first
+                dense = entries.dense[target]
+                public_weight = weight_cumulative[first + categories - 1]
+                equal_weights = public_weight == np.uint64(categories)
+                ruled = False
+                if rules is not None:
+                    ruled = rules.target_start[target + 1] > rules.target_start[target]
+                feature_alpha = prior.multiplier[target]
+                own = prior.multiplier_start[target]
+                cumulative = entries.dense_cumulative if dense else entries.cell_cumulative
+                keys_of_rows(group, totals, keys, target, lane_keys)
+                begin = state[DRAW] - position * lanes
+                if dense and limit == 0 and own < 0 and not ruled:
+                    begin, used = draw_tabulated(
+                        group,
+                        totals,
+                        lane_keys,
+                        begin,
+                        target,
+                        keys,
+                        entries,
+                        prior,
+                        words,
+                        used,
+                        bits,
+                    )
+                    if begin < lanes:
+                        state[DRAW] = position * lanes + begin
+                        state[WORD] = used
+                        return False
+                if visits is not None:
+                    for lane in range(begin, lanes):
+                        key = lane_keys[lane]
+
+                        # Which cells answer, and how many rows they hold.
+                        entry = key
+                        held = np.uint64(0)
+                        start, count = np.int64(0), np.int64(0)
+                        if dense:
+                            start, count = entries.cell_base[target] + key * categories, categories
+                            held = np.uint64(cumulative[start + count - 1])
+                        else:
+                            base = entries.key_base[target]
+                            entry = find_key(entries.keys, base, entries.key_base[target + 1], key)
+                            if entry >= 0:
+                                start = entries.cell_start[base + entry]
+                                count = entries.cell_start[base + entry + 1] - start
+                                held = np.uint64(cumulative[start + count - 1])
+                        visited = entries.entry_base[target] + entry
+                        spent = np.int64(0)
+                        if limit > 0 and entry >= 0:
+                            spent = max(np.int64(visits[visited]) - epoch - chain * limit, 0)
+                            if spent >= limit:
+                                held = np.uint64(0)
+
+                        # Virtual rows, and what the rules leave out.
+                        pattern = 0
+                        if rules is not None and ruled:
+                            pattern = active_pattern(group[lane], rules, target)
+                        alpha = feature_alpha
+                        if own >= 0 and entry >= 0:
+                            line = prior.pattern_row[prior.pattern_start[target] + pattern]
+                            alpha = prior.entry_multiplier[
+                                own + line * prior.multiplier_stride[target] + entry
+                            ]
+                        if alpha == PUBLIC:
+                            held = np.uint64(0)
+                        weight = public_weight
+                        if rules is not None and pattern > 0:
+                            listed = rules.pattern_start[target]
+                            if listed >= 0:
+                                where = rules.forbidden_start[listed + pattern]
+                                size = rules.forbidden_start[listed + pattern + 1] - where
+                                codes_out = rules.forbidden[where : where + size]
+                            else:
+                                active_rules(group[lane], rules, target, categories, scratch.marked)
+                                size = list_marked(scratch.marked, categories, codes_left_out)
+                                codes_out = codes_left_out[:size]
+                            cells_out = codes_out
+                            weight -= sum_of(weight_cumulative, first, codes_out)
+                            if held > np.uint64(0):
+                                if not dense:
+                                    size = list_cells(
+                                        entries.cell_category,
+                                        start,
+                                        count,
+                                        codes_out,
+                                        cells_left_out,
+                                    )
+                                    cells_out = cells_left_out[:size]
+                                held -= sum_of(cumulative, start, cells_out)
+
+                        # One exact integer below the total: counts first, then virtual rows (R1).
+                        data = held * scale
+                        bound = data + alpha * weight if data > np.uint64(0) else weight
+                        value = REJECTED
+                        while value == REJECTED and used < word_count:
+                            value = bounded(words[used], bound, bits)
+                            used += 1
+                        if value == REJECTED:
+                            state[DRAW] = position * lanes + lane
+                            state[WORD] = used
+                            return False
+                        if limit > 0 and entry >= 0 and spent < limit:
+                            visits[visited] = np.uint32(epoch + chain * limit + spent + 1)
+                        if value < data:
+                            value //= scale
+                            if rules is not None and pattern > 0:
+                                value = step_over(cumulative, start, cells_out, value)
+                            code = first_above(cumulative, start, count, np.uint32(value))
+                            if not dense:
+                                code = np.int64(entries.cell_category[start + code])
+                        else:
+                            if data > np.uint64(0):
+                                value = (value - data) // alpha
+                            if rules is not None and pattern > 0:
+                                value = step_over(weight_cumulative, first, codes_out, value)
+                            code = np.int64(value)
+                            if not equal_weights:
+                                code = first_above(weight_cumulative, first, categories, value)
+                        totals[lane] ^= (
+                            tail_codes[first + group[lane, target]] ^ tail_codes[first + code]
+                        )
+                        group[lane, target] = code
+                state[DRAW] = (position + 1) * lanes
+            state[DRAW] = 0
+            state[SWEEP] += 1
+        state[SWEEP] = 0
+        state[ROW] += lanes
+    state[WORD] = used
+    return True
+
+
 def run_chains(
     seeds: Any,
     rows: Any,
@@ -279,167 +487,54 @@ def run_chains(
     bool
         True when all rows are complete, False when more words are needed.
     """
-    category_start, tail_codes = keys.category_start, keys.tail_codes
-    dense_cumulative, cell_cumulative = entries.dense_cumulative, entries.cell_cumulative
-    cell_category = entries.cell_category
-    weight_cumulative = prior.weight_cumulative
-    scale = prior.scale
-    word_count = len(words)
-    used = np.int64(0)
-    widest = np.max(np.diff(category_start))
-    marked = np.zeros(widest, dtype=np.bool_)
-    codes_left_out = np.zeros(widest, dtype=np.int64)
-    cells_left_out = np.zeros(widest, dtype=np.int64)
-    # Visit counters serve one chain at a time, and the rows of a chain follow each other.
-    most_lanes = LANES if chain_rows == 1 and limit == 0 else 1
-    totals = np.zeros(most_lanes, dtype=np.int64)
-    lane_keys = np.zeros(most_lanes, dtype=np.int64)
-    while state[ROW] < rows.shape[0]:
-        number = state[ROW]
-        chain = number // chain_rows
-        lanes = min(most_lanes, rows.shape[0] - number)
-        group = rows[number : number + lanes]
-        if state[SWEEP] == 0 and state[DRAW] == 0:
-            if number % chain_rows == 0:
-                group[:] = seeds[chain : chain + lanes]
-            else:
-                group[0] = rows[number - 1]
-        tails_of(group, keys, totals)
-        while state[SWEEP] < sweeps:
-            for position in range(state[DRAW] // lanes, len(targets)):
-                target = targets[position]
-                first = category_start[target]
-                categories = category_start[target + 1] - first
-                dense = entries.dense[target]
-                public_weight = weight_cumulative[first + categories - 1]
-                equal_weights = public_weight == np.uint64(categories)
-                ruled = rules.target_start[target + 1] > rules.target_start[target]
-                feature_alpha = prior.multiplier[target]
-                own = prior.multiplier_start[target]
-                keys_of_rows(group, totals, keys, target, lane_keys)
-                begin = state[DRAW] - position * lanes
-                if dense and limit == 0 and own < 0 and not ruled:
-                    begin, used = draw_tabulated(
-                        group,
-                        totals,
-                        lane_keys,
-                        begin,
-                        target,
-                        keys,
-                        entries,
-                        prior,
-                        words,
-                        used,
-                        bits,
-                    )
-                    if begin < lanes:
-                        state[DRAW] = position * lanes + begin
-                        state[WORD] = used
-                        return False
-                for lane in range(begin, lanes):
-                    key = lane_keys[lane]
-
-                    # Which cells answer, and how many rows they hold.
-                    entry = key
-                    held = np.uint64(0)
-                    start, count = np.int64(0), np.int64(0)
-                    if dense:
-                        start, count = entries.cell_base[target] + key * categories, categories
-                        held = np.uint64(dense_cumulative[start + count - 1])
-                    else:
-                        base = entries.key_base[target]
-                        entry = find_key(entries.keys, base, entries.key_base[target + 1], key)
-                        if entry >= 0:
-                            start = entries.cell_start[base + entry]
-                            count = entries.cell_start[base + entry + 1] - start
-                            held = np.uint64(cell_cumulative[start + count - 1])
-                    visited = entries.entry_base[target] + entry
-                    spent = np.int64(0)
-                    if limit > 0 and entry >= 0:
-                        spent = max(np.int64(visits[visited]) - epoch - chain * limit, 0)
-                        if spent >= limit:
-                            held = np.uint64(0)
-
-                    # Virtual rows, and what the rules leave out.
-                    pattern = 0
-                    if ruled:
-                        pattern = active_pattern(group[lane], rules, target)
-                    alpha = feature_alpha
-                    if own >= 0 and entry >= 0:
-                        line = prior.pattern_row[prior.pattern_start[target] + pattern]
-                        alpha = prior.entry_multiplier[
-                            own + line * prior.multiplier_stride[target] + entry
-                        ]
-                    if alpha == PUBLIC:
-                        held = np.uint64(0)
-                    weight = public_weight
-                    if pattern > 0:
-                        listed = rules.pattern_start[target]
-                        if listed >= 0:
-                            where = rules.forbidden_start[listed + pattern]
-                            size = rules.forbidden_start[listed + pattern + 1] - where
-                            codes_out = rules.forbidden[where : where + size]
-                        else:
-                            active_rules(group[lane], rules, target, categories, marked)
-                            size = list_marked(marked, categories, codes_left_out)
-                            codes_out = codes_left_out[:size]
-                        cells_out = codes_out
-                        weight -= sum_of(weight_cumulative, first, codes_out)
-                        if held > np.uint64(0) and dense:
-                            held -= sum_of(dense_cumulative, start, cells_out)
-                        elif held > np.uint64(0):
-                            size = list_cells(
-                                cell_category, start, count, codes_out, cells_left_out
-                            )
-                            cells_out = cells_left_out[:size]
-                            held -= sum_of(cell_cumulative, start, cells_out)
-
-                    # One exact integer below the total: counts first, then virtual rows (R1).
-                    data = held * scale
-                    bound = data + alpha * weight if data > np.uint64(0) else weight
-                    value = REJECTED
-                    while value == REJECTED and used < word_count:
-                        value = bounded(words[used], bound, bits)
-                        used += 1
-                    if value == REJECTED:
-                        state[DRAW] = position * lanes + lane
-                        state[WORD] = used
-                        return False
-                    if limit > 0 and entry >= 0 and spent < limit:
-                        visits[visited] = np.uint32(epoch + chain * limit + spent + 1)
-                    if value < data:
-                        value //= scale
-                        if dense:
-                            if pattern > 0:
-                                value = step_over(dense_cumulative, start, cells_out, value)
-                            code = first_above(dense_cumulative, start, count, np.uint32(value))
-                        else:
-                            if pattern > 0:
-                                value = step_over(cell_cumulative, start, cells_out, value)
-                            cell = first_above(cell_cumulative, start, count, np.uint32(value))
-                            code = np.int64(cell_category[start + cell])
-                    else:
-                        if data > np.uint64(0):
-                            value = (value - data) // alpha
-                        if pattern > 0:
-                            value = step_over(weight_cumulative, first, codes_out, value)
-                        code = np.int64(value)
-                        if not equal_weights:
-                            code = first_above(weight_cumulative, first, categories, value)
-                    totals[lane] ^= (
-                        tail_codes[first + group[lane, target]] ^ tail_codes[first + code]
-                    )
-                    group[lane, target] = code
-                state[DRAW] = (position + 1) * lanes
-            state[DRAW] = 0
-            state[SWEEP] += 1
-        state[SWEEP] = 0
-        state[ROW] += lanes
-    state[WORD] = used
-    return True
+    needed = needed_tables(entries, prior, rules, targets, limit, visits)
+    return sweep_chains(
+        seeds,
+        rows,
+        state,
+        keys,
+        entries,
+        prior,
+        needed.rules,
+        targets,
+        sweeps,
+        chain_rows,
+        limit,
+        needed.visits,
+        epoch,
+        words,
+        bits,
+        Scratch.of(keys),
+    )
 
 
-@njit(cache=True, nogil=True)
+class Needed(NamedTuple):
+    """What a sweep may ask for: rules if any acts on a target, counters if any entry counts."""
+
+    rules: RuleTables | None
+    visits: Any | None
+
+
+def needed_tables(
+    entries: EntryTables,
+    prior: PriorTables,
+    rules: RuleTables,
+    targets: Any,
+    limit: int,
+    visits: Any,
+) -> Needed:
+    """Return rules and counters, None where `sweep_chains` does without.
+
+    It does without rules where none acts on a target, and without counters where every
+    target is drawn in the plainest way, by `draw_tabulated`.
+    """
+    ruled = np.any(rules.target_start[targets + 1] > rules.target_start[targets])
+    tabulated = np.all(entries.dense[targets]) and np.all(prior.multiplier_start[targets] < 0)
+    plain = tabulated and limit == 0 and not ruled
+    return Needed(rules if ruled else None, None if plain else visits)
+
+
+@helper
 def breaks_rule(row: Any, rules: RuleTables) -> bool:
     """Say whether a row breaks any rule."""
     for rule in range(len(rules.item_start) - 1):
@@ -453,7 +548,7 @@ def breaks_rule(row: Any, rules: RuleTables) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_seeds(
     rows: Any,
     state: Any,

@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from pegsynth.kernels.compiled import helper, kernel
 from pegsynth.kernels.uniform import split_product
 
 CELL, WORD = range(2)
@@ -54,7 +54,7 @@ class NoiseTables(NamedTuple):
     width_bits: np.uint64
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_noise(noise: Any, state: Any, tables: Any, words: Any, bits: np.uint64) -> int:
     """Fill `noise` with independent draws.
 
@@ -116,7 +116,7 @@ def draw_noise(noise: Any, state: Any, tables: Any, words: Any, bits: np.uint64)
     return outcome
 
 
-@njit(cache=True, nogil=True, inline="always")
+@helper
 def _accept(
     offset: np.uint64, coin: np.uint64, coin_bits: np.uint64, index: np.int64, tables: Any
 ) -> int:
@@ -141,7 +141,7 @@ def _accept(
     return _OPEN
 
 
-@njit(cache=True, nogil=True)
+@helper
 def exp_fixed(exponent: np.uint64) -> np.uint64:
     """Return 2**63 exp(-x) to within 2 for x = exponent / 2**63 of at most 1/2.
 

@@ -12,14 +12,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from pegsynth.kernels.compiled import kernel
 from pegsynth.kernels.gibbs import (
     DRAW,
     ROW,
     SWEEP,
     WORD,
+    Scratch,
     active_rules,
+    copy_row,
     first_above,
     keys_of_rows,
     list_marked,
@@ -31,7 +33,6 @@ from pegsynth.kernels.tables import EntryTables, KeyTables, PriorTables, RuleTab
 from pegsynth.kernels.uniform import REJECTED, bounded
 
 
-@njit(cache=True, nogil=True)
 def run_polya(
     seeds: Any,
     rows: Any,
@@ -55,20 +56,55 @@ def run_polya(
     visits, drawn
         Visits of every entry so far, and line by line the values drawn at them.
     """
+    return sweep_polya(
+        seeds,
+        rows,
+        state,
+        keys,
+        entries,
+        prior,
+        rules,
+        targets,
+        sweeps,
+        limit,
+        visits,
+        drawn,
+        words,
+        bits,
+        Scratch.of(keys),
+    )
+
+
+@kernel
+def sweep_polya(
+    seeds: Any,
+    rows: Any,
+    state: Any,
+    keys: KeyTables,
+    entries: EntryTables,
+    prior: PriorTables,
+    rules: RuleTables,
+    targets: Any,
+    sweeps: int,
+    limit: int,
+    visits: Any,
+    drawn: Any,
+    words: Any,
+    bits: np.uint64,
+    scratch: Scratch,
+) -> bool:
+    """Do what `run_polya` says; `scratch` holds nothing from call to call."""
     cumulative, weights = entries.dense_cumulative, prior.weight_cumulative
     category_start = keys.category_start
     scale = prior.scale
     used = np.int64(0)
-    widest = np.max(np.diff(category_start))
-    forbidden = np.zeros(widest, dtype=np.bool_)
-    left_out = np.zeros(widest, dtype=np.int64)
-    total = np.zeros(1, dtype=np.int64)
-    key = np.zeros(1, dtype=np.int64)
+    forbidden, left_out = scratch.marked, scratch.codes
+    total, key = scratch.totals[:1], scratch.keys[:1]
     while state[ROW] < rows.shape[0]:
         number = state[ROW]
         row = rows[number : number + 1]
         if state[SWEEP] == 0 and state[DRAW] == 0:
-            row[0] = seeds[0] if number == 0 else rows[number - 1]
+            copy_row(seeds[0] if number == 0 else rows[number - 1], row[0])
         while state[SWEEP] < sweeps:
             while state[DRAW] < len(targets):
                 target = targets[state[DRAW]]
@@ -79,7 +115,8 @@ def run_polya(
                 start = entries.cell_base[target] + key[0] * categories
                 entry = entries.entry_base[target] + key[0]
                 spent = np.int64(visits[entry])
-                forbidden[:categories] = False
+                for code in range(categories):
+                    forbidden[code] = False
                 active_rules(row[0], rules, target, categories, forbidden)
 
                 size = 0

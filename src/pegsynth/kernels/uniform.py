@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from pegsynth.kernels.compiled import helper, kernel
 
 REJECTED = np.uint64(0xFFFFFFFFFFFFFFFF)
 """What `bounded` returns for a word that must be thrown away; never a valid integer."""
@@ -52,7 +54,7 @@ def _multiply_full(typing_context: Any, word: Any, total: Any) -> Any:
     return signature, generate
 
 
-@njit(cache=True, nogil=True, inline="always")
+@helper
 def bounded(word: np.uint64, total: np.uint64, bits: np.uint64) -> np.uint64:
     """Return the integer below `total` that `word` stands for, or `REJECTED`.
 
@@ -71,10 +73,14 @@ def bounded(word: np.uint64, total: np.uint64, bits: np.uint64) -> np.uint64:
     return high
 
 
-@njit(cache=True, nogil=True)
 def bounded_array(words: Any, total: np.uint64, bits: np.uint64) -> Any:
     """Apply `bounded` to every word (for tests and small callers)."""
     out = np.empty(len(words), dtype=np.uint64)
+    _bound_all(words, total, bits, out)
+    return out
+
+
+@kernel
+def _bound_all(words: Any, total: np.uint64, bits: np.uint64, out: Any) -> None:
     for index in range(len(words)):
         out[index] = bounded(words[index], total, bits)
-    return out

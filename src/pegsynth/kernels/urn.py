@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from pegsynth.kernels.compiled import kernel
 from pegsynth.kernels.gibbs import first_above
 from pegsynth.kernels.uniform import REJECTED, bounded
 
@@ -20,7 +20,7 @@ DRAWN, WORD = range(2)
 """Meaning of the two numbers in `state`."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_urn(
     drawn: Any,
     state: Any,

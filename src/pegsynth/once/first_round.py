@@ -29,6 +29,7 @@ Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 
 MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)
+MOST_PENALTY = float(1 << 60)
 WIDE_TABLE = 24
 """Beyond so many features heads are looked for along the blocks that exist already."""
 
@@ -64,17 +65,29 @@ class FirstRound:
         share = self.left_share / len(left)
         penalty = MEAN_ABSOLUTE_NORMAL * self.purse.deviation(share) * self.steps.block_penalty
         distances, cells = candidates[:, 2:].T
-        scores: list[int] = (distances - np.rint(penalty * cells).astype(np.int64)).tolist()
+        scores: list[int] = (distances - whole_penalty(penalty * cells)).tolist()
         if self.steps.leave_alone or not scores:
             scores += [0] * len(turn)
-        index = self.purse.choose(scores, self.choice_share, purpose="heads")
+        index = self.purse.choose(
+            scores,
+            self.choice_share,
+            purpose="heads",
+            among=f"blocks of a feature to draw next and up to {self.steps.heads} drawn before it",
+            features_of=lambda index: self._features(index, candidates, turn),
+        )
         feature, heads = self._candidate(index, candidates, turn)
         self._parents[feature] = heads
         if not heads:
             return feature, None
         features = (*heads, feature)
         counts = self.table.count(features)
-        noisy, deviation = self.purse.measure(counts, share, purpose="block")
+        noisy, deviation = self.purse.measure(
+            counts,
+            share,
+            purpose="block",
+            features=features,
+            levels=[self.pool.sizes[each] for each in features],
+        )
         self.left_share -= share
         return feature, NoisyTable(features, noisy, deviation)
 
@@ -85,6 +98,11 @@ class FirstRound:
             return turn[alone], ()
         number, feature = candidates[index, :2].tolist()
         return feature, self._heads[number]
+
+    def _features(self, index: int, candidates: Int64, turn: list[int]) -> Features:
+        """Return the features of a candidate's block, the one that it draws last."""
+        feature, heads = self._candidate(index, candidates, turn)
+        return (*heads, feature)
 
     def _look(self, left: list[int]) -> None:
         """Take the distances of the candidates that the feature placed last makes possible.
@@ -130,6 +148,14 @@ class FirstRound:
                 heads = tuple(sorted((*chosen, newest)))
                 if cell_count(heads, self.pool.sizes) <= self.steps.most_cells:
                     yield heads
+
+
+def whole_penalty(amounts: Float64) -> Int64:
+    """Round what noise would add to whole numbers that leave room for any distance.
+
+    Scores must fit in 64 bits whatever the table holds: the bound is public.
+    """
+    return np.rint(np.minimum(amounts, MOST_PENALTY)).astype(np.int64)
 
 
 def block_counts(block: NoisyTable, pool: Pool, margins: Margins, steps: Steps) -> Float64:

@@ -160,8 +160,13 @@ def _one_ways(
             counts = whole_numbers(known * max(total, 1), max(total, 1))
             tables.append(NoisyTable((feature,), counts, _PUBLIC_DEVIATION))
             continue
+        counts = table.one_way(feature)
         noisy, deviation = purse.measure(
-            table.one_way(feature), float(shares[feature]), purpose="marginals"
+            counts,
+            float(shares[feature]),
+            purpose="marginals",
+            features=(feature,),
+            levels=(len(counts),),
         )
         tables.append(NoisyTable((feature,), noisy, deviation))
     return tuple(tables)

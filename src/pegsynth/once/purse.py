@@ -4,26 +4,32 @@ A `Purse` is a privacy filter. Later amounts may depend on earlier output, becau
 every path the prices add up to at most what was put in (R6, R11); whatever a path leaves
 over is recorded as unspent and still counts. Amounts are parts of the whole: of epsilon
 along the pure route (Laplace noise), of rho along the other (Gaussian noise).
+
+Every event says which features it is about and how large its table is. Levels and
+candidates may depend on earlier output of the purse, and what was chosen is the output of
+the choice itself: all of it is paid for, and none of it is looked up in the counts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.errors import BudgetError
+from pegsynth.errors import BudgetError, escaped
 from pegsynth.perturb.noise import add_noise, choose
 from pegsynth.privacy import Allowance, Event, NoisyCounts, Selection, Unspent
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.random import RandomStream
 
 Int64 = NDArray[np.int64]
+Features = tuple[int, ...]
 
 _SLACK = Fraction(1, 10**12)
 _CHOICE_BITS = 40
@@ -61,6 +67,8 @@ class Purse:
         What may be spent in all, and in which currency.
     rows_per_unit
         The most rows of a unit in the table (R12).
+    names
+        Names of the features, for the events; numbers stand in for those it lacks.
     """
 
     def __init__(
@@ -70,6 +78,7 @@ class Purse:
         *,
         rows_per_unit: int = 1,
         threads: int = 1,
+        names: Sequence[str] = (),
     ) -> None:
         self.price = Price(allowance, rows_per_unit)
         self.route = allowance.route
@@ -81,6 +90,7 @@ class Purse:
         self._stream = stream
         self._words = stream.substream()
         self._threads = threads
+        self._names = tuple(map(escaped, names))
         self._events: list[Event] = []
 
     @property
@@ -99,32 +109,74 @@ class Purse:
         return self.price.deviation(share)
 
     def measure(
-        self, counts: Int64, share: float, *, purpose: str, label: str = ""
+        self,
+        counts: Int64,
+        share: float,
+        *,
+        purpose: str,
+        features: Features = (),
+        levels: Sequence[int] = (),
     ) -> tuple[Int64, float]:
         """Return counts with noise, and the noise's standard deviation.
 
         One row may change one of the counts by 1; all cells of a public table are there.
+
+        Parameters
+        ----------
+        features, levels
+            The features of the table, and how many levels each has; both from the schema
+            or from earlier output.
         """
         amount = share * float(self._whole)
+        # All cells of the table are counted, so their number tells nothing of the rows.
+        about = {
+            "features": self._named(features),
+            "levels": tuple(levels),
+            "table_cells": len(counts),
+        }
         if self.route == "pure":
             scale = self._unit / amount
-            event = NoisyCounts.laplace(scale, cells=1, purpose=purpose, label=label)
+            event = NoisyCounts.laplace(scale, cells=1, purpose=purpose, **about)
             deviation = math.sqrt(2.0) * scale
         else:
             deviation = self._unit / math.sqrt(2.0 * amount)
-            event = NoisyCounts.gaussian(deviation, cells=1, purpose=purpose, label=label)
+            event = NoisyCounts.gaussian(deviation, cells=1, purpose=purpose, **about)
         self._pay(event)
         return self._noisy(counts, event), deviation
 
-    def choose(self, scores: Sequence[int], share: float, *, purpose: str) -> int:
-        """Choose an index by the exponential mechanism; scores have sensitivity 1 (R10)."""
+    def choose(
+        self,
+        scores: Sequence[int],
+        share: float,
+        *,
+        purpose: str,
+        among: str = "",
+        features_of: Callable[[int], Features] = lambda _: (),
+    ) -> int:
+        """Choose an index by the exponential mechanism; scores have sensitivity 1 (R10).
+
+        Parameters
+        ----------
+        among
+            What the candidates are, in words.
+        features_of
+            The features of a candidate, for the event: what was chosen is paid output.
+        """
         amount = share * float(self._whole)
         exact = amount / self._unit if self.route == "pure" else math.sqrt(8 * amount) / self._unit
         epsilon = Fraction(math.floor(exact * (1 << _CHOICE_BITS)), 1 << _CHOICE_BITS)
         if epsilon <= 0:
             raise BudgetError("epsilon is too small to choose anything privately; raise it")
-        self._pay(Selection.of(epsilon, count=1, purpose=purpose))
-        return self._chosen(scores, epsilon)
+        paid = Selection.of(epsilon, count=1, purpose=purpose, candidates=len(scores), among=among)
+        self._pay(paid)
+        index = self._chosen(scores, epsilon)
+        chosen = self._named(features_of(index))
+        self._events[-1] = msgspec.structs.replace(paid, chosen=chosen)
+        return index
+
+    def _named(self, features: Features) -> tuple[str, ...]:
+        known = self._names
+        return tuple(known[i] if i < len(known) else f"feature {i + 1}" for i in features)
 
     def _noisy(self, counts: Int64, event: NoisyCounts) -> Int64:
         """Add the noise of an event that was paid for; the audit looks on here."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pegsynth.kernels import pool as kernels
 from pegsynth.once.counted import MergedTable
-from pegsynth.once.first_round import MEAN_ABSOLUTE_NORMAL
+from pegsynth.once.first_round import MEAN_ABSOLUTE_NORMAL, whole_penalty
 from pegsynth.once.margins import Margins
 from pegsynth.once.pool import Features, Pool, cell_count
 from pegsynth.once.purse import Purse
@@ -128,10 +128,20 @@ class SecondRound:
         if not tables:
             return None
         chosen = tables[
-            self.purse.choose(self._scores(tables, deviation), choice, purpose="second round")
+            self.purse.choose(
+                self._scores(tables, deviation),
+                choice,
+                purpose="second round",
+                among="tables of two or three features" if self.steps.triples else "pairs",
+                features_of=tables.__getitem__,
+            )
         ]
         noisy, deviation = self.purse.measure(
-            self.candidates[chosen], share - choice, purpose="table"
+            self.candidates[chosen],
+            share - choice,
+            purpose="table",
+            features=chosen,
+            levels=[self.fit.pool.sizes[each] for each in chosen],
         )
         self.left_share -= share
         self.measured += 1
@@ -157,10 +167,11 @@ class SecondRound:
 
         new = [features for features in tables if features not in self.distances]
         self.distances.update(zip(new, self.fit.pool.each(work, new), strict=True))
+        cells = np.array([len(self.candidates[features]) for features in tables])
+        penalties = whole_penalty(MEAN_ABSOLUTE_NORMAL * deviation * cells).tolist()
         scores = []
-        for features in tables:
-            cells = len(self.candidates[features])
-            score = self.distances[features] - round(MEAN_ABSOLUTE_NORMAL * deviation * cells)
+        for features, penalty in zip(tables, penalties, strict=True):
+            score = self.distances[features] - penalty
             scores.append(score if len(features) == 2 else score // self.steps.triple_divisor)
         return scores
 

@@ -79,6 +79,12 @@ def prior_weights(marginals: Marginals, resolution: int) -> tuple[NDArray[np.uin
     return tuple(integer_weights(shares, resolution * len(shares)) for shares in marginals.shares)
 
 
+def most_prior_weight(categories: int, resolution: int) -> int:
+    """Return a bound on the sum of a feature's prior weights, whatever its marginals are."""
+    # Each weight is at most a half above its share, or 1; the rest is for rounding of shares.
+    return (resolution + 2) * categories
+
+
 def seed_weights(marginals: Marginals) -> tuple[NDArray[np.uint64], ...]:
     """Return weights for seed rows, as close to the marginals as integers come."""
     return tuple(integer_weights(shares, SEED_RESOLUTION) for shares in marginals.shares)

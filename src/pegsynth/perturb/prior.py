@@ -57,11 +57,7 @@ class Prior:
         for weights, multiplier in zip(self.weights, self.multipliers, strict=True):
             if int(weights.min()) < 1 or multiplier < 0:
                 raise ParameterError("prior weights must be positive, multipliers not negative")
-            if max(multiplier, 1) * sum(int(w) for w in weights) >= MOST_TOTAL:
-                raise BudgetError(
-                    "this budget asks for more virtual rows than 64-bit totals hold; "
-                    "raise epsilon, ask for fewer rows, or use pegs-rs or pegs-capped"
-                )
+            check_total(multiplier, sum(int(w) for w in weights))
 
     @property
     def tables(self) -> PriorTables:
@@ -76,6 +72,15 @@ class Prior:
             entry_multiplier=np.zeros(0, dtype=np.uint64),
             pattern_start=np.zeros(features, dtype=np.int64),
             pattern_row=np.zeros(0, dtype=np.int64),
+        )
+
+
+def check_total(multiplier: int, weight: int) -> None:
+    """Refuse virtual rows that do not fit in 64 bits beside any number of counted rows."""
+    if max(multiplier, 1) * weight >= MOST_TOTAL:
+        raise BudgetError(
+            "this budget asks for more virtual rows than fit in 64 bits; raise epsilon, ask for "
+            "fewer rows, or use pegs-rs or pegs-capped"
         )
 
 

@@ -39,6 +39,7 @@ from pegsynth.privacy.events import (
 from pegsynth.privacy.files import verify
 from pegsynth.privacy.guarantee import Guarantee
 from pegsynth.privacy.ledger import Ledger
+from pegsynth.privacy.program import Program, this_program
 from pegsynth.privacy.shape import Shape
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "NoisyCounts",
     "NotPrivate",
     "PegsDraws",
+    "Program",
     "Selection",
     "Shape",
     "Shares",
@@ -72,5 +74,6 @@ __all__ = [
     "calibrate_draws",
     "smallest_alpha",
     "stated_alpha",
+    "this_program",
     "verify",
 ]

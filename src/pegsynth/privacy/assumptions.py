@@ -6,9 +6,12 @@ in words so that the person who declared them can be asked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
+
+Parameters: TypeAlias = dict[str, bool | int | float | str | list[str]]
 
 
 class Assumption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,21 +29,73 @@ class Assumption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     code: str
     text: str
-    parameters: dict[str, bool | int | float | str | list[str]] = {}
+    parameters: Parameters = {}
 
 
-def reviewed_schema(*, drafted_from_data: Sequence[str] = ()) -> Assumption:
-    """Record that a person set ``reviewed = true`` (R10, case a)."""
-    text = (
-        "the reviewer of the schema declared its categories, their order, bin edges and rows "
-        "per unit to be public knowledge"
-    )
+def reviewed_schema(
+    *,
+    drafted_from_data: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    edges: Sequence[str] = (),
+    rows_per_unit: int | None = None,
+) -> Assumption:
+    """Record that a person set ``reviewed = true`` (R10, case a).
+
+    Parameters
+    ----------
+    drafted_from_data
+        Features that the schema marks as first read off a table.
+    categories, edges
+        Features with listed categories, and those with bin edges.
+    rows_per_unit
+        The most rows of a unit, if the schema names a unit.
+    """
+    parts = [
+        *(("its categories", "their order") if categories else ()),
+        *(("bin edges",) if edges else ()),
+        *(("rows per unit",) if rows_per_unit else ()),
+    ] or ["its categories", "their order", "bin edges", "rows per unit"]
+    text = f"the reviewer of the schema declared {_listed(parts)} to be public knowledge"
     if drafted_from_data:
         text += "; the schema marks features whose categories or edges were first read off a table"
+    parameters: Parameters = {}
+    if drafted_from_data:
+        parameters["drafted_from_data"] = list(drafted_from_data)
+    if categories:
+        parameters["categories"] = list(categories)
+    if edges:
+        parameters["edges"] = list(edges)
+    if rows_per_unit:
+        parameters["rows_per_unit"] = rows_per_unit
+    return Assumption(code="reviewed-schema", text=text, parameters=parameters)
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+
+
+def unlisted_values(*, refused: Sequence[str], category: Sequence[str]) -> Assumption:
+    """Record what becomes of values that the schema has no category for."""
+    parts = []
+    if refused:
+        parts.append(
+            "a value that the schema has no category for stops the command, so the promise is "
+            "about tables without such values"
+        )
+    if category:
+        where = "of some features" if refused else "of every feature"
+        parts.append(f"unlisted values {where} are one category of their own")
+    lists = {"refused": list(refused), "category": list(category)}
+    parameters: Parameters = {name: names for name, names in lists.items() if names}
+    return Assumption(code="unlisted-values", text="; ".join(parts), parameters=parameters)
+
+
+def unit_column(name: str, *, rows_per_unit: int) -> Assumption:
+    """Record which column tells whose a row is (R12)."""
     return Assumption(
-        code="reviewed-schema",
-        text=text,
-        parameters={"drafted_from_data": list(drafted_from_data)} if drafted_from_data else {},
+        code="unit-column",
+        text=f"all rows of one unit, and of no other, hold the same value in the column {name}",
+        parameters={"column": name, "rows_per_unit": rows_per_unit},
     )
 
 
@@ -72,11 +127,73 @@ def public_seed_pool(name: str) -> Assumption:
     )
 
 
-def public_heads() -> Assumption:
-    """Record that head features were listed in the schema."""
+def public_heads(features: Sequence[str] = ()) -> Assumption:
+    """Record that head features were listed in the schema, and for which features."""
     return Assumption(
         code="public-heads",
         text="the head features listed in the schema were chosen without looking at the data",
+        parameters={"features": list(features)} if features else {},
+    )
+
+
+def feature_order() -> Assumption:
+    """Record that heads which nobody listed follow the order of the schema."""
+    return Assumption(
+        code="feature-order",
+        text="head features follow the order of the features in the schema, which was chosen "
+        "without looking at the data",
+    )
+
+
+def public_parents(features: Sequence[str]) -> Assumption:
+    """Record that the schema says which features are details of others."""
+    return Assumption(
+        code="public-parents",
+        text="which feature is a detail of which was stated in the schema without looking at the "
+        f"data ({', '.join(features)})",
+        parameters={"features": list(features)},
+    )
+
+
+def public_rules(features: Sequence[str], *, count: int) -> Assumption:
+    """Record that the schema's rules shaped the rows (R18)."""
+    return Assumption(
+        code="public-rules",
+        text="the rules of the schema, on combinations that cannot occur, are public and do not "
+        "depend on the original table",
+        parameters={"features": list(features), "count": count},
+    )
+
+
+def public_diversity(levels: Mapping[str, float]) -> Assumption:
+    """Record which features were made l-diverse, and with which l each (R7)."""
+    figures = [f"{level:g}" for level in levels.values()]
+    stated = ", ".join(map(" ".join, zip(levels, figures, strict=True)))
+    return Assumption(
+        code="public-l",
+        text=f"which features are made l-diverse, and their l, was stated without looking at the "
+        f"data ({stated})",
+        parameters={"features": list(levels), "l": figures},
+    )
+
+
+def given_values(features: Sequence[str]) -> Assumption:
+    """Record that some features were kept at stated values (``--where``)."""
+    return Assumption(
+        code="given-values",
+        text="the values that some features are kept at in every row were chosen without looking "
+        f"at the original table ({', '.join(features)})",
+        parameters={"features": list(features)},
+    )
+
+
+def public_options(parameters: Parameters) -> Assumption:
+    """Record the options of a run, which must not have been tuned on the table (R10)."""
+    return Assumption(
+        code="public-options",
+        text="method, budget, number of rows and all other options of the run were chosen without "
+        "looking at the original table",
+        parameters=parameters,
     )
 
 

@@ -37,7 +37,7 @@ class Recorded(
         for name, optional in _integer_fields(type(self)):
             value = getattr(self, name)
             if value is not None or not optional:
-                checked = _checked_integer(type(self).__name__, name, value)
+                checked = checked_integer(type(self).__name__, name, value)
                 msgspec.structs.force_setattr(self, name, checked)
 
 
@@ -50,7 +50,8 @@ def _integer_fields(event: type[Recorded]) -> tuple[tuple[str, bool], ...]:
     return tuple((k, v != "int") for k, v in annotations.items() if v in ("int", "int | None"))
 
 
-def _checked_integer(event: str, name: str, value: object) -> int:
+def checked_integer(event: str, name: str, value: object) -> int:
+    """Return a field that must be a whole number, refusing everything else by name."""
     lowest = 0 if name == "restricted" else 1
     try:
         whole = operator.index(value)  # type: ignore[arg-type]

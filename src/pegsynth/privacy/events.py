@@ -3,8 +3,9 @@
 Every crossing of the privacy boundary is one frozen event. An event knows *what happened*
 (which mechanism, how often one row can influence it, with which exact alpha or noise
 scale) and nothing about accounting: the accountants read events. No field may hold
-anything computed from the data, such as its row count, a visit to a seen key or a hash.
-The draws themselves are in `draws`.
+anything computed from the data, such as its row count, a visit to a seen key or a hash,
+unless an earlier or the same event has paid for it: what was chosen, and how many levels a
+feature has after its noisy counts were looked at. The draws themselves are in `draws`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Final, Literal, Self, TypeAlias, get_args
 import msgspec
 
 from pegsynth.errors import ParameterError
-from pegsynth.privacy.draws import Draws, Recorded
+from pegsynth.privacy.draws import Draws, Recorded, checked_integer
 
 NoiseMechanism: TypeAlias = Literal["discrete-laplace", "discrete-gaussian"]
 
@@ -34,7 +35,15 @@ class NoisyCounts(Recorded, frozen=True, kw_only=True, tag="noisy-counts"):
     scale_numerator, scale_denominator
         The scale b of Laplace noise or the *variance* sigma^2 of Gaussian noise, exact.
     cells
-        Cells that one row changes, each by 1.
+        Cells that one row changes, each by 1. This is priced.
+    features
+        Names of the features that are counted; empty for the number of rows.
+    levels
+        How many levels each of them has in these counts. Categories that noise would drown
+        may have been merged into one level, by noisy counts that were paid for before.
+    table_cells
+        Cells that got noise, in all: the product of the levels for one table, their sum
+        for a table of each feature. None in ledgers of format 1.
     """
 
     mechanism: NoiseMechanism
@@ -42,28 +51,41 @@ class NoisyCounts(Recorded, frozen=True, kw_only=True, tag="noisy-counts"):
     scale_numerator: int
     scale_denominator: int
     cells: int
+    features: tuple[str, ...] = ()
+    levels: tuple[int, ...] = ()
+    table_cells: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _freeze(self, "features", "levels")
         if self.mechanism not in get_args(NoiseMechanism):
             raise ParameterError(f"NoisyCounts: unknown mechanism {self.mechanism!r}")
+        if self.levels and len(self.levels) != len(self.features):
+            raise ParameterError("NoisyCounts: levels must have one figure for each feature")
+        levels = tuple(checked_integer("NoisyCounts", "levels", count) for count in self.levels)
+        msgspec.structs.force_setattr(self, "levels", levels)
 
     @classmethod
-    def laplace(cls, scale: Fraction | float, *, cells: int, purpose: str, label: str = "") -> Self:
-        """Record discrete Laplace noise of scale b."""
-        return cls._exact("discrete-laplace", _fraction(scale), cells, purpose, label)
+    def laplace(cls, scale: Fraction | float, *, cells: int, purpose: str, **about: Any) -> Self:
+        """Record discrete Laplace noise of scale b; `about` are the fields that say on what."""
+        return cls._exact("discrete-laplace", _fraction(scale), cells, purpose, about)
 
     @classmethod
     def gaussian(
-        cls, standard_deviation: Fraction | float, *, cells: int, purpose: str, label: str = ""
+        cls, standard_deviation: Fraction | float, *, cells: int, purpose: str, **about: Any
     ) -> Self:
-        """Record discrete Gaussian noise of parameter sigma."""
+        """Record discrete Gaussian noise of parameter sigma; `about` as in `laplace`."""
         variance = _fraction(standard_deviation) ** 2
-        return cls._exact("discrete-gaussian", variance, cells, purpose, label)
+        return cls._exact("discrete-gaussian", variance, cells, purpose, about)
 
     @classmethod
     def _exact(
-        cls, mechanism: NoiseMechanism, scale: Fraction, cells: int, purpose: str, label: str
+        cls,
+        mechanism: NoiseMechanism,
+        scale: Fraction,
+        cells: int,
+        purpose: str,
+        about: Mapping[str, Any],
     ) -> Self:
         return cls(
             mechanism=mechanism,
@@ -71,7 +93,7 @@ class NoisyCounts(Recorded, frozen=True, kw_only=True, tag="noisy-counts"):
             scale_numerator=scale.numerator,
             scale_denominator=scale.denominator,
             cells=cells,
-            label=label,
+            **about,
         )
 
 
@@ -86,24 +108,48 @@ class Selection(Recorded, frozen=True, kw_only=True, tag="selection"):
         How many such choices were made.
     purpose
         What was chosen.
+    features
+        Names of the features that something was chosen for.
+    candidates
+        How many there were to choose among; of several choices, for the first of each
+        feature. None in ledgers of format 1.
+    among
+        What the candidates were, in words.
+    chosen
+        Names of the features that were chosen: the output that this event pays for. Of a
+        block the heads come first and the feature that it draws last.
     """
 
     epsilon_numerator: int
     epsilon_denominator: int
     count: int
     purpose: str
+    features: tuple[str, ...] = ()
+    candidates: int | None = None
+    among: str = ""
+    chosen: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _freeze(self, "features", "chosen")
 
     @classmethod
-    def of(cls, epsilon: Fraction | float, *, count: int, purpose: str, label: str = "") -> Self:
-        """Record `count` choices of `epsilon` each."""
+    def of(cls, epsilon: Fraction | float, *, count: int, purpose: str, **about: Any) -> Self:
+        """Record `count` choices of `epsilon` each; `about` are the fields that say of what."""
         exact = _fraction(epsilon)
         return cls(
             epsilon_numerator=exact.numerator,
             epsilon_denominator=exact.denominator,
             count=count,
             purpose=purpose,
-            label=label,
+            **about,
         )
+
+
+def _freeze(event: Recorded, *names: str) -> None:
+    """Turn lists that a caller gave into tuples: an event is a value."""
+    for name in names:
+        msgspec.structs.force_setattr(event, name, tuple(getattr(event, name)))
 
 
 def _fraction(value: Fraction | float) -> Fraction:
@@ -182,7 +228,7 @@ class Diversity(Recorded, frozen=True, kw_only=True, tag="l-diversity"):
     def __post_init__(self) -> None:
         super().__post_init__()
         msgspec.structs.force_setattr(self, "l", float(self.l))
-        msgspec.structs.force_setattr(self, "features", tuple(self.features))
+        _freeze(self, "features")
         if not (math.isfinite(self.l) and self.l >= 1):
             raise ParameterError("Diversity: l must be a finite number of at least 1")
         if self.source not in ("confidential", "released"):

@@ -19,9 +19,13 @@ from pegsynth.privacy.assumptions import Assumption
 from pegsynth.privacy.events import KNOWN_KINDS, Event, KnownEvent, UnknownEvent
 from pegsynth.privacy.guarantee import Guarantee
 from pegsynth.privacy.ledger import Ledger
+from pegsynth.privacy.program import Program
 
-FORMAT = 1
-_KEYS = ("format", "guarantee", "assumptions", "not_covered", "events")
+FORMAT = 2
+"""Format 1 knew neither programs nor what events are about; such files are read as well."""
+
+_KEYS = frozenset(("format", "guarantee", "assumptions", "not_covered", "events"))
+_OPTIONAL_KEYS = frozenset(("programs",))
 _TOLERANCE = 1e-9
 _DEEPEST = 20
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -35,6 +39,7 @@ def to_json(ledger: Ledger) -> str:
     """Write a ledger, its guarantee first; the same ledger gives the same text."""
     content = {
         "format": FORMAT,
+        "programs": [msgspec.to_builtins(program) for program in ledger.programs],
         "guarantee": msgspec.to_builtins(ledger.guarantee),
         "assumptions": [msgspec.to_builtins(assumption) for assumption in ledger.assumptions],
         "not_covered": list(ledger.not_covered),
@@ -97,7 +102,8 @@ def _read(text: str | bytes, source: str) -> tuple[Ledger, Guarantee, list[str]]
         assumptions = msgspec.convert(content["assumptions"], tuple[Assumption, ...])
         lines = msgspec.convert(content["not_covered"], list[str])
         events = tuple(map(event_from_builtins, msgspec.convert(content["events"], list[Any])))
-        return Ledger(events, assumptions, stated.delta or 0.0), stated, lines
+        programs = msgspec.convert(content.get("programs", ()), tuple[Program, ...])
+        return Ledger(events, assumptions, stated.delta or 0.0, programs), stated, lines
     except RecursionError:
         raise ModelError(f"{source}: not a ledger that can be read: nested too deeply") from None
     except (_MalformedError, PegsynthError, msgspec.ValidationError, UnicodeDecodeError) as error:
@@ -122,7 +128,7 @@ def _parse(text: str | bytes) -> dict[str, Any]:
         raise _MalformedError("it has no format number")
     if version > FORMAT:
         raise _MalformedError(f"its format {version} is newer than this program; update pegsynth")
-    wrong = sorted(set(content) ^ set(_KEYS))
+    wrong = sorted((set(content) - _OPTIONAL_KEYS) ^ _KEYS)
     if wrong:
         raise _MalformedError(f"missing or unknown key {wrong[0]!r}")
     _check_plain(content, depth=0)

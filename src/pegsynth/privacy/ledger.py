@@ -9,19 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 from pegsynth.errors import ParameterError
 from pegsynth.privacy.assumptions import Assumption
 from pegsynth.privacy.conversion import check_delta
 from pegsynth.privacy.events import Diversity, Event, NotPrivate, UnitBound
 from pegsynth.privacy.guarantee import Guarantee, guarantee_of, not_covered
+from pegsynth.privacy.program import Program
 
 LARGEST_USUAL_DELTA = 1e-6
+_Kept = TypeVar("_Kept")
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """Events, assumptions and a stated delta.
+    """Events, assumptions, a stated delta, and the programs that took part.
 
     Parameters
     ----------
@@ -32,16 +35,21 @@ class Ledger:
     delta
         The constant the user stated; 0 (or None) for a pure guarantee. Never computed from
         the data (R6).
+    programs
+        Those that looked at the data or drew rows, in order. The claim does not depend on
+        them.
     """
 
     events: tuple[Event, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
     delta: float = 0.0
+    programs: tuple[Program, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "events", tuple(self.events))
         object.__setattr__(self, "assumptions", tuple(self.assumptions))
         object.__setattr__(self, "delta", check_delta(self.delta) if self.delta else 0.0)
+        object.__setattr__(self, "programs", _once(self.programs))
 
     def add(self, *events: Event) -> Ledger:
         """Return this ledger with further events."""
@@ -50,6 +58,10 @@ class Ledger:
     def assume(self, *assumptions: Assumption) -> Ledger:
         """Return this ledger with further assumptions; a repeated one is kept once."""
         return replace(self, assumptions=_once((*self.assumptions, *assumptions)))
+
+    def made_by(self, *programs: Program) -> Ledger:
+        """Return this ledger with further programs that took part; each is kept once."""
+        return replace(self, programs=(*self.programs, *programs))
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -133,14 +145,15 @@ class Ledger:
             events=(*events, *_obstacles(ledgers)),
             assumptions=_once(a for ledger in ledgers for a in ledger.assumptions),
             delta=max(ledger.delta for ledger in ledgers),
+            programs=tuple(program for ledger in ledgers for program in ledger.programs),
         )
 
 
-def _once(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
-    kept: list[Assumption] = []
-    for assumption in assumptions:
-        if assumption not in kept:
-            kept.append(assumption)
+def _once(items: Iterable[_Kept]) -> tuple[_Kept, ...]:
+    kept: list[_Kept] = []
+    for item in items:
+        if item not in kept:
+            kept.append(item)
     return tuple(kept)
 
 

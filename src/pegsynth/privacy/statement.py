@@ -23,8 +23,9 @@ def statement(ledger: Ledger) -> str:
         " ".join((*_claim(ledger), *_per_row(guarantee))),
         _unit(guarantee),
         _list("Not covered:", ledger.not_covered),
-        _list("Assumed to be public knowledge:", [a.text for a in ledger.assumptions]),
+        _list("Assumed:", _assumed(ledger)),
         _list("Note:", ledger.warnings),
+        _made_by(ledger),
     ]
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph) + "\n"
 
@@ -111,6 +112,15 @@ def _unit(guarantee: Guarantee) -> str:
         "was enforced when the table was read: the promise compares the table with the table that "
         "has one unit more or less."
     )
+
+
+def _assumed(ledger: Ledger) -> list[str]:
+    """Return the assumptions as sentences; runs that are added may make the same ones."""
+    return list(dict.fromkeys(assumption.text for assumption in ledger.assumptions))
+
+
+def _made_by(ledger: Ledger) -> str:
+    return f"Made by {', '.join(map(str, ledger.programs))}." if ledger.programs else ""
 
 
 def _list(heading: str, lines: tuple[str, ...] | list[str]) -> str:

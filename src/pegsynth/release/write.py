@@ -103,9 +103,9 @@ def write_internal(
     threads: int = 1,
 ) -> None:
     """Write ``internal/``: every measure and the report, computed from the real table."""
+    from pegsynth.evaluation.evaluate_options import options_of
+    from pegsynth.evaluation.judged_tables import coded_tables
     from pegsynth.evaluation.measuring import evaluate_tables
-    from pegsynth.evaluation.options import options_of
-    from pegsynth.evaluation.reading import coded_tables
     from pegsynth.report import render
 
     internal = folder / "internal"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.report.palette import SERIES, SHAPES, SOFT, configuration
-from pegsynth.report.words import number, percent, printable
+from pegsynth.report.wording import number, percent, printable
 
 if TYPE_CHECKING:
     import altair as alt
@@ -24,6 +24,13 @@ _TEXTS = ("category", "series", "label", "facet", "describe", "column", "line")
 _LEGEND_COLUMN = 125
 _FEW, _PANEL_TITLE = 8, 50
 _ROWS = "rows"
+# Decades that an axis spans at most, and its ticks within each of them.
+_STEPS = (
+    (0.5, (1, 1.5, 2, 3, 4, 5, 6, 7, 8)),
+    (1.2, (1, 2, 3, 5, 7)),
+    (3.2, (1, 2, 5)),
+    (math.inf, (1,)),
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ class SeriesStyle:
 
 def kept_rows(
     rows: Iterable[Row],
-    keys: Mapping[str, str | None],
+    keys: Mapping[str, str | None] | Sequence[str],
     *,
     needed: Sequence[str] = ("value",),
     above_zero: Sequence[str] = (),
@@ -68,16 +75,18 @@ def kept_rows(
     rows
         What the caller has.
     keys
-        Our name of each part, and the caller's key for it; None where there is none.
+        Our name of each part, and the caller's key for it; None where there is none. A list of
+        names where the caller has the same.
     needed
         Our names of what a row cannot do without.
     above_zero
         Our names of the figures on a logarithmic axis; others are as good as missing.
     """
     kept: Kept = []
+    pairs = keys if isinstance(keys, Mapping) else {name: name for name in keys}
     for row in rows:
         copy: dict[str, Any] = {}
-        for ours, theirs in keys.items():
+        for ours, theirs in pairs.items():
             found = row.get(theirs) if theirs is not None else None
             if ours in _TEXTS:
                 if found is not None:
@@ -165,6 +174,25 @@ def axis(
     )
 
 
+def nominal(
+    channel: type[Any],
+    field: str,
+    order: Sequence[Any],
+    *,
+    title: str = "",
+    fixed: bool = False,
+    **look: Any,
+) -> Any:
+    """Return a position channel for names, in order; `fixed` keeps a place for all of them."""
+    import altair as alt
+
+    more: dict[str, Any] = {"axis": alt.Axis(**look)} if look else {}
+    if fixed:
+        more["scale"] = alt.Scale(domain=order)
+    title_or_none = printable(title) or None
+    return channel(field=field, type="nominal", sort=order, title=title_or_none, **more)
+
+
 def log_ticks(rows: Kept, field: str, *, log: bool) -> list[float] | None:
     """Choose ticks of a logarithmic axis: the values themselves if few, else 1, 2, 5, 10..
 
@@ -178,6 +206,14 @@ def log_ticks(rows: Kept, field: str, *, log: bool) -> list[float] | None:
     low, high = (math.floor(math.log10(value)) for value in (values[0], values[-1]))
     steps = (1, 2, 5) if high - low < 3 else (1,)
     return [step * 10.0**power for power in range(low, high + 2) for step in steps]
+
+
+def decade_ticks(values: Sequence[float]) -> list[float]:
+    """Return the ticks of a logarithmic axis: the fewer, the more decades it spans."""
+    low, high = math.log10(min(values, default=1.0)), math.log10(max(values, default=1.0))
+    steps = next(steps for span, steps in _STEPS if high - low <= span)
+    powers = range(math.floor(low) - 1, math.floor(high) + 2)
+    return [step * 10.0**power for power in powers for step in steps]
 
 
 def reference_line(side: str, value: float | None, title: str = "") -> list[Any]:
@@ -228,7 +264,7 @@ def panels(chart: Any, rows: Kept, field: str | None, columns: int, *, spacing: 
     return grid.resolve_axis(x="independent") if len(titles) % columns else grid
 
 
-def finish(chart: Any, rows: Kept, title: str, **size: int) -> Chart:
+def finish(chart: Any, rows: Kept, title: str = "", **size: int) -> Chart:
     """Give a chart its rows, its size, its title and the look that all share.
 
     Rows come last and by name: Altair copies and checks whatever a chart holds at each step.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pegsynth.errors import OutputError
 
@@ -25,19 +25,9 @@ def svg_of(chart: Chart) -> str:
     import vl_convert
 
     _check_space()
-    svg: str = vl_convert.vegalite_to_svg(_specification(chart), allowed_base_urls=_NO_ADDRESS)
+    specification = chart.to_dict(validate=False)
+    svg: str = vl_convert.vegalite_to_svg(specification, allowed_base_urls=_NO_ADDRESS)
     return _renumbered(svg)
-
-
-def png_of(chart: Chart) -> bytes:
-    """Draw a chart as PNG, at twice the size for sharp print."""
-    import vl_convert
-
-    _check_space()
-    png: bytes = vl_convert.vegalite_to_png(
-        _specification(chart), scale=_PNG_SCALE, allowed_base_urls=_NO_ADDRESS
-    )
-    return png
 
 
 def save_chart(
@@ -64,11 +54,16 @@ def save_chart(
     OutputError
         The folder is missing or cannot be written to.
     """
+    import vl_convert
+
     from pegsynth.io.atomic import atomic_file
 
     stem = Path(path_without_suffix)
     paths = stem.with_name(stem.name + ".svg"), stem.with_name(stem.name + ".png")
-    for path, content in zip(paths, (svg_of(chart).encode(), png_of(chart)), strict=True):
+    svg = svg_of(chart)
+    # Twice the size, for sharp print.
+    png: bytes = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
+    for path, content in zip(paths, (svg.encode(), png), strict=True):
         with atomic_file(path, mode=mode) as temporary:
             temporary.write_bytes(content)
     return paths
@@ -84,11 +79,6 @@ def _check_space() -> None:
             "figures cannot be drawn: the address space is limited (ulimit -v) to less than 64 GiB "
             "and the library that draws reserves more; limit the memory by a control group instead"
         )
-
-
-def _specification(chart: Chart) -> dict[str, Any]:
-    specification: dict[str, Any] = chart.to_dict(validate=False)
-    return specification
 
 
 def _renumbered(svg: str) -> str:

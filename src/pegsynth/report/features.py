@@ -1,13 +1,13 @@
-"""Features side by side: bars of every feature's shares, with what is left out said."""
+"""Features side by side: the shares of every category as bars."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.report.charts import histogram_grid
+from pegsynth.report.charts import histograms
 from pegsynth.report.figure import Figure
 from pegsynth.report.measures import figure_text
-from pegsynth.report.words import percent, short, short_labels
+from pegsynth.report.wording import percent, short, short_labels
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Marginal
@@ -102,17 +102,7 @@ def _figure(place: int, marginal: Marginal) -> Figure:
         f"feature-{place:03d}",
         title,
         "",
-        lambda: histogram_grid(
-            rows,
-            category="category",
-            value="value",
-            series="series",
-            order=("original", "synthetic"),
-            value_title="Share of rows",
-            title=title,
-            width=460,
-            height=180,
-        ),
+        lambda: histograms(rows, order=("original", "synthetic"), title=title),
     )
 
 

@@ -27,7 +27,7 @@ from pegsynth.report.pair_figures import pair_figures, worst
 from pegsynth.report.regression_figures import regression_figures
 from pegsynth.report.risk_figures import risk_figures, risk_maps
 from pegsynth.report.verdict import RISK_RULE, UTILITY_RULE, verdict
-from pegsynth.report.words import guarantee_facts, guarantee_headline, paragraphs, short
+from pegsynth.report.wording import guarantee_facts, guarantee_headline, paragraphs, short
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Metrics

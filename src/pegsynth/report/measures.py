@@ -1,4 +1,4 @@
-"""The measures by name: what a page calls them, what they mean, what they are held against.
+"""How a page names each measure, what it means, and what its baseline is.
 
 A measure that is not listed here still has its place on the page, under its own name.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pegsynth.report.words import NOT_COMPUTED, number, percent, short
+from pegsynth.report.wording import NOT_COMPUTED, number, percent, short
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Record
@@ -38,6 +38,10 @@ class Measure:
     reference: str = "reference"
     share: bool = False
     group: Group = "utility"
+
+
+def _risk(title: str, meaning: str, reference: str = "bootstrap", *, share: bool = True) -> Measure:
+    return Measure(title, meaning, reference, share, "risk")
 
 
 _RESAMPLE = "plain resample"
@@ -76,83 +80,44 @@ MEASURES = {
     "unknown_values": Measure("Values that the schema does not list", share=True),
     "holdout_in_original": Measure("Hold-out rows among the original rows", share=True),
     "auc_real": Measure("Prediction, trained on real", "area under the curve on real rows"),
-    "uniqueness": Measure(
-        "Unique rows", "alone with their quasi-identifiers", "original", share=True, group="risk"
+    "uniqueness": _risk("Unique rows", "alone with their quasi-identifiers", "original"),
+    "intruder_error": _risk(
+        "Intruder's error", "wrong guesses of a sensitive value from what is known"
     ),
-    "intruder_error": Measure(
-        "Intruder's error",
-        "wrong guesses of a sensitive value from what is known",
-        "bootstrap",
-        share=True,
-        group="risk",
+    "intruder_matched": _risk(
+        "Targets with a match", "people of whom a released row agrees with all that is known"
     ),
-    "intruder_matched": Measure(
-        "Targets with a match",
-        "people of whom a released row agrees with all that is known",
-        "bootstrap",
-        share=True,
-        group="risk",
+    "reappearing_uniques": _risk(
+        "Uniques that reappear", "unique originals whose combination is released"
     ),
-    "reappearing_uniques": Measure(
-        "Uniques that reappear",
-        "unique originals whose combination is released",
-        "bootstrap",
-        share=True,
-        group="risk",
+    "reappearing_as_unique": _risk(
+        "Uniques that reappear alone", "unique originals whose combination is released exactly once"
     ),
-    "reappearing_as_unique": Measure(
-        "Uniques that reappear alone",
-        "unique originals whose combination is released exactly once",
-        "bootstrap",
-        share=True,
-        group="risk",
-    ),
-    "reiter_risk": Measure(
+    "reiter_risk": _risk(
         "Expected match risk (Reiter)",
         "chance that a matching released row is right, mean over people",
-        "bootstrap",
-        share=True,
-        group="risk",
     ),
-    "reiter_true_match_rate": Measure(
-        "True matches (Reiter)", "a single match, and right", "bootstrap", share=True, group="risk"
-    ),
-    "reiter_false_match_rate": Measure(
-        "False matches (Reiter)",
-        "wrong ones among single matches",
-        "bootstrap",
-        share=True,
-        group="risk",
-    ),
-    "recognition": Measure(
+    "reiter_true_match_rate": _risk("True matches (Reiter)", "a single match, and right"),
+    "reiter_false_match_rate": _risk("False matches (Reiter)", "wrong ones among single matches"),
+    "recognition": _risk(
         "Recognised rows (Franconi-Stander)",
         "originals whose nearest released row gives them away",
         "at random",
-        share=True,
-        group="risk",
     ),
-    "membership_auc": Measure(
+    "membership_auc": _risk(
         "Membership, area under the curve",
         "whether a row was in the original, guessed from the release",
         "by chance",
-        group="risk",
+        share=False,
     ),
-    "membership_advantage": Measure(
-        "Membership advantage", "right guesses beyond chance", "by chance", group="risk"
+    "membership_advantage": _risk(
+        "Membership advantage", "right guesses beyond chance", "by chance", share=False
     ),
-    "k_anonymity_violations": Measure(
-        "k-anonymity violated",
-        "rows in groups that are too small",
-        "original",
-        share=True,
-        group="risk",
+    "k_anonymity_violations": _risk(
+        "k-anonymity violated", "rows in groups that are too small", "original"
     ),
-    "l_diversity_violations": Measure(
-        "l-diversity violated",
-        "rows in groups with too few sensitive values",
-        "original",
-        share=True,
-        group="risk",
+    "l_diversity_violations": _risk(
+        "l-diversity violated", "rows in groups with too few sensitive values", "original"
     ),
 }
 _AMOUNTS = "mean absolute error"

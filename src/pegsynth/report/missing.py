@@ -1,4 +1,4 @@
-"""What was not computed, each thing said once.
+"""What was not computed: every reason is listed once.
 
 A regression that could not be fitted has a record without a value for every coefficient; here
 it is one entry. Measures that lack the same thing for the same reason share one.

@@ -38,9 +38,7 @@ def page(template: str, **content: Any) -> str:
     return _environment().get_template(template).render(**content)
 
 
-def render_study(
-    title: str, sections: Sequence[Section], *, warning: str = "", note: str = ""
-) -> str:
+def render_study(title: str, sections: Sequence[Section], *, warning: str = "") -> str:
     """Write a self-contained page made of sections.
 
     Parameters
@@ -51,14 +49,11 @@ def render_study(
         Text, figures and tables in order.
     warning
         What a reader must be warned of, first of all; nothing when empty.
-    note
-        What a reader should know first.
     """
     return page(
         "study.html.j2",
         title=title,
         warning=warning,
-        note=note,
         sections=[
             {
                 "heading": section.heading,

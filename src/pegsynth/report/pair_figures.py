@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pegsynth.report.charts import heat_map
 from pegsynth.report.figure import Figure, table_of
 from pegsynth.report.measures import figure_text, in_percent
-from pegsynth.report.words import NOT_COMPUTED, percent, short, short_labels
+from pegsynth.report.wording import NOT_COMPUTED, percent, short, short_labels
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Record
@@ -65,10 +65,7 @@ def pair_figures(found: Lookup) -> list[Figure]:
 def _heat_map(cells: list[dict[str, object]], labels: dict[str, str], key: str) -> Chart:
     return heat_map(
         cells,
-        x="first",
-        y="second",
         value=key,
-        text=f"{key}_text",
         order=list(labels.values()),
         steps=STEPS,
         value_title="Share of the rows",
@@ -131,8 +128,8 @@ def _cell(first: str, second: str, record: Record) -> dict[str, object]:
     value, floor = record.value or 0.0, record.baseline or 0.0
     pair = f"{first} and {second}"
     return {
-        "first": first,
-        "second": second,
+        "column": first,
+        "line": second,
         "value": value,
         "excess": max(value - floor, 0.0),
         "value_text": f"{pair}: {percent(value)} out of place, plain resample {percent(floor)}",

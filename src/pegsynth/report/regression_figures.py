@@ -9,7 +9,7 @@ from pegsynth.report.charts import forest_plot
 from pegsynth.report.figure import Figure, table_of
 from pegsynth.report.lookup import TERM
 from pegsynth.report.measures import figure_text, range_text
-from pegsynth.report.words import short, short_labels
+from pegsynth.report.wording import short, short_labels
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Record
@@ -76,16 +76,7 @@ def _figure(place: int, formula: str, terms: list[_Term]) -> Figure:
         f"regression-{place}",
         short(formula),
         caption,
-        lambda: forest_plot(
-            rows,
-            label="term",
-            value="value",
-            low="low",
-            high="high",
-            series="series",
-            order=(ORIGINAL, SYNTHETIC),
-            width=_WIDTH,
-        ),
+        lambda: forest_plot(rows, order=(ORIGINAL, SYNTHETIC), width=_WIDTH),
         table_of(_COLUMNS, [_line(term) for term in terms]),
     )
 
@@ -104,7 +95,7 @@ def _points(term: _Term, label: str) -> list[dict[str, object]]:
     sides = ((ORIGINAL, term.original), (SYNTHETIC, term.synthetic))
     return [
         {
-            "term": label,
+            "label": label,
             "series": series,
             "value": record.value,
             "low": record.low,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pegsynth.report.charts import forest_plot, risk_utility_map
 from pegsynth.report.figure import Figure, table_of
 from pegsynth.report.measures import figure_text, in_percent, measure, range_text, reference_of
-from pegsynth.report.words import short, short_labels
+from pegsynth.report.wording import short, short_labels
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Record
@@ -154,16 +154,8 @@ def _map(
             every,
             x="utility",
             y="risk",
-            series="series",
-            label="label" if any(point.get("label") for point in every) else None,
-            x_low="utility_low",
-            x_high="utility_high",
-            y_low="risk_low",
-            y_high="risk_high",
-            x_reference=None if beside else pairs.baseline,
-            x_reference_title="plain resample",
-            y_reference=None if words == "bootstrap" and beside else record.baseline,
-            y_reference_title=words,
+            x_reference=(None if beside else pairs.baseline, "plain resample"),
+            y_reference=(None if words == "bootstrap" and beside else record.baseline, words),
             x_zero=True,
             x_title="Rows out of place in two-way tables",
             y_title=measure(record.name).title,
@@ -212,11 +204,6 @@ def _panels(
         caption,
         lambda: forest_plot(
             drawn,
-            label="label",
-            value="value",
-            low="low",
-            high="high",
-            series="series",
             order=SERIES,
             reference=reference,
             as_percent=as_percent,

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.report.measures import figure_text, has_control, in_percent, measure, reference_of
 from pegsynth.report.missing import reason_of
-from pegsynth.report.words import number, percent, short
+from pegsynth.report.wording import number, percent, short
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Record
@@ -31,6 +32,28 @@ _JUDGED = ("membership_auc", "intruder_error", "reappearing_uniques", "reappeari
 _ONLY_CONTROLLED = ("reiter_risk", "recognition")
 _NO_REFERENCE = "computed, but judged only with a hold-out (--holdout FILE) to hold against"
 
+_OUT_OF_PLACE = (
+    "In a TABLE table {value} of the synthetic rows are out of place on average; a plain resample "
+    "of the original with as many rows has {baseline}."
+)
+_OVERLAP = (
+    "The intervals of regression coefficients overlap by {value} on average; 1 means that analysts "
+    "would conclude the same."
+)
+_PROPENSITY = (
+    "For a model that tries to tell synthetic from original rows the propensity error is {value} "
+    "times what chance gives; 1 means that it cannot tell them apart."
+)
+_PREDICTION = (
+    "Trained on synthetic rows, a model predicts {subject} in real rows with an area under the "
+    "curve of {value}; trained on real rows, {baseline}."
+)
+_UNIQUE = (
+    "At equal size {value} of the synthetic rows and {baseline} of the original rows are alone "
+    "with their quasi-identifiers. A unique synthetic row is not a person, but somebody may take "
+    "it for one."
+)
+
 
 @dataclass(frozen=True)
 class _Judged:
@@ -46,19 +69,19 @@ def verdict(found: Lookup) -> dict[str, Any]:
     """Say what the figures mean: a headline and a few sentences on utility, and on risk."""
     pairs = found.record("tvd2")
     utility = [
-        _table_sentence(pairs, "two-way"),
-        _table_sentence(found.record("tvd3"), "three-way"),
+        _sentence(pairs, _OUT_OF_PLACE.replace("TABLE", "two-way"), percent),
+        _sentence(found.record("tvd3"), _OUT_OF_PLACE.replace("TABLE", "three-way"), percent),
         _weakest(found),
-        _overlap_sentence(found.record("interval_overlap")),
-        _propensity_sentence(found.record("pmse_ratio")),
-        _prediction_sentence(found.headline("auc_synthetic")),
+        _sentence(found.record("interval_overlap"), _OVERLAP, number),
+        _sentence(found.record("pmse_ratio"), _PROPENSITY, number),
+        _sentence(found.headline("auc_synthetic"), _PREDICTION, number),
     ]
     judged = [_judge(found, record) for record in _judgeable(found)]
     named = [each for each in judged if each.worse or each.open]
     risk = [_alarm_sentence(each) for each in named]
     risk += [
         _membership_sentence([each for each in judged if each.record.name == "membership_auc"]),
-        _unique_sentence(found.record("uniqueness")),
+        _sentence(found.record("uniqueness"), _UNIQUE, percent),
     ]
     risk += _unjudged_sentences(found, judged)
     return {
@@ -159,16 +182,6 @@ def _alarm_sentence(each: _Judged) -> str:
     return f"{measure(record.name).title}{about}: {value}; {each.reference}: {reference}."
 
 
-def _table_sentence(record: Record | None, kind: str) -> str:
-    if record is None or record.value is None or record.baseline is None:
-        return ""
-    return (
-        f"In a {kind} table {percent(record.value)} of the synthetic rows are out of place on "
-        f"average; a plain resample of the original with as many rows has "
-        f"{percent(record.baseline)}."
-    )
-
-
 def _weakest(found: Lookup) -> str:
     constant = found.constant()
     ones = [
@@ -187,34 +200,6 @@ def _weakest(found: Lookup) -> str:
     )
 
 
-def _overlap_sentence(record: Record | None) -> str:
-    if record is None or record.value is None:
-        return ""
-    return (
-        f"The intervals of regression coefficients overlap by {number(record.value)} on average; "
-        "1 means that analysts would conclude the same."
-    )
-
-
-def _propensity_sentence(record: Record | None) -> str:
-    if record is None or record.value is None:
-        return ""
-    return (
-        "For a model that tries to tell synthetic from original rows the propensity error is "
-        f"{number(record.value)} times what chance gives; 1 means that it cannot tell them apart."
-    )
-
-
-def _prediction_sentence(record: Record | None) -> str:
-    if record is None or record.value is None or record.baseline is None:
-        return ""
-    return (
-        f"Trained on synthetic rows, a model predicts {short(record.subject) or 'the target'} in "
-        f"real rows with an area under the curve of {number(record.value)}; trained on real rows, "
-        f"{number(record.baseline)}."
-    )
-
-
 def _membership_sentence(judged: list[_Judged]) -> str:
     if not judged or any(each.worse for each in judged):
         return ""
@@ -225,11 +210,14 @@ def _membership_sentence(judged: list[_Judged]) -> str:
     )
 
 
-def _unique_sentence(record: Record | None) -> str:
-    if record is None or record.value is None or record.baseline is None:
+def _sentence(record: Record | None, words: str, write: Callable[[float], str]) -> str:
+    """Fill a sentence with a record; nothing where it lacks a figure that the sentence needs."""
+    if record is None or record.value is None:
         return ""
-    return (
-        f"At equal size {percent(record.value)} of the synthetic rows and "
-        f"{percent(record.baseline)} of the original rows are alone with their quasi-identifiers. "
-        "A unique synthetic row is not a person, but somebody may take it for one."
+    if record.baseline is None and "{baseline}" in words:
+        return ""
+    return words.format(
+        value=write(record.value),
+        baseline="" if record.baseline is None else write(record.baseline),
+        subject=short(record.subject),
     )

@@ -43,6 +43,14 @@ class ConditionalModel(Protocol):
         ...
 
 
+def check_alpha(categories: int, numerator: int, scale: int) -> None:
+    """Refuse virtual rows that do not fit in 64 bits over all categories of a feature."""
+    if scale + categories * numerator >= MOST_TOTAL:
+        raise ParameterError(
+            f"alpha = {numerator}/{scale} does not fit in 64 bits; raise epsilon or draw fewer rows"
+        )
+
+
 @dataclass(frozen=True)
 class _Draw:
     """What every draw of a sweep shares."""
@@ -60,11 +68,7 @@ class _Draw:
             raise ParameterError("alpha must not be negative; scale and sweeps at least 1")
         if not all(0 <= target < len(self.category_counts) for target in self.targets):
             raise ParameterError("a target of the sweep is no feature of the schema")
-        if self.scale + max(self.category_counts) * self.numerator >= MOST_TOTAL:
-            raise ParameterError(
-                f"alpha = {self.numerator}/{self.scale} does not fit in 64 bits; raise epsilon or "
-                "draw fewer rows"
-            )
+        check_alpha(max(self.category_counts), self.numerator, self.scale)
 
     def sweep(self, start_rows: Codes, words: Words) -> Codes:
         rows = np.array(start_rows, dtype=np.uint32, order="C")

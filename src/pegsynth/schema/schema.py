@@ -145,6 +145,8 @@ class Schema:
     @classmethod
     def draft(cls, data: Any, **options: Any) -> Schema:
         """Draft a schema from a table; it stays unreviewed until a person says otherwise."""
+        from pegsynth.forks import check_threads
         from pegsynth.schema.draft import draft
 
+        check_threads()
         return draft(data, **options)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import ParameterError
 from pegsynth.io.frames import check_names
+from pegsynth.option_kinds import python_names
 from pegsynth.options import PEGS_METHODS, FitOptions
 from pegsynth.processors import usable_processors
 from pegsynth.random import RandomStream
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+@python_names()
 def fit(df: DataFrame, schema: Schema | str | Path, **options: Any) -> PeGS:
     """Count a DataFrame on its workers.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.option_kinds import check_whole
+from pegsynth.option_kinds import check_whole, python_names
 from pegsynth.options import PEGS_METHODS
 from pegsynth.sampling.capped import chain_limits
 from pegsynth.schema.decoding import How
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _MOST_ROWS_PER_TASK = 1 << 22
 
 
+@python_names()
 def sample(
     model: PeGS,
     rows: int,

@@ -5,8 +5,8 @@
 how much work that is.
 """
 
+from pegsynth.study.paper_study import Study, run_study
 from pegsynth.study.ru_map import RiskUtilityMap, risk_utility_map
-from pegsynth.study.run import Study, run_study
 from pegsynth.study.size import FULL, QUICK, StudySize
 
 __all__ = [

@@ -6,26 +6,30 @@ written beside it as a table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+from pegsynth.report.charts import curves
 from pegsynth.report.figure import Figure
-from pegsynth.study import charts
 from pegsynth.study.arms import MAIN
-from pegsynth.study.design import BOOTSTRAP, PAPER, Design, Variant
 from pegsynth.study.findings import LABELS
-from pegsynth.study.measures import EVERY, conditional_subject, figure
 from pegsynth.study.results import Results
 from pegsynth.study.setting import Setting
+from pegsynth.study.study_design import BOOTSTRAP, PAPER, Design, Variant
 from pegsynth.study.workshop import FRESH
+from pegsynth.study.yardstick import headlines
+
+if TYPE_CHECKING:
+    from pegsynth.report.drawing import Chart
 
 Rows = list[dict[str, Any]]
 
-FLOOR = "sampling floor"
+FLOOR, ORIGINAL = "sampling floor", "original, at equal size"
+REAL_ROWS = "real rows"
+"""What points are held against: a floor by its name on the figure, or the same of real rows."""
+
 REFERENCES = {BOOTSTRAP: "bootstrap", FRESH: "hold-out"}
-EPSILON = "epsilon per row"
-INTERVALS = "Bars are 95 % intervals over repeats."
 METHOD_LABELS = {**LABELS, "pegs-capped": "PeGS capped", "pegs-once": "PeGS once"}
 
 
@@ -48,6 +52,39 @@ class Drawing:
     rows: Rows
 
 
+@dataclass
+class Lines:
+    """Points of curves, and the dashed lines they are held against."""
+
+    points: Rows = field(default_factory=list)
+    held: Rows = field(default_factory=list)
+
+    def __iadd__(self, other: Lines) -> Lines:
+        self.points += other.points
+        self.held += other.held
+        return self
+
+    @property
+    def rows(self) -> Rows:
+        """Points and dashed lines, for a table."""
+        return [*self.points, *self.held]
+
+    def of_panels(self, facets: set[str]) -> Lines:
+        """Return the lines of some panels."""
+        return Lines(
+            *([r for r in rows if r["facet"] in facets] for rows in (self.points, self.held))
+        )
+
+    def drawing(self, section: str, name: str, title: str, caption: str, **look: Any) -> Drawing:
+        """Make a figure of curves; its table holds the dashed lines, too."""
+        chart = self.chart(**look)
+        return Drawing(section, Figure(name, title, caption, chart), self.rows)
+
+    def chart(self, **look: Any) -> Callable[[], Chart]:
+        """Return what draws the curves."""
+        return lambda: curves(self.points, references=self.held, **look)
+
+
 @dataclass(frozen=True)
 class Album:
     """What all figures are drawn from."""
@@ -57,68 +94,83 @@ class Album:
     setting: Setting
     epsilons: tuple[float, ...]
 
-    def points(
+    def lines(
         self,
         arms: Mapping[str, str],
         name: str,
         *,
+        held: str = FLOOR,
         facet: str | None = None,
         x: str | None = None,
-    ) -> Rows:
-        """Return points of some arms, by label: level (or figure `x`) across, figure upward."""
-        rows: Rows = []
+    ) -> Lines:
+        """Return the points of some arms, by label, and what they are held against.
+
+        Parameters
+        ----------
+        arms
+            Label and name of each.
+        name
+            The figure that is drawn upward.
+        held
+            `FLOOR` or `ORIGINAL`, what chance alone would give, or `REAL_ROWS`.
+        facet
+            The panel.
+        x
+            A figure that is drawn across; None: the level of the arm.
+        """
+        points: Rows = []
         for label, arm in arms.items():
             for level in self.results.levels(arm):
                 found = self.results.mean(arm, level, name)
-                place = level if x is None else self.results.mean(arm, level, x).value
-                rows.append(
+                points.append(
                     {
                         "facet": facet,
                         "series": label,
-                        "x": place,
+                        "x": level if x is None else self.results.mean(arm, level, x).value,
                         "y": found.value,
                         "low": found.low,
                         "high": found.high,
-                        "repeats": found.count,
+                        "repeats": found.n,
                     }
                 )
-        return rows
+        return Lines(points, self._held(held, name, facet))
+
+    def _held(self, held: str, name: str, facet: str | None) -> Rows:
+        if held != REAL_ROWS:
+            value = self.results.floors.get(MAIN, {}).get(name)
+            return [] if value is None else [{"facet": facet, "series": held, "y": value}]
+        references = (
+            (words, self.results.mean(arm, None, name)) for arm, words in REFERENCES.items()
+        )
+        return [
+            {"facet": facet, "series": words, "y": each.value, "low": each.low, "high": each.high}
+            for words, each in references
+            if each.known
+        ]
 
     def paper(self, variant: Variant) -> dict[str, str]:
         """Return the paper's methods under some choices, by label."""
         return {LABELS[method]: variant.arm(method) for method in variant.methods}
-
-    def floor(self, name: str, *, facet: str | None = None, words: str = FLOOR) -> Rows:
-        """Return the dashed line of what chance alone would give; none where it is unknown."""
-        value = self.results.floors.get(MAIN, {}).get(name)
-        return [] if value is None else [{"facet": facet, "series": words, "y": value}]
-
-    def references(self, name: str, *, facet: str | None = None) -> Rows:
-        """Return the dashed lines of bootstrap and hold-out."""
-        return [
-            {
-                "facet": facet,
-                "series": words,
-                "y": found.value,
-                "low": found.low,
-                "high": found.high,
-            }
-            for arm, words in REFERENCES.items()
-            if (found := self.results.mean(arm, None, name)).known
-        ]
 
     @property
     def pools(self) -> list[Variant]:
         """The choices that differ in their seed rows alone."""
         return [variant for variant in self.design.variants if variant.methods == PAPER]
 
-    def by_pool(self, name: str) -> Rows:
+    def by_pool(self, name: str, held: str = FLOOR) -> Lines:
         """Return a figure of the paper's methods, a panel for each seed pool."""
-        return [
-            row
-            for variant in self.pools
-            for row in self.points(self.paper(variant), name, facet=panel_of(variant))
-        ]
+        lines = Lines()
+        for variant in self.pools:
+            facet = f"{variant.name} seed rows"
+            lines += self.lines(self.paper(variant), name, held=held, facet=facet)
+        return lines
+
+    def by_distance(self, arms: Mapping[str, str]) -> Lines:
+        """Return the distances of all features together, a panel for each."""
+        lines = Lines()
+        for words, name in headlines(self.setting).items():
+            lines += self.lines(arms, name, facet=words)
+        return lines
 
     def family(self, name: str) -> dict[str, str]:
         """Return the arms of a family by label."""
@@ -126,21 +178,6 @@ class Album:
             REFERENCES.get(arm.name, label_of(arm.method)): arm.name
             for arm in self.design.families[name].arms
         }
-
-    def headlines(self) -> dict[str, str]:
-        """Return the distances of all features together: words and figure."""
-        given = {
-            f"distance given {name}": figure(
-                "conditional_distance", conditional_subject(EVERY, name)
-            )
-            for name in self.setting.given
-        }
-        return {"marginal distance": "marginal_distance", **given}
-
-
-def panel_of(variant: Variant) -> str:
-    """Return the heading of a panel for a seed pool."""
-    return f"{variant.name} seed rows"
 
 
 def label_of(method: str) -> str:
@@ -152,17 +189,3 @@ def file_word(name: str) -> str:
     """Return a name as it may stand in the name of a file."""
     kept = "".join(letter if letter.isalnum() else "-" for letter in name)
     return kept.strip("-").lower() or "feature"
-
-
-def curve_drawing(
-    section: str,
-    name: str,
-    title: str,
-    caption: str,
-    rows: Rows,
-    references: Rows,
-    **look: Any,
-) -> Drawing:
-    """Make a figure of curves; its table holds the dashed lines, too."""
-    chart = Figure(name, title, caption, lambda: charts.curves(rows, references=references, **look))
-    return Drawing(section, chart, [*rows, *references])

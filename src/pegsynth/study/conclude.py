@@ -1,16 +1,16 @@
-"""Verdicts on all findings, the same under other choices, and what was seen on the way."""
+"""Verdicts on all findings, under the main choices and under others."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pegsynth.study.design import Design
+from pegsynth.study.checks import RULE, Check, Part, Verdict, verdict
 from pegsynth.study.findings import FINDINGS, View, flattens
 from pegsynth.study.investigate import INVESTIGATIONS, text
 from pegsynth.study.results import Results
 from pegsynth.study.setting import Setting
-from pegsynth.study.verdict import RULE, Check, Part, Verdict, verdict
+from pegsynth.study.study_design import Design
 
 MOST_LINES = 24
 _IN_FRONT = 3

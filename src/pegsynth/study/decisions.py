@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pegsynth.options import DEFAULT_BLOCK_SIZE
 from pegsynth.study.demonstration import EPSILON
-from pegsynth.study.design import BLOCK_EPSILON, CHAIN_EPSILON
 from pegsynth.study.populations import HELD_OUT
 from pegsynth.study.setting import Setting
 from pegsynth.study.size import StudySize
+from pegsynth.study.study_design import BLOCK_EPSILON, CHAIN_EPSILON
 from pegsynth.study.workshop import Population
 from pegsynth.synthesizers.recipe import DEFAULT_HEADS
 

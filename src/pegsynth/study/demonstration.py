@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.blocks import Blocks, disintegrate
+from pegsynth.evaluation.tabulation import Codes
 from pegsynth.hashing import HashSpec
 from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Budget
@@ -25,8 +25,6 @@ from pegsynth.sampling.capped import new_counters
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.synthesizers.model import Model, prepare, schema_ledger
 from pegsynth.synthesizers.recipe import make_recipe
-
-Codes = NDArray[np.unsignedinteger[Any]]
 
 BLOCK_SIZE = 10
 EPSILON = 1.0

@@ -15,12 +15,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.study.design import NO_RESET, RESET, Variant
-from pegsynth.study.intervals import Estimate, difference, mean, ratio
-from pegsynth.study.measures import EVERY, conditional_subject, figure
+from pegsynth.evaluation.statistics import Estimate, difference, mean, ratio
+from pegsynth.study.checks import Check, Part, part
 from pegsynth.study.results import Results
 from pegsynth.study.setting import Setting
-from pegsynth.study.verdict import Check, Part, part
+from pegsynth.study.study_design import NO_RESET, RESET, Variant
+from pegsynth.study.yardstick import coefficient_words, figure, headlines, kinds_of, uniqueness_name
 
 SMALL, HIGH = 1.0, 50.0
 """Epsilons per row up to which they are small, and from which they are high."""
@@ -72,29 +72,17 @@ class View:
         """The coefficients of this table."""
         return self.results.coefficients.get(self.variant.population, {})
 
-    def distribution_distances(self) -> dict[str, str]:
-        """Return the marginal and conditional distances: words and figure."""
-        return {
-            "marginal distance": "marginal_distance",
-            **{
-                f"distance given {given}": figure(
-                    "conditional_distance", conditional_subject(EVERY, given)
-                )
-                for given in self.setting.given
-            },
-        }
-
     def regression_distances(self) -> dict[str, str]:
         """Return the regression distances: words and figure."""
-        kinds = _kinds(self.setting)
         return {
-            f"{kind} regression distance": figure("regression_distance", kind) for kind in kinds
+            f"{kind} regression distance": figure("regression_distance", kind)
+            for kind in kinds_of(self.setting)
         }
 
 
 def falls(view: View) -> list[Part]:
     """1. Every distance falls as epsilon grows."""
-    distances = {**view.distribution_distances(), **view.regression_distances()}
+    distances = {**headlines(view.setting), **view.regression_distances()}
     levels = view.epsilons()
     overall, steps = [], []
     for method in view.methods:
@@ -121,7 +109,7 @@ def closer_at_small(view: View) -> list[Part]:
     """2. At small epsilon PeGS.rs is far closer to the original than PeGS and PMI."""
     closer, far = [], []
     for method in (m for m in view.methods if m != "pegs-rs"):
-        for words, name in view.distribution_distances().items():
+        for words, name in headlines(view.setting).items():
             ratios = []
             for level in view.epsilons(most=SMALL):
                 found = ratio(view.values(method, level, name), view.values("pegs-rs", level, name))
@@ -141,7 +129,7 @@ def closer_at_high(view: View) -> list[Part]:
     """3. At high epsilon PeGS is slightly closer than PeGS.rs."""
     closer, slight = [], []
     levels = view.epsilons()
-    for words, name in view.distribution_distances().items():
+    for words, name in headlines(view.setting).items():
         for level in (each for each in levels if each >= HIGH):
             block, single = (view.values(m, level, name) for m in ("pegs-rs", "pegs"))
             found = ratio(block, single)
@@ -149,7 +137,7 @@ def closer_at_high(view: View) -> list[Part]:
             closer.append(Check(text, found, found.above(1)))
             gap = difference(block, single)
             span = mean(view.values("pegs", levels[0], name)).value
-            scaled = Estimate(gap.value / span, gap.low / span, gap.high / span, gap.count)
+            scaled = Estimate(gap.value / span, gap.low / span, gap.high / span, gap.n)
             text = f"{words}: gap over PeGS's distance at eps {levels[0]:g}, eps {level:g}"
             slight.append(Check(text, scaled, not scaled.below(0) and scaled.value <= SLIGHT))
     return [
@@ -204,7 +192,7 @@ def regressions(view: View) -> list[Part]:
         for method in view.methods:
             for level in (each for each in SHOWN if each in view.epsilons()):
                 values = view.values(method, level, name)
-                subject = name.removeprefix("coefficient[").removesuffix("]")
+                subject = coefficient_words(name)
                 text = f"{subject}, {LABELS[method]}, eps {level:g}"
                 if subject.endswith(f":: {INTERCEPT}"):
                     over = mean(values - original)
@@ -223,10 +211,10 @@ def regressions(view: View) -> list[Part]:
 
 def category_attack(view: View) -> list[Part]:
     """6. Recovery of a category: error clearly above the bootstrap's, no method clearly best."""
-    guess = view.setting.guess(amounts=False)
-    if guess is None:
+    attack = view.setting.attack(amounts=False)
+    if attack is None:
         return []
-    name = figure("intruder_error", guess.subject)
+    name = figure("intruder_error", attack.subject)
     reference = view.bootstrap(name)
     above = [
         Check(f"{LABELS[m]}, eps {level:g}: error minus the bootstrap's", found, found.above(0))
@@ -246,17 +234,17 @@ def category_attack(view: View) -> list[Part]:
         text = f"{LABELS[method]}: smallest lead over another method at any eps"
         best.append(Check(text, least, not always))
     return [
-        part(f"the error of guessing {guess.infer} is above the bootstrap's", above),
+        part(f"the error of guessing {attack.infer} is above the bootstrap's", above),
         part("no method has the largest error at every eps", best),
     ]
 
 
 def amount_attack(view: View) -> list[Part]:
     """7. Recovery of an amount: error comparable with the bootstrap's, larger at small epsilon."""
-    guess = view.setting.guess(amounts=True)
-    if guess is None:
+    attack = view.setting.attack(amounts=True)
+    if attack is None:
         return []
-    name = figure("intruder_error", guess.subject)
+    name = figure("intruder_error", attack.subject)
     reference = view.bootstrap(name)
     comparable = [
         Check(
@@ -279,7 +267,7 @@ def amount_attack(view: View) -> list[Part]:
     ]
     return [
         part(
-            f"the error of guessing {guess.infer} is within a factor of {COMPARABLE:g} of the "
+            f"the error of guessing {attack.infer} is within a factor of {COMPARABLE:g} of the "
             "bootstrap's",
             comparable,
         ),
@@ -291,7 +279,7 @@ def uniqueness(view: View) -> list[Part]:
     """8. More population-unique records in synthetic data than in the original."""
     if not view.setting.unique:
         return []
-    name = figure("uniqueness", ", ".join(view.setting.unique))
+    name = uniqueness_name(view.setting)
     original = view.floors.get(name, math.nan)
     more = [
         Check(f"{LABELS[m]}, eps {level:g}: share minus the original's", found, found.above(0))
@@ -318,10 +306,6 @@ def _both(view: View) -> Iterator[tuple[str, float]]:
     return ((method, level) for method in view.methods for level in view.epsilons())
 
 
-def _kinds(setting: Setting) -> tuple[str, ...]:
-    return ("logistic", "linear") if setting.formulas else ()
-
-
 def _geometric(ratios: Sequence[Estimate]) -> Estimate:
     """Return the geometric mean of ratios, their intervals' ends taken alike."""
     known = [each for each in ratios if each.known]
@@ -331,4 +315,4 @@ def _geometric(ratios: Sequence[Estimate]) -> Estimate:
         math.exp(sum(math.log(getattr(each, end)) for each in known) / len(known))
         for end in ("value", "low", "high")
     )
-    return Estimate(value, low, high, min(each.count for each in known))
+    return Estimate(value, low, high, min(each.n for each in known))

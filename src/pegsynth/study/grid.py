@@ -21,9 +21,9 @@ from typing import Any
 
 from pegsynth.errors import ParameterError, PegsynthError
 from pegsynth.random import RandomStream
-from pegsynth.study.checkpoint import CellValues, Checkpoint, open_checkpoint, plain_values
+from pegsynth.study.cell_file import CellValues, Checkpoint, open_checkpoint, plain_values
+from pegsynth.synthesizers.progress import Progress, quiet
 
-Progress = Callable[[str, int, int | None], None]
 Work = Callable[["Cell", RandomStream], CellValues]
 
 STAGE = "cells"
@@ -66,10 +66,6 @@ def one_thread_each() -> Iterator[None]:
 
     with threadpool_limits(1, user_api="blas"):
         yield
-
-
-def quiet(stage: str, done: int, total: int | None) -> None:
-    """Show no progress."""
 
 
 def run(
@@ -122,7 +118,7 @@ def run(
                 done += 1
                 progress(STAGE, done, len(cells))
         finally:
-            # An error or a signal must not wait for cells that nobody will read.
+            # After an error or a signal the remaining cells are not needed.
             pool.shutdown(wait=True, cancel_futures=True)
         return {cell: book.finished[cell.name] for cell in cells}
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pegsynth.evaluation.tabulation import row_keys
 from pegsynth.options import FitOptions
 from pegsynth.study.arms import Arm
-from pegsynth.study.checkpoint import CellValues
+from pegsynth.study.cell_file import CellValues
 from pegsynth.study.size import StudySize
-from pegsynth.study.targets import row_keys
 from pegsynth.study.workshop import Population, Workshop
 from pegsynth.synthesizers.recipe import DEFAULT_HEADS
 

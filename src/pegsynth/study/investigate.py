@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from pegsynth.study.design import FORGETTING, NO_RESET, RESET
+from pegsynth.evaluation.statistics import Estimate, difference, mean, ratio
 from pegsynth.study.findings import HIGH, LABELS, SHOWN, SMALL, View
-from pegsynth.study.intervals import Estimate, difference, mean, ratio
-from pegsynth.study.measures import figure
+from pegsynth.study.study_design import FORGETTING, NO_RESET, RESET
 from pegsynth.study.workshop import FRESH
+from pegsynth.study.yardstick import coefficient_words, figure, headlines, uniqueness_name
 
 Views = Sequence[View]
 
@@ -79,7 +79,7 @@ def _high(views: Views) -> list[str]:
     view = views[0]
     lines = []
     last = view.epsilons()[-1]
-    for words, name in view.distribution_distances().items():
+    for words, name in headlines(view.setting).items():
         share = view.floors.get(name, math.nan) / mean(view.values("pegs", last, name)).value
         lines.append(
             f"At eps {last:g} sampling error alone makes up {_percent(share)} of the {words} of "
@@ -141,20 +141,12 @@ def _regressions(views: Views) -> list[str]:
     for words, name in view.regression_distances().items():
         for method in (m for m in view.methods if m != "pegs-rs"):
             levels = view.epsilons()
-            closer = [
-                e
+            gaps = {
+                e: difference(view.values(method, e, name), view.values("pegs-rs", e, name))
                 for e in levels
-                if difference(view.values(method, e, name), view.values("pegs-rs", e, name)).below(
-                    0
-                )
-            ]
-            further = [
-                e
-                for e in levels
-                if difference(view.values(method, e, name), view.values("pegs-rs", e, name)).above(
-                    0
-                )
-            ]
+            }
+            closer = [e for e, gap in gaps.items() if gap.below(0)]
+            further = [e for e, gap in gaps.items() if gap.above(0)]
             lines.append(
                 f"{words.capitalize()}: {LABELS[method]} is clearly further than PeGS.rs at "
                 f"{_levels(further)}, clearly closer at {_levels(closer)}."
@@ -176,7 +168,7 @@ def _slopes(view: View) -> list[str]:
     """Explain slopes that do not shrink: alone, without the others, they are steeper."""
     lines = []
     for name, original in view.coefficients.items():
-        subject = name.removeprefix("coefficient[").removesuffix("]")
+        subject = coefficient_words(name)
         alone = view.floors.get(figure("alone", subject))
         if alone is None:
             continue
@@ -186,16 +178,14 @@ def _slopes(view: View) -> list[str]:
             for e in SHOWN
             if e in view.epsilons() and not mean(view.values(m, e, name) / original).below(1)
         ]
-        if kept and alone / original > 1:
-            lines.append(
-                f"The slope {subject} ({_number(original)}) does not clearly shrink: "
-                f"{', '.join(kept)}. Alone, without the other terms, it is {_number(alone)}: where "
-                "links to the other terms are lost it takes over part of what they explained."
+        if kept:
+            steeper = (
+                f" Alone, without the other terms, it is {_number(alone)}: where links to the "
+                "other terms are lost it takes over part of what they explained."
             )
-        elif kept:
             lines.append(
                 f"The slope {subject} ({_number(original)}) does not clearly shrink: "
-                f"{', '.join(kept)}."
+                f"{', '.join(kept)}.{steeper if alone / original > 1 else ''}"
             )
     return lines
 
@@ -203,15 +193,15 @@ def _slopes(view: View) -> list[str]:
 def _attack(views: Views, *, amounts: bool) -> list[str]:
     """Compare with what the population alone betrays."""
     view = views[0]
-    guess = view.setting.guess(amounts=amounts)
-    if guess is None:
+    attack = view.setting.attack(amounts=amounts)
+    if attack is None:
         return []
-    name = figure("intruder_error", guess.subject)
+    name = figure("intruder_error", attack.subject)
     fresh = view.results.values(FRESH, None, name)
     real = mean(view.bootstrap(name))
     held = mean(fresh)
     lines = [
-        f"Error of guessing {guess.infer} from a bootstrap {text(real)}, from hold-out rows "
+        f"Error of guessing {attack.infer} from a bootstrap {text(real)}, from hold-out rows "
         f"{text(held)}."
         + (
             " Rows of other people betray nearly as much as the rows themselves: the intruder "
@@ -227,7 +217,7 @@ def _attack(views: Views, *, amounts: bool) -> list[str]:
         lines.append(
             f"{LABELS[method]} gives a clearly larger error than hold-out rows at {_levels(safe)}."
         )
-    matched = figure("intruder_matched", guess.subject)
+    matched = figure("intruder_matched", attack.subject)
     level = view.epsilons()[0]
     shares = ", ".join(
         f"{LABELS[m]} {text(mean(view.values(m, level, matched)), percent=True)}"
@@ -243,7 +233,7 @@ def _unique(views: Views) -> list[str]:
     view = views[0]
     if not view.setting.unique:
         return []
-    name = figure("uniqueness", ", ".join(view.setting.unique))
+    name = uniqueness_name(view.setting)
     original = view.floors.get(name, math.nan)
     lines = [f"Share of unique rows expected of the original: {_percent(original)}."]
     spread = []

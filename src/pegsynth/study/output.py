@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pegsynth.io.atomic import atomic_file, atomic_text, output_error
+from pegsynth.io.atomic import atomic_text, output_error
 from pegsynth.io.csv_text import protect
-from pegsynth.report.charts import svg_of
+from pegsynth.report.drawing import save_chart
 from pegsynth.report.figure import Table, chart_of, table_of
 from pegsynth.report.page import Section, render_study
 from pegsynth.study.album import Drawing
+from pegsynth.study.checks import RULE
 from pegsynth.study.conclude import Conclusion, tally
 from pegsynth.study.results import Results
-from pegsynth.study.verdict import RULE
 
 FORMAT = 1
 INTERNAL = (
@@ -78,10 +78,7 @@ class Folder:
     def drawing(self, drawing: Drawing) -> None:
         """Write a figure as SVG and PNG, and the rows behind it."""
         stem = self.path / "figures" / drawing.figure.name
-        svg = svg_of(chart_of(drawing.figure))
-        for suffix, content in ((".svg", svg.encode()), (".png", _png(svg))):
-            with atomic_file(stem.with_name(stem.name + suffix), mode=self.mode) as temporary:
-                temporary.write_bytes(content)
+        save_chart(chart_of(drawing.figure), stem, mode=self.mode)
         self.table(drawing.figure.name, drawing.rows)
 
 
@@ -127,7 +124,7 @@ def estimate_rows(results: Results) -> list[dict[str, Any]]:
                         "value": found.value,
                         "low": found.low,
                         "high": found.high,
-                        "repeats": found.count,
+                        "repeats": found.n,
                     }
                 )
     return rows
@@ -144,7 +141,7 @@ def check_rows(conclusions: Sequence[Conclusion]) -> list[dict[str, Any]]:
             "value": check.estimate.value,
             "low": check.estimate.low,
             "high": check.estimate.high,
-            "repeats": check.estimate.count,
+            "repeats": check.estimate.n,
             "agrees": check.agrees,
         }
         for each in conclusions
@@ -194,14 +191,6 @@ def page(
     if left_out:
         sections.append(Section("Left out", tuple(left_out)))
     return render_study(title, sections, warning=notice if confidential else "")
-
-
-def _png(svg: str) -> bytes:
-    """Return a drawing as PNG, at twice the size for sharp print."""
-    import vl_convert
-
-    png: bytes = vl_convert.svg_to_png(svg, scale=2.0)
-    return png
 
 
 def _page_table(name: str, rows: Sequence[Mapping[str, Any]]) -> Table:

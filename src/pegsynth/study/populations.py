@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import DataError
@@ -21,12 +20,10 @@ from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import decode, encode, one_matrix
 from pegsynth.study.arms import MAIN
-from pegsynth.study.design import other_population
 from pegsynth.study.size import StudySize
+from pegsynth.study.study_design import other_population
 from pegsynth.study.workshop import Population
 from pegsynth.synthesizers.reading import bounded_codes
-
-Codes = NDArray[np.unsignedinteger[Any]]
 
 POOL_SEED, FRESH_SEED = 1_000_003, 2_000_003
 """Added to the seed of the built-in table for the public pool and the hold-out."""

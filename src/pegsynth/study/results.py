@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.study.checkpoint import CellValues
+from pegsynth.evaluation.statistics import Estimate, mean
+from pegsynth.study.cell_file import CellValues
 from pegsynth.study.grid import REASON, Cell
-from pegsynth.study.intervals import Estimate, mean
 
 Place = tuple[str, float | None]
 
@@ -64,10 +64,6 @@ class Results:
     def levels(self, arm: str) -> list[float]:
         """Return the levels at which an arm was drawn, in order."""
         return sorted(level for name, level in self.repeats if name == arm and level is not None)
-
-    def has(self, arm: str, level: float | None, figure: str) -> bool:
-        """Say whether a figure is known for an arm at a level."""
-        return bool(np.isfinite(self.values(arm, level, figure)).any())
 
     def figures(self) -> list[str]:
         """List the names of all figures, in the order of their first appearance."""

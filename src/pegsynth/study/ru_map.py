@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pegsynth.errors import ParameterError
+from pegsynth.evaluation.statistics import Estimate
+from pegsynth.evaluation.tabulation import Codes
 from pegsynth.io.read import open_table
 from pegsynth.options import METHODS, UNBUDGETED_METHODS
 from pegsynth.random import RandomStream
@@ -24,20 +23,19 @@ from pegsynth.schema import Schema
 from pegsynth.schema.codec import decode, encode, one_matrix
 from pegsynth.schema.toml import dumps
 from pegsynth.study.arms import MAIN, Arm, Axis, Pool
-from pegsynth.study.checkpoint import CellValues
-from pegsynth.study.design import PER_ROW
-from pegsynth.study.grid import Cell, Progress, one_thread_each, quiet, run
-from pegsynth.study.intervals import Estimate
-from pegsynth.study.measures import Yardstick
+from pegsynth.study.cell_file import CellValues
+from pegsynth.study.grid import Cell, one_thread_each, run
 from pegsynth.study.results import Results
 from pegsynth.study.setting import setting_of
+from pegsynth.study.study_design import PER_ROW
 from pegsynth.study.workshop import FRESH, Population, Workshop
+from pegsynth.study.yardstick import Yardstick
+from pegsynth.synthesizers.progress import Progress, quiet
 from pegsynth.synthesizers.reading import bounded_codes
 
 if TYPE_CHECKING:
     from pegsynth.report.drawing import Chart
 
-Codes = NDArray[np.unsignedinteger[Any]]
 Measure = Callable[[Codes, Codes], float]
 BudgetKind = Literal["epsilon_per_row", "epsilon", "l"]
 
@@ -100,7 +98,7 @@ class RiskUtilityMap:
                 "utility": point.utility.value,
                 "utility_low": point.utility.low,
                 "utility_high": point.utility.high,
-                "repeats": point.utility.count,
+                "repeats": point.utility.n,
                 "reason": point.reason,
             }
             for point in self.points
@@ -115,11 +113,6 @@ class RiskUtilityMap:
             x="risk",
             y="utility",
             series="method",
-            label="label",
-            x_low="risk_low",
-            x_high="risk_high",
-            y_low="utility_low",
-            y_high="utility_high",
             path="budget",
             x_title=self.risk,
             y_title=self.utility,

@@ -10,38 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pegsynth.evaluation.intruder import PAPER_ATTACKS, Attack
 from pegsynth.evaluation.numeric import is_numeric
 from pegsynth.schema import Feature, Schema
 
 AGE, SEX, RACE, ZIP = "age.yrs", "sex", "race", "patzip"
-STAY, CHARGE, DIAGNOSIS, SEVERITY, CATEGORY = "los", "charge", "MDC", "sev", "cat"
+STAY, CHARGE, SEVERITY, CATEGORY = "los", "charge", "sev", "cat"
 
 LINEAR = f"{CHARGE} ~ {AGE} + {SEVERITY} + {CATEGORY} + {STAY}"
 LOGISTIC = f"I({CHARGE} > 25000) ~ {AGE} + {SEVERITY} + {CATEGORY} + {STAY}"
 
 _TRIO = 3
-
-
-@dataclass(frozen=True)
-class Guess:
-    """An attack: what the intruder knows, and what they infer.
-
-    Parameters
-    ----------
-    infer, known
-        Names of features.
-    amounts
-        Whether a mean is guessed, and not the most frequent category.
-    """
-
-    infer: str
-    known: tuple[str, ...]
-    amounts: bool
-
-    @property
-    def subject(self) -> str:
-        """The attack as results call it."""
-        return f"{self.infer} | {', '.join(self.known)}"
 
 
 @dataclass(frozen=True)
@@ -54,8 +33,8 @@ class Setting:
         The public codebook.
     given
         Features that the conditional distances condition on.
-    guesses
-        Attacks, the paper's first.
+    attacks
+        What an intruder knows and infers, the paper's first.
     formulas
         Regressions.
     unique
@@ -70,16 +49,16 @@ class Setting:
 
     schema: Schema
     given: tuple[str, ...]
-    guesses: tuple[Guess, ...]
+    attacks: tuple[Attack, ...]
     formulas: tuple[str, ...]
     unique: tuple[str, ...]
     histograms: tuple[str, ...]
     trio: tuple[str, ...]
     left_out: tuple[str, ...]
 
-    def guess(self, *, amounts: bool) -> Guess | None:
+    def attack(self, *, amounts: bool) -> Attack | None:
         """Return the first attack on a category, or on an amount; None if there is none."""
-        return next((each for each in self.guesses if each.amounts == amounts), None)
+        return next((each for each in self.attacks if each.amounts == amounts), None)
 
 
 def setting_of(schema: Schema) -> Setting:
@@ -88,10 +67,10 @@ def setting_of(schema: Schema) -> Setting:
     sensitive = [f.name for f in schema.features if f.role == "sensitive"]
     left_out: list[str] = []
     given = _present(schema, (AGE, ZIP)) or tuple(_varied(schema, quasi or schema.names)[:2])
-    guesses = _guesses(schema, quasi, sensitive)
-    if not any(not guess.amounts for guess in guesses):
+    attacks = _attacks(schema, quasi, sensitive)
+    if not any(not attack.amounts for attack in attacks):
         left_out.append(_NO_GUESS.format("most frequent category", "nominal or ordinal"))
-    if not any(guess.amounts for guess in guesses):
+    if not any(attack.amounts for attack in attacks):
         left_out.append(_NO_GUESS.format("mean", "numeric"))
     formulas: tuple[str, ...] = (LOGISTIC, LINEAR)
     if not _present(schema, (CHARGE, AGE, SEVERITY, CATEGORY, STAY)) or not all(
@@ -109,7 +88,7 @@ def setting_of(schema: Schema) -> Setting:
     trio = _present(schema, (SEX, AGE, RACE)) or _small_trio(schema, quasi)
     if not trio:
         left_out.append("figures 1 to 3: a run on three features needs a table of at least three")
-    return Setting(schema, given, guesses, formulas, unique, histograms, trio, tuple(left_out))
+    return Setting(schema, given, attacks, formulas, unique, histograms, trio, tuple(left_out))
 
 
 _NO_GUESS = (
@@ -118,23 +97,15 @@ _NO_GUESS = (
 )
 
 
-def _guesses(schema: Schema, quasi: Sequence[str], sensitive: Sequence[str]) -> tuple[Guess, ...]:
+def _attacks(schema: Schema, quasi: Sequence[str], sensitive: Sequence[str]) -> tuple[Attack, ...]:
     paper = [
-        Guess(infer, known, amounts)
-        for infer, known, amounts in (
-            (DIAGNOSIS, (AGE, SEX, ZIP), False),
-            (CHARGE, (AGE, STAY, ZIP), True),
-        )
-        if _present(schema, (infer, *known)) and is_numeric(_feature(schema, infer)) == amounts
+        Attack.on(schema, infer, known)
+        for infer, known in PAPER_ATTACKS
+        if _present(schema, (infer, *known))
+        and is_numeric(_feature(schema, infer)) == (infer == CHARGE)
     ]
-    if paper:
-        return tuple(paper)
-    guesses = []
-    for infer in sensitive:
-        known = tuple(name for name in quasi if name != infer)
-        if known:
-            guesses.append(Guess(infer, known, is_numeric(_feature(schema, infer))))
-    return tuple(guesses)
+    others = ((infer, tuple(name for name in quasi if name != infer)) for infer in sensitive)
+    return tuple(paper) or tuple(Attack.on(schema, *each) for each in others if each[1])
 
 
 def _firsts(schema: Schema, sensitive: Sequence[str], quasi: Sequence[str]) -> tuple[str, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pegsynth.report import step_charts as charts
 from pegsynth.report.figure import Figure
 from pegsynth.sampling import Step
 from pegsynth.schema import Schema
-from pegsynth.study import step_charts as charts
 from pegsynth.study.album import Drawing, Rows
 from pegsynth.study.demonstration import Demonstration, Visit
 

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError, PegsynthError
+from pegsynth.evaluation.tabulation import Codes
 from pegsynth.hashing import count_pairs, heads_by_score
 from pegsynth.hashing.order import plain_features
 from pegsynth.io.read import open_table
@@ -28,13 +28,12 @@ from pegsynth.sampling import Schedule, sample_rows
 from pegsynth.sampling.conditional import ConditionalModel
 from pegsynth.schema import Schema
 from pegsynth.study.arms import Arm, plan
-from pegsynth.study.grid import Progress, quiet
 from pegsynth.synthesizers.imputing import fit_conditionals
 from pegsynth.synthesizers.model import Model, Prepared, fit, mapped, one_way_counts, prepare
+from pegsynth.synthesizers.progress import Progress, quiet
 from pegsynth.synthesizers.recipe import Recipe, make_recipe
 from pegsynth.synthesizers.session import Session
 
-Codes = NDArray[np.unsignedinteger[Any]]
 T = TypeVar("T")
 
 FRESH = "fresh"

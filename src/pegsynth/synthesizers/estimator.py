@@ -10,9 +10,10 @@ from typing import Any, Self
 import polars as pl
 
 from pegsynth.errors import ParameterError
+from pegsynth.forks import check_threads
 from pegsynth.io.frames import frame_kind, to_kind
 from pegsynth.io.read import named_source, open_table
-from pegsynth.option_kinds import keywords, refuse_unknown
+from pegsynth.option_kinds import keywords, python_names, refuse_unknown
 from pegsynth.options import How
 from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
@@ -80,6 +81,7 @@ class PeGS:
         """Whether a schema that nobody reviewed is taken."""
         return self._request.accept_unreviewed_schema
 
+    @python_names()
     def fit(
         self,
         data: Any,
@@ -111,6 +113,7 @@ class PeGS:
 
         return self.fit_with(count, schema, data=data)
 
+    @python_names()
     def fit_with(
         self,
         count: Callable[[Schema, Recipe, RandomStream], Model],
@@ -125,6 +128,7 @@ class PeGS:
         data
             The table, if it may be a file that is also named as the seed pool.
         """
+        check_threads()
         book = schema if isinstance(schema, Schema) else Schema.load(schema)
         pool = honest_seed_pool(data, self._request.seed_pool)
         recipe = replace(self._request, seed_pool=pool).recipe(book, source="the schema")
@@ -134,6 +138,7 @@ class PeGS:
         )
         return self
 
+    @python_names()
     def sample(self, rows: int) -> Any:
         """Return a synthetic table of the kind that was fitted."""
         session = self.session

@@ -28,13 +28,23 @@ def fit_conditionals(
     progress: Progress,
     sample_weight: NDArray[np.float64] | None = None,
 ) -> ConditionalModel:
-    """Fit every feature given the others: regressions (mi, pmi) or trees (cart, forest)."""
+    """Fit every feature given the others: regressions (mi, pmi) or trees (cart, forest).
+
+    Regressions of long tables are fitted to as many rows as the schema allows. A refusal
+    would depend on the number of rows, which `pmi` must not; any fit will do (R8).
+    """
     words = stream.substream()
     if method in ("mi", "pmi"):
         from pegsynth.imputation import fit_glm
+        from pegsynth.imputation.glm_fit import MOST_CELLS
 
         regressions: ConditionalModel = fit_glm(
-            codes, schema, sample_weight=sample_weight, threads=threads, progress=progress
+            codes,
+            schema,
+            sample_weight=sample_weight,
+            max_rows=max(MOST_CELLS // max(schema.category_counts), 1),
+            threads=threads,
+            progress=progress,
         )
         return regressions
     from pegsynth.imputation import fit_cart, fit_forest

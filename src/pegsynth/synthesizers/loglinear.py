@@ -104,7 +104,7 @@ def fit_loglinear(
         Fitting stops when no fitted margin is further than `tolerance` from its goal.
     """
     shape = tuple(category_counts)
-    _check_size(shape)
+    check_size(shape)
     chosen = _checked_margins(margins, len(shape))
     fitted = np.full(shape, 1.0 / math.prod(shape))
     if not len(codes):
@@ -119,7 +119,8 @@ def fit_loglinear(
     return LogLinearTable(fitted.ravel(), shape, chosen, rounds, gap)
 
 
-def _check_size(shape: tuple[int, ...]) -> None:
+def check_size(shape: tuple[int, ...]) -> None:
+    """Refuse a table with too many cells to list."""
     cells = math.prod(shape)
     if cells > MOST_CELLS or len(shape) > MOST_FEATURES:
         raise ParameterError(
@@ -164,6 +165,15 @@ def _scale_to(fitted: Floats, features: tuple[int, ...], goal: Floats) -> float:
     return float(np.abs(goal - found).max())
 
 
+def check_alpha(cells: int, numerator: int, scale: int) -> None:
+    """Refuse virtual rows that do not fit in 64 bits over all cells."""
+    if numerator < 0 or scale < 1 or scale + cells * numerator >= MOST_TOTAL:
+        raise ParameterError(
+            f"alpha = {numerator}/{scale} over {cells} cells does not fit in 64 bits; "
+            "raise epsilon or draw fewer rows"
+        )
+
+
 def cell_weights(probabilities: Floats, numerator: int, scale: int) -> Weights:
     """Return floor(s g_j) + p for every cell, at the finest s and p of the same alpha = p/s (R8).
 
@@ -171,11 +181,7 @@ def cell_weights(probabilities: Floats, numerator: int, scale: int) -> Weights:
     totals allow: alpha and the price stay what they are, and less is lost to the floor.
     """
     cells = len(probabilities)
-    if numerator < 0 or scale < 1 or scale + cells * numerator >= MOST_TOTAL:
-        raise ParameterError(
-            f"alpha = {numerator}/{scale} over {cells} cells does not fit in 64 bits; "
-            "raise epsilon or draw fewer rows"
-        )
+    check_alpha(cells, numerator, scale)
     while 2 * (scale + cells * numerator) < MOST_TOTAL and 2 * scale <= _FINEST:
         scale, numerator = 2 * scale, 2 * numerator
     weights = np.floor(probabilities * float(scale)).astype(np.uint64)

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.errors import BudgetError, ParameterError, SchemaError
+from pegsynth.blocks.blocks import MOST_ROWS
+from pegsynth.errors import BudgetError, DataError, ParameterError, SchemaError
 from pegsynth.kernels.urn import DRAWN, draw_urn
 from pegsynth.perturb.prior import MOST_TOTAL, Prior
 from pegsynth.perturb.rules import rule_tables
@@ -39,6 +40,20 @@ _SLACK = 64
 def default_draws(rows: int, rules: Sequence[Rule]) -> int:
     """Return T for `rows` rows from one set of urns: public, and known before any draw."""
     return rows * DRAWS_PER_ROW if rules else rows
+
+
+def check_urns(prior: Prior, cap: int) -> None:
+    """Refuse urns whose totals might not fit in 64 bits, whatever the table holds.
+
+    The number of rows is taken to be the most that any table may have, so that the answer
+    is public.
+    """
+    for weights, multiplier in zip(prior.weights, prior.multipliers, strict=True):
+        if prior.scale * (MOST_ROWS + cap) + multiplier * int(weights.sum()) >= MOST_TOTAL:
+            raise BudgetError(
+                "the urns of this release do not fit in 64-bit totals; raise epsilon or draw "
+                "fewer rows"
+            )
 
 
 @dataclass(frozen=True)
@@ -156,15 +171,9 @@ class _Urns:
         self._weights = [np.cumsum(line, dtype=np.uint64) for line in prior.weights]
         self._prior, self._cap, self._add_back = prior, cap, add_back
         self._drawn = np.zeros((len(counts), 0), dtype=np.uint32)
-        for held, weights, multiplier in zip(
-            self._counts, self._weights, prior.multipliers, strict=True
-        ):
-            total = prior.scale * (int(held[-1]) + cap) + multiplier * int(weights[-1])
-            if total >= MOST_TOTAL:
-                raise BudgetError(
-                    "the urns of this release do not fit in 64-bit totals; raise epsilon or draw "
-                    "fewer rows"
-                )
+        check_urns(prior, cap)
+        if any(int(held[-1]) > MOST_ROWS for held in self._counts):
+            raise DataError(f"the table has more than {MOST_ROWS} rows; split it")
 
     def rows_within(self, rows: int, rules: Sequence[Rule], words: Words) -> Codes:
         """Return the first `rows` attempts that obey the rules, or fewer at the cap."""

@@ -23,14 +23,8 @@ from pegsynth.options import IMPUTATION_METHODS, FitOptions, Order
 from pegsynth.perturb import Prior, diverse, rule_tables, uniform_weights
 from pegsynth.perturb.marginals import Marginals, noisy_marginals, prior_weights, seed_weights
 from pegsynth.perturb.noise import choose
-from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, Selection
-from pegsynth.privacy.assumptions import public_heads as heads_assumption
-from pegsynth.privacy.assumptions import (
-    public_seed_pool,
-    reviewed_schema,
-    rows_in,
-    rowwise_query,
-)
+from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, Selection, this_program
+from pegsynth.privacy.assumptions import public_seed_pool, rows_in, rowwise_query
 from pegsynth.random import RandomStream
 from pegsynth.sampling import FilePool, Machine, Schedule, SeedPool, WeightedPool
 from pegsynth.sampling.conditional import ConditionalModel
@@ -38,6 +32,7 @@ from pegsynth.schema.codec import encode, one_matrix
 from pegsynth.schema.rules import conditioned
 from pegsynth.synthesizers.checkpoint import Checkpoint
 from pegsynth.synthesizers.counting import Counts, StreamCounts
+from pegsynth.synthesizers.declarations import of_heads, of_release, of_schema, of_structure
 from pegsynth.synthesizers.drawn import clamped_codes, diversity_levels, drawn_features
 from pegsynth.synthesizers.imputing import fit_conditionals
 from pegsynth.synthesizers.progress import Progress, quiet
@@ -192,8 +187,7 @@ def fit_counts(
     )
     if order == "public":
         chosen, marginals = public_heads(schema, heads), None
-        if any(feature.heads for feature in schema.features):
-            ledger = ledger.assume(heads_assumption())
+        ledger = ledger.assume(*of_heads(schema, heads))
     else:
         pairs = counts.pairs(schema.category_counts, order_rows=plan.order_rows)
         chosen, marginals, event = _heads_of(schema, pairs, order, heads, recipe, stream)
@@ -220,6 +214,8 @@ def fit_released(
         rows_of, schema, recipe, stream, threads=threads, progress=progress
     )
     empty = empty_blocks(schema)
+    # The file of the model is itself published, so its ledger is complete.
+    ledger = ledger.assume(*of_release(schema, recipe))
     return Model(schema, empty, ledger, recipe=spent, released=released, ready=ready)
 
 
@@ -296,10 +292,11 @@ def one_way_counts(blocks: Blocks) -> list[NDArray[np.int64]]:
 
 def schema_ledger(schema: Schema, *, accept_unreviewed: bool = False) -> Ledger:
     """Return the ledger that a schema starts: its review, or the lack of one (R10)."""
+    ledger = Ledger().assume(*of_schema(schema)).made_by(this_program())
     if schema.reviewed:
-        return Ledger().assume(reviewed_schema(drafted_from_data=schema.drafted_from_data))
+        return ledger
     detail = "accepted by the user" if accept_unreviewed else ""
-    return Ledger().add(NotPrivate.because("unreviewed-schema", detail=detail))
+    return ledger.add(NotPrivate.because("unreviewed-schema", detail=detail))
 
 
 def selection_ledger(ledger: Ledger, reader: TableReader) -> Ledger:
@@ -340,10 +337,12 @@ def prepare(model: Model, recipe: Recipe, *, seeded: bool) -> Prepared:
         np.array(drawn_features(schema, recipe.draw), dtype=np.int64),
     )
     pool, ledger = _seed_pool(model, machine, recipe)
+    # How rows are drawn from released blocks is nobody's choice but the drawer's.
+    declared = of_structure if recipe.draw.method == ONCE else of_release
+    ledger = ledger.assume(*declared(schema, recipe)).made_by(this_program())
     if recipe.draw.rows_in:
         ledger = ledger.assume(rows_in(recipe.draw.rows_in))
-    ledger = Ledger(ledger.events, ledger.assumptions, recipe.budget.delta or 0.0)
-    ledger = ledger.add(*recipe.events)
+    ledger = replace(ledger, delta=recipe.budget.delta or 0.0).add(*recipe.events)
     if seeded:
         ledger = seeded_ledger(ledger)
     return Prepared(machine, pool, schedule_of(recipe), ledger)

@@ -12,10 +12,10 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pegsynth.blocks.blocks import dense_limit
-from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.errors import BudgetError, ParameterError, escaped
 from pegsynth.hashing.order import check_head_count, detail_features, plain_features
 from pegsynth.options import (
     CHAIN_METHODS,
@@ -27,8 +27,10 @@ from pegsynth.options import (
     Order,
     PriorKind,
 )
-from pegsynth.perturb import SCALE
-from pegsynth.perturb.marginals import CAP_RESOLUTION, URN_RESOLUTION
+from pegsynth.perturb import SCALE, Prior, uniform_weights
+from pegsynth.perturb.marginals import CAP_RESOLUTION, URN_RESOLUTION, most_prior_weight
+from pegsynth.perturb.noise import noise_of
+from pegsynth.perturb.prior import check_total
 from pegsynth.privacy import (
     Allowance,
     Budget,
@@ -44,11 +46,13 @@ from pegsynth.privacy import (
     calibrate,
     stated_alpha,
 )
-from pegsynth.privacy.draws import DETAILS
+from pegsynth.privacy.draws import DETAILS, UrnDraws
 from pegsynth.sampling.capped import chain_limits
+from pegsynth.sampling.conditional import check_alpha
 from pegsynth.sampling.polya import MOST_URN_BYTES, urn_bytes
-from pegsynth.synthesizers.drawn import diversity_levels, drawn_features
-from pegsynth.synthesizers.marginal import default_draws
+from pegsynth.synthesizers import loglinear
+from pegsynth.synthesizers.drawn import clamped_codes, diversity_levels, drawn_features
+from pegsynth.synthesizers.marginal import check_urns, default_draws
 from pegsynth.synthesizers.released_blocks import ONCE, once_recipe
 
 if TYPE_CHECKING:
@@ -159,7 +163,7 @@ def make_recipe(
         after = (_kept_columns(schema, draw),)
     elif pool == "original" and draw.method not in UNBUDGETED_METHODS:
         after = (NotPrivate.because("original-seed-pool"),)
-    return Recipe(
+    recipe = Recipe(
         heads,
         fit.tail_bits,
         order,
@@ -176,6 +180,32 @@ def make_recipe(
         (paid.before, after),
         fit.order_rows,
     )
+    _check_fits(schema, recipe)
+    return recipe
+
+
+def _check_fits(schema: Schema, recipe: Recipe) -> None:
+    """Refuse what might not fit in 64 bits or in memory, before any data is read.
+
+    Bounds are public: the most rows that a table may have, the largest weights that any
+    marginals can give. So no row decides whether a release is refused.
+    """
+    draw, counts = recipe.draw, schema.category_counts
+    numerator, scale = recipe.numerator, recipe.scale
+    if recipe.marginals is not None:
+        noise_of(recipe.marginals)
+    if recipe.prior == "marginal":
+        check_total(numerator, most_prior_weight(max(counts), recipe.resolution))
+    if draw.method == "marginal" and isinstance(recipe.draws, UrnDraws):
+        alike = Prior(uniform_weights(counts), (numerator,) * len(counts), scale)
+        check_urns(alike, recipe.draws.visits)
+    if draw.method == "pmi":
+        check_alpha(max(counts), numerator, scale)
+    if draw.log_linear:
+        given = clamped_codes(schema, draw)
+        shape = tuple(1 if i in given else count for i, count in enumerate(counts))
+        loglinear.check_size(shape)
+        loglinear.check_alpha(math.prod(shape), numerator, scale)
 
 
 def detail_count(schema: Schema, draw: DrawOptions) -> int:
@@ -226,7 +256,7 @@ def _kept_columns(schema: Schema, draw: DrawOptions) -> NotPrivate:
     """Say which columns hold original values, and which were replaced."""
     kept = [name for name in schema.names if name not in draw.synthesize]
     detail = f"kept: {', '.join(kept)}; replaced: {', '.join(draw.synthesize)}"
-    return NotPrivate.because("kept-columns", detail=detail)
+    return NotPrivate.because("kept-columns", detail=escaped(detail))
 
 
 def _without_keys(fit: FitOptions, method: str) -> FitOptions:
@@ -365,7 +395,7 @@ def _priced(
     """Split the budget over the parts along one route, and price each."""
     unit = schema.rows_per_unit if schema.unit else 1
     bound: tuple[Event, ...] = (
-        (UnitBound(rows_per_unit=unit, label=schema.unit),) if schema.unit else ()
+        (UnitBound(rows_per_unit=unit, label=escaped(schema.unit)),) if schema.unit else ()
     )
     shape, widest = shape_of(schema, draw), max(schema.category_counts)
     if budget.kind != "total":
@@ -373,13 +403,10 @@ def _priced(
         before = bound if draws is not None else (*bound, event)
         return _Paid(None, None, numerator, draws, before)
     allowed = budget.parts(parts, route=route)
-    features = len(schema.features)
     marginals = (
-        _marginal_event(allowed["marginals"], features, unit) if "marginals" in parts else None
+        _marginal_event(schema, allowed["marginals"], unit) if "marginals" in parts else None
     )
-    # A detail's only head is its parent, which nobody has to choose.
-    choices = len(plain_features(schema)) * heads
-    choice = _choice_event(allowed["order"], choices, unit) if "order" in parts else None
+    choice = _choice_event(schema, allowed["order"], heads, unit) if "order" in parts else None
     found = calibrate(shape, allowed["draws"], rows_per_unit=unit, scale=scale, categories=widest)
     paid = tuple(event for event in (marginals, choice) if event is not None)
     return _Paid(choice, marginals, found.numerator, found.event, (*bound, *paid))
@@ -401,7 +428,7 @@ def _unsplit(
         )
     if budget.kind == "l-diversity":
         levels = diversity_levels(schema, budget, draw)
-        names = tuple(schema.names[i] for i in sorted(levels))
+        names = tuple(escaped(schema.names[i]) for i in sorted(levels))
         return 0, None, Diversity(l=min(levels.values()), features=names)
     if budget.alpha == 0:
         return 0, None, NotPrivate.because("unperturbed")
@@ -425,16 +452,24 @@ def _unsplit(
     return numerator, event, event
 
 
-def _marginal_event(allowed: Allowance, features: int, unit: int) -> NoisyCounts:
+def _marginal_event(schema: Schema, allowed: Allowance, unit: int) -> NoisyCounts:
     """Return the least noise on all one-way counts within an allowance (R11, R12)."""
+    features = len(schema.features)
+    about: dict[str, Any] = {
+        "cells": features,
+        "purpose": "marginals",
+        "features": tuple(map(escaped, schema.names)),
+        "levels": schema.category_counts,
+        "table_cells": sum(schema.category_counts),
+    }
     if allowed.route == "pure":
         scale = Fraction(features * unit) / allowed.amount
-        return NoisyCounts.laplace(_float_above(scale), cells=features, purpose="marginals")
+        return NoisyCounts.laplace(_float_above(scale), **about)
     variance = Fraction(features * unit * unit) / (2 * allowed.amount)
     sigma = math.sqrt(variance)
     while Fraction(sigma) ** 2 < variance:
         sigma = math.nextafter(sigma, math.inf)
-    return NoisyCounts.gaussian(sigma, cells=features, purpose="marginals")
+    return NoisyCounts.gaussian(sigma, **about)
 
 
 def _float_above(value: Fraction) -> float:
@@ -442,8 +477,11 @@ def _float_above(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-def _choice_event(allowed: Allowance, choices: int, unit: int) -> Selection:
+def _choice_event(schema: Schema, allowed: Allowance, heads: int, unit: int) -> Selection:
     """Return the largest epsilon of each private choice within an allowance (R10, R12)."""
+    # A detail's only head is its parent, which nobody has to choose.
+    plain = plain_features(schema)
+    choices = len(plain) * heads
     each = allowed.amount / (choices * unit)
     if allowed.route == "zcdp":
         square = 8 * allowed.amount / (choices * unit * unit)
@@ -457,4 +495,11 @@ def _choice_event(allowed: Allowance, choices: int, unit: int) -> Selection:
             "the share of order is too small to choose heads privately; raise epsilon or use "
             "--order public"
         )
-    return Selection.of(epsilon, count=choices, purpose="order")
+    return Selection.of(
+        epsilon,
+        count=choices,
+        purpose="order",
+        features=tuple(escaped(schema.names[i]) for i in plain),
+        candidates=len(plain) - 1,
+        among="the other features, as heads",
+    )

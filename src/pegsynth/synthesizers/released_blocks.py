@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.errors import BudgetError, ModelError, ParameterError
+from pegsynth.errors import BudgetError, ModelError, ParameterError, escaped
 from pegsynth.once import Diverse, Purse, Released, Steps, draw_rows, release_blocks
 from pegsynth.once.draw import LOT, take_rows
 from pegsynth.once.purse import Price
@@ -108,7 +108,7 @@ def promised(schema: Schema, recipe: Recipe) -> dict[int, float]:
         name for event in recipe.events if isinstance(event, Diversity) for name in event.features
     }
     stated = stated_levels(schema, recipe.budget)
-    return {feature: level for feature, level in stated.items() if schema.names[feature] in named}
+    return {i: level for i, level in stated.items() if escaped(schema.names[i]) in named}
 
 
 def check_drawing(released: Released, schema: Schema, recipe: Recipe) -> None:
@@ -123,9 +123,11 @@ def _around(
 ) -> tuple[Event, ...]:
     """Return the events of a release: unit, what was spent, and l-diversity on top (R7)."""
     unit: tuple[Event, ...] = (
-        (UnitBound(rows_per_unit=schema.rows_per_unit, label=schema.unit),) if schema.unit else ()
+        (UnitBound(rows_per_unit=schema.rows_per_unit, label=escaped(schema.unit)),)
+        if schema.unit
+        else ()
     )
-    names = tuple(schema.names[i] for i in sorted(levels))
+    names = tuple(escaped(schema.names[i]) for i in sorted(levels))
     diverse: tuple[Event, ...] = (
         (Diversity(l=min(levels.values()), features=names, source="released"),) if levels else ()
     )
@@ -155,7 +157,13 @@ def fit_once(
     """
     unit = schema.rows_per_unit if schema.unit else 1
     levels = promised(schema, recipe)
-    purse = purse_of(allowance_of(recipe.budget), stream, rows_per_unit=unit, threads=threads)
+    purse = purse_of(
+        allowance_of(recipe.budget),
+        stream,
+        rows_per_unit=unit,
+        threads=threads,
+        names=schema.names,
+    )
     released, ready = release_blocks(
         rows_of,
         schema.category_counts,

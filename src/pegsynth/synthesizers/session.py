@@ -133,7 +133,7 @@ class Session:
             *recipe.events_with(charged),
             *ledger.events[position + len(priced) :],
         )
-        return Ledger(events, ledger.assumptions, ledger.delta)
+        return replace(ledger, events=events)
 
     def left(self) -> int | None:
         """Return how many rows may still be drawn; None when there is no limit."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from pegsynth.forks import check_threads
 from pegsynth.io.frames import to_kind
 from pegsynth.io.read import named_source, open_table, same_file, table_files
 from pegsynth.io.reader import TableReader
@@ -89,6 +90,7 @@ def synthesize(data: Any, schema: Schema | str | Path, **options: Any) -> Releas
     Release
         `frames`, of the same kind as `data`, and `ledger`.
     """
+    check_threads()
     asked = Request(**options)
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
     source = "the schema" if isinstance(schema, Schema) else str(schema)

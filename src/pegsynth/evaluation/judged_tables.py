@@ -1,0 +1,262 @@
+"""Tables of any origin, read so that whatever can be compared is compared.
+
+The original must fit its schema. A synthetic table need not: values without a code become
+a category of their own, columns that the schema does not know are passed over, columns that
+it lacks are left out of every measure, an empty table is left out altogether; and for each
+there is a record that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pegsynth.errors import DataError, EmptyTableError, SchemaError
+from pegsynth.evaluation.records import Record, measured
+from pegsynth.evaluation.statistics import NOTHING, Estimate, spread
+from pegsynth.evaluation.tabulation import Codes
+from pegsynth.io.read import open_table
+from pegsynth.schema import Feature, Schema
+from pegsynth.schema.codec import encode
+from pegsynth.schema.encoding import ColumnEncoder
+
+
+@dataclass(frozen=True)
+class Tables:
+    """All tables as codes of one schema, rows by features.
+
+    Parameters
+    ----------
+    schema
+        The features that all tables have, with a category for values without a code where
+        there are any; no rules.
+    original, synthetic, holdout
+        The codes; synthetic tables without rows are left out.
+    missing
+        Features that a synthetic table lacks, left out of the schema above.
+    records
+        What was amiss, one record for each fault.
+    roles
+        Features that identify a person or are sensitive, left out or not.
+    """
+
+    schema: Schema | None
+    original: Codes
+    synthetic: tuple[Codes, ...]
+    holdout: Codes | None
+    missing: tuple[str, ...] = ()
+    records: tuple[Record, ...] = ()
+    roles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Read:
+    """One table as it came: codes, with the code after the last for values that have none."""
+
+    source: str
+    codes: Codes
+    strangers: tuple[int, ...]
+    missing: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        return len(self.codes)
+
+
+def read_tables(
+    original: Any, synthetic: Sequence[Any], schema: Schema, *, holdout: Any = None, threads: int
+) -> Tables:
+    """Read the tables.
+
+    Parameters
+    ----------
+    original, synthetic, holdout
+        Files, globs or dataframes.
+    schema
+        The codebook of the original; reviewed or not.
+    threads
+        Columns encoded at a time.
+
+    Raises
+    ------
+    DataError
+        A file cannot be read, the original does not fit its schema, the synthetic tables
+        have no column in common with it, or the hold-out lacks a column.
+    """
+    real = encode(original, schema, need_unit=False)
+    tables = [_read(table, schema, threads) for table in synthetic]
+    held = None if holdout is None else _read(holdout, schema, threads)
+    if held is not None and not held.rows:
+        raise DataError(f"{held.source}: the hold-out has no rows; give some, or leave it out")
+    if held is not None and held.missing:
+        raise DataError(
+            f"{held.source}: the hold-out lacks the column {held.missing[0]!r}; give rows with all "
+            "columns of the schema"
+        )
+    _check_common(original, tables, schema)
+    return _fitted(real, tables, held, schema)
+
+
+def _check_common(original: Any, tables: Sequence[_Read], schema: Schema) -> None:
+    """Refuse tables of which nothing can be compared."""
+    filled = [table for table in tables if table.rows]
+    missing = {name for table in filled for name in table.missing}
+    if not filled or not missing.issuperset(schema.names):
+        return
+    name = str(original) if isinstance(original, str | Path) else "the original"
+    alone = [table.source for table in filled if len(table.missing) == len(schema.names)]
+    if alone:
+        raise DataError(
+            f"{alone[0]}: no column in common with {name}, so nothing can be compared; give a "
+            "synthetic table with the columns of the schema, spelt alike"
+        )
+    raise DataError(
+        f"{', '.join(table.source for table in filled)}: no column of {name} is in all of these "
+        "tables, so nothing can be compared; evaluate them one by one"
+    )
+
+
+def coded_tables(
+    original: Codes, synthetic: Sequence[Codes], schema: Schema, *, holdout: Codes | None = None
+) -> Tables:
+    """Put tables together that are encoded already and fit the schema."""
+    features = tuple(_plain(feature) for feature in schema.features)
+    return Tables(Schema(features), original, tuple(synthetic), holdout)
+
+
+def _read(source: Any, schema: Schema, threads: int) -> _Read:
+    try:
+        reader = open_table(source)
+        present = [name for name in schema.names if name in reader.columns]
+        encoders = [ColumnEncoder(feature, spare=True) for feature in schema.features]
+        dtype = np.min_scalar_type(max(schema.category_counts))
+        hints = {e.feature.name: e.hint for e in encoders if e.hint is not None}
+        parts = []
+        with ThreadPoolExecutor(threads) as pool:
+            # A table without any known column still has its number of rows.
+            for frame in reader.batches(present or reader.columns[:1], hints=hints):
+                part = np.zeros((frame.height, len(encoders)), dtype=dtype)
+
+                def fill(index: int, frame: Any = frame, part: Any = part) -> None:
+                    name = encoders[index].feature.name
+                    part[:, index] = encoders[index].encode(frame.get_column(name))
+
+                list(pool.map(fill, [schema.index(name) for name in present]))
+                parts.append(part)
+    except EmptyTableError as error:
+        nothing = np.empty((0, len(schema.names)), dtype=np.uint8)
+        return _Read(str(error).partition(": the table has")[0], nothing, ())
+    known = {column.name for column in schema.columns} | {schema.unit}
+    return _Read(
+        reader.source,
+        np.concatenate(parts),
+        tuple(each.unknown + each.absent for each in encoders),
+        tuple(name for name in schema.names if name not in present),
+        tuple(name for name in reader.columns if name not in known),
+    )
+
+
+def _fitted(real: Codes, tables: list[_Read], held: _Read | None, schema: Schema) -> Tables:
+    records = [_empty_record(number, len(real)) for number, t in _numbered(tables) if not t.rows]
+    filled = [table for table in tables if table.rows]
+    missing = tuple(n for n in schema.names if any(n in table.missing for table in filled))
+    kept = [index for index, name in enumerate(schema.names) if name not in missing]
+    judged = [*filled, *([] if held is None else [held])]
+    records += [_missing_record(name, tables) for name in missing]
+    records += [_extra_record(number, t) for number, t in _numbered(tables) if t.extra]
+    features = []
+    columns: list[list[Codes]] = [[] for _ in range(1 + len(judged))]
+    for index in kept:
+        feature = schema.features[index]
+        strange = any(table.strangers[index] for table in judged)
+        wider = _widened(feature, judged, index) if strange else _plain(feature)
+        if strange:
+            records.append(_stranger_record(feature, filled, held, index))
+        features.append(wider)
+        for column, codes in zip(columns, (real, *(t.codes for t in judged)), strict=True):
+            column.append(_recoded(codes[:, index], feature, wider))
+    matrices = [_matrix(column, features) for column in columns]
+    return Tables(
+        Schema(tuple(features)) if features else None,
+        matrices[0],
+        tuple(matrices[1 : 1 + len(filled)]),
+        matrices[-1] if len(judged) > len(filled) else None,
+        missing,
+        tuple(records),
+        tuple(f.name for f in schema.features if f.role in ("quasi-identifier", "sensitive")),
+    )
+
+
+def _numbered(tables: Sequence[_Read]) -> list[tuple[int, _Read]]:
+    return list(enumerate(tables, start=1))
+
+
+def _matrix(columns: list[Codes], features: list[Feature]) -> Codes:
+    if not columns:
+        return np.empty((0, 0), dtype=np.uint8)
+    largest = max(feature.category_count for feature in features) - 1
+    return np.stack(columns, axis=1).astype(np.min_scalar_type(largest), copy=False)
+
+
+def _plain(feature: Feature) -> Feature:
+    """Return the feature without ties to others, which a comparison does not need."""
+    return replace(feature, heads=(), parent=None)
+
+
+def _widened(feature: Feature, tables: Sequence[_Read], index: int) -> Feature:
+    """Return the feature with a category for values without a code."""
+    try:
+        return replace(_plain(feature), unknown="category")
+    except SchemaError:
+        table = next(table for table in tables if table.strangers[index])
+        raise DataError(
+            f"{table.source}: column {feature.name!r}: {table.strangers[index]} values are not in "
+            "the schema, and it has a category (other) of its own; list them or rename that one"
+        ) from None
+
+
+def _recoded(codes: Codes, old: Feature, new: Feature) -> Codes:
+    if old.category_count == new.category_count and not (codes == old.category_count).any():
+        return codes
+    table = np.arange(old.category_count + 1)
+    table[old.bin_count : -1] += new.category_count - old.category_count
+    table[-1] = new.unknown_code or 0
+    return np.asarray(table[codes], dtype=np.min_scalar_type(new.category_count))
+
+
+def _empty_record(number: int, rows: int) -> Record:
+    note = "the table has no rows; it is left out of every measure"
+    subject = f"synthetic table {number}"
+    return measured("empty_table", subject, NOTHING, baseline=float(rows), note=note)
+
+
+def _missing_record(name: str, tables: Sequence[_Read]) -> Record:
+    lacking = [str(number) for number, table in _numbered(tables) if name in table.missing]
+    note = f"not in synthetic table {', '.join(lacking)}; left out of every measure"
+    return measured("missing_column", name, NOTHING, note=note)
+
+
+def _extra_record(number: int, table: _Read) -> Record:
+    note = f"columns that the schema does not describe, passed over: {', '.join(table.extra)}"
+    found = Estimate(float(len(table.extra)), n=table.rows)
+    return measured("extra_columns", f"synthetic table {number}", found, baseline=0.0, note=note)
+
+
+def _stranger_record(
+    feature: Feature, tables: Sequence[_Read], held: _Read | None, index: int
+) -> Record:
+    shares = [table.strangers[index] / table.rows for table in tables]
+    counts = ", ".join(str(table.strangers[index]) for table in tables)
+    apart = "" if held is None else f", {held.strangers[index]} of the hold-out"
+    note = (
+        f"share of values that the schema does not list ({counts} rows{apart}); they count as "
+        "a category of their own, (other)"
+    )
+    found = spread(shares, n=min((table.rows for table in tables), default=0))
+    return measured("unknown_values", feature.name, found, baseline=0.0, note=note)

@@ -1,0 +1,183 @@
+"""Design matrices: the distinct rows of a table, their counts, and the columns of a formula.
+
+Equal rows are counted once, with their number as a frequency weight: the fit is the same
+to the last digit, and a million rows are a few thousand lines. All tables get the same
+columns, so that their coefficients mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.evaluation.formula import Formula, Term, truth
+from pegsynth.evaluation.numeric import is_numeric, numeric_values
+from pegsynth.evaluation.statistics import Floats
+from pegsynth.evaluation.tabulation import DENSE_CELLS, Codes, Int64, numbered
+from pegsynth.schema import Schema
+from pegsynth.schema.feature import Feature
+
+INTERCEPT = "Intercept"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One coefficient of a regression, the intercept aside.
+
+    Parameters
+    ----------
+    name
+        As results call it: the term, or ``term[category]``.
+    feature
+        Position in the formula's features.
+    values
+        The number that each code of that feature stands for.
+    category
+        The code whose rows it marks; None for a number or a comparison.
+    """
+
+    name: str
+    feature: int
+    values: Floats
+    category: int | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The usable distinct rows of one table, as a formula sees them.
+
+    Parameters
+    ----------
+    codes
+        One line of codes a feature of the formula, one column a distinct row.
+    counts
+        Rows of the table that are equal to each.
+    response
+        The number to be explained; 0 or 1 in a logistic regression.
+    dropped
+        Rows left out because a number or comparison has no value there.
+    """
+
+    codes: Codes
+    counts: Int64
+    response: Floats
+    dropped: int
+
+    @property
+    def rows(self) -> int:
+        """Usable rows."""
+        return int(self.counts.sum())
+
+    def matrix(self, columns: Sequence[Column]) -> Floats:
+        """Return the design matrix, intercept first."""
+        ones = np.ones(self.codes.shape[1])
+        return np.column_stack([ones, *(c.values[self.codes[c.feature]] for c in columns)])
+
+    def part(self, keep: NDArray[np.bool_] | slice) -> Sample:
+        """Return some of the distinct rows."""
+        return Sample(self.codes[:, keep], self.counts[keep], self.response[keep], self.dropped)
+
+
+def sample_of(formula: Formula, table: Codes, schema: Schema) -> Sample:
+    """Count the distinct rows of a table, one feature a line, that a formula can use."""
+    places = [schema.index(name) for name in formula.features]
+    sizes = [schema.category_counts[place] for place in places]
+    codes, counts = distinct_rows(table[places], sizes)
+    response = response_values(formula, schema)[codes[0]]
+    usable = ~np.isnan(response)
+    for term in formula.terms:
+        values = _numbers(term, _feature(term, schema))
+        if values is not None:
+            usable &= ~np.isnan(values[codes[formula.features.index(term.feature)]])
+    dropped = int(counts[~usable].sum())
+    return Sample(codes[:, usable], counts[usable], response[usable], dropped)
+
+
+def response_values(formula: Formula, schema: Schema) -> Floats:
+    """Return what each code of the response stands for.
+
+    Of a feature of two categories the second is what a logistic regression explains.
+    """
+    feature = _feature(formula.response, schema)
+    if formula.response.sign:
+        return truth(formula.response, feature)
+    if formula.kind == "linear":
+        return numeric_values(feature)
+    values = np.full(feature.category_count, np.nan)
+    values[:2] = 0.0, 1.0
+    return values
+
+
+def columns_of(formula: Formula, samples: Sequence[Sample], schema: Schema) -> tuple[Column, ...]:
+    """Settle the columns for all tables: numbers as they are, categories as 0 and 1.
+
+    The first category that occurs in every table (and in a logistic regression with both
+    responses) is the reference. Categories that occur in no table get no column; missing is
+    a category like any other.
+    """
+    filled = [sample for sample in samples if sample.rows]
+    if not filled:
+        return ()
+    columns: list[Column] = []
+    for term in formula.terms:
+        feature = _feature(term, schema)
+        place = formula.features.index(term.feature)
+        values = _numbers(term, feature)
+        if values is not None:
+            columns.append(Column(term.text, place, values))
+            continue
+        seen = np.array([_seen(s, place, feature.category_count, formula) for s in filled])
+        somewhere = np.any(seen > 0, axis=0)
+        everywhere = seen.min(axis=0)
+        reference = int(np.argmax(everywhere if everywhere.any() else seen[0]))
+        columns += [
+            Column(
+                f"{term.text}[{feature.labels[code]}]",
+                place,
+                (np.arange(feature.category_count) == code).astype(np.float64),
+                code,
+            )
+            for code in np.flatnonzero(somewhere).tolist()
+            if code != reference
+        ]
+    return tuple(columns)
+
+
+def distinct_rows(columns: Codes, sizes: Sequence[int]) -> tuple[Codes, Int64]:
+    """Return the distinct rows of a table, one feature a line, and how many there are of each."""
+    keys, space = numbered(columns, sizes, columns.shape[1])
+    if space <= DENSE_CELLS:
+        counts = np.bincount(keys, minlength=space)
+        last = np.zeros(space, dtype=np.int64)
+        last[keys] = np.arange(len(keys))
+        held = np.flatnonzero(counts)
+        return columns[:, last[held]], counts[held].astype(np.int64)
+    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    return columns[:, first], counts.astype(np.int64)
+
+
+def _feature(term: Term, schema: Schema) -> Feature:
+    return schema.features[schema.index(term.feature)]
+
+
+def _numbers(term: Term, feature: Feature) -> Floats | None:
+    """Return the numbers of a term's codes; None for a term of categories."""
+    if term.sign:
+        return truth(term, feature)
+    if is_numeric(feature) and not term.categorical:
+        return numeric_values(feature)
+    return None
+
+
+def _seen(sample: Sample, place: int, size: int, formula: Formula) -> Int64:
+    """Return 0 for each category that does not occur, 2 for one fit as a reference, else 1."""
+    codes = sample.codes[place]
+    seen = np.bincount(codes, minlength=size) > 0
+    if formula.kind == "linear":
+        return np.asarray(2 * seen, dtype=np.int64)
+    yes = np.bincount(codes, sample.response, minlength=size) > 0
+    no = np.bincount(codes, 1 - sample.response, minlength=size) > 0
+    return seen.astype(np.int64) + (yes & no)
