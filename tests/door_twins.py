@@ -66,12 +66,12 @@ FOUND = {
             (),
             [("p",), ("q",)],
             ("q",),
-            style=len(door_readers.PLAIN_QUERIES),
+            style=len(door_readers.PLAIN_QUERIES) << 12,
         ),
     ),
     "a lazy frame in another order": (
         "Polars, reordered",
-        pair_of({UNIT: "string"}, (), [(f"p{i % 3}",) for i in range(12)], ("p0",), style=3),
+        pair_of({UNIT: "string"}, (), [(f"p{i % 3}",) for i in range(12)], ("p0",), style=3 << 12),
     ),
     "decimal identifiers": (
         "Parquet",

@@ -62,7 +62,7 @@ def table_in(server, which):
         if which == "table":
             return DatabaseTable(server.uri, table="stays")
         names = ", ".join(f'"{name}"' for name in pair.held)
-        query = f"SELECT {names} FROM stays {QUERIES[pair.style % len(QUERIES)]}"
+        query = f"SELECT {names} FROM stays {QUERIES[pair.pick(2, len(QUERIES))]}"
         return DatabaseTable(server.uri, query=query)
 
     return build

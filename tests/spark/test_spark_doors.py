@@ -13,8 +13,9 @@ import spark_clusters
 from door_twins import BY_NAME, pair_of
 from file_twin import REQUEST, given_numbers
 from pegsynth.audit import door_readers
+from pegsynth.audit.door_reading import Reading
 from pegsynth.audit.door_tables import FOLDER, UNIT, Holding
-from pegsynth.audit.doors import Door, Reading, failures
+from pegsynth.audit.doors import Door, failures
 from pegsynth.cli import cluster, working
 from pegsynth.io.frames import check_names
 from pegsynth.random import RandomStream
@@ -74,7 +75,7 @@ def read_frame(opened, schema):
 def frame_of(spark, folder, pair, rows):
     """A DataFrame made of values, in one partition or in several."""
     made = spark.createDataFrame(door_readers.arrow_table(pair, rows))
-    return lambda: (made.repartition(3) if pair.style % 2 else made, False)
+    return lambda: (made.repartition(3) if pair.pick(1, 2) else made, False)
 
 
 def files_of(spark, name, folder, pair, rows):

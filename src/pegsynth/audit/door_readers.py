@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import polars as pl
 
 from pegsynth.audit.door_tables import (
@@ -23,6 +24,7 @@ from pegsynth.audit.door_tables import (
     FOLDER,
     ROW,
     TYPED,
+    WHOLE,
     Holding,
     Pair,
     is_any,
@@ -33,6 +35,9 @@ from pegsynth.audit.doors import Door
 from pegsynth.io.database import DatabaseTable
 
 Rows = Sequence[tuple[Any, ...]]
+
+_NO_GAP = -(1 << 62) - 1
+"""What stands for a gap in columns that have none; no other value is the same."""
 
 # Those that convert nothing come more often.
 SQLITE_TYPES = (
@@ -89,14 +94,18 @@ def arrow_type(kind: str) -> Any:
     ) or pa.type_for_alias(kind)
 
 
-def _split(pair: Pair, rows: Rows) -> list[Rows]:
-    """Deal rows to files: those of the table always alike, the row more to any."""
+def _split(pair: Pair, rows: Rows) -> Iterator[tuple[int, Rows, list[str]]]:
+    """Deal rows to files: those of the table always alike, the row more to any, or to its own."""
     half = max(1, len(pair.rows) // 2)
-    files: list[list[tuple[Any, ...]]] = [[], [], []]
+    files: list[list[tuple[Any, ...]]] = [[], [], [], []]
     for row in rows:
         own = row is pair.extra
-        files[pair.style % 3 if own else int(int(row[0]) >= half)].append(row)
-    return [file for file in files if file]
+        files[pair.pick(2, 4) if own else 1 + int(int(row[0]) >= half)].append(row)
+    for number, file in enumerate(files):
+        # The file of the row more may have its columns in another order.
+        turned = number in (0, 3) and pair.pick(3, 2)
+        if file:
+            yield number, file, list(pair.held)[:: -1 if turned else 1]
 
 
 def _csv_bytes(pair: Pair, rows: Rows, names: Sequence[str]) -> bytes:
@@ -108,7 +117,7 @@ def _csv_bytes(pair: Pair, rows: Rows, names: Sequence[str]) -> bytes:
         for name in names:
             value = row[held.index(name)]
             text = io.StringIO()
-            plain = pair.style % 2 == 0 and value
+            plain = pair.pick(1, 2) == 0 and value
             csv.writer(text, quoting=csv.QUOTE_MINIMAL if plain else csv.QUOTE_ALL).writerow(
                 [value]
             )
@@ -124,8 +133,8 @@ def _csv_file(folder: Path, pair: Pair, rows: Rows) -> str:
 
 
 def _csv_folder(folder: Path, pair: Pair, rows: Rows) -> str:
-    for number, part in enumerate(_split(pair, rows)):
-        (folder / f"{number}.csv").write_bytes(_csv_bytes(pair, part, list(pair.held)))
+    for number, part, names in _split(pair, rows):
+        (folder / f"{number}.csv").write_bytes(_csv_bytes(pair, part, names))
     return str(folder)
 
 
@@ -149,29 +158,32 @@ def _csv_partitions(folder: Path, pair: Pair, rows: Rows) -> str:
     return str(folder)
 
 
-def _write_parquet(path: Path, table: Any, style: int) -> None:
+def _write_parquet(path: Path, table: Any, pair: Pair) -> None:
     import pyarrow.parquet as pq
 
     pq.write_table(
-        table, path, row_group_size=(1, 2, 1000)[style % 3], use_dictionary=bool(style % 2)
+        table,
+        path,
+        row_group_size=(1, 2, 1000)[pair.pick(1, 3)],
+        use_dictionary=bool(pair.pick(4, 2)),
     )
 
 
 def _parquet_file(folder: Path, pair: Pair, rows: Rows) -> str:
-    _write_parquet(folder / "table.parquet", arrow_table(pair, rows), pair.style)
+    _write_parquet(folder / "table.parquet", arrow_table(pair, rows), pair)
     return str(folder / "table.parquet")
 
 
 def _parquet_folder(folder: Path, pair: Pair, rows: Rows) -> str:
-    for number, part in enumerate(_split(pair, rows)):
-        _write_parquet(folder / f"{number}.parquet", arrow_table(pair, part), pair.style)
+    for number, part, names in _split(pair, rows):
+        _write_parquet(folder / f"{number}.parquet", arrow_table(pair, part, names), pair)
     return str(folder)
 
 
 def _parquet_partitions(folder: Path, pair: Pair, rows: Rows) -> str:
     inside = [name for name in pair.held if name != FOLDER]
     for path, part in _by_folder(folder, pair, rows, "parquet"):
-        _write_parquet(path, arrow_table(pair, part, inside), pair.style)
+        _write_parquet(path, arrow_table(pair, part, inside), pair)
     return str(folder)
 
 
@@ -180,9 +192,9 @@ def _arrow_file(folder: Path, pair: Pair, rows: Rows) -> str:
 
     path = folder / "table.arrow"
     table = arrow_table(pair, rows)
-    new = ipc.new_file if pair.style % 2 else ipc.new_stream
+    new = ipc.new_file if pair.pick(4, 2) else ipc.new_stream
     with path.open("wb") as file, new(file, table.schema) as writer:
-        for batch in table.to_batches(max_chunksize=(1, 3, 1000)[pair.style % 3]):
+        for batch in table.to_batches(max_chunksize=(1, 3, 1000)[pair.pick(1, 3)]):
             writer.write_batch(batch)
     return str(path)
 
@@ -214,7 +226,7 @@ def _sqlite_table(folder: Path, pair: Pair, rows: Rows) -> DatabaseTable:
 def _sqlite_query(folder: Path, pair: Pair, rows: Rows) -> DatabaseTable:
     names = ", ".join(f'"{name}"' for name in pair.held)
     ends = (*PLAIN_QUERIES, *HOSTILE_QUERIES)
-    query = f"SELECT {names} FROM stays {ends[pair.style % len(ends)]}"
+    query = f"SELECT {names} FROM stays {ends[pair.pick(2, len(ends))]}"
     return DatabaseTable(sqlite_file(folder, pair, rows), query=query)
 
 
@@ -227,9 +239,9 @@ def polars_frame(pair: Pair, rows: Rows) -> pl.DataFrame:
 
 
 def _lazy(folder: Path, pair: Pair, rows: Rows) -> pl.LazyFrame:
-    if pair.style % 2:
+    if pair.pick(4, 2):
         path = folder / "table.parquet"
-        _write_parquet(path, arrow_table(pair, rows), pair.style)
+        _write_parquet(path, arrow_table(pair, rows), pair)
         return pl.scan_parquet(path)
     return polars_frame(pair, rows).lazy()
 
@@ -239,7 +251,7 @@ def _lazy_reordered(folder: Path, pair: Pair, rows: Rows) -> pl.LazyFrame:
     frame = polars_frame(pair, rows)
     names = frame.columns
     middle = max(2, len(names) // 2)
-    match pair.style % 4:
+    match pair.pick(2, 4):
         case 0:
             return frame.lazy().unique(maintain_order=False)
         case 1:
@@ -270,28 +282,42 @@ def pandas_column(values: list[Any], kind: str, backend: str) -> Any:
 
     if backend == "pyarrow":
         return pd.Series(values, dtype=pd.ArrowDtype(arrow_type(kind)))
-    if backend == "object":
-        return pd.Series(values, dtype=object)
     if backend == "category":
-        kinds = {"string": "str", "int64": "int64", "double": "float64"}
-        listed = [each for each in dict.fromkeys(values) if not _is_gap(each)]
-        index = pd.Index(listed, dtype=kinds.get(kind, object))
-        return pd.Series(pd.Categorical(values, categories=index))
+        return _categories(values, kind)
+    if backend in ("nullable", "numpy") and kind in WHOLE:
+        return _whole_numbers(values, kind, nullable=backend == "nullable")
     zone = kind.partition("tz=")[2].rstrip("]")
-    nullable = {
-        **{"int64": "Int64", "int32": "Int32", "int8": "Int8", "uint64": "UInt64"},
-        **{"uint8": "UInt8", "double": "Float64", "float": "Float32", "bool": "boolean"},
-        "string": "string",
-    }
-    plain = {
-        **{"double": "float64", "float": "float32", "string": "str"},
-        **{"timestamp[us]": "datetime64[us]", "timestamp[ns]": "datetime64[ns]"},
-    }
-    if zone:
-        return pd.Series(values, dtype=f"datetime64[us, {zone}]")
-    if backend == "nullable":
-        return pd.Series(values, dtype=nullable[kind])
-    return pd.Series(values, dtype=plain.get(kind, kind))
+    dtypes = {
+        "object": {},
+        "nullable": {"double": "Float64", "float": "Float32", "bool": "boolean"},
+        "numpy": {
+            **{"double": "float64", "float": "float32", "string": "str"},
+            **{"timestamp[us]": "datetime64[us]", "timestamp[ns]": "datetime64[ns]"},
+            kind if zone else "": f"datetime64[us, {zone}]",
+        },
+    }[backend]
+    return pd.Series(values, dtype=object if backend == "object" else dtypes.get(kind, kind))
+
+
+def _categories(values: list[Any], kind: str) -> Any:
+    """Return a column of categories whose own type is declared."""
+    import pandas as pd
+
+    kinds = {"string": "str", "int64": "int64", "double": "float64"}
+    listed = [each for each in dict.fromkeys(values) if not _is_gap(each)]
+    codes = [-1 if _is_gap(each) else listed.index(each) for each in values]
+    index = pd.Index(listed, dtype=kinds.get(kind, object))
+    return pd.Series(pd.Categorical.from_codes(codes, categories=index))
+
+
+def _whole_numbers(values: list[Any], kind: str, *, nullable: bool) -> Any:
+    """Return a column of whole numbers; a list would be taken for floats if one is large."""
+    import pandas as pd
+
+    if not nullable:
+        return pd.Series(np.array([_NO_GAP if v is None else v for v in values], dtype=kind))
+    numbers = np.array([value or 0 for value in values], dtype=kind)
+    return pd.Series(pd.arrays.IntegerArray(numbers, np.array([v is None for v in values])))
 
 
 def _is_gap(value: Any) -> bool:
@@ -302,8 +328,8 @@ def _pyarrow(folder: Path, pair: Pair, rows: Rows) -> Any:
     import pyarrow as pa
 
     table = arrow_table(pair, rows)
-    batches = table.to_batches(max_chunksize=(1, 3, 1000)[pair.style % 3])
-    match pair.style % 4:
+    batches = table.to_batches(max_chunksize=(1, 3, 1000)[pair.pick(1, 3)])
+    match pair.pick(2, 4):
         case 0:
             return table
         case 1:
@@ -315,7 +341,7 @@ def _pyarrow(folder: Path, pair: Pair, rows: Rows) -> Any:
 
 
 _NULLABLE = ("string", "int64", "int8", "uint64", "double", "float", "bool")
-_NUMPY = ("string", "double", "float", "timestamp[us]", "timestamp[ns]")
+_NUMPY = ("string", "int64", "double", "float", "timestamp[us]", "timestamp[ns]")
 _ZONED = ("timestamp[us, tz=Europe/Berlin]",)
 _ANY = Holding((ANY,))
 _SQL = Holding(tuple(f"{ANY} {kind}" for kind in SQLITE_TYPES), among=is_sql)

@@ -132,6 +132,10 @@ class Pair:
     others: tuple[tuple[Any, ...], ...]
     style: int
 
+    def pick(self, which: int, many: int) -> int:
+        """Return one of so many ways to write the tables; `which` tells five choices apart."""
+        return (self.style >> 6 * which) % 64 % many
+
     def with_extra(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Return rows and the row more at its place."""
         place = min(self.place, len(rows))
@@ -267,7 +271,8 @@ def _feature(name: str, random: Random, kind: str, holding: Holding) -> _Texts:
     if is_any(kind):
         # The same values in another type: what a look at all types would disturb.
         texts = (*listed_texts, *missing, *not_applicable)
-        hostile += tuple(filter(None, (tuple(_parsed(texts, kind, f)) for f in _FLAVOURS)))
+        alike = [tuple(filter(holding.among, _parsed(texts, kind, f))) for f in _FLAVOURS]
+        hostile += tuple(filter(None, alike))
     return _Texts(feature, kind, suited, hostile)
 
 
@@ -289,8 +294,9 @@ def _unit(random: Random, kind: str, holding: Holding) -> _Texts:
     )
     hostile = _hostile(kind, holding)
     if is_any(kind):
-        others = tuple(tuple(styles[name]) for name in ("whole", "text", "broken"))
-        hostile = (*others, tuple(map(str, suited)), *hostile)
+        names = ("whole", "text", "broken")
+        others = [tuple(filter(holding.among, styles[name])) for name in names]
+        hostile = (*filter(None, others), tuple(map(str, suited)), *hostile)
     return _Texts(feature, kind, suited, hostile)
 
 

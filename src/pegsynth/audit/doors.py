@@ -9,29 +9,19 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pegsynth.audit.door_tables import ROW, UNIT, Holding, Pair, is_any, pairs
-from pegsynth.errors import EmptyTableError, PegsynthError
-from pegsynth.io import arrow_read, csv_read, read
-from pegsynth.io.frames import to_kind
-from pegsynth.io.reader import TableReader
-from pegsynth.random import RandomStream
+from pegsynth.audit.door_reading import Reading, read_here, refusal, small_batches
+from pegsynth.audit.door_tables import FOLDER, UNIT, Holding, Pair, is_any, pairs
+from pegsynth.errors import PegsynthError
 from pegsynth.schema import Schema
-from pegsynth.schema.codec import Decoder
-from pegsynth.schema.dtypes import unit_text
-from pegsynth.synthesizers.reading import CodeTable
 
 Build = Callable[[Path, Pair, Sequence[tuple[Any, ...]]], Any]
-_ROWWISE = ("whole", "rowwise")
 _BATCHES = (1, 3, 1 << 16, 1 << 16)
 
 
@@ -63,40 +53,6 @@ class Door:
     read: Callable[[Any, Schema], Reading] | None = None
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What a table looked like through a door.
-
-    Parameters
-    ----------
-    refused
-        The message of the refusal; empty when the table was read.
-    claimed
-        Whether rows were selected in a way that a guarantee covers.
-    types
-        Every name and type that can reach an output.
-    codes, unit
-        The codes and the text of the unit of every row, by its number.
-    kept
-        The numbers of the rows that count.
-    empty
-        Whether there were no rows at all.
-    """
-
-    refused: str
-    claimed: bool = True
-    types: tuple[str, ...] = ()
-    codes: Mapping[int, tuple[int, ...]] | None = None
-    unit: Mapping[int, str | None] | None = None
-    kept: frozenset[int] = frozenset()
-    empty: bool = False
-
-    @property
-    def unread(self) -> bool:
-        """Whether there is nothing to compare."""
-        return bool(self.refused) or self.empty
-
-
 Readings = dict[str, Reading]
 
 
@@ -113,105 +69,13 @@ class Failure:
         return "\n".join([f"{self.door.name}:", *self.found, str(self.pair)])
 
 
-class ByNumber(RandomStream):
-    """A stream whose words belong to rows, so that a row keeps its word among others."""
-
-    def __init__(self, numbers: Sequence[int]) -> None:
-        super().__init__(0)
-        self._numbers = numbers
-
-    def substream(self, number: int | None = None, *, skip: int = 0) -> Any:
-        """Return the words of the rows in their order."""
-        words = np.array([_word(each) for each in self._numbers[skip:]], dtype=np.uint64)
-        return _Given(words)
-
-
-class _Given:
-    def __init__(self, words: NDArray[np.uint64]) -> None:
-        self._words = words
-
-    def take(self, count: int) -> NDArray[np.uint64]:
-        taken, self._words = self._words[:count], self._words[count:]
-        return taken
-
-
-def _word(number: int) -> int:
-    mixed = (number + 1) * 0x9E3779B97F4A7C15 % (1 << 64)
-    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9 % (1 << 64)
-    return mixed ^ (mixed >> 31)
-
-
 def read_through(door: Door, pair: Pair, rows: Sequence[tuple[Any, ...]], folder: Path) -> Reading:
     """Read rows through a door, as `synthesizers.model.fit` would."""
     source = door.build(folder, pair, rows)
     try:
-        return (door.read or _read_here)(source, pair.schema)
+        return (door.read or read_here)(source, pair.schema)
     except PegsynthError as error:
         return refusal(error)
-
-
-def refusal(error: PegsynthError, *, claimed: bool = True) -> Reading:
-    """Return the reading of a table that was refused; a query may leave none of the rows."""
-    empty = isinstance(error, EmptyTableError)
-    return Reading("" if empty else f"{type(error).__name__}: {error}", claimed, empty=empty)
-
-
-def _read_here(source: Any, schema: Schema) -> Reading:
-    with read.open_table(source) as reader:
-        claimed = reader.selection in _ROWWISE
-        try:
-            return _reading(reader, schema, source, claimed=claimed)
-        except PegsynthError as error:
-            return refusal(error, claimed=claimed)
-
-
-def _reading(reader: TableReader, schema: Schema, source: Any, *, claimed: bool) -> Reading:
-    unit = {}
-    for batch in reader.batches([ROW, UNIT]):
-        texts = unit_text(batch.get_column(UNIT))
-        for number, text in zip(batch.get_column(ROW), texts, strict=True):
-            unit[int(number)] = text
-    alone = replace(schema, unit=None)
-    codes = _codes(CodeTable(reader, alone, RandomStream(0)))
-    kept = _codes(CodeTable(reader, schema, ByNumber(list(unit))))
-    if any(codes[number] != line for number, line in kept.items()):
-        raise AssertionError("the codes of a row differ between two passes")
-    types = _types(reader, schema, source)
-    return Reading("", claimed, types, codes, unit, frozenset(kept))
-
-
-def _codes(table: CodeTable) -> dict[int, tuple[int, ...]]:
-    """Return the codes of the rows that count, by number; a row that comes twice is refused."""
-    lines = [tuple(line) for batch in table.batches() for line in batch.tolist()]
-    found = {line[0]: line for line in lines}
-    if len(found) < len(lines):
-        raise AssertionError("a row came twice")
-    return found
-
-
-def _types(reader: TableReader, schema: Schema, source: Any) -> tuple[str, ...]:
-    """Return all names and types that can reach an output."""
-    order = [str(reader.columns), str(reader.output_columns)]
-    found = [*order, str(dict(reader.dtypes)), str(reader.arrow_schema)]
-    found += [reader.selection, str(reader.typed), str(sorted(reader.untyped))]
-    codes = np.zeros((1, len(schema.features)), dtype=schema.code_dtype)
-    for how in ("values", "labels"):
-        decoder = Decoder(schema, how=how, columns=reader.output_columns, dtypes=reader.dtypes)
-        found.append(str(decoder.schema))
-        words = np.zeros(decoder.words_needed(1), dtype=np.uint64)
-        frame = decoder.decode(codes, words)
-        if reader.frame_kind is not None:
-            back = to_kind(frame, reader.frame_kind, like=source)
-            found.append(_frame_types(back))
-    return tuple(found)
-
-
-def _frame_types(frame: Any) -> str:
-    if hasattr(frame, "dtypes") and hasattr(frame, "columns") and hasattr(frame, "iloc"):
-        kinds = [getattr(kind, "categories", None) for kind in frame.dtypes]
-        texts = ["" if kind is None else f"{kind.dtype} {list(kind)}" for kind in kinds]
-        return f"{list(frame.columns)} {list(map(str, frame.dtypes))} {texts}"
-    return str(frame.schema)
 
 
 def differences(
@@ -306,7 +170,7 @@ def _own(pair: Pair, more: Reading, alone: Reading) -> list[str]:
 
 def _inside(pair: Pair, reading: Reading) -> list[str]:
     """Within one table: as many rows as may count, one code for one value, no unit merged."""
-    found = []
+    found = list(reading.faults)
     codes, unit = reading.codes or {}, reading.unit or {}
     k = pair.schema.rows_per_unit
     sizes = Counter(unit.values())
@@ -356,27 +220,8 @@ def tried(
     door: Door, pair: Pair, *, twice: bool = True, known: Readings | None = None
 ) -> list[str]:
     """Return what differs for one pair, read in batches of a few rows or in one."""
-    with temporary_folder() as folder, small_batches(_BATCHES[pair.style % len(_BATCHES)]):
+    with temporary_folder() as folder, small_batches(_BATCHES[pair.pick(0, len(_BATCHES))]):
         return differences(door, pair, folder, twice=twice, known=known)
-
-
-@contextmanager
-def small_batches(rows: int) -> Iterator[None]:
-    """Let readers hand out so many rows at a time."""
-    places: list[tuple[Any, str, int]] = [
-        (arrow_read, "BATCH_ROWS", rows),
-        (csv_read, "BATCH_ROWS", rows),
-        (csv_read, "BLOCK_BYTES", 24 * rows),
-        (read, "BATCH_ROWS", rows),
-    ]
-    before = [getattr(module, name) for module, name, _ in places]
-    for module, name, value in places:
-        setattr(module, name, value)
-    try:
-        yield
-    finally:
-        for (module, name, _), value in zip(places, before, strict=True):
-            setattr(module, name, value)
 
 
 def smaller(door: Door, pair: Pair) -> Pair:
@@ -396,7 +241,7 @@ def _less(pair: Pair) -> Iterator[Pair]:
         rows = (*pair.rows[:index], *pair.rows[index + 1 :])
         yield replace(pair, rows=rows, place=min(pair.place, len(rows)))
     for name in list(pair.held)[1:]:
-        if name in (UNIT, "ward"):
+        if name in (UNIT, FOLDER):
             continue
         index = list(pair.held).index(name)
 
