@@ -65,8 +65,12 @@ format: $(STAMP)
 	$(BIN)/ruff format src tests benchmarks fuzz faults watch tools
 	$(BIN)/ruff check --fix src tests benchmarks fuzz faults watch tools
 
+# The doors of servers, and releases of neighbours byte for byte, are tests; this is their long form.
+LONG_DOORS := tests/audit/test_file_twin.py tests/audit/test_postgresql_doors.py tests/spark/test_spark_doors.py
+
 audit: $(STAMP)
 	$(BIN)/pegs audit --full
+	PEGSYNTH_LONG=1 $(BIN)/python -m pytest $(TOGETHER) $(LONG_DOORS)
 
 # How often checks of correct draws raise an alarm, and whether broken ones are always caught.
 watch: $(STAMP)

@@ -4,6 +4,7 @@ Exact: whatever differs is a defect. A twin restores each break that was found a
 the suite must catch it.
 """
 
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import islice
 
@@ -12,7 +13,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from command import check_refused, done, pegs
 from door_twins import BY_NAME, FOUND, TWINS
+from pegsynth.audit import run
 from pegsynth.audit.door_tables import pairs
 from pegsynth.audit.doors import failures, tried
 from pegsynth.schema.encoding import ColumnEncoder
@@ -45,7 +48,7 @@ def test_the_suite_catches_what_was_broken(name):
 
 def caught(door, count):
     """Yield what differs at a door, pair by pair; what a twin cannot read at all is left out."""
-    for pair in islice(pairs(door.holding, "twins"), count):
+    for pair in islice(pairs(door.holding, "0"), count):
         try:
             yield tried(door, pair, twice=False)
         except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
@@ -63,3 +66,27 @@ def old_hint(encoder):
     if encoder._numeric and "" in encoder._missing:
         return pl.Int64() if encoder.feature.integer else pl.Float64()
     return None
+
+
+# The command
+
+
+def test_the_audit_prints_a_line_for_every_door(monkeypatch):
+    monkeypatch.setattr(run, "PAIRS", 1)
+    outcome = done("audit", "--method", "doors")
+    lines = outcome.out.splitlines()[1:-1]
+    assert [line[13:47].partition(", 1 pairs")[0] for line in lines] == list(BY_NAME)
+    assert all(line.endswith("holds") for line in lines)
+
+
+def test_the_audit_says_what_is_broken_and_what_is_not_installed(monkeypatch):
+    twin, _ = TWINS["6, folders"]
+    missing = replace(BY_NAME["Polars"], needs="no_such_package")
+    monkeypatch.setattr(run, "DOORS", (replace(twin, name="folders"), missing))
+    outcome = pegs("audit", "--method", "doors")
+    assert outcome.code == 1
+    assert "BROKEN" in outcome.out
+    assert "folders:\ntypes differ" in outcome.out
+    assert "extra: (" in outcome.out
+    assert "skipped: no_such_package is not installed" in outcome.out
+    check_refused(pegs("audit", "--method", "windows"), "pmi, doors")

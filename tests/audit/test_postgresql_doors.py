@@ -12,7 +12,7 @@ from pegsynth.errors import PegsynthError
 from pegsynth.io.database import DatabaseTable, literal
 from postgres import running_server
 
-PAIRS = 100 if os.environ.get("PEGSYNTH_LONG") else 10
+PAIRS = 100 if os.environ.get("PEGSYNTH_LONG") else 6
 TYPES = {
     **{"string": "text", "int64": "bigint", "int32": "integer", "bool": "boolean"},
     **{"double": "double precision", "float": "real", "date32": "date"},
