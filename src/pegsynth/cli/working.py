@@ -266,10 +266,9 @@ def fit_model(
 
 def _first_kernels(plan: Recipe | FitOptions) -> Callable[[], None]:
     """Return what loads the kernels that a fit begins with."""
-    method = plan.draw.method if isinstance(plan, Recipe) else plan.method
-    if method in PEGS_METHODS:
+    if isinstance(plan, FitOptions) or plan.draw.method in PEGS_METHODS:
         return counting_kernels
-    return noise_kernels if method == ONCE else no_kernels
+    return noise_kernels if plan.draw.method == ONCE else no_kernels
 
 
 def write_rows(

@@ -8,6 +8,7 @@ Then no reference is counted, and none of NumPy's array functions is compiled wi
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,7 @@ kernel = njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
 _inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
 
 
-class _Helper(CPUDispatcher):  # type: ignore[misc]
+class _Helper(CPUDispatcher):
     """A compiled function without a way in from Python."""
 
     def __call__(self, *arguments: Any) -> Any:
@@ -47,15 +48,31 @@ def as_kernel(function: Any) -> Any:
     return njit(function.py_func)
 
 
-class _Watch(event.Listener):  # type: ignore[misc]
-    """Hears of every compilation; what is loaded from the cache is none."""
+class _Watch(event.Listener):
+    """Hears of every compilation; what is loaded from the cache is none.
+
+    Compiling makes many small objects and hardly any garbage. Looking for it in vain takes a
+    few percent of the time, so that waits until the outermost compilation has ended.
+    """
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._collecting = False
 
     def on_start(self, event: Any) -> None:
-        """Say so."""
-        compiling()
+        """Say so, once, and stop collecting."""
+        # Compilations hold a lock of Numba's, so only one thread is ever here.
+        if self._depth == 0:
+            compiling()
+            self._collecting = gc.isenabled()
+            gc.disable()
+        self._depth += 1
 
     def on_end(self, event: Any) -> None:
-        """Do nothing."""
+        """Collect again."""
+        self._depth -= 1
+        if self._depth == 0 and self._collecting:
+            gc.enable()
 
 
 event.register("numba:compile", _Watch())
