@@ -47,6 +47,8 @@ def once_recipe(
 
     if budget.epsilon is None:
         raise BudgetError("pegs-once is paid once for the whole release; state --epsilon")
+    if fit.heads == 0:
+        raise ParameterError("--heads must be at least 1 for pegs-once; leave it out for 3")
     if fit.order in ("public", "data") or fit.tail_bits not in (0, 1):
         raise ParameterError(
             "--order and --tail-bits are not for pegs-once, which chooses its heads privately"
