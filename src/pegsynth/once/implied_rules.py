@@ -28,7 +28,7 @@ def with_implied(rules: Sequence[Rule], category_counts: Sequence[int]) -> tuple
     """
     known = _Known()
     for rule in rules:
-        known.add(dict(rule.forbid))
+        known.add(dict(rule.forbidden))
     steps = [_MOST_STEPS]
     found = True
     while found:
@@ -103,7 +103,7 @@ def together(rules: Sequence[Rule], feature: int) -> list[frozenset[int]]:
         (frozenset(), frozenset()): {}
     }
     for rule in rules:
-        parts = dict(rule.forbid)
+        parts = dict(rule.forbidden)
         if feature not in parts:
             continue
         for (gone, _), held in list(sets.items()):

@@ -195,7 +195,7 @@ def public_lines(schema: Schema) -> list[NDArray[np.float64] | None]:
 
 def _kept_apart(schema: Schema, levels: Mapping[int, float], draw: DrawOptions) -> list[bool]:
     """Say which features must keep their categories apart: rules and l speak of these."""
-    ruled = {feature for rule in schema.rules for feature, _ in rule.forbid}
+    ruled = {feature for rule in schema.rules for feature, _ in rule.forbidden}
     apart = ruled | set(levels) | set(clamped_codes(schema, draw))
     return [feature in apart for feature in range(len(schema.features))]
 
