@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
@@ -30,6 +31,7 @@ from pegsynth.schema.codec import encode
 THREADS = 2
 HEADS = 2
 SEED = 1
+FIRST_ROWS = 20_000
 PEGS = (sys.executable, "-m", "pegsynth.cli.main")
 
 _REREAD = "import sys, polars as pl; pl.read_csv(sys.argv[1]).write_csv(sys.argv[2])"
@@ -205,6 +207,34 @@ def compiling(setting: Setting) -> list[Figure]:
     ]
 
 
+def first_command(setting: Setting) -> Iterator[Figure]:
+    """Time the first command after an install, which compiles, by the processor.
+
+    Every repeat begins with an empty cache of kernels; the reference is the same command again.
+    """
+    table, free = setting.folder / "first.csv", setting.folder / "free.toml"
+    discharge(min(setting.rows, FIRST_ROWS), seed=SEED).write_csv(table)
+    replace(setting.schema, rules=()).save(free)
+    once = ("--method", "pegs-once", "--epsilon", "1", "--delta", "1e-9")
+    pegs = ("--method", "pegs", "--epsilon-per-row", "1")
+    for what, schema, flags, asked in (
+        ("pegs-once", free, once, 5.5),
+        ("pegs", free, pegs, 11.0),
+        ("pegs under rules", setting.schema_file, pegs, 11.0),
+    ):
+        command = [*PEGS, "synthesize", table, "--schema", schema, "--rows", "1000", *flags]
+        command += ["-o", setting.folder / "first-out.csv"]
+        cold, warm = [], []
+        for _ in range(min(setting.repeats, 3)):
+            with TemporaryDirectory(dir=setting.folder) as cache:
+                environment = {"NUMBA_CACHE_DIR": cache} if setting.cold else {}
+                cold.append(run_program(command, environment=environment).processor)
+                warm.append(run_program(command, environment=environment).processor)
+        note = "the reference is the second run"
+        name = f"{what}: processor time of the first run"
+        yield Figure(name, min(cold), asked, min(cold), min(warm), note=note)
+
+
 def wide(setting: Setting) -> Iterator[Figure]:
     """Many features, and a feature of many categories: time and memory."""
     rows, features = setting.wide_rows, setting.wide_features
@@ -273,5 +303,6 @@ FIGURES: dict[str, Callable[[Setting], Iterable[Figure]]] = {
     "command": command_line,
     "start": start_up,
     "compile": compiling,
+    "first": first_command,
     "wide": wide,
 }

@@ -66,11 +66,12 @@ class Clock:
 
 @dataclass(frozen=True)
 class Finished:
-    """A program that ended well: its time and the most memory it held."""
+    """A program that ended well: its time, by the wall and by the processor, and its memory."""
 
     seconds: float
     peak_bytes: int
     output: str
+    processor: float
 
 
 def best_of(work: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
@@ -118,8 +119,8 @@ def run_program(
     )
     if done.returncode:
         raise RuntimeError(f"{command[0]} ended with status {done.returncode}:\n{done.stderr}")
-    *output, seconds, peak = done.stdout.rsplit("\n", 3)[:-1]
-    return Finished(float(seconds), int(peak) * 1024, "\n".join(output))
+    *output, seconds, processor, peak = done.stdout.rsplit("\n", 4)[:-1]
+    return Finished(float(seconds), int(peak) * 1024, "\n".join(output), float(processor))
 
 
 _LAUNCHER = """
@@ -127,6 +128,7 @@ import os, sys, time
 start = time.perf_counter()
 child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
 _, status, usage = os.wait4(child, 0)
-print("", time.perf_counter() - start, usage.ru_maxrss, sep="\\n")
+busy = usage.ru_utime + usage.ru_stime
+print("", time.perf_counter() - start, busy, usage.ru_maxrss, sep="\\n")
 sys.exit(os.waitstatus_to_exitcode(status))
 """

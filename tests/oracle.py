@@ -31,7 +31,7 @@ def slow_key(spec: HashSpec, target: int, row: Sequence[int]) -> tuple[Row, int]
 def forbidden(rules: Sequence[Rule], target: int, row: Sequence[int], code: int) -> bool:
     trial = list(row)
     trial[target] = code
-    return any(all(trial[f] in codes for f, codes in rule.forbid) for rule in rules)
+    return any(all(trial[f] in codes for f, codes in rule.forbidden) for rule in rules)
 
 
 class SlowSampler:

@@ -1,12 +1,14 @@
 """What pegsynth is made of: pinned, listed, and under licences that bind nobody."""
 
+import ast
 import importlib.util
 import json
 import os
 import shutil
 import subprocess
+import sys
 import tomllib
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
@@ -55,7 +57,55 @@ def test_the_product_needs_no_tool_of_ours():
     wanted = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
     extras = {canonicalize_name(each.name) for each in named()} - wanted
     assert wanted <= LOCKED.keys()
-    assert extras & LOCKED.keys() <= {"editables", "hatchling", "packaging", "pandas"}
+    assert extras & LOCKED.keys() <= {"editables", "hatchling", "packaging"}
+
+
+def test_nothing_is_imported_that_is_not_installed():
+    """Every import of the package is the product's own, or an extra's that is asked for."""
+    extras = PROJECT["optional-dependencies"]
+    optional = [Requirement(line).name for name in extras if name != "dev" for line in extras[name]]
+    allowed = {*LOCKED, *map(canonicalize_name, optional), "py4j", "adbc-driver-manager"}
+    owners = packages_distributions()
+    for file in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module]
+            for name in {each.partition(".")[0] for each in names} - sys.stdlib_module_names:
+                found = {canonicalize_name(each) for each in owners.get(name, [name])}
+                assert found & {*allowed, "pegsynth"}, f"{file.name} imports {name}"
+
+
+@pytest.mark.slow(seconds=15)
+def test_a_release_and_its_report_need_no_extra(tmp_path):
+    """Everything that `make demo` does not install cannot be imported here."""
+    missing = [
+        name
+        for name, owners in packages_distributions().items()
+        if not {canonicalize_name(each) for each in owners} & {*LOCKED, "pegsynth"}
+    ]
+    assert {"pandas", "statsmodels", "pyspark"} <= set(missing)
+    program = (
+        f"import sys\nsys.modules.update(dict.fromkeys({missing!r}))\n"
+        "from pegsynth.cli.main import main\nmain()\n"
+    )
+    (tmp_path / "data.csv").write_text("a,b\n" + "x,p\ny,q\n" * 40)
+    budget = ("--rows", "40", "--epsilon", "5")
+    for arguments in (
+        ("schema", "data.csv", "-o", "schema.toml"),
+        ("release", "data.csv", "--schema", "schema.toml", *budget, "-o", "run"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        schema = tmp_path / "schema.toml"
+        schema.write_text(schema.read_text().replace("reviewed = false", "reviewed = true"))
+    assert (tmp_path / "run" / "internal" / "report.html").stat().st_size > 1000
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make")

@@ -28,7 +28,7 @@ def slow_entropy(line):
 
 def slow_sets(rules, feature):
     """What each set of rules takes away from a feature, unless it takes everything."""
-    named = [dict(rule.forbid)[feature] for rule in rules if feature in dict(rule.forbid)]
+    named = [dict(rule.forbidden)[feature] for rule in rules if feature in dict(rule.forbidden)]
     for chosen in product([False, True], repeat=len(named)):
         yield frozenset().union(*(codes for codes, on in zip(named, chosen, strict=True) if on))
 

@@ -41,7 +41,7 @@ rules_lists = st.lists(rule(), max_size=4)
 
 def conditions_hold(rule, target, row):
     """Whether all of the rule but its demand on the target is met."""
-    return all(row[f] in codes for f, codes in rule.forbid if f != target)
+    return all(row[f] in codes for f, codes in rule.forbidden if f != target)
 
 
 def pattern_of(own, target, row):
@@ -51,11 +51,11 @@ def pattern_of(own, target, row):
 @settings(deadline=None)
 @given(rules=rules_lists, target=st.integers(0, 2))
 def test_patterns_are_the_satisfiable_sets(rules, target):
-    own = [r for r in rules if target in dict(r.forbid)]
+    own = [r for r in rules if target in dict(r.forbidden)]
     found = forbidden_patterns(rules, target, COUNTS[target], "x")
     for pattern in range(1 << len(own)):
         chosen = [r for bit, r in enumerate(own) if pattern >> bit & 1]
-        union = set().union(*(dict(r.forbid)[target] for r in chosen))
+        union = set().union(*(dict(r.forbidden)[target] for r in chosen))
         satisfiable = any(all(conditions_hold(r, target, row) for r in chosen) for row in ROWS)
         # A set that leaves no category is met by no row that obeys the rules.
         assert (pattern in found) == (satisfiable and len(union) < COUNTS[target])
@@ -66,7 +66,7 @@ def test_patterns_are_the_satisfiable_sets(rules, target):
 @settings(deadline=None)
 @given(rules=rules_lists, target=st.integers(0, 2))
 def test_every_valid_row_meets_a_listed_pattern_and_what_the_kernel_forbids(rules, target):
-    own = [r for r in rules if target in dict(r.forbid)]
+    own = [r for r in rules if target in dict(r.forbidden)]
     found = forbidden_patterns(rules, target, COUNTS[target], "x")
     tables = rule_tables(rules, COUNTS)
     for row in ROWS:
@@ -78,7 +78,7 @@ def test_every_valid_row_meets_a_listed_pattern_and_what_the_kernel_forbids(rule
         assert pattern == pattern_of(own, target, row)
         if pattern:
             union = set().union(
-                *(dict(r.forbid)[target] for i, r in enumerate(own) if pattern >> i & 1)
+                *(dict(r.forbidden)[target] for i, r in enumerate(own) if pattern >> i & 1)
             )
             assert set(np.flatnonzero(marked)) == union
         if not broken:

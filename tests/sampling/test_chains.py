@@ -12,7 +12,7 @@ from pegsynth.audit.enumeration import enumerate_rows, word_bits
 from pegsynth.blocks import disintegrate
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.hashing import HashSpec
-from pegsynth.kernels.gibbs import WORD, run_chains
+from pegsynth.kernels.gibbs import WORD, Scratch, needed_tables, run_chains, sweep_chains
 from pegsynth.perturb import Prior, dirichlet, diverse, rule_tables, uniform_weights
 from pegsynth.random import RandomStream
 from pegsynth.sampling import FilePool, Machine, Schedule, WeightedPool, sample_rows
@@ -155,6 +155,38 @@ def test_a_run_that_is_resumed_gives_the_same_rows(schedule, dense, rules):
         assert np.array_equal(found[0], expected[0])
         assert np.array_equal(found[1], expected[1])
         assert found[2] == expected[2]
+
+
+@pytest.mark.parametrize("sweeps", [1, 3])
+def test_what_is_left_out_of_a_plain_sweep_is_not_missed(sweeps):
+    """The general code, compiled with rules and counters, draws the same rows."""
+    own = machine()
+    assert needed(own, Schedule(sweeps=sweeps)) == (None, None)
+    words = RandomStream(9).substream(0).take(20_000)
+    seeds = pool(own).draw(300, RandomStream(9).substream(1).take)
+    plain, _, used = run(own, Schedule(sweeps=sweeps), seeds, 300, [words])
+    rows, state = np.empty_like(plain), np.zeros(4, dtype=np.int64)
+    assert sweep_chains(
+        seeds, rows, state, own.keys, own.entries, own.prior, own.rules, own.targets, sweeps, 1, 0,
+        np.zeros(own.entry_count, dtype=np.uint32), 0, words, np.uint64(64), Scratch.of(own.keys),
+    )  # fmt: skip
+    assert np.array_equal(rows, plain)
+    assert int(state[WORD]) == used
+
+
+def needed(own, schedule):
+    return needed_tables(
+        own.entries, own.prior, own.rules, own.targets, schedule.limit, np.zeros(1, dtype=np.uint32)
+    )
+
+
+def test_rules_and_counters_are_left_out_only_where_no_target_needs_them():
+    assert needed(machine(dense=False), PEGS).visits is not None
+    assert needed(machine(), PEGS_RS).visits is not None
+    ruled = needed(machine(rules=RULES), PEGS)
+    assert ruled.rules is not None
+    assert ruled.visits is not None
+    assert needed(machine(), PEGS_RS).rules is None
 
 
 def test_visit_counters_start_over_before_they_overflow():

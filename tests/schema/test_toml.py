@@ -57,7 +57,7 @@ drafted_from_data = true
 
 
 def rules_of(text):
-    return [(rule.label, dict(rule.forbid)) for rule in loads(DISCHARGE + text).rules]
+    return [(rule.label, dict(rule.forbidden)) for rule in loads(DISCHARGE + text).rules]
 
 
 def error_of(text, source="file.toml"):
@@ -196,7 +196,7 @@ def test_a_name_that_begins_another_is_told_apart():
     [[rules]]
     forbid = { a = { at_least = 1 } }
     """
-    assert [dict(rule.forbid) for rule in loads(text).rules] == [{1: {0}}, {0: {1}}]
+    assert [dict(rule.forbidden) for rule in loads(text).rules] == [{1: {0}}, {0: {1}}]
 
 
 def test_allow_only_forbids_all_other_categories_one_rule_per_feature():

@@ -58,7 +58,7 @@ from pegsynth.synthesizers.synthesize import (
 
 
 def draft(
-    data: Any, output: Path, *, min_count: int, bins: int, binning: str, force: bool = False
+    data: Any, output: Path, *, min_count: int, bins: int, binning: Any, force: bool = False
 ) -> None:
     """Draft a schema and say what to do with it; a reviewed one is replaced with `force` only."""
     check_whole("min_count", min_count)

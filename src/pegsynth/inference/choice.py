@@ -53,12 +53,17 @@ def _apart(event: UrnDraws, datasets: int) -> bool:
 
 
 def rows_of(ledger: Ledger, datasets: int) -> int | None:
-    """Return n as the draws record it; None where they do not tell.
+    """Return n as the draws record it, or the options of the run; None where they do not tell.
 
-    A ledger of fewer than K datasets may count the rows of all of them as one.
+    A ledger of fewer than K datasets may count the rows of all of them as one. Rows of
+    released blocks cost nothing, so that no event of theirs counts them.
     """
     draws = [event for event in ledger.events if isinstance(event, DRAWS)]
-    return _only(_rows(event, datasets) for event in draws)
+    if draws:
+        return _only(_rows(event, datasets) for event in draws)
+    stated = [a.parameters for a in ledger.assumptions if a.code == "public-options"]
+    told = [each.get("rows") for each in stated if each.get("datasets") == datasets]
+    return _only(value if type(value) is int and value > 0 else None for value in told)
 
 
 def _rows(event: Draws, datasets: int) -> int | None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.kernels.compiled import helper, kernel
+from pegsynth.kernels.compiled import kernel
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
@@ -28,17 +28,12 @@ _KEYS_AT_A_TIME = 4096
 def cell_keys(columns: UInt16, features: Int64, sizes: Int64) -> UInt16:
     """Return the cell of every row in the table of some features, the last varying fastest."""
     keys = np.zeros(columns.shape[1], dtype=np.uint16)
-    _write_keys(columns, features, sizes, keys)
+    for feature, size in zip(features, sizes, strict=True):
+        _extend(keys, columns[feature], size)
     return keys
 
 
 @kernel
-def _write_keys(columns: UInt16, features: Int64, sizes: Int64, keys: UInt16) -> None:
-    for place in range(len(features)):
-        _extend(keys, columns[features[place]], sizes[place])
-
-
-@helper
 def _extend(keys: UInt16, column: UInt16, size: int) -> None:
     factor = np.uint16(size)
     for row in range(len(keys)):

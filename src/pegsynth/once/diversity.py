@@ -120,15 +120,18 @@ class Diverse:
 
 
 def _uniform_part(shares: Float64, mask: Mask, wanted: float) -> Float64:
+    part = np.zeros(len(shares))
+    short = entropy(_restricted(shares, mask)) < wanted
+    if not short.any():
+        return part
+    shares = shares[short]
     low, high = np.zeros(len(shares)), np.ones(len(shares))
-    enough = entropy(_restricted(shares, mask)) >= wanted
-    if enough.all():
-        return low
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         reached = entropy(_restricted(_mixed(shares, middle), mask)) >= wanted
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-    return np.where(enough, 0.0, high)
+    part[short] = high
+    return part
 
 
 def entropy(shares: Float64) -> Float64:

@@ -16,6 +16,7 @@ from pegsynth.schema.rules import Rule
 Parts = Mapping[int, frozenset[int]]
 
 MOST_RULES = 256
+MOST_SETS = 1024
 _MOST_STEPS = 100_000
 
 
@@ -27,7 +28,7 @@ def with_implied(rules: Sequence[Rule], category_counts: Sequence[int]) -> tuple
     """
     known = _Known()
     for rule in rules:
-        known.add(dict(rule.forbid))
+        known.add(dict(rule.forbidden))
     steps = [_MOST_STEPS]
     found = True
     while found:
@@ -102,7 +103,7 @@ def together(rules: Sequence[Rule], feature: int) -> list[frozenset[int]]:
         (frozenset(), frozenset()): {}
     }
     for rule in rules:
-        parts = dict(rule.forbid)
+        parts = dict(rule.forbidden)
         if feature not in parts:
             continue
         for (gone, _), held in list(sets.items()):
@@ -111,7 +112,10 @@ def together(rules: Sequence[Rule], feature: int) -> list[frozenset[int]]:
                 sets.setdefault((gone | parts[feature], frozenset(more.items())), more)
         if len(sets) > _MOST_STEPS // 10:
             raise _too_many()
-    return sorted({gone for gone, _ in sets}, key=sorted)
+    found = {gone for gone, _ in sets}
+    if len(found) > MOST_SETS:
+        raise _too_many()
+    return sorted(found, key=sorted)
 
 
 def _too_many() -> ParameterError:

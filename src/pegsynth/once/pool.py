@@ -142,7 +142,7 @@ class Pool:
         complete = [
             rule
             for rule in self._rules
-            if feature in dict(rule.forbid) and set(dict(rule.forbid)) <= set(self.placed)
+            if feature in dict(rule.forbidden) and set(dict(rule.forbidden)) <= set(self.placed)
         ]
         broken = np.zeros(self.rows, dtype=bool)
         for rule in complete:
@@ -156,7 +156,7 @@ class Pool:
     ) -> None:
         allowed = np.ones((len(rows), self.sizes[feature]), dtype=bool)
         for rule in rules:
-            codes = dict(rule.forbid)
+            codes = dict(rule.forbidden)
             others = np.ones(len(rows), dtype=bool)
             for other in set(codes) - {feature}:
                 others &= np.isin(self.columns[other, rows], sorted(codes[other]))

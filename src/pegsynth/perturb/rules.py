@@ -22,7 +22,7 @@ def rule_tables(rules: Sequence[Rule], category_counts: Sequence[int]) -> RuleTa
     members: list[NDArray[np.bool_]] = []
     size = 0
     for number, rule in enumerate(rules):
-        for feature, codes in rule.forbid:
+        for feature, codes in rule.forbidden:
             by_target[feature].append(number)
             item_feature.append(feature)
             item_member.append(size)
@@ -54,7 +54,7 @@ def _listed_patterns(
         if not numbers or category_counts[target] << len(numbers) > _MOST_LISTED:
             continue
         start[target] = len(forbidden)
-        own = [dict(rules[number].forbid)[target] for number in numbers]
+        own = [dict(rules[number].forbidden)[target] for number in numbers]
         for pattern in range(1 << len(own)):
             active = [codes for bit, codes in enumerate(own) if pattern >> bit & 1]
             forbidden.append(sorted(frozenset[int]().union(*active)))
@@ -70,7 +70,7 @@ def forbidden_patterns(
     other conditions contradict each other are never active together, and no row that
     obeys the rules meets a set that leaves the target no category.
     """
-    own = [rule for rule in rules if any(feature == target for feature, _ in rule.forbid)]
+    own = [rule for rule in rules if any(feature == target for feature, _ in rule.forbidden)]
     if len(own) > MOST_PATTERN_RULES:
         raise SchemaError(
             f"feature {name!r}: l-diversity takes at most {MOST_PATTERN_RULES} rules per "
@@ -82,7 +82,7 @@ def forbidden_patterns(
         if _together(chosen, target):
             forbidden = np.zeros(categories, dtype=bool)
             for rule in chosen:
-                forbidden |= _member(dict(rule.forbid)[target], categories)
+                forbidden |= _member(dict(rule.forbidden)[target], categories)
             if not forbidden.all():
                 found[pattern] = forbidden
     return found
@@ -91,7 +91,7 @@ def forbidden_patterns(
 def _together(rules: Sequence[Rule], target: int) -> bool:
     held: dict[int, frozenset[int]] = {}
     for rule in rules:
-        for feature, codes in rule.forbid:
+        for feature, codes in rule.forbidden:
             if feature != target:
                 held[feature] = held.get(feature, codes) & codes
     return all(held.values())

@@ -122,6 +122,10 @@ class Ledger:
 
         return from_json(text, source=source)
 
+    def __add__(self, other: Ledger) -> Ledger:
+        """Return what two runs on the same table promise together."""
+        return Ledger.combine([self, other])
+
     @classmethod
     def combine(cls, ledgers: Sequence[Ledger]) -> Ledger:
         """Add several runs on the same table.

@@ -140,9 +140,10 @@ _LIMITS_OF_NOISE = """## What no rule covers
 
 The noise that protects people was drawn once and is the same in all tables. It moves all
 estimates together, the more the smaller epsilon and the smaller the group, and nothing in the
-tables tells how far. Its size on every count is in `privacy.json`. Relations between features
-that no published table holds are filled in as if they were not there. No combining rule
-covers either: the intervals are about sampling and synthesis only."""
+tables tells how far. `privacy.json` says how large it is on every count, and of which features
+each noisy table is. Relations between features that no published table holds are filled in as
+if they were not there. No combining rule covers either: the intervals are about sampling and
+synthesis only."""
 
 
 _LIMITS = """## What no rule covers

@@ -9,7 +9,7 @@ the data.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Literal, get_args
@@ -94,8 +94,9 @@ class Feature:
     notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.name:
+        if not isinstance(self.name, str) or not self.name:
             raise SchemaError("a feature has no name; give every feature one")
+        self._take_lists()
         if self.kind not in KINDS:
             raise self._error(f"kind {self.kind!r} is not one of {', '.join(KINDS)}")
         if self.role not in ROLES:
@@ -113,6 +114,17 @@ class Feature:
             self._check_categories()
         self._check_special()
         self._check_shares()
+
+    def _take_lists(self) -> None:
+        """Take any sequence where several values belong, but no text for its letters."""
+        for name in ("categories", "missing", "not_applicable", "heads", "edges", "shares"):
+            values = getattr(self, name)
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                raise self._error(f"{name} must be a list of values, not {type(values).__name__}")
+            object.__setattr__(self, name, tuple(values))
+        for name in ("categories", "missing", "not_applicable", "heads"):
+            if not all(isinstance(text, str) for text in getattr(self, name)):
+                raise self._error(f'{name} are texts; write the number 1 as "1"')
 
     def _forget(self) -> None:
         """Keep nothing of an identifier: what a schema says of it may be somebody's name."""

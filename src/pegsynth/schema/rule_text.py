@@ -20,7 +20,7 @@ from typing import Any
 from pegsynth.errors import SchemaError
 from pegsynth.schema.entry import Entry, shown
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.rules import Rule
+from pegsynth.schema.rules import NamedRule, Rule
 
 _RULE_KEYS = ("label", "forbid", "when", "allow_only")
 _RANGE_KEYS = ("at_least", "below")
@@ -37,11 +37,23 @@ def read_rules(tables: Sequence[Any], features: Sequence[Feature]) -> tuple[Rule
     )
 
 
+def resolved(rules: Sequence[Rule | NamedRule], features: Sequence[Feature]) -> tuple[Rule, ...]:
+    """Return rules over feature indices and codes, those by name looked up in the features."""
+    found: list[Rule] = []
+    for rule in rules:
+        if isinstance(rule, NamedRule):
+            forbid = {name: list(labels) for name, labels in rule.values}
+            found += read_rules([{"forbid": forbid, "label": rule.label}], features)
+        else:
+            found.append(rule)
+    return tuple(found)
+
+
 def rule_labels(rule: Rule, features: Sequence[Feature]) -> dict[str, tuple[str, ...]]:
     """Feature name to the labels a rule forbids together, for writing."""
     return {
         features[index].name: tuple(features[index].labels[code] for code in sorted(codes))
-        for index, codes in rule.forbid
+        for index, codes in rule.forbidden
     }
 
 

@@ -10,17 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema.feature import Feature, category_counts
-from pegsynth.schema.rules import Rule
-
-if TYPE_CHECKING:
-    pass
+from pegsynth.schema.rule_text import resolved, rule_labels
+from pegsynth.schema.rules import NamedRule, Rule
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Schema:
     rows_per_unit
         The most rows one unit may contribute; public, never observed.
     rules
-        Forbidden combinations; feature indices refer to `features`.
+        Forbidden combinations, by name (`Rule.forbid`) or by the indices of `features`.
     reviewed
         A person has declared categories, order, edges and `rows_per_unit` to be public.
     """
@@ -50,6 +48,8 @@ class Schema:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(map(self._without_units, self.columns)))
+        if any(isinstance(rule, NamedRule) for rule in self.rules):
+            object.__setattr__(self, "rules", resolved(self.rules, self.features))
         names = [column.name for column in self.columns]
         twice = (
             {name for name in names if names.count(name) > 1}
@@ -82,11 +82,71 @@ class Schema:
         counts = self.category_counts
         if any(
             not 0 <= index < len(counts) or not 0 <= min(codes) <= max(codes) < counts[index]
-            for index, codes in rule.forbid
+            for index, codes in rule.forbidden
         ):
             raise SchemaError(f"{name}: it speaks of features or categories the schema lacks")
-        if all(len(codes) == counts[index] for index, codes in rule.forbid):
+        if all(len(codes) == counts[index] for index, codes in rule.forbidden):
             raise SchemaError(f"{name}: it forbids every row; list fewer categories")
+
+    def __getitem__(self, name: str) -> Feature:
+        """Return the column of a name, identifiers included."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise SchemaError(
+            f"the schema has no feature {name!r}; it has "
+            f"{', '.join(column.name for column in self.columns)}"
+        )
+
+    def with_feature(self, name: str, **changes: Any) -> Schema:
+        """Return this schema with some properties of a feature changed.
+
+        Rules are kept by the names of their categories; a category that a rule names cannot go.
+        Whoever changes categories, order or edges has to review the schema again.
+
+        Examples
+        --------
+        >>> schema = Schema((Feature("age", categories=("young", "old")),), reviewed=True)
+        >>> schema.with_feature("age", role="sensitive")["age"].role
+        'sensitive'
+        """
+        old = self[name]
+        unknown = [key for key in changes if key not in Feature.__dataclass_fields__]
+        if unknown:
+            raise SchemaError(f"a feature has no property {unknown[0]!r}")
+        new = replace(old, **changes)
+        columns = tuple(new if column is old else column for column in self.columns)
+        named: Any = tuple(
+            NamedRule(tuple(rule_labels(rule, self.features).items()), rule.label)
+            for rule in self.rules
+        )
+        public = ("categories", "edges", "kind", "missing", "not_applicable", "unknown", "shares")
+        same = all(getattr(old, key) == getattr(new, key) for key in public)
+        return replace(self, columns=columns, rules=named, reviewed=self.reviewed and same)
+
+    def with_rules(self, *rules: Rule | NamedRule) -> Schema:
+        """Return this schema with further rules; it has to be reviewed again."""
+        together: Any = (*self.rules, *rules)
+        return replace(self, rules=together, reviewed=False)
+
+    def __repr__(self) -> str:
+        """Return the codebook as a table."""
+        lines = [("feature", "kind", "categories", "role", "missing")]
+        for column in self.columns:
+            dropped = column.role == "identifier"
+            what = "" if dropped else column.kind
+            count = "" if dropped else f"{column.bin_count}"
+            gaps = "yes" if column.missing else ""
+            unit = "unit" if column.name == self.unit else column.role
+            lines.append((column.name, what, count, unit, gaps))
+        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+        table = "\n".join(
+            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
+        per_unit = f", at most {self.rows_per_unit} rows per unit" if self.unit else ""
+        reviewed = "reviewed" if self.reviewed else "not reviewed"
+        return f"Schema: {reviewed}, {len(self.rules)} rules{per_unit}\n{table}"
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
@@ -143,10 +203,30 @@ class Schema:
         save(self, path)
 
     @classmethod
-    def draft(cls, data: Any, **options: Any) -> Schema:
-        """Draft a schema from a table; it stays unreviewed until a person says otherwise."""
+    def draft(
+        cls,
+        data: Any,
+        *,
+        min_count: int = 1,
+        bins: int = 20,
+        binning: Literal["equal-width", "quantile"] = "equal-width",
+        unit: str | None = None,
+    ) -> Schema:
+        """Draft a schema from a table; it stays unreviewed until a person says otherwise.
+
+        Parameters
+        ----------
+        data
+            A path, a glob of paths, or a dataframe.
+        min_count
+            Categories with fewer rows are not listed; the feature then has a category "other".
+        bins, binning
+            The most bins of a numeric feature, and how they are made.
+        unit
+            Column that names the privacy unit; it is dropped.
+        """
         from pegsynth.forks import check_threads
         from pegsynth.schema.draft import draft
 
         check_threads()
-        return draft(data, **options)
+        return draft(data, min_count=min_count, bins=bins, binning=binning, unit=unit)

@@ -168,9 +168,9 @@ def part_of(schema: Schema, places: Sequence[int]) -> Schema:
     """Return the codebook of some features, with the rules that speak of these alone."""
     new = {old: position for position, old in enumerate(places)}
     rules = tuple(
-        Rule.of({new[feature]: sorted(codes) for feature, codes in rule.forbid}, rule.label)
+        Rule.of({new[feature]: sorted(codes) for feature, codes in rule.forbidden}, rule.label)
         for rule in schema.rules
-        if all(feature in new for feature, _ in rule.forbid)
+        if all(feature in new for feature, _ in rule.forbidden)
     )
     columns = tuple(_alone(schema, place) for place in places)
     return Schema(columns, rules=rules, reviewed=schema.reviewed)

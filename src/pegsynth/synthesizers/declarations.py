@@ -88,7 +88,7 @@ def _shares(schema: Schema, method: str) -> Iterator[Assumption]:
 
 
 def _rules(schema: Schema) -> Iterator[Assumption]:
-    ruled = {feature for rule in schema.rules for feature, _ in rule.forbid}
+    ruled = {feature for rule in schema.rules for feature, _ in rule.forbidden}
     if ruled:
         names = named(schema.names[i] for i in sorted(ruled))
         yield assumptions.public_rules(names, count=len(schema.rules))

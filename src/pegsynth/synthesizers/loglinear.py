@@ -199,7 +199,7 @@ def blocked_cells(rules: Sequence[Rule], category_counts: tuple[int, ...]) -> ND
     """Say for every cell whether it breaks a rule."""
     blocked = np.zeros(category_counts, dtype=bool)
     for rule in rules:
-        forbid = dict(rule.forbid)
+        forbid = dict(rule.forbidden)
         parts = [
             sorted(forbid[feature]) if feature in forbid else range(size)
             for feature, size in enumerate(category_counts)

@@ -47,6 +47,8 @@ def once_recipe(
 
     if budget.epsilon is None:
         raise BudgetError("pegs-once is paid once for the whole release; state --epsilon")
+    if fit.heads == 0:
+        raise ParameterError("--heads must be at least 1 for pegs-once; leave it out for 3")
     if fit.order in ("public", "data") or fit.tail_bits not in (0, 1):
         raise ParameterError(
             "--order and --tail-bits are not for pegs-once, which chooses its heads privately"
@@ -193,7 +195,7 @@ def public_lines(schema: Schema) -> list[NDArray[np.float64] | None]:
 
 def _kept_apart(schema: Schema, levels: Mapping[int, float], draw: DrawOptions) -> list[bool]:
     """Say which features must keep their categories apart: rules and l speak of these."""
-    ruled = {feature for rule in schema.rules for feature, _ in rule.forbid}
+    ruled = {feature for rule in schema.rules for feature, _ in rule.forbidden}
     apart = ruled | set(levels) | set(clamped_codes(schema, draw))
     return [feature in apart for feature in range(len(schema.features))]
 
