@@ -37,11 +37,11 @@ def metrics_call(content: bytes, source: random.Random) -> Callable[[], object]:
 @cache
 def _design() -> tuple[Any, Any, list[Any]]:
     from pegsynth.datasets import discharge_schema
-    from pegsynth.study.study_design import design_of
     from pegsynth.study.grid import Cell
     from pegsynth.study.inventory import PARAMETERS
     from pegsynth.study.setting import setting_of
     from pegsynth.study.size import QUICK
+    from pegsynth.study.study_design import design_of
 
     design = design_of(QUICK)
     cells = [Cell(PARAMETERS, None, 0), *(c for c in design.cells() if c.repeat < 1)]
