@@ -29,7 +29,7 @@ from pegsynth.spark.fitting import count_model
 PAIRS = 13 if os.environ.get("PEGSYNTH_LONG") else 1
 KINDS = (
     *("string", "int64", "int32", "int8", "double", "float", "bool", "date32"),
-    *("decimal128(38, 6)", "decimal128(9, 2)"),
+    *("decimal128(38, 6)", "decimal128(9, 2)", "timestamp[us]", "timestamp[us, tz=Europe/Berlin]"),
 )
 
 
