@@ -357,6 +357,5 @@ def refuse_ignored(options: object, method: str) -> None:
             value = getattr(options, name)
             default = group.__dataclass_fields__[name].default
             if value not in (None, (), False, default, *each.harmless):
-                raise ParameterError(
-                    f"{each.flag_of(name)} goes with {', '.join(each.methods)}, not with {method}"
-                )
+                taken = ", ".join(each.methods)
+                raise ParameterError(f"{each.flag_of(name)} goes with --method {taken} only")

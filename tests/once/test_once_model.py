@@ -28,8 +28,8 @@ from pegsynth.synthesizers.model_file import (
 )
 from pegsynth.synthesizers.recipe import make_recipe
 from pegsynth.synthesizers.released_blocks import fit_once
+from pegsynth.synthesizers.request import budget_for
 from pegsynth.synthesizers.session import Session
-from pegsynth.synthesizers.synthesize import budget_for
 
 
 def once_model(data=None, schema=None, *, seed=1, rows=200, accept=False, **budget):

@@ -354,7 +354,7 @@ def test_the_same_feature_twice_is_refused():
 
 def test_independent_columns_have_nothing_to_condition():
     entry = next(each for each in ENTRIES if each.method == "marginal")
-    with pytest.raises(ParameterError, match=r"where goes with .*, not with marginal"):
+    with pytest.raises(ParameterError, match=r"where goes with method .* only"):
         made(entry, where={"a": "y"})
 
 

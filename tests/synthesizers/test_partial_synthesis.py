@@ -265,7 +265,7 @@ def test_numbers_are_kept_to_the_last_digit(folder):
         (["--synthesize", "b", "--rows", 5], "--rows"),
         (["--synthesize", "b", "--where", "a=x"], "--where"),
         (["--synthesize", "nothing"], "'nothing'"),
-        (["--synthesize", "b", "--method", "pegs-rs"], "pegs-rs"),
+        (["--synthesize", "b", "--method", "pegs-rs"], "--synthesize goes with"),
         (["--synthesize", ",", "--rows", 5], "budget"),
         ([], "--rows"),
     ],

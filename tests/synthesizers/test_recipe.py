@@ -297,7 +297,7 @@ def test_caps_that_cannot_be(options):
 
 
 def test_caps_belong_to_one_method():
-    with pytest.raises(ParameterError, match="--visits goes with pegs-capped, not with pegs"):
+    with pytest.raises(ParameterError, match="--visits goes with --method pegs-capped only"):
         recipe(epsilon=1.0, visits=3)
 
 
