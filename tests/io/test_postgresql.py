@@ -224,7 +224,7 @@ def test_python_reads_a_database(people):
     assert release.frames[0].equals(again.frames[0])
     fitted = pegsynth.PeGS(alpha=1.0).fit(server.uri, schema, query="SELECT * FROM people LIMIT 9")
     assert fitted.ledger.guarantee.kind == "none"
-    with pytest.raises(ParameterError, match="--table, --query"):
+    with pytest.raises(ParameterError, match="table, query and query_is_rowwise"):
         pegsynth.synthesize(small_table(5), schema, table="people", **options)
 
 

@@ -89,7 +89,7 @@ INPUTS = (
           parameters={"features": ["d"]}),
     Input("heads that are not used", schema=with_heads(ALL_HEADS),
           keywords={"heads": 0}, flags=("--heads", 0),
-          uses=f(PUBLIC_ORDER), instead=f({"feature-order"})),
+          uses=f(PUBLIC_ORDER), instead=f({"feature-order"}), refuse=f(ONCE)),
     Input("rules", "public-rules", f(ALL),
           schema=replace(PLAIN, rules=(Rule.of({0: [0], 2: [1]}),)),
           parameters={"features": ["a", "s"], "count": 1}),

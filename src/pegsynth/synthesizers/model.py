@@ -142,7 +142,7 @@ def fit(
         model = fit_released(
             codes, schema, recipe, ledger, stream, threads=threads, progress=progress
         )
-        return replace(model, columns=reader.output_columns, dtypes=dict(reader.dtypes))
+        return replace(model, columns=reader.output_columns, dtypes=_written_types(reader, schema))
     counts = StreamCounts(table, threads, progress, checkpoint)
     model = fit_counts(counts, schema, plan, stream, ledger)
     originals = conditionals = None
@@ -159,8 +159,13 @@ def fit(
         originals=originals,
         conditionals=conditionals,
         columns=reader.output_columns,
-        dtypes=dict(reader.dtypes),
+        dtypes=_written_types(reader, schema),
     )
+
+
+def _written_types(reader: TableReader, schema: Schema) -> dict[str, Any]:
+    """Return the declared types of the features, in the order of the schema (R30)."""
+    return {name: reader.dtypes[name] for name in schema.names if name in reader.dtypes}
 
 
 def fit_counts(
