@@ -409,7 +409,9 @@ def study(
 
 
 def audit(
-    method: Annotated[str | None, typer.Option("--method", help="Audit this method only.")] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", help="This method only; doors: readers.")
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="More cases and more releases.")] = False,
     threads: Threads = None,
 ) -> None:
