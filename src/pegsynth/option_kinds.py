@@ -128,12 +128,6 @@ def check_whole(name: str, value: object, *, least: int = 1) -> int:
     return number
 
 
-def check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of the known ones; None is left open."""
-    if value is not None and value not in known:
-        raise ParameterError(f"{flag_of(name)} is one of {', '.join(known)}, not {_shown(value)}")
-
-
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}.."

@@ -165,8 +165,8 @@ def _sqlite_relation(connection: Any, name: str) -> Relation | None:
 def declared_types(connection: Any, source: DatabaseTable) -> dict[str, str]:
     """Return what SQLite's columns are declared as; a column of a query may have nothing.
 
-    The columns of a query are asked of a view of it, which is gone with the connection. It
-    is made beside the database, in memory; the file itself is open for reading only.
+    The columns of a query are asked of a view of it, which is gone afterwards. It is made
+    beside the database, in memory; the file itself is open for reading only.
     """
     import adbc_driver_manager
 
@@ -180,5 +180,7 @@ def declared_types(connection: Any, source: DatabaseTable) -> dict[str, str]:
     except adbc_driver_manager.Error:
         return {}
     finally:
+        if source.query is not None:
+            run(connection, f"DROP VIEW IF EXISTS temp.{_TYPES_VIEW}")
         run(connection, "PRAGMA query_only = ON")
     return {column: declared or "" for column, declared in found}

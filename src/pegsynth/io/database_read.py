@@ -107,7 +107,7 @@ class Opened:
 
 
 def _postgresql(connection: Any, source: DatabaseTable) -> Opened:
-    """Return the statement, the types, the rows that the planner expects, and their origin."""
+    """Say how the rows are selected, of which types, and how many the planner expects."""
     origin = origin_of(source)
     with plain_errors(source.name), connection.cursor() as cursor:
         raw = cursor.adbc_execute_schema(f"SELECT * FROM {origin}")
@@ -168,7 +168,7 @@ def _only_scans(plan: Mapping[str, Any]) -> bool:
 
 
 def _sqlite(connection: Any, source: DatabaseTable) -> Opened:
-    """Return the statement, the declared types, None for the rows, and their origin.
+    """Say how the rows are selected and what their columns are declared as.
 
     SQLite's columns hold values of any kind. Each value comes as text that says which kind
     it is (`sqlite_values`), so that no value changes how another one is read (R30). What
