@@ -48,12 +48,15 @@ class End:
     ready
         Whether the command itself answered signals at that time, and not Python, which does
         before and after.
+    notes
+        What the command tells when nobody stops it. A stop may come after it was told.
     """
 
     status: int
     number: int = signal.SIGKILL
     errors: str = ""
     ready: bool = True
+    notes: str = ""
 
     @property
     def orderly(self) -> bool:
@@ -68,9 +71,15 @@ class End:
             return []
         found = [] if self.status in expected else [f"exit status {self.status}"]
         found += [word for word in _CRASHES if word in self.errors]
-        if self.orderly and self.errors != f"pegs: {STOPPED}\n":
+        if self.orderly and not self._says_so:
             found.append("another message than that of a stop")
         return found
+
+    @property
+    def _says_so(self) -> bool:
+        """Whether the last message is that of a stop, after some of the usual notes in order."""
+        before, said, after = self.errors.partition(f"pegs: {STOPPED}\n")
+        return bool(said) and not after and self.notes.startswith(before)
 
     @property
     def cut_short(self) -> bool:
@@ -104,8 +113,8 @@ def environment(place: Place, work: Work, **more: str) -> dict[str, str]:
     return {**os.environ, **own, **work.environment, **more}
 
 
-def finish(place: Place, work: Work, *, first: bool = False, **more: str) -> float:
-    """Run a command to its end; return its time."""
+def finish(place: Place, work: Work, *, first: bool = False, **more: str) -> tuple[float, str]:
+    """Run a command to its end; return its time and what it told."""
     started = time.monotonic()
     done = subprocess.run(
         [*DRIVER, *work.line(place, first=first)],
@@ -117,7 +126,7 @@ def finish(place: Place, work: Work, *, first: bool = False, **more: str) -> flo
     )
     if done.returncode != 0:
         raise BrokenError(f"{work.name}: ended with {done.returncode}: {done.stderr[-500:]}")
-    return time.monotonic() - started
+    return time.monotonic() - started, done.stderr
 
 
 class Campaign:
@@ -130,7 +139,7 @@ class Campaign:
             finish(place, work, first=True)
         shutil.copytree(place.out, self._kept)
         self._old = self._look()
-        self.seconds = finish(place, work)
+        self.seconds, self._notes = finish(place, work)
         self._reference = self._contents()
         self._seen = {str(self._reference)}
         self._restore()
@@ -158,7 +167,8 @@ class Campaign:
             ready = _answers(child.pid)
             child.send_signal(number)
             _, errors = child.communicate(timeout=LONGEST)
-        return self._judge(f"{seconds:.2f} s", End(child.returncode, number, errors, ready))
+        end = End(child.returncode, number, errors, ready, self._notes)
+        return self._judge(f"{seconds:.2f} s", end)
 
     def kill_before(self, step: int) -> Case:
         """Let the command kill itself just before one of its steps."""

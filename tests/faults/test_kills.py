@@ -146,6 +146,7 @@ def test_ends_that_are_as_they_should_be():
         End(0, signal.SIGTERM, "a note\n"),
         End(143, signal.SIGTERM, said),
         End(130, signal.SIGINT, said),
+        End(130, signal.SIGINT, f"a note\n{said}", notes="a note\nanother\n"),
         End(1, signal.SIGINT, "Traceback", ready=False),
     ):
         assert end.faults == []
@@ -158,6 +159,8 @@ def test_ends_that_are_as_they_should_be():
     [
         End(1),
         End(143, signal.SIGTERM, ""),
+        End(143, signal.SIGTERM, f"surprise\npegs: {STOPPED}\n", notes="a note\n"),
+        End(143, signal.SIGTERM, f"pegs: {STOPPED}\na note\n", notes="a note\n"),
         End(143, signal.SIGTERM, f"pegs: {STOPPED}\nthread '<unnamed>' panicked at general.rs\n"),
         End(0, signal.SIGINT, "Exception ignored in: <module 'threading'>"),
         End(3, signal.SIGTERM, "pegs: internal error"),
