@@ -17,7 +17,7 @@ TITLES = {
     "BudgetOptions": "What may be spent",
     "FitOptions": "How the table is cut into blocks",
     "RunOptions": "How the work is done",
-    "SourceOptions": "Which rows of a database",
+    "SourceOptions": "Which rows, and how they are written",
     "EngineOptions": "Where the work is done",
 }
 OPENING = """# Options

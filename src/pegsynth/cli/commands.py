@@ -50,7 +50,7 @@ def demo(
     folders.demo(output, rows)
 
 
-@flags.taking("table", "query")
+@flags.taking("table", "query", *flags.WRITTEN)
 def draft_schema(
     data: flags.Data,
     output: flags.Output,
@@ -61,6 +61,9 @@ def draft_schema(
     binning: Annotated[
         str, typer.Option("--binning", help="equal-width, or quantile (read off the data).")
     ] = "equal-width",
+    unit: Annotated[
+        str | None, typer.Option("--unit", help="Column that names whom a row belongs to.")
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace a schema that somebody has reviewed.")
     ] = False,
@@ -68,10 +71,10 @@ def draft_schema(
     request: Request,
 ) -> None:
     """Draft a schema from DATA, to be reviewed by a person."""
-    from pegsynth.cli import working
+    from pegsynth.cli import schema_commands
 
-    source = _source(data, request)
-    working.draft(source, output, min_count=min_count, bins=bins, binning=binning, force=force)
+    wishes = schema_commands.DraftWishes(min_count, bins, binning, unit, force)
+    schema_commands.draft(_source(data, request), output, wishes, request.dialect)
 
 
 @flags.taking(
@@ -305,10 +308,15 @@ def evaluate(
     threads: Threads = None,
     table: Table = None,
     query: Query = None,
+    separator: Annotated[str | None, flags.of("separator")] = None,
+    decimal: Annotated[str | None, flags.of("decimal")] = None,
+    thousands: Annotated[str | None, flags.of("thousands")] = None,
+    encoding: Annotated[str | None, flags.of("encoding")] = None,
 ) -> None:
     """Judge synthetic tables by their original, whoever made them; CONFIDENTIAL."""
     from pegsynth.cli import evaluating
     from pegsynth.io.read import named_source
+    from pegsynth.options import SourceOptions
 
     given = {
         name: value
@@ -316,7 +324,10 @@ def evaluate(
         if name in evaluating.Wishes.__dataclass_fields__
     }
     source = named_source(original, table=table, query=query)
-    evaluating.run(source, synthetic, schema, evaluating.Wishes(**given))
+    written = SourceOptions(
+        separator=separator, decimal=decimal, thousands=thousands, encoding=encoding
+    )
+    evaluating.run(source, synthetic, schema, evaluating.Wishes(**given, written=written))
 
 
 def combine(

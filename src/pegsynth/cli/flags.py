@@ -51,7 +51,8 @@ KEYS = ("heads", "tail_bits", "order", "order_rows")
 DRAWS = ("sweeps", "block_size", "visits", "chains", "urn", "prior", "seed_pool", "rows_in")
 GIVEN = ("where", "synthesize", "no_guarantee", "log_linear", "proper")
 RUN = ("decode", "threads", "seed")
-SOURCE = ("table", "query", "query_is_rowwise")
+WRITTEN = ("separator", "decimal", "thousands", "encoding")
+SOURCE = ("table", "query", "query_is_rowwise", *WRITTEN)
 ENGINE = ("engine", "master")
 
 _TYPES: dict[Kind, Any] = {

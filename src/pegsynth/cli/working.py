@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,7 +19,7 @@ from pegsynth.cli.notes import (
     say_method,
     say_model_replaced,
 )
-from pegsynth.errors import BudgetError, OutputError, ParameterError, PegsynthError, escaped
+from pegsynth.errors import BudgetError, ParameterError, PegsynthError, escaped
 from pegsynth.hashing.order import plain_features
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.database import DatabaseTarget
@@ -28,12 +27,10 @@ from pegsynth.io.read import open_table, same_file, table_files
 from pegsynth.io.reader import TableReader
 from pegsynth.io.write import check_writable, open_writer
 from pegsynth.kernels.warm import counting_kernels, no_kernels, noise_kernels, warm_up
-from pegsynth.option_kinds import check_whole
 from pegsynth.options import PEGS_METHODS, FitOptions
 from pegsynth.privacy import Ledger, NotPrivate
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.schema.binning import MAX_BINS
 from pegsynth.synthesizers import model as models
 from pegsynth.synthesizers.checkpoint import Checkpoint, resuming
 from pegsynth.synthesizers.model_file import load_model, notice_of, read_manifest, save_model
@@ -55,49 +52,6 @@ from pegsynth.synthesizers.synthesize import (
     original_columns,
     with_drawn_columns,
 )
-
-
-def draft(
-    data: Any, output: Path, *, min_count: int, bins: int, binning: Any, force: bool = False
-) -> None:
-    """Draft a schema and say what to do with it; a reviewed one is replaced with `force` only."""
-    check_whole("min_count", min_count)
-    if not 1 <= bins <= MAX_BINS:
-        raise ParameterError(f"--bins must be from 1 to {MAX_BINS:,}; it was {bins}")
-    if binning not in ("equal-width", "quantile"):
-        raise ParameterError(f"--binning is equal-width or quantile, not {binning!r}")
-    check_target(output)
-    if not force and _reviewed(output):
-        raise OutputError(
-            f"{output}: this schema is reviewed, and a draft would replace it; choose another "
-            "name, or replace it with --force"
-        )
-    check_not_inputs((output,), data)
-    with open_table(data) as reader:
-        schema = Schema.draft(reader, min_count=min_count, bins=bins, binning=binning)
-    schema.save(output)
-    dropped = [column.name for column in schema.columns if column.role == "identifier"]
-    say(
-        f"{output}: {len(schema.features)} features drafted. {_identifiers(dropped)}The file is "
-        "CONFIDENTIAL until a person has checked that it holds public knowledge only and set "
-        "reviewed = true."
-    )
-
-
-def _reviewed(file: Path) -> bool:
-    """Whether a file says that a person has reviewed it, be it valid otherwise or not."""
-    try:
-        return tomllib.loads(file.read_bytes().decode("utf-8-sig")).get("reviewed") is True
-    except (OSError, ValueError, RecursionError):
-        return False
-
-
-def _identifiers(names: Sequence[str], most: int = 10) -> str:
-    """Say which columns a draft drops, if any."""
-    if not names:
-        return ""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"Dropped as identifiers: {', '.join(map(repr, names[:most]))}{more}. "
 
 
 def synthesize(
@@ -135,7 +89,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     schema, request, plan = planned(data, schema_file, request)
     stream = RandomStream(request.seed)
     with (
-        open_table(data) as reader,
+        open_table(data, dialect=schema.dialect) as reader,
         resuming(request.resume, reader, schema, plan, request.seed) as checkpoint,
     ):
         model = fit_model(reader, schema, plan, stream, request, checkpoint)
@@ -147,7 +101,7 @@ def planned(
     data: Any, schema_file: Path, request: Request
 ) -> tuple[Schema, Request, Recipe | FitOptions]:
     """Return the schema, and what is to be fitted: a settled recipe if there is a budget."""
-    schema = Schema.load(schema_file)
+    schema = request.written(Schema.load(schema_file))
     request, _ = request.settled(schema, saved=True)
     if not request.has_budget and request.delta is None and request.method in PEGS_METHODS:
         return schema, request, request.fit_options
@@ -227,7 +181,7 @@ def opened_session(
 
     When the block ends well, nobody needs the checkpoint any more.
     """
-    book = schema if isinstance(schema, Schema) else Schema.load(schema)
+    book = request.written(schema if isinstance(schema, Schema) else Schema.load(schema))
     source = "the schema" if isinstance(schema, Schema) else str(schema)
     request, chosen = request.settled(book)
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
@@ -235,7 +189,7 @@ def opened_session(
     recipe = request.recipe(book, source=source)
     stream = RandomStream(request.seed)
     with (
-        open_table(data) as reader,
+        open_table(data, dialect=book.dialect) as reader,
         resuming(request.resume, reader, book, recipe, request.seed) as checkpoint,
     ):
         model = fit_model(reader, book, recipe, stream, request, checkpoint)
@@ -305,7 +259,9 @@ def write_rows(
     decoder = decoder_of(session.model, request.decode, listed=True)
     with (
         progress_bar() as progress,
-        open_writer(output, before=before, texts=decoder.listed) as writer,
+        open_writer(
+            output, before=before, texts=decoder.listed, codebook=session.model.schema
+        ) as writer,
     ):
         frames = decoded(decoder, chunks, stream, rows=rows, progress=progress)
         for frame in frames:

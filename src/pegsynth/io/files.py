@@ -24,7 +24,11 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from pegsynth.errors import DataError
 
 EXTENSIONS: Mapping[str, str] = {
-    ".csv": "csv",
+    **{
+        f".{name}{packed}": "csv"
+        for name in ("csv", "tsv", "txt")
+        for packed in ("", ".gz", ".zst")
+    },
     ".parquet": "parquet",
     ".pq": "parquet",
     ".arrow": "ipc",
@@ -112,8 +116,15 @@ def local_files(source: str) -> list[Path]:
 
 
 def table_format(path: str | Path | RemoteFile) -> str | None:
-    """Return "csv", "parquet" or "ipc" by the extension of a file name, else None."""
-    return EXTENSIONS.get(PurePosixPath(str(path)).suffix.lower())
+    """Return the kind of table that the extension of a file name says, else None."""
+    suffixes = [each.lower() for each in PurePosixPath(str(path)).suffixes[-2:]]
+    return EXTENSIONS.get("".join(suffixes)) or EXTENSIONS.get(suffixes[-1] if suffixes else "")
+
+
+def known_extensions() -> str:
+    """Return the extensions of tables for a message."""
+    plain = [name for name in EXTENSIONS if not name.endswith((".gz", ".zst"))]
+    return ", ".join(plain) + "; text also with .gz or .zst"
 
 
 def fingerprint(files: Sequence[File]) -> str:

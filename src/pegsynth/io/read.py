@@ -20,12 +20,12 @@ from pegsynth.io import arrow_read, csv_read
 from pegsynth.io.database import DatabaseTable
 from pegsynth.io.files import (
     DATABASES,
-    EXTENSIONS,
     File,
     RemoteFile,
     TableFile,
     file_states,
     find_files,
+    known_extensions,
     local_files,
     scheme_of,
     size_of,
@@ -35,22 +35,26 @@ from pegsynth.io.frames import check_names, frame_kind, from_frame, text_columns
 from pegsynth.io.partitions import with_fixed
 from pegsynth.io.passes import SameRows
 from pegsynth.io.reader import Part, TableReader, no_rows, unreadable
+from pegsynth.schema.dialect import Dialect
 
 BATCH_ROWS = 1 << 17
 
 Source = str | DatabaseTable | Any
 
 
-def open_table(source: Source) -> TableReader:
+def open_table(source: Source, *, dialect: Dialect | None = None) -> TableReader:
     """Open a table for reading.
 
     Parameters
     ----------
     source
-        Path of a .csv, .parquet, .pq, .arrow, .feather or .ipc file; a glob of files of
-        one kind with the same columns, or a folder of them; an address of such in an
-        object store; a `DatabaseTable`; or a pandas, Polars or PyArrow table. A reader
-        that is open already is returned as it is.
+        Path of a .csv, .tsv, .txt (also .gz and .zst), .parquet, .pq, .arrow, .feather or
+        .ipc file; a glob of files of one kind with the same columns, or a folder of them; an
+        address of such in an object store; a `DatabaseTable`; or a pandas, Polars or PyArrow
+        table. A reader that is open already is returned as it is.
+    dialect
+        How a text file is written; what it leaves open is settled by the file's name. No
+        value is looked at to find out (R30).
 
     Raises
     ------
@@ -65,7 +69,7 @@ def open_table(source: Source) -> TableReader:
         return open_database(source)
     if isinstance(source, str | Path):
         named_source(str(source))
-        return _open_files(str(source), find_files(str(source)))
+        return _open_files(str(source), find_files(str(source)), dialect or Dialect())
     if frame_kind(source) is None:
         raise DataError(
             f"the table is a {type(source).__name__}; give a file name or a pandas, Polars or "
@@ -105,9 +109,9 @@ def same_file(first: Path, second: Path) -> bool:
     return first.exists() and second.exists() and first.samefile(second)
 
 
-def _open_files(source: str, files: list[TableFile]) -> TableReader:
+def _open_files(source: str, files: list[TableFile], dialect: Dialect) -> TableReader:
     first = files[0].file
-    opened = [_open_file(each.file) for each in files]
+    opened = [_open_file(each.file, dialect) for each in files]
     reader = opened[0]
     for each, other in zip(files[1:], opened[1:], strict=True):
         _check_drift(first, reader, each.file, other)
@@ -131,24 +135,18 @@ def _open_files(source: str, files: list[TableFile]) -> TableReader:
         expected_rows=expected,
         files=tuple(each.file for each in files),
         untyped=frozenset(fixed) if reader.typed else frozenset(),
+        dialect=reader.dialect,
         one_header=files[0].named,
         states=file_states([each.file for each in files]),
         _arrow_schema=reader._arrow_schema,
     )
 
 
-def _open_file(file: File) -> TableReader:
+def _open_file(file: File, dialect: Dialect) -> TableReader:
     """Open one file; `expected_rows` is 0 only if it surely has none."""
     kind = _check_file(file)
     if kind == "csv":
-        try:
-            columns, has_rows = csv_read.read_header(file)
-            expected = csv_read.expected_rows(file, size_of(file)) if has_rows else 0
-        except OSError as error:
-            raise unreadable(file, error) from None
-        check_names(columns, str(file))
-        stream = partial(csv_read.read_batches, file)
-        return TableReader(columns, str(file), False, (stream,), expected_rows=expected)
+        return _open_text(file, dialect.settled(str(file)))
     look, read = (
         (arrow_read.parquet_schema, arrow_read.parquet_pieces)
         if kind == "parquet"
@@ -169,6 +167,19 @@ def _open_file(file: File) -> TableReader:
     )
 
 
+def _open_text(file: File, dialect: Dialect) -> TableReader:
+    try:
+        columns, has_rows = csv_read.read_header(file, dialect)
+        expected = csv_read.expected_rows(file, size_of(file)) if has_rows else 0
+    except OSError as error:
+        raise unreadable(file, error) from None
+    check_names(columns, str(file))
+    stream = partial(csv_read.read_batches, file, dialect=dialect)
+    return TableReader(
+        columns, str(file), False, (stream,), expected_rows=expected, dialect=dialect
+    )
+
+
 def _check_file(file: File) -> str:
     if isinstance(file, Path) and file.is_dir():
         raise DataError(f"{file}: this is a folder; give a file, or a quoted glob of files")
@@ -176,7 +187,7 @@ def _check_file(file: File) -> str:
         raise DataError(f"{file}: there is no such file; check the name and the folder")
     kind = table_format(file)
     if kind is None:
-        known = ", ".join(EXTENSIONS)
+        known = known_extensions()
         raise DataError(f"{file}: the extension is not known; known are {known}")
     try:
         if (isinstance(file, RemoteFile) or file.is_file()) and size_of(file) == 0:

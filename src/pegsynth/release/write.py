@@ -65,7 +65,7 @@ def write_public(
         path = public / f"synthetic-{number}.{table_format}"
         decoder = decoder_of(session.model, how, listed=True)
         frames = decoded(decoder, chunks, session.stream, rows=rows, progress=progress)
-        with open_writer(path, texts=decoder.listed) as writer:
+        with open_writer(path, texts=decoder.listed, codebook=session.model.schema) as writer:
             for frame in frames:
                 writer.write(kept(frame))
         written.append(path)

@@ -10,18 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import polars as pl
 
 from pegsynth.errors import ParameterError, SchemaError
+from pegsynth.io.dialect_guess import check_known, recognised
+from pegsynth.io.files import DATABASES, find_files, scheme_of
 from pegsynth.io.frames import frame_kind
-from pegsynth.io.read import open_table
+from pegsynth.io.read import named_source, open_table
 from pegsynth.io.reader import TableReader
 from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
+from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.feature import MISSING_LABEL, UNKNOWN_LABEL, Feature
+from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import (
     FEW_ROWS,
@@ -77,6 +82,7 @@ def draft(
     bins: int = 20,
     binning: Binning = "equal-width",
     unit: str | None = None,
+    dialect: Dialect | None = None,
 ) -> Schema:
     """Draft a schema from a table.
 
@@ -94,6 +100,9 @@ def draft(
     unit
         Column that names the privacy unit; it is dropped, and `rows_per_unit` stays 1
         until a person sets it.
+    dialect
+        What is known of how a text file is written; the rest is recognised, and written into
+        the schema.
 
     Returns
     -------
@@ -108,7 +117,7 @@ def draft(
         The table cannot be read or is empty.
     """
     options = _Options(min_count, bins, binning)
-    table = open_table(data)
+    table = open_table(data, dialect=table_dialect(data, dialect or Dialect()))
     if unit is not None and unit not in table.columns:
         raise SchemaError(f"{table.source}: there is no column {unit!r} to be the unit")
     tallies, types = _tally(table, options)
@@ -125,7 +134,32 @@ def draft(
             f"{table.source}: every column looks like an identifier and would be dropped; group "
             "their values into fewer categories, or write the schema by hand"
         )
-    return Schema(columns, unit=unit)
+    return Schema(columns, unit=unit, dialect=stated_dialect(table))
+
+
+def table_dialect(data: Any, stated: Dialect) -> Dialect:
+    """Return how a table is written: what was stated, and the rest as its files look."""
+    if not isinstance(data, str | Path) or scheme_of(str(data)) in DATABASES:
+        return stated
+    named_source(str(data))
+    files = [each.file for each in find_files(str(data))]
+    try:
+        return check_known([(file, recognised(file, stated)) for file in files])
+    except OSError:
+        # What cannot be read is refused when the table is opened.
+        return stated
+
+
+def stated_dialect(table: TableReader) -> Dialect:
+    """Return what a schema must say of how its table is written: nothing that is usual."""
+    usual = Dialect().settled(table.source)
+    return Dialect(
+        **{
+            each.name: stated
+            for each in fields(Dialect)
+            if (stated := getattr(table.dialect, each.name)) != getattr(usual, each.name)
+        }
+    )
 
 
 def _tally(
@@ -133,8 +167,9 @@ def _tally(
 ) -> tuple[dict[str, ColumnTally], dict[str, pl.DataType]]:
     # How full a bin is need not be known as exactly as where an edge lies.
     points = MAX_SKETCH if options.binning == "quantile" else _SHARE_SKETCH
+    written = NumberText(table.dialect)
     tallies = {
-        name: ColumnTally(name, table.has_type(name), QuantileSketch(points))
+        name: ColumnTally(name, table.has_type(name), QuantileSketch(points), written=written)
         for name in table.columns
     }
     types: dict[str, pl.DataType] = {}
@@ -211,6 +246,8 @@ def _whole(tally: ColumnTally) -> bool:
 def _few_integers(tally: ColumnTally, options: _Options) -> bool:
     """Whether whole numbers are few enough to be listed; with decimals they are no codes."""
     most = MAX_ORDINAL_INTEGERS if tally.whole else options.bins
+    if tally.marked:
+        return False
     return _whole(tally) and tally.texts is not None and tally.texts.height <= most
 
 

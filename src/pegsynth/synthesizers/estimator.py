@@ -101,7 +101,7 @@ class PeGS:
         self._like = data[:0] if self._kind in ("pandas", "polars") else None
 
         def count(book: Schema, recipe: Recipe, stream: RandomStream) -> Model:
-            with open_table(origin) as reader:
+            with open_table(origin, dialect=book.dialect) as reader:
                 return fit(
                     reader,
                     book,
@@ -130,6 +130,7 @@ class PeGS:
         """
         check_threads()
         book = schema if isinstance(schema, Schema) else Schema.load(schema)
+        book = self._request.written(book)
         pool = honest_seed_pool(data, self._request.seed_pool)
         recipe = replace(self._request, seed_pool=pool).recipe(book, source="the schema")
         model = count(book, recipe, self._stream)

@@ -92,7 +92,7 @@ def synthesize(data: Any, schema: Schema | str | Path, **options: Any) -> Releas
     """
     check_threads()
     asked = Request(**options)
-    book = schema if isinstance(schema, Schema) else Schema.load(schema)
+    book = asked.written(schema if isinstance(schema, Schema) else Schema.load(schema))
     source = "the schema" if isinstance(schema, Schema) else str(schema)
     asked = replace(asked, seed_pool=honest_seed_pool(data, asked.seed_pool))
     asked, _ = asked.settled(book)
@@ -107,7 +107,7 @@ def synthesize(data: Any, schema: Schema | str | Path, **options: Any) -> Releas
         # Drawn values go beside kept ones row by row: all must come from one execution.
         origin = origin.collect()
     with (
-        open_table(origin) as reader,
+        open_table(origin, dialect=book.dialect) as reader,
         resuming(asked.resume, reader, book, recipe, asked.seed) as checkpoint,
     ):
         model = fit(
