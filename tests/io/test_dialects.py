@@ -74,7 +74,7 @@ def test_a_truncated_or_false_archive_is_refused(tmp_path, packed):
     for content in (whole[:-6], b"a,b\n1,x\n", whole[:9]):
         path = tmp_path / f"t.csv{packed}"
         path.write_bytes(content)
-        with pytest.raises(DataError, match="truncated|not compressed"):
+        with pytest.raises(DataError, match=r"truncated|not compressed"):
             table(path)
 
 

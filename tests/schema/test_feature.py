@@ -105,6 +105,7 @@ def test_nothing_is_kept_of_an_identifier_but_its_name_and_role():
         "unknown": "category",
         "drafted_from_data": True,
         "label": "such as Eve",
+        "value_labels": (("1", "Eve"),),
     }
     assert {*said, "name", "kind", "role", "notes"} == set(Feature.__dataclass_fields__)
     plain = Feature("id", role="identifier")

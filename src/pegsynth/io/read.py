@@ -8,7 +8,8 @@ the file and the column or line, never a value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from pegsynth.io.files import (
     File,
     RemoteFile,
     TableFile,
+    TableInFile,
+    duckdb_path,
     file_states,
     find_files,
     known_extensions,
@@ -31,7 +34,9 @@ from pegsynth.io.files import (
     size_of,
     table_format,
 )
-from pegsynth.io.frames import check_names, frame_kind, from_frame, text_columns
+from pegsynth.io.foreign_read import NAMES as FOREIGN
+from pegsynth.io.foreign_read import foreign_table, open_foreign
+from pegsynth.io.frames import check_names, frame_kind, from_frame, is_relation, text_columns
 from pegsynth.io.partitions import with_fixed
 from pegsynth.io.passes import SameRows
 from pegsynth.io.reader import Part, TableReader, no_rows, unreadable
@@ -68,8 +73,14 @@ def open_table(source: Source, *, dialect: Dialect | None = None) -> TableReader
 
         return open_database(source)
     if isinstance(source, str | Path):
-        named_source(str(source))
-        return _open_files(str(source), find_files(str(source)), dialect or Dialect())
+        named = named_source(str(source))
+        if isinstance(named, str):
+            return _open_files(named, find_files(named), _open_as(dialect))
+        source = named
+    if isinstance(source, TableInFile):
+        return _open_files(source.path, find_files(source.path), _open_as(dialect, source))
+    if is_relation(source):
+        source = source.to_arrow_table()
     if frame_kind(source) is None:
         raise DataError(
             f"the table is a {type(source).__name__}; give a file name or a pandas, Polars or "
@@ -87,10 +98,16 @@ def named_source(
     """
     if isinstance(data, str) and scheme_of(data) in DATABASES:
         return DatabaseTable(data, table=table, query=query, declared_rowwise=rowwise)
+    if isinstance(data, str) and scheme_of(data) == "duckdb":
+        return TableInFile(duckdb_path(data), table, query, rowwise, "duckdb")
+    several = isinstance(data, str | Path) and table_format(data) in ("excel", "duckdb")
+    if several and (table is not None or query is not None):
+        return TableInFile(str(data), table, query, rowwise)
     if table is not None or query is not None or rowwise:
         raise ParameterError(
             "--table, --query and --query-is-rowwise go with the address of a database "
-            "(postgresql://.. or sqlite:///..); leave them out for files and dataframes"
+            "(postgresql://.. or sqlite:///..) and with .duckdb files, --table also with workbooks;"
+            " leave them out for other files and dataframes"
         )
     return data
 
@@ -99,6 +116,8 @@ def table_files(source: Any) -> list[Path]:
     """Return the existing files of this machine that a source names; none for a dataframe."""
     if isinstance(source, DatabaseTable):
         source = source.uri
+    if isinstance(source, TableInFile):
+        source = source.path
     if isinstance(source, TableReader):
         return [file for file in source.files if isinstance(file, Path)]
     return local_files(str(source)) if isinstance(source, str | Path) else []
@@ -109,9 +128,32 @@ def same_file(first: Path, second: Path) -> bool:
     return first.exists() and second.exists() and first.samefile(second)
 
 
-def _open_files(source: str, files: list[TableFile], dialect: Dialect) -> TableReader:
+@dataclass(frozen=True)
+class _Declared:
+    """What a caller said of files: how they are written, and which of their tables is meant."""
+
+    dialect: Dialect
+    chosen: TableInFile
+
+
+def _open_as(dialect: Dialect | None, chosen: TableInFile | None = None) -> _Declared:
+    return _Declared(dialect or Dialect(), chosen or TableInFile(""))
+
+
+def _open_files(source: str, files: list[TableFile], said: _Declared) -> TableReader:
+    opened: list[TableReader] = []
+    try:
+        opened += (_open_file(each.file, said) for each in files)
+        return _joined(source, files, opened)
+    except BaseException:
+        for each in opened:
+            each.close()
+        raise
+
+
+def _joined(source: str, files: list[TableFile], opened: list[TableReader]) -> TableReader:
+    """Return the files of a table as one, once they are known to be alike."""
     first = files[0].file
-    opened = [_open_file(each.file, dialect) for each in files]
     reader = opened[0]
     for each, other in zip(files[1:], opened[1:], strict=True):
         _check_drift(first, reader, each.file, other)
@@ -134,19 +176,42 @@ def _open_files(source: str, files: list[TableFile], dialect: Dialect) -> TableR
         reader.dtypes,
         expected_rows=expected,
         files=tuple(each.file for each in files),
-        untyped=frozenset(fixed) if reader.typed else frozenset(),
+        untyped=reader.untyped | frozenset(fixed if reader.typed else ()),
         dialect=reader.dialect,
         one_header=files[0].named,
+        selection=reader.selection,
+        interrupt=_all([each.interrupt for each in opened]),
+        finish=_all([each.finish for each in opened]),
         states=file_states([each.file for each in files]),
         _arrow_schema=reader._arrow_schema,
     )
 
 
-def _open_file(file: File, dialect: Dialect) -> TableReader:
+def _all(calls: Sequence[Callable[[], None] | None]) -> Callable[[], None] | None:
+    """Return one call that makes all of them; None if there are none."""
+    made = [call for call in calls if call is not None]
+    if not made:
+        return None
+
+    def every() -> None:
+        for call in made:
+            call()
+
+    return every
+
+
+def _open_file(file: File, said: _Declared) -> TableReader:
     """Open one file; `expected_rows` is 0 only if it surely has none."""
-    kind = _check_file(file)
+    kind = _check_file(file, said.chosen.kind)
     if kind == "csv":
-        return _open_text(file, dialect.settled(str(file)))
+        return _open_text(file, said.dialect.settled(str(file)))
+    if kind in FOREIGN:
+        chosen = said.chosen
+        encoding = said.dialect.encoding
+        source = foreign_table(
+            file, kind, table=chosen.table, query=chosen.query, encoding=encoding
+        )
+        return open_foreign(source, declared_rowwise=chosen.declared_rowwise)
     look, read = (
         (arrow_read.parquet_schema, arrow_read.parquet_pieces)
         if kind == "parquet"
@@ -180,12 +245,12 @@ def _open_text(file: File, dialect: Dialect) -> TableReader:
     )
 
 
-def _check_file(file: File) -> str:
+def _check_file(file: File, known_kind: str | None) -> str:
     if isinstance(file, Path) and file.is_dir():
         raise DataError(f"{file}: this is a folder; give a file, or a quoted glob of files")
     if isinstance(file, Path) and not file.exists():
         raise DataError(f"{file}: there is no such file; check the name and the folder")
-    kind = table_format(file)
+    kind = known_kind or table_format(file)
     if kind is None:
         known = known_extensions()
         raise DataError(f"{file}: the extension is not known; known are {known}")

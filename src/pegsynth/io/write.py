@@ -22,7 +22,8 @@ from pegsynth.errors import OutputError, ParameterError
 from pegsynth.io.atomic import atomic_file, check_target
 from pegsynth.io.csv_text import protect_frame
 from pegsynth.io.database import DatabaseTarget
-from pegsynth.io.files import DATABASES, known_extensions, scheme_of, table_format
+from pegsynth.io.files import DATABASES, is_writable, known_extensions, scheme_of, table_format
+from pegsynth.io.office_write import OFFICE, OfficeWriter, check_office
 from pegsynth.io.text_bytes import compression_of
 from pegsynth.schema.dialect import Dialect
 
@@ -61,12 +62,14 @@ def check_writable(path: Output) -> str:
         check_database_target(path)
         return "database"
     kind = table_format(path)
-    if kind is None:
-        known = known_extensions()
+    if kind is None or not is_writable(str(path), kind):
+        known = known_extensions(writable=True)
         raise OutputError(
             f"cannot write {str(path)!r}: the extension is not known; known are {known}"
         )
     check_target(path)
+    if kind in OFFICE:
+        check_office(path, kind)
     return kind
 
 
@@ -132,6 +135,10 @@ def open_writer(
             dialect = (Dialect() if codebook is None else codebook.dialect).settled(str(path))
             with _text_output(temporary, path) as handle:
                 yield _CsvWriter(handle, schema, nulls or {}, dialect, path)
+        elif kind in OFFICE:
+            office = OfficeWriter(temporary, path, kind, schema, codebook)
+            yield office
+            office.close()
         else:
             writer = _ArrowWriter(temporary, kind, schema, texts)
             try:
