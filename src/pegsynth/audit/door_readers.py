@@ -19,6 +19,7 @@ from urllib.parse import quote
 import numpy as np
 import polars as pl
 
+from pegsynth.audit.door_office import OFFICE_DOORS
 from pegsynth.audit.door_tables import (
     ANY,
     FOLDER,
@@ -366,4 +367,5 @@ DOORS: tuple[Door, ...] = (
     Door("Polars, lazy", Holding(TYPED), _lazy),
     Door("Polars, reordered", Holding(TYPED), _lazy_reordered, ordered=False),
     Door("PyArrow", Holding(TYPED), _pyarrow),
+    *OFFICE_DOORS,
 )

@@ -19,7 +19,7 @@ from pegsynth.foreign.problem import ForeignError
 
 MOST_UNPACKED = 8 << 30
 MOST_PACKED_FACTOR = 2_000
-_ROWS_AT_ONCE = 1 << 16
+ROWS_AT_ONCE = 1 << 16
 
 
 class ExcelSheet:
@@ -50,7 +50,7 @@ class ExcelSheet:
     def batches(self, columns: Sequence[str], skip: int, rows: int) -> Iterator[pa.RecordBatch]:
         """Yield rows in order."""
         chosen = self._table.select(list(columns)).slice(skip)
-        yield from chosen.to_batches(max_chunksize=min(rows, _ROWS_AT_ONCE))
+        yield from chosen.to_batches(max_chunksize=min(rows, ROWS_AT_ONCE))
 
 
 def _check_size(path: str) -> None:
