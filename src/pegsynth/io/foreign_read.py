@@ -207,18 +207,26 @@ class ForeignPart:
             self._idle = None
 
 
+def launch() -> Any:
+    """Start a process that reads a file."""
+    return subprocess.Popen(
+        [sys.executable, *COMMAND],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+LAUNCH: Callable[[], Any] = launch
+
+
 class _Process:
     """A process that reads one file."""
 
     def __init__(self, source: ForeignTable) -> None:
         self._source = source
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, *COMMAND],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
+            self._process = LAUNCH()
         except OSError as error:
             raise unreadable(source.file, error) from None
         try:
