@@ -52,8 +52,29 @@ def demo(
 
 @flags.taking("table", "query", *flags.WRITTEN)
 def draft_schema(
-    data: flags.Data,
-    output: flags.Output,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="DATA | check|show|review SCHEMA",
+            help="A table to draft from, as DATA elsewhere; or what to do with a schema file: say "
+            "what it assumes, print it, ask what is open. A table of that name is ./check.",
+        ),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Where to write.")] = None,
+    codebook: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="A codebook to take it from instead of a table; no row is read."
+        ),
+    ] = None,
+    feature: Annotated[
+        str | None,
+        typer.Option("--feature", help="The feature of a --from list of codes and labels."),
+    ] = None,
+    export: Annotated[
+        str | None,
+        typer.Option("--to", help="Write SCHEMA as frictionless, ddi, csvw or sdv instead."),
+    ] = None,
     min_count: Annotated[
         int, typer.Option("--min-count", help="Categories with fewer rows become (other).")
     ] = 1,
@@ -70,11 +91,12 @@ def draft_schema(
     *,
     request: Request,
 ) -> None:
-    """Draft a schema from DATA, to be reviewed by a person."""
+    """Draft a schema from DATA or a codebook, or check, show, review or export one."""
     from pegsynth.cli import schema_commands
 
     wishes = schema_commands.DraftWishes(min_count, bins, binning, unit, force)
-    schema_commands.draft(_source(data, request), output, wishes, request.dialect)
+    asked = schema_commands.SchemaRequest(what or [], output, codebook, feature, export, wishes)
+    schema_commands.run(asked, request)
 
 
 @flags.taking(

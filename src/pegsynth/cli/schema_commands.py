@@ -1,23 +1,26 @@
-"""`schema`: draft a codebook from a table."""
+"""`schema`: draft a codebook, or do something with one."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegsynth.cli.console import say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import OutputError, ParameterError
 from pegsynth.io.atomic import check_target
-from pegsynth.io.read import open_table
+from pegsynth.io.read import named_source, open_table
 from pegsynth.option_kinds import check_whole
 from pegsynth.schema import Schema
 from pegsynth.schema.binning import MAX_BINS
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.draft import table_dialect
+
+if TYPE_CHECKING:
+    from pegsynth.synthesizers.request import Request
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,61 @@ class DraftWishes:
             raise ParameterError(f"--bins must be from 1 to {MAX_BINS:,}; it was {self.bins}")
         if self.binning not in ("equal-width", "quantile"):
             raise ParameterError(f"--binning is equal-width or quantile, not {self.binning!r}")
+
+
+@dataclass(frozen=True)
+class SchemaRequest:
+    """What was asked of the command.
+
+    Parameters
+    ----------
+    words
+        A table; or an action and a schema file.
+    codebook, feature
+        A codebook to take the schema from, and the feature that a list of codes is about.
+    export
+        The form to write a schema in.
+    """
+
+    words: Sequence[str]
+    output: Path | None
+    codebook: Path | None
+    feature: str | None
+    export: str | None
+    wishes: DraftWishes
+
+
+def run(asked: SchemaRequest, request: Request) -> None:
+    """Find out what was asked for, and do it."""
+    from pegsynth.cli import schema_review, schema_showing
+
+    actions: dict[str, Callable[[Path], None]] = {
+        "check": schema_showing.check,
+        "show": schema_showing.show,
+        "review": schema_review.review,
+    }
+    first = asked.words[0] if asked.words else ""
+    if first in actions and asked.codebook is None and asked.export is None:
+        if len(asked.words) != 2:
+            raise ParameterError(
+                f"pegs schema {first} takes one schema file; a table called {first} is ./{first}"
+            )
+        actions[first](Path(asked.words[1]))
+        return
+    wanted = 0 if asked.codebook is not None else 1
+    if len(asked.words) != wanted:
+        raise ParameterError(
+            "pegs schema takes one table, or one schema file with --to, or --from CODEBOOK and no "
+            "table, or check, show or review and a schema file"
+        )
+    if asked.output is None:
+        raise ParameterError("pegs schema needs -o FILE for what it writes")
+    source = asked.words[0] if asked.words else ""
+    draft(_source(source, request), asked.output, asked.wishes, request.dialect)
+
+
+def _source(data: str, request: Request) -> Any:
+    return named_source(data, table=request.table, query=request.query)
 
 
 def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None:

@@ -150,7 +150,7 @@ KEYS: tuple[Key, ...] = (
         "thousands",
         "text",
         "none",
-        '"."',
+        '"\u2019"',
         "Mark that may stand between groups of three digits.",
         choices=THOUSANDS,
     ),
