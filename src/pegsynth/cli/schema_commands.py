@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 from pegsynth.cli.console import say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import OutputError, ParameterError
-from pegsynth.io.atomic import check_target
+from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.read import named_source, open_table
 from pegsynth.option_kinds import check_whole
 from pegsynth.schema import Schema
 from pegsynth.schema.binning import MAX_BINS
+from pegsynth.schema.codebooks import read_codebook, write_codebook
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.draft import table_dialect
+from pegsynth.schema.toml import save
+from pegsynth.schema.toml_text import confidential
 
 if TYPE_CHECKING:
     from pegsynth.synthesizers.request import Request
@@ -88,7 +91,13 @@ def run(asked: SchemaRequest, request: Request) -> None:
         )
     if asked.output is None:
         raise ParameterError("pegs schema needs -o FILE for what it writes")
-    source = asked.words[0] if asked.words else ""
+    if asked.codebook is not None:
+        take(asked.codebook, asked.output, asked.feature, force=asked.wishes.force)
+        return
+    source = asked.words[0]
+    if asked.export is not None:
+        give(Path(source), asked.output, asked.export)
+        return
     draft(_source(source, request), asked.output, asked.wishes, request.dialect)
 
 
@@ -119,6 +128,46 @@ def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None
         "CONFIDENTIAL until a person has checked that it holds public knowledge only and set "
         "reviewed = true."
     )
+
+
+def take(codebook: Path, output: Path, feature: str | None, *, force: bool) -> None:
+    """Make a schema of a codebook; a list of codes goes into the schema that is there."""
+    check_replaceable(output, force=force)
+    check_not_inputs((output,), "", codebook)
+    schema = read_codebook(codebook, feature=feature)
+    if feature is not None and output.is_file():
+        (told,) = schema.features
+        there = Schema.load(output)
+        old = there[feature]
+        schema = there.with_feature(
+            feature,
+            role="other" if old.role == "identifier" else old.role,
+            kind="nominal" if old.kind == "numeric" else old.kind,
+            categories=told.categories,
+            edges=(),
+            value_labels=told.value_labels,
+            drafted_from_data=False,
+        )
+    save(schema, output, notes=True)
+    left = [column.name for column in schema.columns if column.role == "identifier"]
+    say(
+        f"{output}: {len(schema.features)} features from {codebook}; no row was read. "
+        f"{_identifiers(left)}Check it, and set reviewed = true (pegs schema review {output})."
+    )
+
+
+def give(schema_file: Path, output: Path, form: str) -> None:
+    """Write a schema as a codebook of another program."""
+    check_target(output)
+    check_not_inputs((output,), "", schema_file)
+    schema = Schema.load(schema_file)
+    if confidential(schema):
+        raise ParameterError(
+            f"{schema_file}: it was drafted from data and nobody reviewed it; a codebook is for "
+            "others to read"
+        )
+    atomic_text(output, write_codebook(schema, form))
+    say(f"{output}: {len(schema.features)} features as {form}.")
 
 
 def check_replaceable(output: Path, *, force: bool) -> None:

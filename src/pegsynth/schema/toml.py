@@ -71,11 +71,11 @@ def loads(text: str, source: str = "schema") -> Schema:
         raise SchemaError(f"{source}: {error}") from None
 
 
-def save(schema: Schema, path: str | Path) -> None:
+def save(schema: Schema, path: str | Path, *, notes: bool = False) -> None:
     """Write a schema file, whole or not at all.
 
     A draft that no person has reviewed has its notes as comments and is readable by its owner
-    alone (mode 0600).
+    alone (mode 0600). Others have them with `notes` only.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def save(schema: Schema, path: str | Path) -> None:
     from pegsynth.io.atomic import atomic_text
 
     private = confidential(schema)
-    atomic_text(path, dumps(schema, notes=private), mode=0o600 if private else None)
+    atomic_text(path, dumps(schema, notes=private or notes), mode=0o600 if private else None)
 
 
 def _parse(text: str) -> dict[str, Any]:
