@@ -22,8 +22,9 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A .csv, .parquet or .arrow file, a quoted glob, a folder, an s3:// or gs:// address "
-        "of such, or postgresql://.. or sqlite:///.. with --table or --query.",
+        help="A .csv, .tsv, .parquet, .arrow, .sav, .dta, .sas7bdat, .xlsx or .duckdb file, a "
+        "quoted glob, a folder, an s3:// or gs:// address of such, or postgresql://.. or "
+        "sqlite:///.. with --table or --query.",
     ),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model.pegs file.")]

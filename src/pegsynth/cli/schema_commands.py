@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,12 +122,32 @@ def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None
     if schema.dialect:
         found = "as stated" if stated.over(dialect) == stated else "recognised, not certain"
         say(f"Read as text of this form ({found}; see [table] of the schema): {dialect.said()}.")
+    for line in _fates(schema):
+        say(line)
     dropped = [column.name for column in schema.columns if column.role == "identifier"]
     say(
         f"{output}: {len(schema.features)} features drafted. {_identifiers(dropped)}The file is "
         "CONFIDENTIAL until a person has checked that it holds public knowledge only and set "
         "reviewed = true."
     )
+
+
+def _fates(schema: Schema, most: int = 200) -> Iterator[str]:
+    """Yield a line for every column: what became of it."""
+    width = min(40, max(len(column.name) for column in schema.columns))
+    for column in schema.columns[:most]:
+        if column.name == schema.unit:
+            what = "the unit; dropped"
+        elif column.role == "identifier":
+            what = "dropped as an identifier"
+        elif column.kind == "numeric":
+            what = f"numeric, {column.bin_count} bins"
+        else:
+            what = f"{column.kind}, {column.bin_count} categories"
+        more = "; see the comments" if column.notes and column.role != "identifier" else ""
+        yield f"  {column.name[:40].ljust(width)}  {what}{more}"
+    if len(schema.columns) > most:
+        yield f"  and {len(schema.columns) - most} more columns"
 
 
 def take(codebook: Path, output: Path, feature: str | None, *, force: bool) -> None:

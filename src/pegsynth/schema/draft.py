@@ -9,8 +9,8 @@ to look at. The table is read in batches, once, in bounded memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -22,6 +22,7 @@ from pegsynth.io.files import DATABASES, find_files, scheme_of
 from pegsynth.io.frames import frame_kind
 from pegsynth.io.read import named_source, open_table
 from pegsynth.io.reader import TableReader
+from pegsynth.schema import suggest
 from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.dtypes import as_text
@@ -120,7 +121,8 @@ def draft(
     table = open_table(data, dialect=table_dialect(data, dialect or Dialect()))
     if unit is not None and unit not in table.columns:
         raise SchemaError(f"{table.source}: there is no column {unit!r} to be the unit")
-    tallies, types = _tally(table, options)
+    look = suggest.Look()
+    tallies, types = _tally(table, options, look)
     declared = _declared_categories(data, types)
     dtypes = _dtype_names(table)
     columns = tuple(
@@ -134,7 +136,27 @@ def draft(
             f"{table.source}: every column looks like an identifier and would be dropped; group "
             "their values into fewer categories, or write the schema by hand"
         )
+    columns = _with_suggestions(columns, tallies, look)
     return Schema(columns, unit=unit, dialect=stated_dialect(table))
+
+
+def _with_suggestions(
+    columns: Sequence[Feature], tallies: Mapping[str, ColumnTally], look: suggest.Look
+) -> tuple[Feature, ...]:
+    """Add notes on what columns have to do with each other, and on identifiers that repeat."""
+    rows = look.frame()
+    listed = {each.name: each.categories for each in columns if each.categories}
+    likely = [
+        each.name
+        for each in columns
+        if each.role == "identifier"
+        or any("looks like an identifier" in note for note in each.notes)
+        or (suggest.names_people(each.name) and tallies[each.name].distinct > FEW_ROWS)
+    ]
+    found: dict[str, list[str]] = {}
+    for name, note in (*suggest.together(rows, listed), *suggest.unit_notes(rows, likely)):
+        found.setdefault(name, []).append(note)
+    return tuple(replace(each, notes=(*each.notes, *found.get(each.name, ()))) for each in columns)
 
 
 def table_dialect(data: Any, stated: Dialect) -> Dialect:
@@ -163,7 +185,7 @@ def stated_dialect(table: TableReader) -> Dialect:
 
 
 def _tally(
-    table: TableReader, options: _Options
+    table: TableReader, options: _Options, look: suggest.Look
 ) -> tuple[dict[str, ColumnTally], dict[str, pl.DataType]]:
     # How full a bin is need not be known as exactly as where an edge lies.
     points = MAX_SKETCH if options.binning == "quantile" else _SHARE_SKETCH
@@ -175,6 +197,7 @@ def _tally(
     types: dict[str, pl.DataType] = {}
     for batch in table.batches():
         types.update(batch.schema)
+        look.add(batch)
         for name, tally in tallies.items():
             tally.add(batch[name])
     return tallies, types
@@ -234,8 +257,15 @@ def _feature(
     if not integers and (tally.texts is None or tally.nearly_unique):
         return Feature(tally.name, role="identifier", notes=(_DROPPED,))
     dtype = dtype or ("int64" if integers else "string")
-    ordered = declared.ordered if declared else integers
+    ordered = declared.ordered if declared else integers and not _codes(tally)
     return _listed(tally, *_common(tally, declared, options), dtype=dtype, ordered=ordered)
+
+
+def _codes(tally: ColumnTally) -> bool:
+    """Whether whole numbers that are listed are codes, by their name or their gaps."""
+    if tally.texts is None:
+        return False
+    return suggest.are_codes(tally.name, tally.texts["value"].str.replace(r"\.0+$", "").to_list())
 
 
 def _whole(tally: ColumnTally) -> bool:
@@ -285,7 +315,7 @@ def _listed(
         dtype=dtype,
         unknown="category" if others else "error",
         drafted_from_data=True,
-        notes=_like_an_identifier(tally),
+        notes=(*_like_an_identifier(tally), *_on_values(tally, frozenset(categories))),
     )
 
 
@@ -307,7 +337,19 @@ def _binned(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
         dtype=dtype,
         label="quantile bins: the edges are values of the data" if quantiles else "",
         drafted_from_data=True,
-        notes=(*_like_an_identifier(tally), *crowded),
+        notes=(*_like_an_identifier(tally), *crowded, *suggest.role_note(tally.name)),
+    )
+
+
+def _on_values(tally: ColumnTally, listed: frozenset[str]) -> tuple[str, ...]:
+    """Return notes on the name and on the listed values of a column; no others are named."""
+    texts = () if tally.texts is None else tally.texts.iter_rows()
+    counts = {text: count for text, count in texts if text in listed}
+    many = tally.rows > FEW_ROWS and not _like_an_identifier(tally)
+    return (
+        *suggest.role_note(tally.name),
+        *suggest.missing_note(counts),
+        *(suggest.count_notes(counts, tally.rows) if many else ()),
     )
 
 

@@ -24,7 +24,7 @@ MAX_HASHES = 4_096
 
 # Read as missing in untyped files. All are listed whichever occurred, so that the list
 # says nothing of the data.
-FILE_MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+FILE_MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "?")
 TYPED_MISSING = ("",)
 
 # The apostrophe that keeps spreadsheets from running a text as a formula is not part of it.
