@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -62,6 +62,43 @@ def cell_share(noise: Noise, count: int, noisy: int) -> Fraction:
     return noise_law(noise).get(abs(noisy - count), Fraction(0))
 
 
+class PathCase(Protocol):
+    """A tiny release that can be led along a path."""
+
+    @property
+    def pairs(self) -> tuple[tuple[Table, Table], ...]:
+        """Tables, each with the rows of the unit that its neighbour has more."""
+        ...
+
+    @property
+    def turns(self) -> int:
+        """Patterns of noise that are tried."""
+        ...
+
+    @property
+    def cell_law(self) -> Callable[[Noise, int, int], Fraction]:
+        """The probability of a noisy count for a true one."""
+        ...
+
+    @property
+    def delta(self) -> float | None:
+        """None where the claim is pure."""
+        ...
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of a unit."""
+        ...
+
+    def run(self, table: Table, answer: Callable[..., Output]) -> Path:
+        """Release a table along a path."""
+        ...
+
+    def paths(self, table: Table, turn: int) -> Iterator[Path]:
+        """Yield the paths of a table under one pattern of noise."""
+        ...
+
+
 @dataclass(frozen=True)
 class ReleasedCase:
     """One tiny release of blocks.
@@ -95,6 +132,16 @@ class ReleasedCase:
     def stated(self) -> float:
         """The epsilon that was asked for."""
         return self.recipe.budget.epsilon or 0.0
+
+    @property
+    def delta(self) -> float | None:
+        """None where the claim is pure."""
+        return self.recipe.budget.delta
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most rows of a unit."""
+        return self.schema.rows_per_unit if self.schema.unit else 1
 
     def run(self, table: Table, answer: Callable[..., Output]) -> Path:
         """Release a table along a path; pools are the same for all tables."""
@@ -158,7 +205,7 @@ class Worst:
         return loss_kept and self.excess <= 0 and self.largest <= stated
 
 
-def audit_paths(case: ReleasedCase) -> Worst:
+def audit_paths(case: PathCase) -> Worst:
     """Compare every table of a case with its neighbour, path by path."""
     worst = Worst()
     for number, (table, more) in enumerate(case.pairs):
@@ -168,7 +215,7 @@ def audit_paths(case: ReleasedCase) -> Worst:
     return worst
 
 
-def compared(case: ReleasedCase, path: Path, neighbour: Table) -> tuple[Loss, float]:
+def compared(case: PathCase, path: Path, neighbour: Table) -> tuple[Loss, float]:
     """Return how far apart a path is from the same one of a neighbour; and by which excess."""
     try:
         other = case.run(neighbour, Replay(path.steps).answer)
@@ -176,8 +223,7 @@ def compared(case: ReleasedCase, path: Path, neighbour: Table) -> tuple[Loss, fl
         return Loss(math.inf, math.inf), math.inf
     if len(other.steps) != len(path.steps) or other.published != path.published:
         return Loss(math.inf, math.inf), math.inf
-    unit = case.schema.rows_per_unit if case.schema.unit else 1
-    pure = case.recipe.budget.delta is None
+    unit, pure = case.rows_per_unit, case.delta is None
     ratio, rho, excess = 0.0, 0.0, 0.0
     for ours, theirs in zip(path.steps, other.steps, strict=True):
         loss = _pure_loss(case, ours, theirs) if pure else _divergence(ours, theirs)
@@ -189,11 +235,11 @@ def compared(case: ReleasedCase, path: Path, neighbour: Table) -> tuple[Loss, fl
     return Loss(abs(ratio), rho), max(excess, 0.0)
 
 
-def _with(worst: Worst, case: ReleasedCase, path: Path, found: tuple[Loss, float]) -> Worst:
+def _with(worst: Worst, case: PathCase, path: Path, found: tuple[Loss, float]) -> Worst:
     loss, excess = found
     guarantee = path.ledger.guarantee
     epsilon = math.inf if guarantee.epsilon is None else guarantee.epsilon
-    rho = guarantee.rho if guarantee.rho is not None and case.recipe.budget.delta else math.inf
+    rho = guarantee.rho if guarantee.rho is not None and case.delta else math.inf
     return Worst(
         worst.loss.worse(loss),
         max(worst.excess, excess),
@@ -203,7 +249,7 @@ def _with(worst: Worst, case: ReleasedCase, path: Path, found: tuple[Loss, float
     )
 
 
-def _pure_loss(case: ReleasedCase, ours: Step, theirs: Step) -> float:
+def _pure_loss(case: PathCase, ours: Step, theirs: Step) -> float:
     """Return the log-ratio of a step's output under the table and its neighbour."""
     if isinstance(ours.event, Selection):
         epsilon = Fraction(ours.event.epsilon_numerator, ours.event.epsilon_denominator)

@@ -12,6 +12,7 @@ from pegsynth.audit.choices import private_case, worst_path
 from pegsynth.audit.divergence import worst_loss
 from pegsynth.audit.door_readers import DOORS
 from pegsynth.audit.doors import failures
+from pegsynth.audit.numbers import NUMBERS, number_cases
 from pegsynth.audit.released import audit_paths, released_cases
 from pegsynth.audit.released_trials import blocks_lower_bound, blocks_trial
 from pegsynth.audit.statistical import lower_bound, trial
@@ -71,6 +72,8 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
     yield from _private(method, full=full)
     if method in (None, ONCE):
         yield from _released(full=full)
+    if method in (None, NUMBERS):
+        yield from _numbers()
     yield from _statistical(method, full=full, threads=threads)
     if method in (None, ONCE):
         yield _released_statistically(FULL_BLOCK_RELEASES if full else BLOCK_RELEASES)
@@ -153,6 +156,23 @@ def _released(*, full: bool) -> Iterator[Finding]:
             yield Finding(
                 ONCE, case.name, "exact", worst.epsilon, realised, worst.rho, loss.rho, holds
             )
+
+
+def _numbers() -> Iterator[Finding]:
+    """Follow the measurement of numbers path by path (R21)."""
+    for case in number_cases():
+        worst = audit_paths(case)
+        pure = case.delta is None
+        yield Finding(
+            NUMBERS,
+            case.name,
+            "exact",
+            worst.epsilon if pure else None,
+            worst.loss.epsilon if pure else None,
+            None if pure else worst.rho,
+            None if pure else worst.loss.rho,
+            worst.holds(case.stated),
+        )
 
 
 def _released_statistically(releases: int) -> Finding:

@@ -18,7 +18,15 @@ from typing import Any, cast
 from pegsynth.errors import SchemaError
 from pegsynth.schema.binning import MAX_BINS
 from pegsynth.schema.entry import Entry, shown
-from pegsynth.schema.feature import Feature, Kind, Role, Unknown, number_text
+from pegsynth.schema.feature import (
+    PRIVATE,
+    Feature,
+    Inside,
+    Kind,
+    Role,
+    Unknown,
+    number_text,
+)
 from pegsynth.schema.rule_text import read_rules, rule_labels
 from pegsynth.schema.rules import Rule
 from pegsynth.schema.schema import Schema
@@ -37,6 +45,10 @@ _FEATURE_KEYS = (
     "categories",
     "edges",
     "bins",
+    "lowest",
+    "highest",
+    "inside",
+    "decimals",
     "missing",
     "not_applicable",
     "unknown",
@@ -180,7 +192,7 @@ def _read_features(tables: list[Any]) -> Iterator[Feature]:
     bins = 0
     for number, raw in enumerate(tables, start=1):
         feature = _read_feature(number, raw)
-        bins += len(feature.edges) if "bins" in raw else 0
+        bins += len(feature.edges) if "bins" in raw and not feature.private_edges else 0
         if bins > MOST_BINS:
             raise SchemaError(
                 f"the features have more than {MOST_BINS:,} bins in all; use fewer, or list the "
@@ -218,6 +230,7 @@ def _read_feature(number: int, raw: Any) -> Feature:
         name=entry.text("name"),
         kind=cast(Kind, entry.text("kind", "nominal")),
         categories=entry.categories("categories"),
+        **_private_edges(entry),
         edges=_read_edges(entry),
         missing=entry.categories("missing"),
         not_applicable=entry.categories("not_applicable"),
@@ -230,12 +243,35 @@ def _read_feature(number: int, raw: Any) -> Feature:
         unknown=cast(Unknown, entry.text("unknown", "error")),
         drafted_from_data=entry.flag("drafted_from_data"),
         label=entry.text("label"),
+        inside=cast(Inside | None, entry.text("inside") or None),
+        decimals=entry.whole_or_none("decimals"),
     )
 
 
-def _read_edges(entry: Entry) -> tuple[float, ...]:
+def _private_edges(entry: Entry) -> dict[str, Any]:
+    """Read what goes with edges that a release measures."""
     if entry.values.get("role") == "identifier":
+        return {}
+    private = entry.values.get("edges") == PRIVATE
+    whole = isinstance(entry.values.get("bins"), int)
+    if whole and not private:
+        raise entry.error(
+            'bins as a whole number goes with edges = "private"; list the edges, or write '
+            "bins = { lowest = .., highest = .., count = .. }"
+        )
+    return {
+        "private_edges": private,
+        "lowest": entry.number("lowest"),
+        "highest": entry.number("highest"),
+        "bins": entry.whole_or_none("bins") if private else None,
+    }
+
+
+def _read_edges(entry: Entry) -> tuple[float, ...]:
+    if entry.values.get("role") == "identifier" or entry.values.get("edges") == PRIVATE:
         return ()
+    if isinstance(entry.values.get("edges"), str):
+        raise entry.error('edges must be a list of numbers, or "private"')
     if "bins" not in entry.values:
         return entry.numbers("edges")
     if "edges" in entry.values:
@@ -325,8 +361,15 @@ def _value_lines(feature: Feature) -> Iterator[str]:
         as_integers = feature.integer and all(map(_CANONICAL_INTEGER.fullmatch, feature.categories))
         items = feature.categories if as_integers else [_text(c) for c in feature.categories]
         yield f"categories = {_list(items)}"
+    if feature.private_edges:
+        yield f"edges = {_text(PRIVATE)}"
     if feature.edges:
         yield f"edges = {_list([number_text(edge) for edge in feature.edges])}"
+    for key in ("lowest", "highest", "bins", "decimals"):
+        if (value := getattr(feature, key)) is not None:
+            yield f"{key} = {number_text(value)}"
+    if feature.inside is not None:
+        yield f"inside = {_text(feature.inside)}"
     for key in ("missing", "not_applicable"):
         if texts := getattr(feature, key):
             yield f"{key} = {_list([_text(text) for text in texts])}"
