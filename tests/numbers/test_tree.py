@@ -156,7 +156,9 @@ def test_the_plan_is_made_of_public_figures_and_is_kept():
     allowance = Allowance("zcdp", Fraction(1, 85))
     plan = plan_numbers(schema, allowance)
     assert plan.names == ("x",)
-    assert plan.together == pytest.approx(0.03)
+    assert plan.together == pytest.approx(0.02)
+    loud = plan_numbers(schema, Allowance("zcdp", Fraction(1, 10**4)))
+    assert loud.together == pytest.approx(0.04)
     assert plan.bins(200_000) == 12
     assert 8 <= plan.bins(40_000) < 12 < plan.bins(10_000_000)
     assert plan.bins(200_000, model=False) == 24

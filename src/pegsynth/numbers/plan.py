@@ -16,8 +16,10 @@ from pegsynth.once.purse import Price
 from pegsynth.privacy import Allowance, Budget
 from pegsynth.schema.schema import Schema
 
-USUAL_SHARE = 0.03
-"""Part of the budget for each feature, as long as they do not take too much together."""
+USUAL_SHARE, LOUD_SHARE = 0.02, 0.04
+"""Part of the budget for each feature, as long as they do not take too much together; and
+where the whole budget is so small that its noise has a deviation above `LOUD_ABOVE`."""
+LOUD_ABOVE = 20.0
 MOST_TOGETHER = 0.15
 
 
@@ -63,12 +65,12 @@ def plan_numbers(
         The part of it for each feature; None for the usual one.
     """
     names = tuple(feature.name for feature in schema.features if feature.wants_shape)
-    usual = min(USUAL_SHARE, MOST_TOGETHER / max(len(names), 1))
-    each = usual if share is None else share
-    if not 0 < each * max(len(names), 1) < 1:
-        raise ParameterError("the share of the numbers must be above 0, and less than 1 in all")
     unit = schema.rows_per_unit if schema.unit else 1
     price = Price(allowance, unit)
+    usual = LOUD_SHARE if price.deviation(1.0) > LOUD_ABOVE else USUAL_SHARE
+    each = min(usual, MOST_TOGETHER / max(len(names), 1)) if share is None else share
+    if not 0 < each * max(len(names), 1) < 1:
+        raise ParameterError("the share of the numbers must be above 0, and less than 1 in all")
     return NumbersPlan(names, each, price.deviation(1.0), price.deviation(each * LEVEL_SHARES[0]))
 
 

@@ -25,9 +25,10 @@ _TRUST = 0.4
 """Relative errors: of a parabola where it is fitted, and where it is used."""
 _BENDS = -np.concatenate(([0.0], np.geomspace(0.02, 2.0, 24)))
 _RISES = np.linspace(-5.0, 0.5, 56)
-_USUAL_BEND = -0.12
-"""What a log-normal distribution with a deviation of 1.4 has: a guess where noise hides it."""
-_LEAST_ROWS = 1.0
+_USUAL_BEND = -0.15
+"""What a log-normal distribution with a deviation of 1.3 has: a guess where noise hides it."""
+_BEND_SPREAD = 0.06
+_LEAST_ROWS = 3.0
 _SIMPLE_RATIO = 0.5
 
 
@@ -122,7 +123,7 @@ def _parabola(known: Float64, beyond: Float64, deviation: float) -> Float64:
     spread = deviation**2 + (_MISFIT * np.maximum(counts, 0.0)) ** 2
     scale = (curves * counts / spread).sum(-1) / (curves**2 / spread).sum(-1)
     errors = ((counts - scale[..., None] * curves) ** 2 / spread).sum(-1)
-    errors += ((_BENDS - _USUAL_BEND) / _USUAL_BEND) ** 2
+    errors += ((_BENDS - _USUAL_BEND) / _BEND_SPREAD) ** 2
     errors = np.where(falling & (scale > 0), errors, np.inf)
     rise, bend = np.unravel_index(int(np.argmin(errors)), errors.shape)
     best: Float64 = scale[rise, bend] * curves[rise, bend]
