@@ -67,6 +67,7 @@ def design_matrix(positions, bins, scores, target):
 def test_moments_are_those_of_the_design_matrix(target):
     positions, bins, scores = rows(200)
     gram, right = np.zeros((9, 9)), np.zeros(9)
+    kernels.add_pairs(positions, bins, target, gram)
     square = kernels.add_moments(positions, bins, scores, target, 6, gram, right)
     matrix = design_matrix(positions, bins, scores, target)
     wanted = scores[bins[:, target] >= 0, target]

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from pegsynth.audit.numbers import exact_counts
 from pegsynth.errors import BudgetError, DataError, ParameterError
-from pegsynth.numbers import NumberTree, bins_for, check_budget, grid_of, measure, plan_numbers
+from pegsynth.numbers import (
+    NumberTree,
+    bins_for,
+    check_budget,
+    exact_tree,
+    grid_of,
+    measure,
+    plan_numbers,
+)
 from pegsynth.numbers.estimate import cell_masses
 from pegsynth.numbers.tails import octave_masses, standing_out
 from pegsynth.once import Purse
@@ -108,6 +116,16 @@ def test_without_noise_masses_are_counts():
     masses, special = cell_masses(tree, grid_of(WHOLE))
     assert np.allclose(masses, counts[:-1], atol=0.5)
     assert special[0] == 7
+
+
+@given(st.lists(st.none() | st.integers(-(2**40), 2**40), min_size=1, max_size=40))
+@settings(deadline=None, max_examples=30)
+def test_the_exact_tree_is_the_table(values):
+    counts = exact_counts(WHOLE, values)
+    masses, special = cell_masses(exact_tree(counts, WHOLE), grid_of(WHOLE))
+    if counts[:-1].any():
+        assert np.allclose(masses, counts[:-1], atol=1e-6)
+    assert special[0] == counts[-1]
 
 
 def test_noise_on_empty_octaves_becomes_no_number():

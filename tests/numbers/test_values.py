@@ -215,6 +215,20 @@ def test_a_shape_inside_public_edges_keeps_the_edges():
     assert frame.filter(pl.col("x") > 10)["x"].is_between(496, 504).mean() > 0.95
 
 
+def test_heaps_stay_heaps():
+    generator = np.random.default_rng(4)
+    pay = np.floor(generator.lognormal(9, 0.8, 20_000))
+    heaped = generator.random(20_000) < 0.5
+    table = pl.DataFrame({"x": np.where(heaped, np.round(pay, -3), pay).astype(np.int64)})
+    schema = Schema((Feature("x", kind="numeric", edges="private", dtype="int64"),))
+    settled = measured(table, schema)
+    frame = decode_values(
+        encode(table, settled.schema), settled.schema, settled.shapes, RandomStream("h")
+    )
+    shares = [(each["x"] % 1000 == 0).mean() for each in (table, frame)]
+    assert shares[1] == pytest.approx(shares[0], abs=0.05)
+
+
 def test_uniform_is_uniform():
     schema = SCHEMA.with_feature("pay", inside="uniform")
     settled = measured(TABLE, schema)

@@ -20,10 +20,30 @@ _SHIFT = np.uint64(11)
 
 
 @kernel
+def add_pairs(positions: Any, bins: Any, target: int, gram: Any) -> None:
+    """Add up how often two columns of categories are 1 together, in the upper triangle.
+
+    Rows whose target is missing are left out. This part of the moments does not depend on
+    any score.
+    """
+    for row in range(len(bins)):
+        if bins[row, target] < 0:
+            continue
+        for first in range(positions.shape[1]):
+            column = positions[row, first]
+            if column < 0:
+                continue
+            for second in range(first, positions.shape[1]):
+                other = positions[row, second]
+                if other >= 0:
+                    gram[column, other] += 1.0
+
+
+@kernel
 def add_moments(
     positions: Any, bins: Any, scores: Any, target: int, columns: int, gram: Any, right: Any
 ) -> float:
-    """Add up the products that a regression of one score on all else needs.
+    """Add up those products that a regression of one score on all else needs which have scores.
 
     Parameters
     ----------
@@ -52,10 +72,6 @@ def add_moments(
             if column < 0:
                 continue
             right[column] += wanted
-            for second in range(first, positions.shape[1]):
-                other = positions[row, second]
-                if other >= 0:
-                    gram[column, other] += 1.0
             for number in range(scores.shape[1]):
                 if number != target and bins[row, number] >= 0:
                     gram[column, columns + number] += scores[row, number]

@@ -3,7 +3,7 @@
 `grid_schema` gives the public grids on which a table is counted (`count_grid`), `measure`
 looks at the counts through a privacy filter, `settle` makes bins and shapes of what came
 out, and `value_decoder` turns synthetic codes into values. Only `measure` crosses the
-privacy boundary.
+privacy boundary; `exact_tree` is for methods without a guarantee.
 """
 
 from pegsynth.numbers.counting import GridCounter, count_grid
@@ -13,7 +13,7 @@ from pegsynth.numbers.inside import InsideModel, fit_inside
 from pegsynth.numbers.plan import NumbersPlan, check_budget, plan_numbers
 from pegsynth.numbers.settle import Settled, bins_for, settle
 from pegsynth.numbers.shape import Shape
-from pegsynth.numbers.tree import NumberTree, measure
+from pegsynth.numbers.tree import NumberTree, exact_tree, measure
 
 __all__ = [
     "Grid",
@@ -28,6 +28,7 @@ __all__ = [
     "check_budget",
     "count_grid",
     "decode_values",
+    "exact_tree",
     "fit_inside",
     "grid_feature",
     "grid_of",

@@ -9,7 +9,8 @@ the measured quantiles of that bin: codes and one-way shapes stay what they were
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from pegsynth.errors import ParameterError
 from pegsynth.kernels import scores as kernels
 from pegsynth.numbers.shape import Shape
+from pegsynth.processors import spare_processors
 from pegsynth.random import RandomStream
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
@@ -38,6 +40,7 @@ ROUNDS = 6
 _FAR = 8.0
 _LEAST_SPREAD = 0.02
 _RIDGE = 1.0
+_ROWS_WORTH_THREADS = 1 << 13
 _FREQUENT = 2.0
 """A single number with so many times the share of a usual bin has no score; zero with one."""
 
@@ -214,8 +217,9 @@ def fit_inside(
     )
     words = stream.substream()
     scores = _started(model, bins)
+    pairs = [_pairs(design, positions, bins, number) for number in range(size)]
     for _ in range(ROUNDS):
-        weights, spreads = _regressions(design, positions, bins, scores)
+        weights, spreads = _regressions(design, pairs, positions, bins, scores)
         model = _replaced(model, weights=weights, spreads=spreads)
         drawn = words.take(len(sample) * size).reshape(-1, size)
         _draw(model, positions, bins, drawn, scores)
@@ -264,28 +268,52 @@ def _drawn(model: InsideModel, positions: Int32, bins: Int32, words: Words) -> F
 
 
 def _draw(model: InsideModel, positions: Int32, bins: Int32, words: Words, scores: Float64) -> None:
-    kernels.draw_scores(
-        positions,
-        bins,
-        model.starts,
-        model.bounds,
-        model.weights,
-        model.spreads,
-        words,
-        np.empty(len(model.names)),
-        scores,
-    )
+    """Replace scores by new ones; rows are independent, so threads share them out."""
+    threads = spare_processors() if len(bins) >= _ROWS_WORTH_THREADS else 1
+    size = -(-max(len(bins), 1) // threads)
+
+    def work(start: int) -> None:
+        part = slice(start, start + size)
+        kernels.draw_scores(
+            positions[part],
+            bins[part],
+            model.starts,
+            model.bounds,
+            model.weights,
+            model.spreads,
+            words[part],
+            np.empty(len(model.names)),
+            scores[part],
+        )
+
+    if threads == 1:
+        work(0)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, range(0, len(bins), size)))
+
+
+def _pairs(design: Design, positions: Int32, bins: Int32, number: int) -> Float64:
+    """Return the part of the moments of a regression that has no score in it."""
+    width = design.width + len(design.numbers)
+    gram = np.zeros((width, width))
+    kernels.add_pairs(positions, bins, number, gram)
+    return gram
 
 
 def _regressions(
-    design: Design, positions: Int32, bins: Int32, scores: Float64
+    design: Design,
+    pairs: Sequence[Float64],
+    positions: Int32,
+    bins: Int32,
+    scores: Float64,
 ) -> tuple[Float64, Float64]:
     """Regress every score on all else, by its normal equations."""
     numbers = len(design.numbers)
     width = design.width + numbers
     weights, spreads = np.zeros((numbers, width)), np.ones(numbers)
     for number in range(numbers):
-        gram, right = np.zeros((width, width)), np.zeros(width)
+        gram, right = pairs[number].copy(), np.zeros(width)
         square = kernels.add_moments(positions, bins, scores, number, design.width, gram, right)
         rows = int(np.count_nonzero(bins[:, number] >= 0))
         if not rows:

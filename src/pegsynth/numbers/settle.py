@@ -18,6 +18,7 @@ from pegsynth.numbers.estimate import cell_masses
 from pegsynth.numbers.grid import Grid, grid_of
 from pegsynth.numbers.shape import Shape
 from pegsynth.numbers.tree import NumberTree
+from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.rule_text import rule_labels
 from pegsynth.schema.rules import NamedRule
@@ -108,8 +109,6 @@ def _settled(feature: Feature, tree: NumberTree, bins: int) -> tuple[Feature, Sh
 
 def _without_taken(feature: Feature, grid: Grid, masses: Float64) -> tuple[Float64, Float64]:
     """Leave out cells of numbers that mean "missing": rows that have them are not here."""
-    from pegsynth.schema.encoding import parsed_number
-
     texts = (*feature.missing, *feature.not_applicable)
     taken = [number for text in texts if (number := parsed_number(text)) is not None]
     low, high = grid.edges[:-1], grid.edges[1:]

@@ -31,6 +31,7 @@ SPLIT_ABOVE = (8.0, 8.0, 6.0)
 """A node is split if its noisy count is above this many deviations of its children's noise."""
 NOT_KNOWN = -np.inf
 _LIKELY_CHILDREN = 2.0
+_NO_NOISE = 1e-6
 _SLACK = 1 - 1e-9
 
 
@@ -165,6 +166,36 @@ def measure(
         else:
             levels.append(Level(nodes, nodes, 0.0))
     return NumberTree(feature.name, tuple(levels), purse.route == "pure")
+
+
+class ExactCounts:
+    """A filter that adds no noise, for methods that promise nothing (R10).
+
+    Whoever uses it has to write down that the release is not private.
+    """
+
+    route = "zcdp"
+
+    def measure(
+        self,
+        counts: Int64,
+        share: float,
+        *,
+        purpose: str,
+        features: tuple[int, ...] = (),
+        levels: Sequence[int] = (),
+    ) -> tuple[Int64, float]:
+        """Return the counts as they are."""
+        return counts, self.deviation(share)
+
+    def deviation(self, share: float) -> float:
+        """Return next to nothing, so that every node that holds a row is split."""
+        return _NO_NOISE
+
+
+def exact_tree(counts: Int64, feature: Feature) -> NumberTree:
+    """Return the tree of exact counts: confidential, and for unprotected methods only."""
+    return measure(counts, feature, ExactCounts(), 1.0)
 
 
 def _part(left: float, level: int, known: Float64, purse: Filter) -> float:
