@@ -174,6 +174,19 @@ class Line:
         return " | ".join("/".join(f"{figure:.4f}" for figure in part) for part in parts)
 
 
+def decoding_seconds(rows: int) -> tuple[float, float]:
+    """Return the seconds that it takes to decode uniformly, and by shapes and a model."""
+    table, public = discharge(rows, seed=2), discharge_schema()
+    settled, _ = settled_by_budget(table, private_schema(), Fraction(1, 85))
+    codes = {True: encode(table, public), False: encode(table, settled.schema)}
+    decode_values(codes[False][:1000], settled.schema, settled.shapes, RandomStream())
+    start = time.perf_counter()
+    decode_values(codes[True], public, {}, RandomStream(), mode="values")
+    middle = time.perf_counter()
+    decode_values(codes[False], settled.schema, settled.shapes, RandomStream())
+    return middle - start, time.perf_counter() - middle
+
+
 HEADER = "how | Kolmogorov age/los/charge | mean | sd | OLS/log/logit | TVD2 nominal"
 
 
@@ -185,7 +198,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
     parser.add_argument("--bins", type=int, default=None)
     parser.add_argument("--no-public", action="store_true", help="leave out public edges")
+    parser.add_argument(
+        "--decode", type=int, metavar="ROWS", help="time decoding, and nothing else"
+    )
     options = parser.parse_args(arguments)
+    if options.decode:
+        uniform, model = decoding_seconds(options.decode)
+        print(f"{options.decode:,} rows: uniform {uniform:.2f} s, by a model {model:.2f} s")
+        return
     table = discharge(options.rows, seed=1)
     print(HEADER)
     for epsilon in options.epsilon:

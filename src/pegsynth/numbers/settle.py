@@ -99,7 +99,7 @@ def _settled(feature: Feature, tree: NumberTree, bins: int) -> tuple[Feature, Sh
     cells, edges = grid.edges, feature.edges
     if feature.private_edges:
         cells, masses = _without_taken(feature, grid, masses)
-        edges = _edges(cells, masses, bins)
+        edges = _edges(cells, masses, bins, grid.unit)
     shape = Shape.of(edges, cells, masses, grid.unit)
     if feature.inside == "uniform":
         shape = Shape.uniform(edges, grid.unit, shape.shares)
@@ -117,12 +117,13 @@ def _without_taken(feature: Feature, grid: Grid, masses: Float64) -> tuple[Float
     return grid.edges, masses
 
 
-def _edges(cells: Float64, masses: Float64, bins: int) -> tuple[float, ...]:
+def _edges(cells: Float64, masses: Float64, bins: int, unit: float) -> tuple[float, ...]:
     """Return edges of about equal masses, all at edges of cells that hold any mass."""
     seen = np.flatnonzero(masses > 0)
     if not len(seen):
         return float(cells[0]), float(cells[-1])
     low, high, mass = cells[seen], cells[seen + 1], masses[seen]
+    single = high - low <= 1.5 * unit if unit else high == np.nextafter(low, np.inf)
     edges = [float(low[0])]
     left, open_mass = float(mass.sum()), 0.0
     to_make = bins
@@ -131,7 +132,9 @@ def _edges(cells: Float64, masses: Float64, bins: int) -> tuple[float, ...]:
         heavy = here >= wanted
         # A bin ends before a cell if it is nearer to its wanted mass without it.
         full = open_mass > 0 and (heavy or open_mass + here / 2 > wanted)
-        if full and to_make > 1 and low[place] > edges[-1]:
+        # Better an edge at a round number than just after it.
+        after = place > 0 and single[place - 1] and not single[place]
+        if full and to_make > 1 and low[place] > edges[-1] and (heavy or not after):
             edges.append(float(low[place]))
             left -= open_mass
             open_mass, to_make = 0.0, to_make - 1

@@ -27,7 +27,7 @@ _BENDS = -np.concatenate(([0.0], np.geomspace(0.02, 2.0, 24)))
 _RISES = np.linspace(-5.0, 0.5, 56)
 _USUAL_BEND = -0.15
 """What a log-normal distribution with a deviation of 1.3 has: a guess where noise hides it."""
-_BEND_SPREAD = 0.06
+_BEND_SPREAD = 0.04
 _LEAST_ROWS = 3.0
 _SIMPLE_RATIO = 0.5
 

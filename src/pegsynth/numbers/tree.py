@@ -25,7 +25,7 @@ Int64 = NDArray[np.int64]
 
 PURPOSE = "edges"
 FORMAT = 1
-LEVEL_SHARES = (0.4, 0.3, 0.22, 0.08)
+LEVEL_SHARES = (0.5, 0.25, 0.18, 0.07)
 """Parts of a feature's amount for octaves, eighths, parts and round numbers."""
 SPLIT_ABOVE = (8.0, 8.0, 6.0)
 """A node is split if its noisy count is above this many deviations of its children's noise."""
