@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pegsynth.audit.numbers import NUMBERS, number_cases, settled_by_tree
-from pegsynth.audit.released import audit_paths
-from pegsynth.audit.run import audit
+from pegsynth.auditing.numbers import NUMBERS, number_cases, settled_by_tree
+from pegsynth.auditing.released import audit_paths
+from pegsynth.auditing.run import audit
 from pegsynth.numbers.tree import Level, measure
 
 CASES = number_cases()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegsynth.audit.numbers import exact_counts
+from pegsynth.auditing.numbers import exact_counts
 from pegsynth.errors import BudgetError, DataError, ParameterError
 from pegsynth.numbers import (
     NumberTree,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pegsynth.audit.numbers import exact_counts
+from pegsynth.auditing.numbers import exact_counts
 from pegsynth.errors import ParameterError
 from pegsynth.numbers import (
     ModelDecoder,
