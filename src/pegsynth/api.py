@@ -6,6 +6,7 @@ command line does.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,13 @@ from pegsynth.pipeline import open_draws, settle
 from pegsynth.progress import Progress, quiet
 from pegsynth.publishing.result import Release
 from pegsynth.random import RandomStream
-from pegsynth.request import Request
+from pegsynth.request import Request, registered_options
 from pegsynth.schema import Schema
 
 _ELSEWHERE = ("engine", "master")
 
 
-@keywords(Request, without=_ELSEWHERE, method=AUTO)
+@keywords(Request, without=_ELSEWHERE, more=registered_options, method=AUTO)
 def synthesize(
     data: Any, schema: Schema | str | Path, *, progress: Progress = quiet, **options: Any
 ) -> Release:
@@ -87,7 +88,7 @@ def synthesize(
         return Release(frames, draws.session.ledger, draws.session.model.schema)
 
 
-@keywords(Request, without=(*_ELSEWHERE, "datasets"), method=AUTO)
+@keywords(Request, without=(*_ELSEWHERE, "datasets"), more=registered_options, method=AUTO)
 def fit(
     data: Any, schema: Schema | str | Path, *, progress: Progress = quiet, **options: Any
 ) -> FittedModel:
@@ -122,7 +123,11 @@ def load(path: str | Path) -> SavedModel:
     return SavedModel(Path(path))
 
 
-@keywords(Request, without=(*_ELSEWHERE, "method", "seed", "resume", "synthesize"))
+@keywords(
+    Request,
+    without=(*_ELSEWHERE, "method", "seed", "resume", "synthesize"),
+    more=registered_options,
+)
 def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
     """Show what every method could do with a budget; no data is read.
 
@@ -131,11 +136,12 @@ def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
     request = Request.of(**options)
     if request.epsilon is None:
         raise BudgetError("a plan needs --epsilon, the total for the whole release")
+    replace(request, method=AUTO).budget  # noqa: B018 (a budget that cannot be is refused as such)
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
     return forecast(book, request.asked(lenient=True))
 
 
-@keywords(Request, without=_ELSEWHERE, method=AUTO)
+@keywords(Request, without=_ELSEWHERE, more=registered_options, method=AUTO)
 def release(
     data: Any,
     schema: Schema | str | Path,

@@ -19,7 +19,7 @@ from pegsynth.pipeline import Settled, settle
 from pegsynth.pipeline import fit as fit_table
 from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
-from pegsynth.request import Request
+from pegsynth.request import Request, registered_options
 from pegsynth.schema import Schema
 
 _NOT_HERE = ("engine", "master", "resume", "table", "query", "query_is_rowwise")
@@ -41,7 +41,7 @@ class PeGS:
         The budget and the options of `pegsynth.synthesize`; docs/options.md lists them.
     """
 
-    @keywords(Request, without=_NOT_HERE)
+    @keywords(Request, without=_NOT_HERE, more=registered_options)
     def __init__(self, **options: Any) -> None:
         self._given = options
         self._request = Request.of(**options)

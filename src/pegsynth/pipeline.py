@@ -33,9 +33,9 @@ from pegsynth.random import RandomStream
 from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import Decoder
-from pegsynth.storage.checkpoint import Checkpoint, resuming
 from pegsynth.storage.model_file import load_model, read_manifest
 from pegsynth.storage.spending import read_spent, write_spent
+from pegsynth.tables.checkpoint import Checkpoint, resuming
 from pegsynth.tables.code_table import CodeTable
 from pegsynth.tables.counting import ConfidentialTable, StreamedTable
 from pegsynth.tables.kept_columns import original_columns, with_drawn_columns

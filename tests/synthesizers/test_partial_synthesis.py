@@ -10,12 +10,12 @@ import pegsynth
 from command import check_refused, done, pegs, snapshot
 from contract import CATEGORIES, EDGES, RULE, contract_schema, contract_table
 from pegsynth.errors import BudgetError, DataError, ParameterError, PegsynthError
-from pegsynth.options import METHODS, PARTIAL_METHODS
+from pegsynth.methods import names, taking
 from pegsynth.schema import Feature, Schema
 
 SHOWN = ("pegs", "mi", "cart")
 shown = pytest.mark.parametrize("method", SHOWN)
-partial = pytest.mark.parametrize("method", PARTIAL_METHODS)
+partial = pytest.mark.parametrize("method", taking("synthesize"))
 
 
 def valid_table(rows=300):
@@ -181,7 +181,7 @@ def test_rows_units_and_other_starts_are_refused(method):
         replaced(method, ("b",), data, schema=unit)
 
 
-@pytest.mark.parametrize("method", sorted(set(METHODS) - set(PARTIAL_METHODS)))
+@pytest.mark.parametrize("method", sorted(set(names()) - set(taking("synthesize"))))
 def test_methods_that_cannot_keep_rows_are_refused(method):
     with pytest.raises(ParameterError, match="synthesize goes with"):
         replaced(method, ("b",))

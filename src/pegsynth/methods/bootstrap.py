@@ -17,11 +17,11 @@ from pegsynth.methods.whole_table import (
 from pegsynth.options import GivenOptions, RowOptions
 
 if TYPE_CHECKING:
+    from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Event, Ledger
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
-    from pegsynth.storage.stored_arrays import StoredModel
     from pegsynth.tables.counting import ConfidentialTable
 
 

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pegsynth.auditing.run import Finding
+    from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Ledger, Shape
     from pegsynth.privacy.assumptions import Parameters
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream, Words
     from pegsynth.schema import Schema
-    from pegsynth.storage.stored_arrays import StoredModel
     from pegsynth.tables.counting import ConfidentialTable
 
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from pegsynth.auditing.run import Finding
     from pegsynth.methods.base import Rows
+    from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Ledger, Shape
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
-    from pegsynth.storage.stored_arrays import StoredModel
     from pegsynth.tables.counting import ConfidentialTable
 
 
@@ -134,7 +134,7 @@ class Marginal(PricedMethod[MarginalFit]):
         """Return the counts as cells without a key."""
         import numpy as np
 
-        from pegsynth.storage.stored_arrays import StoredModel
+        from pegsynth.methods.stored_model import StoredModel
 
         cells = []
         for counts in content.one_ways:

@@ -12,12 +12,12 @@ from pegsynth.options import GivenOptions, HeadOptions, RowOptions
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
     from pegsynth.methods.released_blocks import ReleasedFit, ReleasedPlan
+    from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Ledger
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
-    from pegsynth.storage.stored_arrays import StoredModel
     from pegsynth.tables.counting import ConfidentialTable
 
 

@@ -320,7 +320,7 @@ def resuming(
 
 
 def _belongs(identity: str, schema: Schema, plan: object, seed: int | None) -> str:
-    from pegsynth import __version__
+    from pegsynth.version import __version__
     from pegsynth.schema.toml import dumps
 
     parts = (identity, __version__, dumps(schema), repr(plan), repr(seed))
