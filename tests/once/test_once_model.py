@@ -18,6 +18,7 @@ from pegsynth.methods import get
 from pegsynth.methods.ledgers import seeded_ledger
 from pegsynth.methods.released_blocks import fit_released
 from pegsynth.methods.session import Session
+from pegsynth.methods.stored_model import StoredModel
 from pegsynth.methods.stored_released import loaded_released, stored_released
 from pegsynth.pipeline import Settled, fit
 from pegsynth.privacy import NoisyCounts, Selection, Unspent
@@ -31,7 +32,6 @@ from pegsynth.storage.model_file import (
     read_manifest,
     save_model,
 )
-from pegsynth.methods.stored_model import StoredModel
 
 ONCE = get("pegs-once")
 

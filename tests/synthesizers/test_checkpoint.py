@@ -9,7 +9,7 @@ from pegsynth.errors import DataError, ModelError, OutputError, ParameterError
 from pegsynth.io.read import open_table
 from pegsynth.io.reader import Place
 from pegsynth.io.write import write_table
-from pegsynth.methods.pegs import PegsOptions
+from pegsynth.methods.method_options import PegsOptions
 from pegsynth.pipeline import Settled, fit
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pegsynth.errors import BudgetError, ModelError, ParameterError
-from pegsynth.methods.pegs_rs import PegsRsOptions
+from pegsynth.methods.method_options import PegsRsOptions
 from pegsynth.methods.session import Session, Spent
 from pegsynth.privacy import BlockDraws, CappedDraws, PegsDraws
 from pegsynth.random import RandomStream

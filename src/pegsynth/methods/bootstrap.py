@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.methods.base import Fitted, Method, Model, Plan, Sampler
+from pegsynth.methods.method_options import BootstrapOptions
 from pegsynth.methods.whole_table import (
     ChunkSampler,
     RowsFit,
@@ -14,7 +15,6 @@ from pegsynth.methods.whole_table import (
     matching,
     store_rows,
 )
-from pegsynth.options import GivenOptions, RowOptions
 
 if TYPE_CHECKING:
     from pegsynth.methods.stored_model import StoredModel
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
     from pegsynth.tables.counting import ConfidentialTable
-
-
-@dataclass(frozen=True)
-class BootstrapOptions(GivenOptions, RowOptions):
-    """Options of `bootstrap`."""
 
 
 @dataclass(frozen=True, kw_only=True)

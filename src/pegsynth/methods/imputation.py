@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods.base import Fitted, Model, Sampler
 from pegsynth.methods.gibbs.method import need_rows
+from pegsynth.methods.method_options import MiOptions, PmiOptions
 from pegsynth.methods.pricing import (
     AlphaPrice,
     PricedMethod,
@@ -22,7 +23,6 @@ from pegsynth.methods.pricing import (
     rows_of_a_unit,
     unit_bound,
 )
-from pegsynth.options import PartialOptions, ProperOptions, RowOptions
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
@@ -40,16 +40,6 @@ if TYPE_CHECKING:
 
 PREFIX = "conditionals: "
 _POOLS = ("uniform", "marginal", "original")
-
-
-@dataclass(frozen=True)
-class PmiOptions(PartialOptions, RowOptions):
-    """Options of `pmi`."""
-
-
-@dataclass(frozen=True)
-class MiOptions(ProperOptions, PartialOptions, RowOptions):
-    """Options of `mi`, `cart` and `forest`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.methods.base import Fitted, Model, Sampler
 from pegsynth.methods.gibbs.method import need_rows
+from pegsynth.methods.method_options import MarginalOptions
 from pegsynth.methods.pricing import PricedMethod, PricedPlan
-from pegsynth.options import RowOptions
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
     from pegsynth.tables.counting import ConfidentialTable
-
-
-@dataclass(frozen=True)
-class MarginalOptions(RowOptions):
-    """Options of `marginal`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.methods.base import Fitted, Method, Model, Prediction, Sampler
-from pegsynth.options import GivenOptions, HeadOptions, RowOptions
+from pegsynth.methods.method_options import PegsOnceOptions
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
     from pegsynth.tables.counting import ConfidentialTable
-
-
-@dataclass(frozen=True)
-class PegsOnceOptions(GivenOptions, HeadOptions, RowOptions):
-    """Options of `pegs-once`."""
 
 
 class PegsOnce(Method["ReleasedPlan", "ReleasedFit"]):
