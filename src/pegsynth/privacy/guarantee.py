@@ -104,13 +104,17 @@ def guarantee_of(events: Sequence[Event], *, delta: float | None) -> Guarantee:
 
 def not_covered(events: Sequence[Event], *, delta: float | None) -> tuple[str, ...]:
     """One line for each event that no result covers: which it is, and why."""
-    lines = []
+    return tuple(
+        f"event {place + 1} ({_name(events[place])}): {reason}"
+        for place, reason in uncovered_places(events, delta=delta).items()
+    )
+
+
+def uncovered_places(events: Sequence[Event], *, delta: float | None) -> dict[int, str]:
+    """Return where the events stand that no result covers, and why each is not covered."""
     pure = _has_pure_price(events)
-    for position, event in enumerate(events, start=1):
-        reason = _why_not_covered(event, delta, pure=pure)
-        if reason:
-            lines.append(f"event {position} ({_name(event)}): {reason}")
-    return tuple(lines)
+    reasons = (_why_not_covered(event, delta, pure=pure) for event in events)
+    return {place: reason for place, reason in enumerate(reasons) if reason}
 
 
 def epsilon_per_row(events: Sequence[Event]) -> float | None:

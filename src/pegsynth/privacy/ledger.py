@@ -109,6 +109,12 @@ class Ledger:
 
         return statement(self)
 
+    def explain(self) -> str:
+        """Say in one sentence for each event what was read, what it cost and what it means."""
+        from pegsynth.privacy.explanation import explanation
+
+        return explanation(self)
+
     def to_json(self) -> str:
         """Write ``privacy.json``."""
         from pegsynth.privacy.files import to_json
