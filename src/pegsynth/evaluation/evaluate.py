@@ -15,6 +15,7 @@ from pegsynth.evaluation.evaluate_options import EvaluateOptions, options_of
 from pegsynth.evaluation.judged_tables import read_tables
 from pegsynth.evaluation.measuring import Evaluation, Progress, evaluate_tables, quiet
 from pegsynth.forks import check_threads
+from pegsynth.release_views import tables_of
 from pegsynth.schema import Schema
 
 
@@ -38,7 +39,7 @@ def evaluate(
     original
         The confidential table: a file, a glob of files or a dataframe.
     synthetic
-        The synthetic table, or a list of several that were made alike.
+        The synthetic table, a list of several that were made alike, or a `Release`.
     schema
         The codebook, or its file; it need not be reviewed.
     holdout
@@ -82,7 +83,7 @@ def evaluate(
         per_record=per_record,
         threads=threads,
     )
-    return evaluate_files(original, listed(synthetic), codebook, options, holdout=holdout)
+    return evaluate_files(original, tables_of(synthetic), codebook, options, holdout=holdout)
 
 
 def evaluate_files(
@@ -100,8 +101,3 @@ def evaluate_files(
         raise ParameterError("there is no synthetic table to compare with the original")
     tables = read_tables(original, synthetic, schema, holdout=holdout, threads=options.threads)
     return evaluate_tables(tables, options, progress=progress)
-
-
-def listed(synthetic: Any) -> list[Any]:
-    """Return one or several tables as a list."""
-    return list(synthetic) if isinstance(synthetic, list | tuple) else [synthetic]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -35,6 +35,9 @@ from pegsynth.privacy.events import (
     Unspent,
 )
 from pegsynth.privacy.rounding import float_up, product_up, ratio_up, sum_up
+
+if TYPE_CHECKING:
+    import polars as pl
 
 GuaranteeKind: TypeAlias = Literal["pure", "approximate", "l-diversity", "none"]
 
@@ -71,6 +74,17 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     unit: Literal["row", "unit"] = "row"
     rows_per_unit: int = 1
     l: float | None = None  # noqa: E741
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the promise as one line (Polars)."""
+        from pegsynth.privacy.ledger_views import guarantee_frame
+
+        return guarantee_frame(self)
+
+    def _repr_html_(self) -> str:
+        from pegsynth.privacy.ledger_views import guarantee_card
+
+        return guarantee_card(self)
 
 
 def guarantee_of(events: Sequence[Event], *, delta: float | None) -> Guarantee:

@@ -21,6 +21,7 @@ from pegsynth.option_kinds import keywords
 from pegsynth.options import AUTO, How
 from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
+from pegsynth.release_views import ReleaseViews
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import Decoder
 from pegsynth.schema.dtypes import as_text, polars_dtype
@@ -32,7 +33,7 @@ from pegsynth.synthesizers.session import Session
 
 
 @dataclass(frozen=True)
-class Release:
+class Release(ReleaseViews):
     """Synthetic tables of the caller's own kind, and what they cost."""
 
     frames: list[Any]
