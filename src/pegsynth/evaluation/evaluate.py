@@ -13,8 +13,9 @@ from typing import Any
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.evaluate_options import EvaluateOptions, options_of
 from pegsynth.evaluation.judged_tables import read_tables
-from pegsynth.evaluation.measuring import Evaluation, Progress, evaluate_tables, quiet
+from pegsynth.evaluation.measuring import Evaluation, evaluate_tables
 from pegsynth.forks import check_threads
+from pegsynth.progress import Progress, quiet, shown
 from pegsynth.release_views import tables_of
 from pegsynth.schema import Schema
 
@@ -31,6 +32,7 @@ def evaluate(
     formulas: Any = None,
     per_record: bool = False,
     threads: int | None = None,
+    progress: bool | Progress | None = None,
 ) -> Evaluation:
     """Compare one or more synthetic tables with their original.
 
@@ -58,6 +60,9 @@ def evaluate(
         Whether to keep figures for every row of the original.
     threads
         Parts of the work done at a time; all processors by default.
+    progress
+        By default a bar on a terminal and in a notebook; False shows none, and a function is
+        called with the stage, what is done of it and the total.
 
     Returns
     -------
@@ -83,7 +88,10 @@ def evaluate(
         per_record=per_record,
         threads=threads,
     )
-    return evaluate_files(original, tables_of(synthetic), codebook, options, holdout=holdout)
+    with shown(progress) as told:
+        return evaluate_files(
+            original, tables_of(synthetic), codebook, options, holdout=holdout, progress=told
+        )
 
 
 def evaluate_files(

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.imputation.fitting import Progress, check_targets, fit_each, kept_rows, quiet
+from pegsynth.imputation.fitting import check_targets, fit_each, kept_rows
 from pegsynth.imputation.protocol import Codes, Floats
 from pegsynth.imputation.splits import Splits
 from pegsynth.imputation.trees import TreeModel, Trees
+from pegsynth.interruptible import Stop
 from pegsynth.kernels.trees import Nodes
+from pegsynth.progress import Progress, quiet
 from pegsynth.random import Words
 
 if TYPE_CHECKING:
@@ -132,7 +134,12 @@ class _Growth:
         )
 
     def grow(
-        self, matrix: NDArray[np.float32], outcome: NDArray[np.int64], weights: Floats, seed: int
+        self,
+        matrix: NDArray[np.float32],
+        outcome: NDArray[np.int64],
+        weights: Floats,
+        seed: int,
+        stop: Stop,
     ) -> list[Any]:
         """Return scikit-learn's trees."""
         from sklearn.ensemble import RandomForestClassifier
@@ -144,12 +151,16 @@ class _Growth:
             tree = DecisionTreeClassifier(min_weight_fraction_leaf=least, random_state=seed)
             return [tree.fit(matrix, outcome, sample_weight=weights).tree_]
         forest = RandomForestClassifier(
-            self.trees,
             min_weight_fraction_leaf=least,
             max_features=FOREST_FEATURES,
             random_state=seed,
+            warm_start=True,
         )
-        forest.fit(matrix, outcome, sample_weight=weights)
+        # Tree by tree, so that growing can be stopped; a warm start gives each tree the seed
+        # that it would have had among all.
+        for trees in range(1, self.trees + 1):
+            stop.check()
+            forest.set_params(n_estimators=trees).fit(matrix, outcome, sample_weight=weights)
         return [tree.tree_ for tree in forest.estimators_]
 
 
@@ -167,15 +178,21 @@ def _fit(
     _check_size(schema, targets, weights, how)
     seeds = {target: words.below(_SEEDS) for target in targets}
 
-    def grow(target: int) -> Trees:
-        return _grow(codes, schema, target, weights, how, seeds[target])
+    def grow(target: int, stop: Stop) -> Trees:
+        return _grow(codes, schema, target, weights, how, seeds[target], stop)
 
     trees = fit_each(targets, grow, threads=threads, progress=progress)
     return TreeModel(schema, trees, how.note)
 
 
 def _grow(
-    codes: Codes, schema: Schema, target: int, weights: Floats, how: _Growth, seed: int
+    codes: Codes,
+    schema: Schema,
+    target: int,
+    weights: Floats,
+    how: _Growth,
+    seed: int,
+    stop: Stop,
 ) -> Trees:
     """Grow the trees of one target over the categories that occur."""
     seen, outcome = np.unique(codes[:, target], return_inverse=True)
@@ -184,7 +201,7 @@ def _grow(
     if len(seen) == 1 or not split.features or weights.sum() < 2 * how.min_leaf:
         shares = np.bincount(outcome, weights) / weights.sum()
         return Trees(split.ranks, np.zeros(1, dtype=np.int64), _single_leaf(seen, shares))
-    grown = how.grow(split.matrix(codes), outcome, weights, seed)
+    grown = how.grow(split.matrix(codes), outcome, weights, seed, stop)
     sizes = [tree.node_count for tree in grown]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     return Trees(split.ranks, roots, _nodes(grown, roots, split, seen))

@@ -16,6 +16,7 @@ from pegsynth.io.read import named_source, open_table
 from pegsynth.option_kinds import keywords, python_names, refuse_unknown
 from pegsynth.options import How
 from pegsynth.privacy import Ledger
+from pegsynth.progress import Progress, shown
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.synthesizers.model import Model, fit
@@ -90,10 +91,12 @@ class PeGS:
         table: str | None = None,
         query: str | None = None,
         query_is_rowwise: bool = False,
+        progress: bool | Progress | None = None,
     ) -> Self:
         """Count a table; return this estimator.
 
-        `table`, `query` and `query_is_rowwise` go with the address of a database.
+        `table`, `query` and `query_is_rowwise` go with the address of a database; `progress`
+        is as for `pegsynth.synthesize`.
         """
         origin = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
         self._kind = frame_kind(data)
@@ -101,7 +104,7 @@ class PeGS:
         self._like = data[:0] if self._kind in ("pandas", "polars") else None
 
         def count(book: Schema, recipe: Recipe, stream: RandomStream) -> Model:
-            with open_table(origin) as reader:
+            with shown(progress) as told, open_table(origin) as reader:
                 return fit(
                     reader,
                     book,
@@ -109,6 +112,7 @@ class PeGS:
                     stream,
                     accept_unreviewed=self.accept_unreviewed,
                     threads=self._request.thread_count,
+                    progress=told,
                 )
 
         return self.fit_with(count, schema, data=data)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.progress import Progress
 from pegsynth.random import RandomStream
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
 Codes = NDArray[np.unsignedinteger[Any]]
-Progress = Callable[[str, int, int | None], None]
 
 
 def fit_conditionals(

@@ -1,12 +1,5 @@
-"""How long work tells others how far it is."""
+"""The same names as `pegsynth.progress`, where they are declared."""
 
-from __future__ import annotations
+from pegsynth.progress import Progress, quiet
 
-from collections.abc import Callable
-
-Progress = Callable[[str, int, int | None], None]
-"""Takes the stage, how many rows are done, and about how many there are, if known."""
-
-
-def quiet(stage: str, done: int, total: int | None) -> None:
-    """Show no progress."""
+__all__ = ["Progress", "quiet"]

@@ -20,6 +20,7 @@ from pegsynth.io.reader import TableReader
 from pegsynth.option_kinds import keywords
 from pegsynth.options import AUTO, How
 from pegsynth.privacy import Ledger
+from pegsynth.progress import Progress, quiet, shown
 from pegsynth.random import RandomStream
 from pegsynth.release_views import ReleaseViews
 from pegsynth.schema import Schema
@@ -27,7 +28,6 @@ from pegsynth.schema.codec import Decoder
 from pegsynth.schema.dtypes import as_text, polars_dtype
 from pegsynth.synthesizers.checkpoint import resuming
 from pegsynth.synthesizers.model import Codes, Model, fit
-from pegsynth.synthesizers.progress import Progress, quiet
 from pegsynth.synthesizers.request import Request
 from pegsynth.synthesizers.session import Session
 
@@ -49,7 +49,13 @@ def honest_seed_pool(data: Any, pool: str | Path | None) -> str | Path | None:
 
 
 @keywords(Request, without=("engine", "master"), method=AUTO)
-def synthesize(data: Any, schema: Schema | str | Path, **options: Any) -> Release:
+def synthesize(
+    data: Any,
+    schema: Schema | str | Path,
+    *,
+    progress: bool | Progress | None = None,
+    **options: Any,
+) -> Release:
     """Return synthetic tables and their ledger.
 
     Parameters
@@ -60,6 +66,9 @@ def synthesize(data: Any, schema: Schema | str | Path, **options: Any) -> Releas
         ``sqlite:///..``.
     schema
         A `Schema` or the name of its file.
+    progress
+        By default a bar on a terminal and in a notebook; False shows none, and a function is
+        called with the stage, what is done of it and the total.
     rows, datasets
         n rows in each of K datasets.
     method
@@ -108,6 +117,7 @@ def synthesize(data: Any, schema: Schema | str | Path, **options: Any) -> Releas
         # Drawn values go beside kept ones row by row: all must come from one execution.
         origin = origin.collect()
     with (
+        shown(progress) as told,
         open_table(origin) as reader,
         resuming(asked.resume, reader, book, recipe, asked.seed) as checkpoint,
     ):
@@ -118,16 +128,21 @@ def synthesize(data: Any, schema: Schema | str | Path, **options: Any) -> Releas
             stream,
             accept_unreviewed=asked.accept_unreviewed_schema,
             threads=used,
+            progress=told,
             checkpoint=checkpoint,
         )
         original = original_columns(reader, model.schema) if asked.synthesize else None
     session = Session(model, model.recipe or recipe, stream, threads=used)
     frames = []
-    for chunks in session.draw(asked.rows or 0, asked.datasets):
-        whole = pl.concat(decoded(decoder_of(model, asked.decode), chunks, stream))
-        if original is not None:
-            whole = with_drawn_columns(original, whole, asked.synthesize)
-        frames.append(to_kind(whole, reader.frame_kind, like=data if reader.frame_kind else None))
+    with shown(progress) as told:
+        for chunks in session.draw(asked.rows or 0, asked.datasets):
+            decoder = decoder_of(model, asked.decode)
+            whole = pl.concat(decoded(decoder, chunks, stream, rows=asked.rows, progress=told))
+            if original is not None:
+                whole = with_drawn_columns(original, whole, asked.synthesize)
+            frames.append(
+                to_kind(whole, reader.frame_kind, like=data if reader.frame_kind else None)
+            )
     return Release(frames, session.ledger)
 
 
