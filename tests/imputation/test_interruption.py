@@ -8,9 +8,11 @@ import time
 
 import numpy as np
 import pytest
-
 from imputation_tables import dependent_codes, mixed_schema, words
+
 from pegsynth.errors import DataError
+from pegsynth.imputation.design import make_design, row_columns
+from pegsynth.imputation.regression import Problem
 from pegsynth.imputation.tree_fit import fit_forest
 from pegsynth.interruptible import Abandoned, Stop, run_each
 
@@ -103,12 +105,34 @@ def test_whoever_leaves_waits_for_nobody():
             time.sleep(0.005)
         ended.set()
         stop.check()
+        return 1
 
     parts = run_each([0, 1, 2], work, threads=2)
     assert next(parts) == (0, 0)
     assert under_way.wait(10)
     parts.close()
     assert ended.wait(10)
+
+
+def test_a_descent_that_is_given_up_ends_at_its_next_step():
+    """Without the flag it would go on, and change what it was given."""
+    schema = mixed_schema()
+    columns = row_columns(dependent_codes(schema, 2_000))
+    design = make_design(columns.T, schema, weights=np.ones(2_000))
+    stop = Stop()
+    problem = Problem.make(
+        columns,
+        design.layout(0),
+        columns[0].astype(np.int64),
+        np.ones(2_000),
+        schema.category_counts[0],
+        stop,
+    )
+    held = problem.start()
+    stop.ask()
+    with pytest.raises(Abandoned):
+        problem.descend(held, 0.0, 0.5, 0.0)
+    assert np.array_equal(held, problem.start())
 
 
 def test_what_was_given_up_says_so():

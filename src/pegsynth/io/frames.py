@@ -54,8 +54,11 @@ def to_kind(frame: pl.DataFrame, kind: FrameKind | None, like: Any = None) -> An
         The caller's own table: columns of the same name take its types where the values
         allow it. A pandas integer column with missing values becomes a nullable one;
         categories come from `frame`, that is from the schema, never from `like`, and
-        so a Polars Categorical comes back as an Enum.
+        so a Polars Categorical comes back as an Enum. A table of another kind, such as a
+        stream, says nothing of types.
     """
+    if like is not None and frame_kind(like) != kind:
+        like = None
     if kind == "pandas":
         return _to_pandas(frame, like)
     if kind == "pyarrow":
@@ -140,6 +143,16 @@ def check_names(names: list[str] | tuple[str, ...], source: str) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
         raise DataError(f"{source}: column {twice!r} appears twice; rename one of them")
+
+
+def check_polars_types(schema: pl.Schema, source: str) -> None:
+    """Refuse columns that hold anything but text, numbers, truth values, dates and times."""
+    for name, dtype in schema.items():
+        if dtype.is_nested() or dtype in {pl.Binary, pl.Object}:
+            raise DataError(
+                f"{source}: column {name!r} holds lists, structs, bytes or objects; turn it into "
+                "columns of text, numbers or dates, or drop it"
+            )
 
 
 def _to_pandas(frame: pl.DataFrame, like: Any) -> Any:

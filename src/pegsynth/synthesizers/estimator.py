@@ -105,6 +105,7 @@ class PeGS:
 
         def count(book: Schema, recipe: Recipe, stream: RandomStream) -> Model:
             with shown(progress) as told, open_table(origin) as reader:
+                self._kind = reader.frame_kind
                 return fit(
                     reader,
                     book,

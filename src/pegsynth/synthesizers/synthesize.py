@@ -17,6 +17,7 @@ from pegsynth.forks import check_threads
 from pegsynth.io.frames import to_kind
 from pegsynth.io.read import named_source, open_table, same_file, table_files
 from pegsynth.io.reader import TableReader
+from pegsynth.io.streams import held
 from pegsynth.option_kinds import keywords
 from pegsynth.options import AUTO, How
 from pegsynth.privacy import Ledger
@@ -113,9 +114,9 @@ def synthesize(
     origin = named_source(
         data, table=asked.table, query=asked.query, rowwise=asked.query_is_rowwise
     )
-    if asked.synthesize and isinstance(origin, pl.LazyFrame):
+    if asked.synthesize:
         # Drawn values go beside kept ones row by row: all must come from one execution.
-        origin = origin.collect()
+        origin = held(origin)
     with (
         shown(progress) as told,
         open_table(origin) as reader,
