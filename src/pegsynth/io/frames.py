@@ -72,6 +72,13 @@ def to_kind(frame: pl.DataFrame, kind: FrameKind | None, like: Any = None) -> An
     return _like_polars(frame, like)
 
 
+def with_index(frame: Any, like: Any) -> Any:
+    """Give a pandas frame the index of another one whose rows it holds; return it."""
+    if frame_kind(like) == frame_kind(frame) == "pandas":
+        frame.index = like.index
+    return frame
+
+
 def _is_pandas(kind: type) -> bool:
     return kind.__module__.split(".")[0] == "pandas" and kind.__name__ == "DataFrame"
 

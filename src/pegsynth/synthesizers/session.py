@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.errors import BudgetError, ModelError
+from pegsynth.errors import BudgetError, ModelError, ParameterError
 from pegsynth.option_kinds import check_whole
 from pegsynth.options import PEGS_METHODS
 from pegsynth.privacy import Ledger
@@ -194,9 +194,15 @@ class Session:
     def draw(self, rows: int, datasets: int = 1) -> list[Iterator[Codes]]:
         """Charge and return K datasets of n rows as streams of code chunks.
 
-        Partially synthetic datasets have the original rows, however many are asked for.
+        Partially synthetic datasets have the original rows: 0 stands for their number, and
+        any other number is refused.
         """
         if self.recipe.draw.synthesize:
+            if rows not in (0, self.rows_of_a_table(None)):
+                raise ParameterError(
+                    "--synthesize keeps the original rows, so every table has as many rows as "
+                    "the original; ask for that many"
+                )
             return self._replaced(datasets)
         self.charge(rows, datasets)
         dtype = self.model.schema.code_dtype

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from pegsynth.forks import check_threads
-from pegsynth.io.frames import to_kind
+from pegsynth.io.frames import to_kind, with_index
 from pegsynth.io.read import named_source, open_table, same_file, table_files
 from pegsynth.io.reader import TableReader
 from pegsynth.io.streams import held
@@ -141,9 +141,9 @@ def synthesize(
             whole = pl.concat(decoded(decoder, chunks, stream, rows=asked.rows, progress=told))
             if original is not None:
                 whole = with_drawn_columns(original, whole, asked.synthesize)
-            frames.append(
-                to_kind(whole, reader.frame_kind, like=data if reader.frame_kind else None)
-            )
+            made = to_kind(whole, reader.frame_kind, like=data if reader.frame_kind else None)
+            # Rows that are kept keep their names; drawn rows have none.
+            frames.append(made if original is None else with_index(made, data))
     return Release(frames, session.ledger)
 
 
