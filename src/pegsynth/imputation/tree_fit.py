@@ -7,6 +7,7 @@ Trees are not pruned: as in synthpop, only the smallest leaf limits them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 FOREST_FEATURES = "sqrt"
 MOST_CELLS = 1 << 27
 _SEEDS = 1 << 32
+_LOT_SECONDS = 0.3
+"""About how long a forest may grow before it looks whether it is still wanted."""
 
 
 def fit_cart(
@@ -156,11 +159,16 @@ class _Growth:
             random_state=seed,
             warm_start=True,
         )
-        # Tree by tree, so that growing can be stopped; a warm start gives each tree the seed
-        # that it would have had among all.
-        for trees in range(1, self.trees + 1):
+        # A few trees at a time, so that growing can be stopped; a warm start gives each tree
+        # the seed that it would have had among all, so their number does not matter.
+        grown, lot = 0, 1
+        while grown < self.trees:
             stop.check()
-            forest.set_params(n_estimators=trees).fit(matrix, outcome, sample_weight=weights)
+            began = time.monotonic()
+            grown = min(grown + lot, self.trees)
+            forest.set_params(n_estimators=grown).fit(matrix, outcome, sample_weight=weights)
+            seconds = max(time.monotonic() - began, _LOT_SECONDS / self.trees)
+            lot = max(1, int(lot * _LOT_SECONDS / seconds))
         return [tree.tree_ for tree in forest.estimators_]
 
 
