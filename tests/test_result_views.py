@@ -19,12 +19,12 @@ from pegsynth.inference.pooled import Pooled
 from pegsynth.notebook import CONFIDENTIAL, LONGEST, card, table
 from pegsynth.picture import Picture
 from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, UnitBound
+from pegsynth.publishing.result import Release
 from pegsynth.release_views import NO_GUARANTEE, tables_of
 from pegsynth.schema import Feature, Schema
 from pegsynth.study import RiskUtilityMap, Study
 from pegsynth.study.results import Results
 from pegsynth.study.ru_map import Point
-from pegsynth.synthesizers.synthesize import Release
 
 WIDE = 200
 HOSTILE = "<script>alert(1)</script> & \"quotes\" 'here'\n\x00" * 20

@@ -1,7 +1,7 @@
 """A picture of a result: plain rows, and the kind of chart that shows them.
 
 A result knows what there is to see and nothing of how it is drawn; the chart builder of
-`report` draws rows and knows nothing of results. A `Picture` stands between them: it is
+`reporting` draws rows and knows nothing of results. A `Picture` stands between them: it is
 drawn when somebody looks at it, in a notebook or in a file.
 """
 
@@ -56,13 +56,13 @@ class Picture:
         """The chart, an Altair object that can be changed and combined."""
         # Looked up when it is needed: results must not depend on how they are drawn, and
         # the libraries that draw take long to load.
-        build = getattr(import_module("pegsynth.report.charts"), self.kind)
+        build = getattr(import_module("pegsynth.reporting.charts"), self.kind)
         return build(self.rows, **self.options)
 
     @cached_property
     def svg(self) -> str:
         """The drawing as SVG; the same rows give the same text."""
-        drawn: str = import_module("pegsynth.report.drawing").svg_of(self.chart)
+        drawn: str = import_module("pegsynth.reporting.drawing").svg_of(self.chart)
         return drawn
 
     def save(self, path: str | Path) -> tuple[Path, Path]:
@@ -74,7 +74,7 @@ class Picture:
             Path of the two files without a suffix.
         """
         mode = _OWNER_ONLY if self.confidential else None
-        written: tuple[Path, Path] = import_module("pegsynth.report.drawing").save_chart(
+        written: tuple[Path, Path] = import_module("pegsynth.reporting.drawing").save_chart(
             self.chart, path, mode=mode
         )
         return written

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import dataset
 
 import pegsynth
-from pegsynth.audit.door_readers import Exported
+from pegsynth.auditing.door_readers import Exported
 from pegsynth.errors import DataError
 from pegsynth.io.read import open_table
 from pegsynth.schema import Feature, Schema

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.notebook import CONFIDENTIAL, card, table
+from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.sampling import trace_row
 from pegsynth.schema import Schema
@@ -36,7 +37,6 @@ from pegsynth.study.step_figures import step_figures, steps_table
 from pegsynth.study.study_design import Design, design_of
 from pegsynth.study.workshop import Population, Workshop
 from pegsynth.study.yardstick import Yardstick
-from pegsynth.synthesizers.progress import Progress, quiet
 
 if TYPE_CHECKING:
     import polars as pl

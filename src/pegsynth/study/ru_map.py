@@ -17,9 +17,10 @@ from pegsynth.errors import ParameterError
 from pegsynth.evaluation.statistics import Estimate
 from pegsynth.evaluation.tabulation import Codes
 from pegsynth.io.read import open_table
+from pegsynth.methods import get, names
 from pegsynth.notebook import CONFIDENTIAL, card, table
-from pegsynth.options import METHODS, UNBUDGETED_METHODS
 from pegsynth.picture import Picture
+from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import decode, encode, one_matrix
@@ -32,13 +33,12 @@ from pegsynth.study.setting import setting_of
 from pegsynth.study.study_design import PER_ROW
 from pegsynth.study.workshop import FRESH, Population, Workshop
 from pegsynth.study.yardstick import Yardstick
-from pegsynth.synthesizers.progress import Progress, quiet
-from pegsynth.synthesizers.reading import bounded_codes
+from pegsynth.tables.code_table import bounded_codes
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pegsynth.report.drawing import Chart
+    from pegsynth.reporting.drawing import Chart
 
 Measure = Callable[[Codes, Codes], float]
 BudgetKind = Literal["epsilon_per_row", "epsilon", "l"]
@@ -286,13 +286,13 @@ def _arm(
 ) -> Arm:
     if method == FRESH and not len(population.fresh):
         raise ParameterError("fresh rows are those of a hold-out; give one")
-    if method != FRESH and method not in METHODS:
-        raise ParameterError(f"there is no method {method!r}; there are {', '.join(METHODS)}")
+    if method != FRESH and method not in names():
+        raise ParameterError(f"there is no method {method!r}; there are {', '.join(names())}")
     axes: dict[str, Axis] = {"epsilon_per_row": "row", "epsilon": "total", "l": "l"}
     if budget not in axes:
         raise ParameterError(f"a budget is one of {', '.join(axes)}, not {budget!r}")
     axis = axes[budget]
-    if method in (FRESH, *UNBUDGETED_METHODS):
+    if method == FRESH or not get(method).has_proof:
         axis = "none"
     elif axis == "row" and method not in PER_ROW:
         axis = "rows"
