@@ -25,6 +25,7 @@ from pegsynth.schema import Feature, Schema
 from pegsynth.study import RiskUtilityMap, Study
 from pegsynth.study.results import Results
 from pegsynth.study.ru_map import Point
+from small_release import small_schema
 
 WIDE = 200
 HOSTILE = "<script>alert(1)</script> & \"quotes\" 'here'\n\x00" * 20
@@ -79,6 +80,7 @@ def wide_map():
     return RiskUtilityMap("epsilon", "tvd1", points, Results(cells))
 
 
+PLAN = pegsynth.plan(small_schema(), epsilon=2.0, rows=100, rows_in=1000)
 LEDGER = Ledger((UnitBound(rows_per_unit=2, label=HOSTILE), *[NOISE] * WIDE))
 CARDS = [
     (wide_metrics(), CONFIDENTIAL),
@@ -90,6 +92,7 @@ CARDS = [
     (wide_release(), ""),
     (wide_pooled(), ""),
     (wide_pooled().combined, ""),
+    (PLAN, ""),
     (LEDGER, ""),
     (LEDGER.guarantee, ""),
 ]
@@ -180,6 +183,14 @@ def test_the_frame_of_a_release_numbers_its_tables():
         assert whole.rows() == [(1, "x", 1), (2, "y", 2)]
 
 
+def test_the_frame_of_a_plan():
+    frame = PLAN.to_frame()
+    assert frame.height == len(PLAN.predictions) + len(PLAN.refused)
+    best = frame.filter(pl.col("error") == pl.col("error").min())
+    assert best["method"].to_list() == [PLAN.best.method]
+    assert PLAN.best.method in PLAN._repr_html_()
+
+
 def test_the_frame_of_a_study():
     frame = wide_map().results.to_frame()
     assert frame.rows() == [("pegs", 1.0, 1, "tvd1", 0.5), ("pegs", 1.0, 2, "tvd1", 0.25)]
@@ -199,6 +210,7 @@ PICTURES = [
     lambda: wide_pooled().plot(),
     lambda: pegsynth.combine([1.0, 2.0], [1.0, 1.0], rule="fully", rows=1, rows_in=1).plot(),
     lambda: LEDGER.plot(),
+    lambda: PLAN.plot(),
 ]
 
 
@@ -216,7 +228,7 @@ def test_pictures_are_drawn_by_the_chart_builder(make):
 
 def test_only_figures_of_the_original_are_confidential():
     confidential = [make().confidential for make in PICTURES]
-    assert confidential == [True] * 5 + [False] * 4
+    assert confidential == [True] * 5 + [False] * 5
     assert wide_release(NotPrivate.because("kept-columns")).plot().confidential
 
 
