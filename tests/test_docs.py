@@ -121,6 +121,14 @@ def test_flags_without_a_command_belong_to_some_command(page, flags_of):
         assert flag in known, f"no command has a flag {flag}"
 
 
+@pytest.mark.slow
+def test_the_code_of_the_python_page_runs(tmp_path):
+    code = "\n".join(fenced(ROOT / "docs" / "python.md", "python"))
+    printed = run([sys.executable, "-c", code], tmp_path)
+    assert "1. Rows were counted" in printed
+    assert "models 2 of 2" in printed
+
+
 def test_the_readme_mentions_every_command(flags_of):
     assert {name for name, _ in calls(README)} == set(flags_of)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.fitted import FittedModel, SavedModel, kind_of
+from pegsynth.fitted import FittedModel, SavedModel, empty_like
 from pegsynth.forks import check_threads
-from pegsynth.io.frames import to_kind
+from pegsynth.io.frames import to_kind, with_index
 from pegsynth.io.read import named_source, open_table
 from pegsynth.methods.forecast import Forecast, forecast
 from pegsynth.methods.session import Session
@@ -21,7 +21,7 @@ from pegsynth.option_kinds import keywords, python_names
 from pegsynth.options import AUTO
 from pegsynth.pipeline import fit as fit_table
 from pegsynth.pipeline import open_draws, settle
-from pegsynth.progress import Progress, quiet
+from pegsynth.progress import Progress, shown
 from pegsynth.publishing.result import Release
 from pegsynth.random import RandomStream
 from pegsynth.request import Request, registered_options
@@ -32,14 +32,19 @@ _ELSEWHERE = ("engine", "master")
 
 @keywords(Request, without=_ELSEWHERE, more=registered_options, method=AUTO)
 def synthesize(
-    data: Any, schema: Schema | str | Path, *, progress: Progress = quiet, **options: Any
+    data: Any,
+    schema: Schema | str | Path,
+    *,
+    progress: bool | Progress | None = None,
+    **options: Any,
 ) -> Release:
     """Return synthetic tables and their ledger.
 
     Parameters
     ----------
     data
-        A pandas, Polars or PyArrow table; the name of a file, a glob or a folder, or an
+        A pandas, Polars or PyArrow table, an Arrow stream, a PyArrow dataset or an iterator
+        of tables; the name of a file, a glob or a folder, or an
         address of such (``s3://..``); or a database, ``postgresql://..`` or
         ``sqlite:///..``.
     schema
@@ -67,7 +72,8 @@ def synthesize(
         For files: where to save counts on the way (CONFIDENTIAL) and go on from;
         deleted at the end.
     progress
-        Called with the stage, how much of it is done, and how much there is.
+        By default a bar on a terminal and in a notebook; False shows none, and a function is
+        called with the stage, what is done of it and the total.
     **options
         All others are the flags of ``pegs synthesize`` with underscores; docs/options.md
         lists them.
@@ -79,18 +85,29 @@ def synthesize(
     """
     check_threads()
     request = Request.of(**options)
-    with open_draws(_source(data, request), schema, request, progress=progress) as draws:
+    source = _source(data, request)
+    with (
+        shown(progress) as told,
+        open_draws(source, schema, request, progress=told) as draws,
+    ):
         kind = draws.reader.frame_kind
         frames = [
             to_kind(frame, kind, like=data if kind else None)
-            for frame in draws.frames(progress=progress)
+            for frame in draws.frames(progress=told)
         ]
+        if draws.keeps_rows:
+            # Rows that are kept keep their names; drawn rows have none.
+            frames = [with_index(frame, data) for frame in frames]
         return Release(frames, draws.session.ledger, draws.session.model.schema)
 
 
 @keywords(Request, without=(*_ELSEWHERE, "datasets"), more=registered_options, method=AUTO)
 def fit(
-    data: Any, schema: Schema | str | Path, *, progress: Progress = quiet, **options: Any
+    data: Any,
+    schema: Schema | str | Path,
+    *,
+    progress: bool | Progress | None = None,
+    **options: Any,
 ) -> FittedModel:
     """Fit a table once, to sample as long as the budget lasts.
 
@@ -111,10 +128,10 @@ def fit(
     if request.resume is not None:
         raise ParameterError("--resume goes with synthesize and with the command line")
     stream = RandomStream(request.seed)
-    with open_table(source) as reader:
-        model = fit_table(reader, settled, stream, progress=progress)
+    with shown(progress) as told, open_table(source) as reader:
+        model = fit_table(reader, settled, stream, progress=told)
     session = Session(model, model.plan or settled.plan, stream, threads=request.thread_count)
-    return FittedModel(session, settled.request, *kind_of(data))
+    return FittedModel(session, settled.request, reader.frame_kind, empty_like(data))
 
 
 @python_names()
@@ -150,7 +167,7 @@ def release(
     force: bool = False,
     public_only: bool = False,
     table_format: str = "csv",
-    progress: Progress = quiet,
+    progress: bool | Progress | None = None,
     **options: Any,
 ) -> Release:
     """Write a release folder, as ``pegs release`` does, and return what is in it.
@@ -173,16 +190,17 @@ def release(
     check_threads()
     request = Request.of(**options)
     source = _source(data, request)
-    made = make_folder(
-        source,
-        schema,
-        Path(folder),
-        request,
-        force=force,
-        public_only=public_only,
-        table_format=table_format,
-        progress=progress,
-    )
+    with shown(progress) as told:
+        made = make_folder(
+            source,
+            schema,
+            Path(folder),
+            request,
+            force=force,
+            public_only=public_only,
+            table_format=table_format,
+            progress=told,
+        )
     return Release.load(made.folder)
 
 

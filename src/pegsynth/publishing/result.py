@@ -9,11 +9,12 @@ from typing import Any
 
 from pegsynth.errors import DataError
 from pegsynth.privacy import Ledger
+from pegsynth.release_views import ReleaseViews
 from pegsynth.schema import Schema
 
 
 @dataclass(frozen=True)
-class Release:
+class Release(ReleaseViews):
     """Synthetic tables of the caller's own kind, and what they cost.
 
     Parameters
