@@ -1,4 +1,4 @@
-"""The functions that callers in Python use: `synthesize`, `fit`, `load`, `plan`, `release`.
+"""The functions that callers in Python use: `synthesize`, `fit`, `release` and so on.
 
 Each makes a `Request` of its keyword arguments and goes the way of the pipeline, as the
 command line does.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.fitted import FittedModel, SavedModel, empty_like
@@ -21,11 +21,17 @@ from pegsynth.option_kinds import keywords, python_names
 from pegsynth.options import AUTO
 from pegsynth.pipeline import fit as fit_table
 from pegsynth.pipeline import open_draws, settle
+from pegsynth.processors import usable_processors
 from pegsynth.progress import Progress, shown
 from pegsynth.publishing.result import Release
 from pegsynth.random import RandomStream
 from pegsynth.request import Request, registered_options
 from pegsynth.schema import Schema
+
+if TYPE_CHECKING:
+    from pegsynth.auditing.run import Finding
+    from pegsynth.evaluation.records import Metrics
+    from pegsynth.privacy import Ledger
 
 _ELSEWHERE = ("engine", "master")
 
@@ -101,7 +107,12 @@ def synthesize(
         return Release(frames, draws.session.ledger, draws.session.model.schema)
 
 
-@keywords(Request, without=(*_ELSEWHERE, "datasets"), more=registered_options, method=AUTO)
+@keywords(
+    Request,
+    without=(*_ELSEWHERE, "datasets", "synthesize", "no_guarantee"),
+    more=registered_options,
+    method=AUTO,
+)
 def fit(
     data: Any,
     schema: Schema | str | Path,
@@ -202,6 +213,61 @@ def release(
             progress=told,
         )
     return Release.load(made.folder)
+
+
+@python_names()
+def audit(
+    method: str | None = None, *, full: bool = False, threads: int | None = None
+) -> list[Finding]:
+    """Check the claimed guarantee of the shipped code, as ``pegs audit`` does.
+
+    Parameters
+    ----------
+    method
+        The method to check, or ``doors`` for the readers; None for all.
+    full
+        More cases and more releases.
+
+    Returns
+    -------
+    list of Finding
+        Each with `holds`.
+    """
+    from pegsynth.auditing.run import READERS, audited_methods
+    from pegsynth.auditing.run import audit as findings
+
+    known = (*audited_methods(), READERS)
+    if method is not None and method not in known:
+        raise ParameterError(f"--method is one of {', '.join(known)}, not {method!r}")
+    return list(findings(method, full=full, threads=threads or usable_processors()))
+
+
+@python_names()
+def report(metrics: Metrics, path: str | Path, *, ledger: Ledger | None = None) -> Path:
+    """Write the page of an evaluation; CONFIDENTIAL, as it shows the original's figures.
+
+    Parameters
+    ----------
+    metrics
+        What `evaluate` returned.
+    path
+        The HTML file to write, readable by its owner only.
+    ledger
+        What the tables promise, for the page.
+    """
+    from pegsynth.io.atomic import atomic_text, check_target
+    from pegsynth.publishing.write import guarantee_fields
+    from pegsynth.reporting import render
+
+    target = Path(path)
+    check_target(target)
+    page = render(
+        metrics,
+        statement="" if ledger is None else ledger.statement(),
+        guarantee=None if ledger is None else guarantee_fields(ledger),
+    )
+    atomic_text(target, page, mode=0o600)
+    return target
 
 
 def _source(data: Any, request: Request) -> Any:
