@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -14,6 +14,11 @@ from pegsynth.inference.choice import rows_in_of, rows_of, rule_for
 from pegsynth.inference.estimates import Table, matched
 from pegsynth.inference.rules import ROWS_NEEDED, RULES, Moments, Numbers, Rule, Spread
 from pegsynth.privacy import Ledger
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pegsynth.picture import Picture
 
 Value: TypeAlias = float | Numbers
 
@@ -70,6 +75,25 @@ class Combined:
         values = (self.estimate, self.variance, self.degrees_of_freedom)
         estimate, variance, degrees = (float(np.atleast_1d(value)[place]) for value in values)
         return Combined(estimate, variance, degrees, self.rule, self.notes)
+
+    def to_frame(self, level: float = 0.95) -> pl.DataFrame:
+        """Return one line for each quantity, with intervals of a level (Polars)."""
+        import polars as pl
+
+        from pegsynth.inference.table import columns
+
+        return pl.DataFrame(columns(self, level))
+
+    def plot(self, level: float = 0.95) -> Picture:
+        """Draw the estimates with their intervals."""
+        from pegsynth.inference.table import picture
+
+        return picture(self, level)
+
+    def _repr_html_(self) -> str:
+        from pegsynth.inference.table import combined_card
+
+        return combined_card(self)
 
 
 def combine(
