@@ -107,7 +107,7 @@ def test_values_in_their_plain_form(given, plain):
         ({"method": "pegz"}, "--method is one of auto, pegs, "),
         ({"method": 3}, "--method is one of"),
         ({"order": "none"}, "--order is one of public, private, data"),
-        ({"decode": "bins"}, "--decode is one of values, labels"),
+        ({"decode": "bins"}, "--decode is one of model, values, labels"),
         ({"where": "a=x"}, "--where takes features with their values"),
         ({"where": ["a"]}, "write it as FEATURE=VALUE"),
         ({"synthesize": [3]}, "--synthesize takes names"),

@@ -166,7 +166,7 @@ def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
         raise BudgetError("a plan needs --epsilon, the total for the whole release")
     replace(request, method=AUTO).budget  # noqa: B018 (a budget that cannot be is refused as such)
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
-    return forecast(book, request.asked(lenient=True))
+    return forecast(request.planned_schema(book), request.asked(lenient=True))
 
 
 @keywords(Request, without=_ELSEWHERE, more=registered_options, method=AUTO)
@@ -224,7 +224,8 @@ def audit(
     Parameters
     ----------
     method
-        The method to check, or ``doors`` for the readers; None for all.
+        The method to check, ``numbers`` for edges and shapes, or ``doors`` for the readers;
+        None for all.
     full
         More cases and more releases.
 
@@ -233,10 +234,10 @@ def audit(
     list of Finding
         Each with `holds`.
     """
-    from pegsynth.auditing.run import READERS, audited_methods
     from pegsynth.auditing.run import audit as findings
+    from pegsynth.auditing.run import audits
 
-    known = (*audited_methods(), READERS)
+    known = audits()
     if method is not None and method not in known:
         raise ParameterError(f"--method is one of {', '.join(known)}, not {method!r}")
     return list(findings(method, full=full, threads=threads or usable_processors()))

@@ -70,7 +70,7 @@ class PeGS:
         return f"PeGS({given}){fitted}"
 
     @property
-    def how(self) -> How:
+    def how(self) -> How | None:
         """How codes become values."""
         return self._request.decode
 

@@ -13,7 +13,7 @@ from pegsynth.methods.base import Plan
 from pegsynth.methods.session import Session
 from pegsynth.option_kinds import python_names
 from pegsynth.options import How
-from pegsynth.pipeline import decoded, decoder_of, open_saved, to_be_saved
+from pegsynth.pipeline import decoded, open_saved, to_be_saved
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.result import Release
 from pegsynth.request import Request
@@ -179,11 +179,16 @@ def empty_like(data: Any) -> Any:
 
 
 def _sampled(
-    session: Session, rows: int, datasets: int | None, how: How, kind: Any, like: Any
+    session: Session,
+    rows: int,
+    datasets: int | None,
+    how: How | None,
+    kind: Any,
+    like: Any,
 ) -> Any:
     frames = []
     for chunks in session.draw(rows, datasets or 1):
-        frame = pl.concat(decoded(decoder_of(session.model, how), chunks, session.stream))
+        frame = pl.concat(decoded(session.model, chunks, session.stream, how=how))
         frames.append(to_kind(frame, kind, like=like))
     return frames[0] if datasets is None else Release(frames, session.ledger, session.model.schema)
 

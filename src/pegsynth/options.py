@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Order = Literal["public", "private", "data"]
 PriorKind = Literal["uniform", "marginal"]
-How = Literal["values", "labels"]
+How = Literal["model", "values", "labels"]
 
 AUTO = "auto"
 DEFAULT_METHOD = "pegs"
@@ -115,6 +115,7 @@ class KeyOptions(HeadOptions):
         "choice",
         "Where heads come from: public, private (paid) or data (the paper's; not private).",
         choices=get_args(Order),
+        harmless=("public",),
         unless="private with --epsilon if the schema lists no heads, else public",
     )
     order_rows: int | None = option(None, "whole", "Rows that --order data looks at.", unless="all")
@@ -331,7 +332,8 @@ class RunOptions:
     Parameters
     ----------
     decode
-        ``values``: numbers are drawn inside their bin; ``labels``: bins are written.
+        ``model``: numbers inside their bin follow a model of the other features, where they
+        were measured; ``values``: they are drawn one by one; ``labels``: bins are written.
     seed
         For tests and studies: reproducible, and without any guarantee.
     resume
@@ -339,11 +341,13 @@ class RunOptions:
         the end.
     """
 
-    decode: How = option(
-        "values",
+    decode: How | None = option(
+        None,
         "choice",
-        "values: numbers drawn inside their bin; or labels.",
+        "Numbers inside their bin: model (they follow the other features), values (drawn one by "
+        "one), or labels of bins.",
         choices=get_args(How),
+        unless="model for numbers that were measured, else values",
     )
     threads: int | None = option(None, "whole", "Threads.", unless="all")
     seed: int | None = option(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,18 @@ from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger, seeded_ledger, selection_ledger
 from pegsynth.methods.session import Session
+from pegsynth.numbers import (
+    PaidCodec,
+    check_budget,
+    count_grid,
+    grid_schema,
+    paid_codec,
+    value_decoder,
+    wants_codec,
+)
+from pegsynth.numbers.paying import Counts
 from pegsynth.options import DEFAULT_METHOD, How
-from pegsynth.privacy import Ledger, NotPrivate
+from pegsynth.privacy import Budget, Ledger, NotPrivate
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.request import Request
@@ -59,15 +70,20 @@ class Settled:
     schema, request
         The codebook, and what was asked for, the method chosen.
     plan
-        Every choice and price; None for a table that is counted now and priced later.
+        Every choice and price; None for a table that is counted now and priced later. Where
+        the codec is itself measured, it is the plan for as many bins as there will be, and is
+        settled again when they are known.
     notes
         Lines that say which method ``auto`` has taken, and why.
+    saved
+        Whether the model is saved and sampled later, in another session.
     """
 
     schema: Schema
     request: Request
     plan: Plan | None
     notes: tuple[str, ...] = ()
+    saved: bool = False
 
 
 def settle(
@@ -91,14 +107,17 @@ def settle(
     """
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
     source = "the schema" if isinstance(schema, Schema) else str(schema)
+    _check_decoding(request.decode, measured=wants_codec(book))
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
-    request, notes = request.settled(book, saved=saved)
+    request, notes = request.settled(request.planned_schema(book), saved=saved)
     unpriced = not request.has_budget and request.delta is None
     if saved and unpriced and get(request.method).fits_unpriced:
+        if wants_codec(book):
+            check_budget(book, Budget(alpha=0.0))
         return Settled(book, request, None, notes)
     if not (saved or rows_later):
         request.check_rows()
-    return Settled(book, request, request.plan(book, source=source, saved=saved), notes)
+    return Settled(book, request, request.plan(book, source=source, saved=saved), notes, saved)
 
 
 def honest_seed_pool(data: Any, pool: str | Path | None) -> str | Path | None:
@@ -132,18 +151,71 @@ def fit(
     if checkpoint and not method.resumes:
         raise ParameterError(f"{method.name} reads the table once and cannot resume; drop --resume")
     warm_up(method.first_kernels)
-    table = CodeTable(
-        reader, schema, stream, kept=checkpoint.kept if checkpoint else None, progress=progress
-    )
+    ledger = schema_ledger(schema, accept_unreviewed=request.accept_unreviewed_schema)
+    ledger = selection_ledger(ledger, reader)
+    kept = checkpoint.kept if checkpoint else None
+    codec = None
+    if wants_codec(schema):
+        _check_two_passes(reader, checkpoint)
+        first = CodeTable(reader, grid_schema(schema), stream, progress=progress)
+        kept = first.kept
+        codec = pay_for_codec(settled, lambda grid: count_grid(first.batches(), grid), stream)
+        schema, settled = codec.schema, with_codec(settled, codec)
+        ledger = ledger.add(*codec.events)
+    table = CodeTable(reader, schema, stream, kept=kept, progress=progress)
     if checkpoint:
         checkpoint.keep(table.kept)
     counted = StreamedTable(table, request.thread_count, progress, checkpoint)
-    ledger = schema_ledger(schema, accept_unreviewed=request.accept_unreviewed_schema)
-    ledger = selection_ledger(ledger, reader)
     model = fit_counted(counted, settled, stream, ledger, progress=progress)
     # The declared types of the features, in the order of the schema (R30).
     types = {name: reader.dtypes[name] for name in schema.names if name in reader.dtypes}
-    return replace(model, columns=reader.output_columns, dtypes=types)
+    shapes = codec.shapes if codec else {}
+    return replace(model, columns=reader.output_columns, dtypes=types, shapes=shapes)
+
+
+def _check_two_passes(reader: TableReader, checkpoint: Checkpoint | None) -> None:
+    """Refuse tables that cannot be read once for their codec and once more to be counted."""
+    if reader.once:
+        raise ParameterError(
+            f"{reader.source}: edges that are measured take two passes over the table, and this "
+            "one can be read once; write it to a file first, or list the edges in the schema"
+        )
+    if checkpoint:
+        raise ParameterError(
+            "--resume goes with edges that are listed; those that are measured cost anew each time"
+        )
+
+
+def pay_for_codec(
+    settled: Settled, count: Callable[[Schema], Counts], stream: RandomStream
+) -> PaidCodec:
+    """Measure edges and shapes out of the budget of the release (R21).
+
+    Parameters
+    ----------
+    count
+        Counts a table, units bounded, under a schema of grids.
+    """
+    request, plan = settled.request, settled.plan
+    if plan is None:
+        raise BudgetError("edges are measured out of --epsilon; state that")
+    return paid_codec(
+        settled.schema,
+        request.budget,
+        count(grid_schema(settled.schema)),
+        stream,
+        rows_in=request.rows_in,
+        private=get(plan.method).has_proof,
+    )
+
+
+def with_codec(settled: Settled, codec: PaidCodec) -> Settled:
+    """Settle the release again, now that the edges are known and what is left is known."""
+    request = settled.request
+    method = get(request.method or DEFAULT_METHOD)
+    options = request.options_for(method, saved=settled.saved)
+    plan = method.settle(codec.schema, codec.budget, options)
+    return replace(settled, schema=codec.schema, plan=plan)
 
 
 def fit_counted(
@@ -212,9 +284,15 @@ class Draws:
         """Yield every synthetic table, whole."""
         session, request = self.session, self.settled.request
         for chunks in session.draw(request.rows or 0, request.datasets):
-            decoder = decoder_of(session.model, request.decode)
             rows = session.rows_of_a_table(request.rows)
-            frames = decoded(decoder, chunks, session.stream, rows=rows, progress=progress)
+            frames = decoded(
+                session.model,
+                chunks,
+                session.stream,
+                how=request.decode,
+                rows=rows,
+                progress=progress,
+            )
             yield self.kept(pl.concat(frames))
 
 
@@ -320,21 +398,61 @@ def _drawing_plan(model: Model, request: Request, *, source: str) -> Plan:
 # Decode
 
 
-def decoder_of(model: Model, how: How = "values", *, listed: bool = False) -> Decoder:
-    """Return what turns codes into the columns and types of the original table."""
-    columns = model.columns or None
-    return Decoder(model.schema, how=how, columns=columns, dtypes=model.dtypes, listed=listed)
+def decoder_of(model: Model, how: How | None = None, *, listed: bool = False) -> Decoder:
+    """Return what turns codes into the columns and types of the original table.
+
+    Values inside bins are drawn one by one; `decoded` lets them follow a model of all features
+    where they were measured.
+    """
+    return Decoder(
+        model.schema,
+        how="labels" if how == "labels" else "values",
+        columns=model.columns or None,
+        dtypes=model.dtypes,
+        listed=listed,
+        shapes=model.shapes,
+    )
 
 
 def decoded(
-    decoder: Decoder,
+    model: Model,
     chunks: Iterator[Codes],
     stream: RandomStream,
     *,
+    how: How | None = None,
+    listed: bool = False,
     rows: int | None = None,
     progress: Progress = quiet,
 ) -> Iterator[pl.DataFrame]:
-    """Yield code chunks as frames."""
+    """Yield code chunks as frames.
+
+    Parameters
+    ----------
+    how
+        ``model``: values inside bins follow a model that is fitted to the first synthetic
+        codes; ``values``: they are drawn one by one; ``labels``: bins are written. None: a
+        model where values were measured, else values.
+    listed
+        As for `Decoder`.
+    """
+    if how == "model" and not model.shapes:
+        raise ParameterError(
+            '--decode model goes with numbers that were measured: state edges = "private" or '
+            'inside = "measured" in the schema'
+        )
+    decoder = decoder_of(model, how, listed=listed)
+    if model.shapes and how in (None, "model"):
+        first = next(chunks)
+        chunks = chain([first], chunks)
+        decoder = value_decoder(
+            model.schema,
+            model.shapes,
+            first,
+            stream,
+            columns=model.columns or None,
+            dtypes=model.dtypes,
+            listed=listed,
+        )
     words = stream.substream()
     done = 0
     progress("rows", 0, rows)
@@ -342,6 +460,14 @@ def decoded(
         yield decoder.decode(codes, words.take(decoder.words_needed(len(codes))))
         done += len(codes)
         progress("rows", done, rows)
+
+
+def _check_decoding(how: How | None, *, measured: bool) -> None:
+    if how == "model" and not measured:
+        raise ParameterError(
+            '--decode model goes with numbers that were measured: state edges = "private" or '
+            'inside = "measured" in the schema'
+        )
 
 
 # Publish
@@ -353,7 +479,7 @@ def publish_table(
     ledger_path: Path,
     *,
     rows: int,
-    how: How,
+    how: How | None = None,
     commit: Callable[[], None] = _nothing,
     kept: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
     progress: Progress = quiet,
@@ -378,9 +504,12 @@ def publish_table(
         meanwhile = true_of_both(ledger_path, ledger) if replacing else ledger
         atomic_text(ledger_path, meanwhile.to_json())
 
-    decoder = decoder_of(session.model, how, listed=True)
-    with open_writer(output, before=before, texts=decoder.listed) as writer:
-        for frame in decoded(decoder, chunks, session.stream, rows=rows, progress=progress):
+    texts = decoder_of(session.model, how, listed=True).listed
+    frames = decoded(
+        session.model, chunks, session.stream, how=how, listed=True, rows=rows, progress=progress
+    )
+    with open_writer(output, before=before, texts=texts) as writer:
+        for frame in frames:
             writer.write(kept(frame))
     if replacing:
         atomic_text(ledger_path, session.ledger.to_json())

@@ -15,6 +15,7 @@ from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.methods import get, taking
 from pegsynth.methods.forecast import Asked, settle_method
 from pegsynth.methods.registry import method_options
+from pegsynth.numbers import foreseen, wants_codec
 from pegsynth.option_kinds import check_options
 from pegsynth.options import (
     AUTO,
@@ -122,7 +123,8 @@ class Request(
         for name, (each, default) in method_options().items():
             value = self.stated(name)
             taken = name in method.options.__dataclass_fields__
-            if not (taken or lenient) and value not in (None, (), False, default, *each.harmless):
+            meant = method.harmless.get(name, each.harmless)
+            if not (taken or lenient) and value not in (None, (), False, default, *meant):
                 others = ", ".join(taking(name))
                 raise ParameterError(f"{each.flag_of(name)} goes with --method {others} only")
         given = {each.name: self.stated(each.name, each.default) for each in fields(method.options)}
@@ -196,8 +198,27 @@ class Request(
         method = get(self.method or DEFAULT_METHOD)
         budget = self.budget
         check_reviewed(schema, budget, accept=self.accept_unreviewed_schema, source=source)
+        if wants_codec(schema):
+            seen = foreseen(
+                schema, budget, rows=self.rows_in or self.rows, private=method.has_proof
+            )
+            schema, budget = seen.schema, seen.budget
         plan: Plan = method.settle(schema, budget, self.options_for(method, saved=saved))
         return plan
+
+    def planned_schema(self, schema: Schema) -> Schema:
+        """Return the schema with as many bins as there will be where edges are measured."""
+        if not schema.unsettled:
+            return schema
+        budget = replace(self, method=AUTO).budget if self.epsilon is not None else None
+        private = budget is not None
+        seen = foreseen(
+            schema,
+            budget or Budget(alpha=0.0),
+            rows=self.rows_in or self.rows,
+            private=private,
+        )
+        return seen.schema
 
 
 def registered_options() -> tuple[str, ...]:

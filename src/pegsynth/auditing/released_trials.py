@@ -1,4 +1,4 @@
-"""Statistical audit of released blocks: the whole of `fit_once`, with real randomness.
+"""Statistical audit of released blocks: the whole of `fit_released`, with real randomness.
 
 An empty table and one of a single row are released many times. The statistic is what the
 noise alone says of the row: the sum, over all tables that were released, of the log-ratio

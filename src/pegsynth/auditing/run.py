@@ -74,6 +74,11 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
         yield from _doors(-(-FULL_PAIRS // len(DOORS)) if full else PAIRS)
 
 
+def audits() -> tuple[str, ...]:
+    """Return what can be audited by name: methods, numbers, and the readers."""
+    return (*audited_methods(), NUMBERS, READERS)
+
+
 def audited_methods() -> tuple[str, ...]:
     """Return the names of the methods that claim a guarantee; each has audits of its own."""
     return tuple(method.name for method in methods() if method.has_proof)

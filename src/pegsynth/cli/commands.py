@@ -413,7 +413,8 @@ def study(
 
 def audit(
     method: Annotated[
-        str | None, typer.Option("--method", help="This method only; doors: readers.")
+        str | None,
+        typer.Option("--method", help="This method only; numbers: measured edges; doors: readers."),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="More cases and more releases.")] = False,
     threads: Threads = None,

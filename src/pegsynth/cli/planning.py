@@ -33,6 +33,7 @@ def show(schema_file: Path, request: Request) -> None:
     replace(request, method=AUTO).budget  # noqa: B018 (a budget that cannot be is refused as such)
     schema = Schema.load(schema_file)
     # Flags that only one method takes are left out for the others.
+    schema = request.planned_schema(schema)
     found = forecast(schema, request.asked(lenient=True))
     lines = [_HEADER, *(_line(each) for each in found.predictions)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(_HEADER))]

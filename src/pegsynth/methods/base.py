@@ -11,6 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from pegsynth.errors import ParameterError
@@ -98,6 +99,8 @@ class Model:
         The settled release; None for blocks that were counted without a budget.
     columns, dtypes
         Column order and types of the original table, public like its header.
+    shapes
+        How values lie inside the bins of features that were measured, by name (R21).
     """
 
     schema: Schema
@@ -107,6 +110,7 @@ class Model:
     plan: Plan | None = None
     columns: tuple[str, ...] = ()
     dtypes: Mapping[str, Any] = field(default_factory=dict)
+    shapes: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 class Sampler(ABC):
@@ -203,6 +207,9 @@ class Method(ABC, Generic[P, F]):
         Whether fitting can go on from a checkpoint.
     fits_unpriced
         Whether a table can be counted before a budget is stated.
+    harmless
+        For options that it does not take: values that say what it does anyway, where these
+        are others than for all methods.
     """
 
     name: ClassVar[str]
@@ -213,6 +220,7 @@ class Method(ABC, Generic[P, F]):
     on_cluster: ClassVar[bool] = False
     resumes: ClassVar[bool] = True
     fits_unpriced: ClassVar[bool] = False
+    harmless: ClassVar[Mapping[str, tuple[object, ...]]] = MappingProxyType({})
 
     @abstractmethod
     def settle(self, schema: Schema, budget: Budget, options: Any) -> P:

@@ -36,12 +36,17 @@ def of_schema(schema: Schema) -> tuple[Assumption, ...]:
 
 def _codebook(schema: Schema) -> Iterator[Assumption]:
     if schema.reviewed:
-        numeric = [feature.kind == "numeric" for feature in schema.features]
-        names = named(schema.names)
+        features = schema.features
         yield assumptions.reviewed_schema(
             drafted_from_data=named(schema.drafted_from_data),
-            categories=[name for name, edges in zip(names, numeric, strict=True) if not edges],
-            edges=[name for name, edges in zip(names, numeric, strict=True) if edges],
+            categories=named(f.name for f in features if f.kind != "numeric"),
+            # Edges that are measured are paid for, unless somebody states where they end.
+            edges=named(
+                f.name
+                for f in features
+                if f.kind == "numeric"
+                and (not f.private_edges or (f.lowest, f.highest) != (None, None))
+            ),
             rows_per_unit=schema.rows_per_unit if schema.unit else None,
         )
 

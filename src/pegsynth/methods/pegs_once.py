@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.methods.base import Fitted, Method, Model, Prediction, Sampler
@@ -29,6 +30,8 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit"]):
     released = True
     on_cluster = True
     resumes = False
+    # It has no virtual rows and no chains, and it chooses its heads privately.
+    harmless = MappingProxyType({"prior": (), "seed_pool": (), "order": ("private",)})
 
     def settle(self, schema: Schema, budget: Budget, options: Any) -> ReleasedPlan:
         """Reserve the whole budget for what fitting will do."""

@@ -10,6 +10,7 @@ from pegsynth.numbers.counting import GridCounter, count_grid
 from pegsynth.numbers.decoding import ModelDecoder, decode_values, value_decoder
 from pegsynth.numbers.grid import Grid, grid_feature, grid_of, grid_schema
 from pegsynth.numbers.inside import InsideModel, fit_inside
+from pegsynth.numbers.paying import PaidCodec, foreseen, paid_codec, wants_codec
 from pegsynth.numbers.plan import NumbersPlan, check_budget, plan_numbers
 from pegsynth.numbers.settle import Settled, bins_for, settle
 from pegsynth.numbers.shape import Shape
@@ -22,6 +23,7 @@ __all__ = [
     "ModelDecoder",
     "NumberTree",
     "NumbersPlan",
+    "PaidCodec",
     "Settled",
     "Shape",
     "bins_for",
@@ -30,11 +32,14 @@ __all__ = [
     "decode_values",
     "exact_tree",
     "fit_inside",
+    "foreseen",
     "grid_feature",
     "grid_of",
     "grid_schema",
     "measure",
+    "paid_codec",
     "plan_numbers",
     "settle",
     "value_decoder",
+    "wants_codec",
 ]

@@ -84,6 +84,27 @@ def settle(schema: Schema, trees: Mapping[str, NumberTree], bins: int) -> Settle
     return Settled(_with_columns(schema, tuple(columns)), shapes)
 
 
+def provisional(schema: Schema, bins: int) -> Schema:
+    """Return the schema with as many bins as there will be, and edges that mean nothing.
+
+    It says how large tables become, so that a release can be settled before edges are known.
+    """
+    columns = tuple(
+        replace(
+            column,
+            edges=tuple(map(float, range((column.bins or bins) + 1))),
+            private_edges=False,
+            lowest=None,
+            highest=None,
+            bins=None,
+        )
+        if column.private_edges
+        else column
+        for column in schema.columns
+    )
+    return _with_columns(schema, columns)
+
+
 def _with_columns(schema: Schema, columns: tuple[Feature, ...]) -> Schema:
     """Exchange columns; rules speak of categories by name, as codes have moved."""
     named = tuple(

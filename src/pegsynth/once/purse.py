@@ -100,6 +100,16 @@ class Purse:
         return (*self._events, *left)
 
     @property
+    def done(self) -> tuple[Event, ...]:
+        """What was done so far."""
+        return tuple(self._events)
+
+    @property
+    def spent(self) -> Allowance:
+        """What was spent so far, and what rounding may have cost."""
+        return Allowance(self.route, self._whole - self._left)
+
+    @property
     def left(self) -> float:
         """The part of the whole that is left."""
         return float(self._left / self._whole)

@@ -18,6 +18,7 @@ from pegsynth.io.atomic import atomic_text
 from pegsynth.io.reader import TableReader
 from pegsynth.io.write import open_writer
 from pegsynth.methods.session import Session
+from pegsynth.options import How
 from pegsynth.pipeline import Draws, decoded, decoder_of, open_draws
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
@@ -28,7 +29,6 @@ from pegsynth.publishing.texts import how_to_analyse, privacy_page
 from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import encode, encode_table, one_matrix
-from pegsynth.schema.decoding import How
 from pegsynth.schema.toml import dumps
 
 TITLE = "Original and synthetic table side by side"
@@ -130,7 +130,7 @@ def write_public(
     rows: int,
     datasets: int,
     table_format: TableFormat = "csv",
-    how: How = "values",
+    how: How | None = None,
     progress: Progress = quiet,
     kept: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
 ) -> list[Path]:
@@ -151,9 +151,17 @@ def write_public(
     written = []
     for number, chunks in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
-        decoder = decoder_of(session.model, how, listed=True)
-        frames = decoded(decoder, chunks, session.stream, rows=rows, progress=progress)
-        with open_writer(path, texts=decoder.listed) as writer:
+        texts = decoder_of(session.model, how, listed=True).listed
+        frames = decoded(
+            session.model,
+            chunks,
+            session.stream,
+            how=how,
+            listed=True,
+            rows=rows,
+            progress=progress,
+        )
+        with open_writer(path, texts=texts) as writer:
             for frame in frames:
                 writer.write(kept(frame))
         written.append(path)
@@ -197,13 +205,18 @@ def write_texts(
     rows: int,
     datasets: int,
     how: TableFormat,
-    decode: How = "values",
+    decode: How | None = None,
 ) -> None:
     """Write the schema, the ledger and the pages that explain them."""
     atomic_text(public / "privacy.json", ledger.to_json())
     atomic_text(public / "PRIVACY.md", privacy_page(ledger))
     analyse = how_to_analyse(
-        schema, rows=rows, datasets=datasets, table_format=how, ledger=ledger, decode=decode
+        schema,
+        rows=rows,
+        datasets=datasets,
+        table_format=how,
+        ledger=ledger,
+        decode="labels" if decode == "labels" else "values",
     )
     atomic_text(public / "HOW-TO-ANALYSE.md", analyse)
     atomic_text(public / "schema.toml", dumps(schema))

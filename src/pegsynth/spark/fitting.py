@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
 from pegsynth.estimator import PeGS
@@ -13,9 +18,10 @@ from pegsynth.methods import get, methods
 from pegsynth.methods.base import Model
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger
+from pegsynth.numbers import GridCounter, wants_codec
 from pegsynth.option_kinds import python_names
 from pegsynth.options import DEFAULT_METHOD
-from pegsynth.pipeline import Settled, fit_counted
+from pegsynth.pipeline import Settled, fit_counted, pay_for_codec, with_codec
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.spark import frames
@@ -82,11 +88,28 @@ def count_model(
     check_plan(settled)
     check_names(df.columns, source)
     ledger = schema_ledger(schema, accept_unreviewed=request.accept_unreviewed_schema)
+    shapes: Mapping[str, Any] = {}
+    if wants_codec(schema):
+        codec = pay_for_codec(
+            settled, lambda grid: _grid_counts(df, grid, stream, source=source), stream
+        )
+        schema, shapes, settled = codec.schema, codec.shapes, with_codec(settled, codec)
+        ledger = ledger.add(*codec.events)
     with ClusterCounts(df, schema, stream, source=source) as counts:
         model = fit_counted(counts, settled, stream, ledger)
     named = folder_columns(df) if folder else ()
     types = frames.column_types(df, [name for name in schema.names if name not in named])
-    return replace(model, columns=() if folder else tuple(df.columns), dtypes=types)
+    columns = () if folder else tuple(df.columns)
+    return replace(model, columns=columns, dtypes=types, shapes=shapes)
+
+
+def _grid_counts(
+    df: DataFrame, grid: Schema, stream: RandomStream, *, source: str
+) -> dict[str, NDArray[np.int64]]:
+    """Count the numbers of a table on their public grids, where its rows are."""
+    with ClusterCounts(df, grid, stream, source=source) as counts:
+        counter: GridCounter = counts.totals(partial(GridCounter, grid))
+    return counter.counts()
 
 
 def check_plan(settled: Settled) -> None:

@@ -77,7 +77,7 @@ def write_rows(
     spark: SparkSession,
     path: str,
     *,
-    how: How = "values",
+    how: How | None = None,
     partitions: int | None = None,
     before: Callable[[], None] | None = None,
 ) -> None:
@@ -141,7 +141,7 @@ def _draw_chunks(
     rows: int,
     spark: SparkSession,
     folder: str,
-    how: How,
+    how: How | None,
     tasks: int,
 ) -> None:
     stream, schedule = session.stream, restarted.schedule
@@ -161,7 +161,7 @@ def _draw_capped(
     rows: int,
     spark: SparkSession,
     folder: str,
-    how: How,
+    how: How | None,
     tasks: int,
 ) -> None:
     """Run the chains and write what they drew; then put the rows in random order (R13)."""
@@ -202,7 +202,7 @@ def _draw_capped(
         counters[:] = np.frombuffer(b"".join(raw for _, raw in own), dtype=np.uint32)
 
 
-def _sampler(session: Session, drawing: BlockSampler, how: How) -> Sampler:
+def _sampler(session: Session, drawing: BlockSampler, how: How | None) -> Sampler:
     return Sampler(
         drawing.machine,
         drawing.pool,

@@ -39,6 +39,7 @@ from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.dtypes import dtype_name, polars_dtype
 from pegsynth.schema.toml import dumps, loads
+from pegsynth.storage.shapes import shape_arrays, stored_shapes
 from pegsynth.storage.spending import adopt_spent, locked, write_spent
 
 FORMAT = 2
@@ -107,6 +108,7 @@ def save_model(model: Model, path: str | Path, *, spent: Spent | None = None) ->
     method = get(model.method)
     plan = _stored(model.plan) if model.plan else None
     stored = method.store(model.content)
+    arrays = {**stored.arrays, **shape_arrays(model.shapes)}
     notice = notice_of(model)
     # The same noisy numbers give the same file, byte for byte.
     identity = "0" * 32 if method.released else secrets.token_hex(16)
@@ -124,7 +126,7 @@ def save_model(model: Model, path: str | Path, *, spent: Spent | None = None) ->
         shares=stored.shares,
         total=stored.total,
         recipe=plan,
-        arrays=described(stored.arrays),
+        arrays=described(arrays),
     )
     layout = pa.schema(_layout())
     layout = layout.with_metadata({_KEY: msgspec.json.encode(manifest)})
@@ -143,7 +145,7 @@ def save_model(model: Model, path: str | Path, *, spent: Spent | None = None) ->
             none = pa.nulls(len(keys))
             parts = (feature, keys, codes.astype(np.uint32), counts, none, none)
             writer.write_table(_rows(parts, layout))
-        for name, array in stored.arrays.items():
+        for name, array in arrays.items():
             zero = np.zeros(1, dtype=np.int64)
             content = np.ascontiguousarray(array).tobytes()
             writer.write_table(_rows((zero, zero, zero, zero, [name], [content]), layout))
@@ -205,10 +207,11 @@ def load_model(path: str | Path) -> Model:
         plan = _plan(manifest.recipe, schema, stored) if manifest.recipe else None
         method = get(plan.method if plan else DEFAULT_METHOD)
         content = method.load(stored, schema, plan)
+        shapes = stored_shapes(stored.arrays, schema)
     except ModelError as error:
         raise _foreign(path, str(error)) from None
     columns = tuple(manifest.columns)
-    return Model(schema, method.name, content, ledger, plan, columns, dtypes)
+    return Model(schema, method.name, content, ledger, plan, columns, dtypes, shapes)
 
 
 def _unused(path: str | Path) -> AbstractContextManager[None]:
