@@ -10,6 +10,7 @@ Judge what came out, whoever made it
     `evaluate`: utility and disclosure risk of synthetic tables against their original.
 Analyse the synthetic tables
     `combine`, `pooled`: one estimate and a valid interval from several tables.
+    `replicated`: the same from one table with replicate weights.
 Say what it costs
     `Budget`, `Ledger`: what may be spent, and what was.
 Try it
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
         SchemaError,
     )
     from pegsynth.evaluation.evaluate import evaluate
-    from pegsynth.inference import combine, pooled
+    from pegsynth.inference import combine, pooled, replicated
     from pegsynth.privacy import Budget, Ledger
     from pegsynth.schema import Feature, Rule, Schema
     from pegsynth.synthesizers.estimator import PeGS
@@ -57,6 +58,7 @@ _HOMES = {
     "evaluate": "pegsynth.evaluation.evaluate",
     "combine": "pegsynth.inference",
     "pooled": "pegsynth.inference",
+    "replicated": "pegsynth.inference",
     "Budget": "pegsynth.privacy",
     "Ledger": "pegsynth.privacy",
     "datasets": "",
@@ -91,6 +93,7 @@ __all__ = [
     "datasets",
     "evaluate",
     "pooled",
+    "replicated",
     "spark",
     "synthesize",
 ]

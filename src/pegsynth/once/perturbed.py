@@ -106,7 +106,7 @@ def perturbed(
     """
     tables = (*released.blocks, *released.extra)
     ends = np.cumsum([len(one.counts) for one in released.one_ways])[:-1]
-    resample = _Resample.of(released, fit, stream.substream(), design_effect)
+    resample = Resample.of(released, fit, stream.substream(), design_effect)
     noise = _Noises(count, stream, threads)
     totals = noise.on(1, laws.total)
     ones = [
@@ -161,7 +161,7 @@ class _Noises:
 
 
 @dataclass
-class _Resample:
+class Resample:
     """Draws rows anew, and says how far their counts are from what was expected.
 
     Parameters
@@ -189,7 +189,8 @@ class _Resample:
     sizes: tuple[int, ...]
 
     @classmethod
-    def of(cls, released: Released, fit: Fit, words: Words, design_effect: float) -> _Resample:
+    def of(cls, released: Released, fit: Fit, words: Words, design_effect: float) -> Resample:
+        """Prepare to draw as many rows as were counted, if these are not too many."""
         total = released_total(released)
         drawn = min(max(round(total), 1), MOST_DRAWN)
         weights = fit.pool.weights * (drawn / fit.pool.weights.sum())
