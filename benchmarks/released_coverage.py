@@ -18,15 +18,16 @@ from statistics import fmean, median
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.foundation import THREADS
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.inference import combine
-from pegsynth.inference.combine import Floor
+from pegsynth.inference import Combined, Floor, combine
 from pegsynth.once import Purse, Released, draw_rows, release_blocks
 from pegsynth.once.draw import released_total
 from pegsynth.once.held import cell_deviation
 from pegsynth.once.replicates import Source, own_noise_tables, replicate_weights
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
+from pegsynth.schema import Schema
 from pegsynth.schema.codec import encode
 
 Array = NDArray[np.float64]
@@ -34,7 +35,7 @@ Codes = NDArray[np.unsignedinteger]
 
 DELTA = 1e-9
 TRUTH_ROWS = 2_000_000
-NAMES = ("sex", "ethncty", "race", "agegrp", "los", "mdc", "sev")
+NORMAL = 1.959964
 RARE = 0.01
 
 
@@ -46,8 +47,8 @@ class Statistic:
     ----------
     group
         What kind of statistic it is.
-    features
-        The features of its table.
+    features, shape
+        The features of its table, and the categories of each.
     top, bottom
         Weights of the cells in the numerator and in the denominator; a second ratio may be
         subtracted.
@@ -57,12 +58,20 @@ class Statistic:
 
     group: str
     features: tuple[int, ...]
+    shape: tuple[int, ...]
     top: Array
     bottom: Array | None = None
     less: tuple[Array, Array] | None = None
     cell: tuple[int, ...] = ()
 
+    def counted(self, codes: Codes, weights: Array | None = None) -> Array:
+        """Count rows, or add up their weights, by the cells of the table."""
+        keys = np.ravel_multi_index(tuple(codes[:, each] for each in self.features), self.shape)
+        cells = np.bincount(keys, weights, int(np.prod(self.shape)))
+        return cells.astype(float).reshape(self.shape)
+
     def of(self, table: Array) -> float:
+        """Return its value."""
         value = self._ratio(table, self.top, self.bottom)
         return value - self._ratio(table, *self.less) if self.less else value
 
@@ -94,16 +103,20 @@ def statistics(truth: Codes, sizes: tuple[int, ...], ordered: list[bool]) -> lis
         shares = np.bincount(truth[:, feature], minlength=size) / len(truth)
         for code in np.flatnonzero(shares > 0):
             group = "shares below 1 %" if shares[code] < RARE else "shares above 1 %"
-            found.append(Statistic(group, (feature,), _cell((size,), (code,)), cell=(int(code),)))
+            found.append(
+                Statistic(group, (feature,), (size,), _cell((size,), (code,)), cell=(int(code),))
+            )
         if ordered[feature]:
-            found.append(Statistic("means of codes", (feature,), np.arange(size, dtype=float)))
+            found.append(
+                Statistic("means of codes", (feature,), (size,), np.arange(size, dtype=float))
+            )
     for pair in combinations(range(len(sizes)), 2):
         found += _of_pair(truth, pair, (sizes[pair[0]], sizes[pair[1]]))
     return found
 
 
 def _of_pair(truth: Codes, pair: tuple[int, ...], shape: tuple[int, ...]) -> Iterator[Statistic]:
-    table = counted(truth, pair, shape) / len(truth)
+    table = Statistic("", pair, shape, np.zeros(shape)).counted(truth) / len(truth)
     rows, columns = table.sum(axis=1), table.sum(axis=0)
     away = np.where(table >= RARE, np.abs(table - np.outer(rows, columns)), -1.0)
     for place, group in (
@@ -113,7 +126,7 @@ def _of_pair(truth: Codes, pair: tuple[int, ...], shape: tuple[int, ...]) -> Ite
         cell = np.unravel_index(np.argsort(away, axis=None)[place], shape)
         if table[cell] >= RARE:
             code = tuple(int(each) for each in cell)
-            yield Statistic(group, pair, _cell(shape, cell), cell=code)
+            yield Statistic(group, pair, shape, _cell(shape, cell), cell=code)
     first, second = np.argsort(-rows)[:2]
     top = int(np.argmax(columns))
     ones = [np.zeros(shape), np.zeros(shape)]
@@ -121,6 +134,7 @@ def _of_pair(truth: Codes, pair: tuple[int, ...], shape: tuple[int, ...]) -> Ite
     yield Statistic(
         "differences of shares",
         pair,
+        shape,
         _cell(shape, (first, top)),
         ones[0],
         (_cell(shape, (second, top)), ones[1]),
@@ -131,14 +145,6 @@ def _cell(shape: tuple[int, ...], code: tuple[object, ...]) -> Array:
     cell = np.zeros(shape)
     cell[code] = 1.0
     return cell
-
-
-def counted(
-    codes: Codes, features: tuple[int, ...], shape: tuple[int, ...], weights: Array | None = None
-) -> Array:
-    """Count rows, or add up their weights, by the cells of a table."""
-    keys = np.ravel_multi_index(tuple(codes[:, feature] for feature in features), shape)
-    return np.bincount(keys, weights, int(np.prod(shape))).astype(float).reshape(shape)
 
 
 def held(released: Released, statistic: Statistic) -> bool:
@@ -157,114 +163,154 @@ def _levels(released: Released, statistic: Statistic) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class Setting:
-    """Which releases are made."""
+    """Which releases are made, and how they are analysed.
+
+    Parameters
+    ----------
+    replicates
+        Replicate weights.
+    tables
+        Tables with noise of their own, and as many that share it; 0 for none.
+    """
 
     rows: int
     epsilon: float
     releases: int
     replicates: int
     tables: int
-    features: int
     pure: bool = False
 
 
-def measure(setting: Setting, seed: int) -> Iterator[tuple[str, str, str, bool, float]]:
-    """Yield statistic group, held or not, rule, whether the truth was covered, and width."""
-    schema = discharge_schema()
-    kept = list(range(len(schema.features)))
-    if setting.features < len(kept):
-        kept = [2, 4, 5, 7, 8, 11, 12][: setting.features]
-    truth = encode(discharge(TRUTH_ROWS, seed=987_654), schema)[:, kept]
-    sizes = tuple(schema.category_counts[i] for i in kept)
-    ordered = [schema.features[i].kind != "nominal" for i in kept]
-    rules = schema.rules if len(kept) == len(schema.features) else ()
-    wanted = statistics(truth, sizes, ordered)
-    true = [each.of(counted(truth, each.features, _shape(each, sizes))) for each in wanted]
-    for number in range(setting.releases):
-        codes = encode(discharge(setting.rows, seed=seed + number), schema)[:, kept]
-        yield from _release(setting, codes, sizes, ordered, rules, wanted, true, seed + number)
+@dataclass(frozen=True)
+class Population:
+    """What is sampled, and what is true of it."""
+
+    schema: Schema
+    wanted: list[Statistic]
+    true: list[float]
+
+    @classmethod
+    def invented(cls, rows: int = TRUTH_ROWS) -> Population:
+        """Take a large sample for the population."""
+        schema = discharge_schema()
+        truth = encode(discharge(rows, seed=987_654), schema)
+        ordered = [feature.kind != "nominal" for feature in schema.features]
+        wanted = statistics(truth, schema.category_counts, ordered)
+        return cls(schema, wanted, [each.of(each.counted(truth)) for each in wanted])
 
 
-def _shape(statistic: Statistic, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sizes[feature] for feature in statistic.features)
+@dataclass(frozen=True)
+class Analysed:
+    """One release as analysts get it."""
+
+    original: Codes
+    released: Released
+    rows: Codes
+    weights: Array
+    own: list[Codes]
+    shared: list[Codes]
+
+    def intervals(self, statistic: Statistic) -> Iterator[tuple[str, Combined]]:
+        """Yield what every rule says about a statistic."""
+        lines = [statistic.of(statistic.counted(self.rows, line)) for line in self.weights]
+        weighted = {"rule": "replicate-weights", "main": lines[0]}
+        floor = self.floor(statistic)
+        yield "replicate-weights", combine(lines[1:], **weighted, floor=floor)
+        if len(statistic.cell) == 1:
+            yield "without floor", combine(lines[1:], **weighted)
+        if self.own:
+            cells = [statistic.counted(codes) for codes in self.own]
+            yield (
+                "own-noise",
+                combine(list(map(statistic.of, cells)), rule="own-noise", floor=floor),
+            )
+        if self.shared:
+            cells, rows = [statistic.counted(codes) for codes in self.shared], len(self.original)
+            variances = [statistic.variance(table, rows) for table in cells]
+            yield (
+                "plug-in",
+                combine(list(map(statistic.of, cells)), variances, rows=rows, rows_in=rows),
+            )
+
+    def floor(self, statistic: Statistic) -> Floor | None:
+        """Return the published noise on a share."""
+        if not statistic.cell:
+            return None
+        cell = dict(zip(statistic.features, statistic.cell, strict=True))
+        deviation, total = cell_deviation(self.released, cell), released_total(self.released)
+        return Floor(deviation / total, total) if np.isfinite(deviation) else None
 
 
-def _release(
-    setting: Setting,
-    codes: Codes,
-    sizes: tuple[int, ...],
-    ordered: list[bool],
-    rules: object,
-    wanted: list[Statistic],
-    true: list[float],
-    seed: int,
-) -> Iterator[tuple[str, str, str, bool, float]]:
+def release(setting: Setting, schema: Schema, seed: int) -> Analysed:
+    """Sample the population, release the sample and draw from what was published."""
+    codes = encode(discharge(setting.rows, seed=seed), schema)
     stream = RandomStream(seed)
     budget = Budget(epsilon=setting.epsilon, delta=None if setting.pure else DELTA)
-    purse = Purse(budget.whole("pure" if setting.pure else "zcdp"), stream, threads=2)
-    ruled = {feature for rule in rules for feature, _ in rule.forbidden}
+    purse = Purse(budget.whole("pure" if setting.pure else "zcdp"), stream, threads=THREADS)
+    ruled = {feature for rule in schema.rules for feature, _ in rule.forbidden}
     released, _ = release_blocks(
         codes,
-        sizes,
+        schema.category_counts,
         purse,
         stream,
-        ordered=ordered,
-        rules=rules,
-        whole=[feature in ruled for feature in range(len(sizes))],
-        threads=2,
+        ordered=[feature.kind != "nominal" for feature in schema.features],
+        rules=schema.rules,
+        whole=[feature in ruled for feature in range(len(schema.features))],
+        threads=THREADS,
     )
-    source, rows = Source(released, purse.events, rules=rules), len(codes)
-    lots = list(replicate_weights(source, rows, stream, count=setting.replicates, threads=2))
-    weighted = np.concatenate([lot.codes for lot in lots])
-    weights = np.concatenate([lot.weights for lot in lots], axis=1)
+    source, rows = Source(released, purse.events, rules=schema.rules), len(codes)
+    lots = list(replicate_weights(source, rows, stream, count=setting.replicates, threads=THREADS))
     own = (
-        [
-            np.concatenate(list(table))
-            for table in own_noise_tables(source, rows, stream, count=setting.tables, threads=2)
-        ]
+        own_noise_tables(source, rows, stream, count=setting.tables, threads=THREADS)
         if setting.tables
-        else []
+        else ()
     )
-    shared = [
-        np.concatenate(list(draw_rows(released, rows, stream, rules=rules, threads=2)))
-        for _ in range(setting.tables or 1)
-    ]
-    total = released_total(released)
-    for statistic, value in zip(wanted, true, strict=True):
-        shape = _shape(statistic, sizes)
-        group = statistic.group if held(released, statistic) else f"not held: {statistic.group}"
+    shared = (
+        draw_rows(released, rows, stream, rules=schema.rules, threads=THREADS)
+        for _ in range(setting.tables)
+    )
+    return Analysed(
+        codes,
+        released,
+        np.concatenate([lot.codes for lot in lots]),
+        np.concatenate([lot.weights for lot in lots], axis=1),
+        [np.concatenate(list(table)) for table in own],
+        [np.concatenate(list(table)) for table in shared],
+    )
 
-        def estimates(tables: list[Codes]) -> tuple[list[float], list[float]]:
-            cells = [counted(each, statistic.features, shape) for each in tables]
-            return (
-                [statistic.of(each) for each in cells],
-                [statistic.variance(each, rows) for each in cells],
-            )
 
-        usual = (
-            np.sqrt(statistic.variance(counted(codes, statistic.features, shape), rows)) * 2 * 1.96
-        )
-        floor = None
-        if statistic.cell:
-            deviation = cell_deviation(
-                released, dict(zip(statistic.features, statistic.cell, strict=True))
-            )
-            floor = Floor(deviation / total, total) if np.isfinite(deviation) else None
-        q = [statistic.of(counted(weighted, statistic.features, shape, line)) for line in weights]
-        results = {
-            "replicate-weights": combine(q[1:], rule="replicate-weights", main=q[0], floor=floor)
-        }
-        if floor and len(statistic.features) == 1:
-            results["without floor"] = combine(q[1:], rule="replicate-weights", main=q[0])
-        if own:
-            results["own-noise"] = combine(estimates(own)[0], rule="own-noise", floor=floor)
-        if len(shared) > 1:
-            results["plug-in"] = combine(
-                *estimates(shared), rule="plug-in", rows=rows, rows_in=rows
-            )
-        for rule, result in results.items():
-            low, high = result.interval(0.95)
-            yield group, rule, bool(low <= value <= high), (high - low) / max(usual, 1e-12)
+def measure(
+    setting: Setting, population: Population, seed: int
+) -> Iterator[tuple[str, str, bool, float]]:
+    """Yield kind of statistic, rule, whether the truth was covered, and width.
+
+    Widths are multiples of that of the original's own interval.
+    """
+    for number in range(setting.releases):
+        found = release(setting, population.schema, seed + number)
+        for statistic, value in zip(population.wanted, population.true, strict=True):
+            group = statistic.group
+            if not held(found.released, statistic):
+                group = f"not held: {group}"
+            table = statistic.counted(found.original)
+            usual = 2 * NORMAL * np.sqrt(statistic.variance(table, setting.rows))
+            for rule, result in found.intervals(statistic):
+                low, high = result.interval(0.95)
+                yield group, rule, bool(low <= value <= high), (high - low) / max(usual, 1e-12)
+
+
+HEADER = ("epsilon", "statistic", "rule", "coverage", "median width", "intervals")
+
+
+def lines(setting: Setting, population: Population, seed: int) -> Iterator[tuple[str, ...]]:
+    """Yield the table of docs/inference.md for one epsilon."""
+    found: dict[tuple[str, str], list[tuple[bool, float]]] = {}
+    for group, rule, covered, width in measure(setting, population, seed):
+        found.setdefault((group, rule), []).append((covered, width))
+    for (group, rule), each in sorted(found.items()):
+        coverage, width = fmean(hit for hit, _ in each), median(width for _, width in each)
+        figures = (f"{coverage:.3f}", f"{width:.2f}", str(len(each)))
+        yield (f"{setting.epsilon:g}", group, rule, *figures)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -274,29 +320,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--releases", type=int, default=200)
     parser.add_argument("--replicates", type=int, default=20)
     parser.add_argument("--tables", type=int, default=5)
-    parser.add_argument("--features", type=int, default=13)
     parser.add_argument("--pure", action="store_true")
+    parser.add_argument("--truth", type=int, default=TRUTH_ROWS)
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args(arguments)
-    header = ("epsilon", "statistic", "rule", "coverage", "median width", "intervals")
-    print("| " + " | ".join(header) + " |\n" + "|---" * len(header) + "|")
-    for epsilon in options.epsilon:
+    chosen = parser.parse_args(arguments)
+    population = Population.invented(chosen.truth)
+    print("| " + " | ".join(HEADER) + " |\n" + "|---" * len(HEADER) + "|")
+    for epsilon in chosen.epsilon:
         setting = Setting(
-            options.rows,
-            epsilon,
-            options.releases,
-            options.replicates,
-            options.tables,
-            options.features,
-            options.pure,
+            chosen.rows, epsilon, chosen.releases, chosen.replicates, chosen.tables, chosen.pure
         )
-        found: dict[tuple[str, str], list[tuple[bool, float]]] = {}
-        for group, rule, covered, width in measure(setting, options.seed):
-            found.setdefault((group, rule), []).append((covered, width))
-        for (group, rule), each in sorted(found.items()):
-            figures = (fmean(hit for hit, _ in each), median(width for _, width in each))
-            cells = (f"{epsilon:g}", group, rule, f"{figures[0]:.3f}", f"{figures[1]:.2f}")
-            print("| " + " | ".join((*cells, str(len(each)))) + " |", flush=True)
+        for line in lines(setting, population, chosen.seed):
+            print("| " + " | ".join(line) + " |", flush=True)
 
 
 if __name__ == "__main__":
