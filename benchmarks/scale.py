@@ -27,10 +27,10 @@ from pegsynth.io.write import open_writer
 from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
-from pegsynth.synthesizers.model import Model, fit
-from pegsynth.synthesizers.recipe import make_recipe
-from pegsynth.synthesizers.session import Session
-from pegsynth.synthesizers.synthesize import decoded, decoder_of
+from pegsynth.methods.gibbs.fitting import Model, fit
+from pegsynth.methods.gibbs.plan import make_recipe
+from pegsynth.methods.session import Session
+from pegsynth.pipeline import decoded, decoder_of
 
 GIBIBYTE = 1 << 30
 FILE_ROWS = 5_000_000

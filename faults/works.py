@@ -18,8 +18,8 @@ from faults.places import Place
 from pegsynth.errors import PegsynthError
 from pegsynth.privacy import Ledger
 from pegsynth.study.paper_study import CHECKPOINT
-from pegsynth.synthesizers.model_file import load_model, read_manifest
-from pegsynth.synthesizers.spending import read_spent
+from pegsynth.storage.model_file import load_model, read_manifest
+from pegsynth.storage.spending import read_spent
 
 ROWS = 20_000
 

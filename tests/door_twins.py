@@ -13,10 +13,10 @@ from decimal import Decimal
 
 import polars as pl
 
-from pegsynth.audit import door_readers
-from pegsynth.audit.door_readers import DOORS
-from pegsynth.audit.door_tables import ANY, DECIMALS, FOLDER, ROW, UNIT, Holding, Pair
-from pegsynth.audit.doors import Door
+from pegsynth.auditing import door_readers
+from pegsynth.auditing.door_readers import DOORS
+from pegsynth.auditing.door_tables import ANY, DECIMALS, FOLDER, ROW, UNIT, Holding, Pair
+from pegsynth.auditing.doors import Door
 from pegsynth.io.read import open_table
 from pegsynth.io.reader import TableReader
 from pegsynth.schema import Feature, Schema

@@ -14,13 +14,13 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
-from pegsynth.audit.watched import WatchedPurse
+from pegsynth.auditing.watched import WatchedPurse
 from pegsynth.cli import folders, working
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
 from pegsynth.synthesizers import model
-from pegsynth.synthesizers.released_blocks import fit_once
-from pegsynth.synthesizers.request import Request
+from pegsynth.methods.released_blocks import fit_once
+from pegsynth.request import Request
 
 ROWS = 30
 REQUEST = Request(rows=ROWS, method="pegs-once", epsilon=3.0, threads=1)

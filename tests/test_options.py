@@ -16,7 +16,7 @@ from pegsynth.errors import BudgetError, ParameterError, PegsynthError
 from pegsynth.option_kinds import METADATA, declared, in_python, keywords, option
 from pegsynth.options import AUTO, GROUPS, METHODS, DrawOptions, FitOptions
 from pegsynth.privacy import Shares
-from pegsynth.synthesizers.request import Request
+from pegsynth.request import Request
 from small_release import small_schema, small_table
 
 ROOT = Path(__file__).parents[1]

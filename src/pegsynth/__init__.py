@@ -31,6 +31,7 @@ from pegsynth.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from pegsynth import datasets, spark
+    from pegsynth.api import fit, load, plan, release, synthesize
     from pegsynth.errors import (
         BudgetError,
         DataError,
@@ -41,20 +42,24 @@ if TYPE_CHECKING:
         PegsynthError,
         SchemaError,
     )
+    from pegsynth.estimator import PeGS
     from pegsynth.evaluation.evaluate import evaluate
     from pegsynth.inference import combine, pooled, replicated
     from pegsynth.privacy import Budget, Ledger
+    from pegsynth.publishing.result import Release
     from pegsynth.schema import Feature, Rule, Schema
-    from pegsynth.synthesizers.estimator import PeGS
-    from pegsynth.synthesizers.synthesize import Release, synthesize
 
 _HOMES = {
     "Schema": "pegsynth.schema",
     "Feature": "pegsynth.schema",
     "Rule": "pegsynth.schema",
-    "synthesize": "pegsynth.synthesizers.synthesize",
-    "Release": "pegsynth.synthesizers.synthesize",
-    "PeGS": "pegsynth.synthesizers.estimator",
+    "synthesize": "pegsynth.api",
+    "fit": "pegsynth.api",
+    "load": "pegsynth.api",
+    "plan": "pegsynth.api",
+    "release": "pegsynth.api",
+    "Release": "pegsynth.publishing.result",
+    "PeGS": "pegsynth.estimator",
     "evaluate": "pegsynth.evaluation.evaluate",
     "combine": "pegsynth.inference",
     "pooled": "pegsynth.inference",
@@ -92,7 +97,11 @@ __all__ = [
     "combine",
     "datasets",
     "evaluate",
+    "fit",
+    "load",
+    "plan",
     "pooled",
+    "release",
     "replicated",
     "spark",
     "synthesize",

@@ -14,8 +14,8 @@ import pytest
 from msgspec import structs
 
 from noise_laws import gaussian, laplace
-from pegsynth.audit.noise import noise_law, noise_probability, shifted
-from pegsynth.audit.released import (
+from pegsynth.auditing.noise import noise_law, noise_probability, shifted
+from pegsynth.auditing.released import (
     ReleasedCase,
     audit_paths,
     cell_share,
@@ -23,9 +23,9 @@ from pegsynth.audit.released import (
     released_case,
     released_cases,
 )
-from pegsynth.audit.released_trials import blocks_lower_bound, blocks_trial
-from pegsynth.audit.run import AUDITED_METHODS, audit
-from pegsynth.audit.watched import Explorer, Replay, WatchedPurse
+from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
+from pegsynth.auditing.run import AUDITED_METHODS, audit
+from pegsynth.auditing.watched import Explorer, Replay, WatchedPurse
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.kernels import pool as kernels
 from pegsynth.once import Purse, fit
@@ -94,8 +94,8 @@ def test_what_is_published_follows_from_the_answers_alone(small):
 
 
 def test_the_command_prints_a_line_for_each_case(monkeypatch):
-    monkeypatch.setattr("pegsynth.audit.run.released_cases", lambda **_: [CASES["l-diverse"]])
-    monkeypatch.setattr("pegsynth.audit.run.BLOCK_RELEASES", 20)
+    monkeypatch.setattr("pegsynth.auditing.run.released_cases", lambda **_: [CASES["l-diverse"]])
+    monkeypatch.setattr("pegsynth.auditing.run.BLOCK_RELEASES", 20)
     exact, statistical = audit("pegs-once")
     assert (exact.kind, exact.name, exact.holds) == ("exact", "l-diverse", True)
     assert 0 < exact.realised <= exact.claimed <= 12

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from command import check_refused, done, pegs
-from pegsynth.audit.divergence import worst_loss
-from pegsynth.audit.run import AUDITED_METHODS
-from pegsynth.audit.tables import (
+from pegsynth.auditing.divergence import worst_loss
+from pegsynth.auditing.run import AUDITED_METHODS
+from pegsynth.auditing.tables import (
     TABLE_METHODS,
     Checksum,
     _repeated,
@@ -25,7 +25,7 @@ from pegsynth.audit.tables import (
     table_cases,
     urn_law,
 )
-from pegsynth.audit.words import enumerate_integers
+from pegsynth.auditing.words import enumerate_integers
 from pegsynth.options import METHODS, UNBUDGETED_METHODS
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.draws import BlockDraws, ContingencyDraws, UrnDraws

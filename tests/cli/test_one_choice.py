@@ -17,7 +17,7 @@ from pegsynth.options import DrawOptions
 from pegsynth.privacy import Budget, Shares
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.synthesizers import request
-from pegsynth.synthesizers.plan import PLANNED_METHODS, plan
+from pegsynth.methods.forecast import PLANNED_METHODS, plan
 
 CATEGORIES = ("x", "y", "z")
 PLAIN = Schema(tuple(Feature(name, categories=CATEGORIES) for name in "abcdef"), reviewed=True)

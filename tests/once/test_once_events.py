@@ -15,8 +15,8 @@ from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Budget, NoisyCounts, Selection, Unspent
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
-from pegsynth.synthesizers.model import fit
-from pegsynth.synthesizers.recipe import make_recipe
+from pegsynth.methods.gibbs.fitting import fit
+from pegsynth.methods.gibbs.plan import make_recipe
 
 WIDE = Schema(
     (

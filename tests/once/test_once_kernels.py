@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegsynth.audit.divergence import all_rows, all_tables
+from pegsynth.auditing.divergence import all_rows, all_tables
 from pegsynth.kernels import pool as kernels
 from pegsynth.once.pool import cell_keys
 from pegsynth.random import RandomStream

@@ -10,26 +10,26 @@ import polars as pl
 import pytest
 
 from contract import contract_schema, contract_table
-from pegsynth.audit.watched import Replay, WatchedPurse
+from pegsynth.auditing.watched import Replay, WatchedPurse
 from pegsynth.errors import ModelError, ParameterError
 from pegsynth.io.read import open_table
 from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import NoisyCounts, Selection, Unspent
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.synthesizers.model import fit, seeded_ledger
-from pegsynth.synthesizers.model_arrays import released_arrays, released_of
-from pegsynth.synthesizers.model_file import (
+from pegsynth.methods.gibbs.fitting import fit, seeded_ledger
+from pegsynth.storage.stored_arrays import released_arrays, released_of
+from pegsynth.storage.model_file import (
     SHAREABLE,
     UNCOVERED,
     load_model,
     read_manifest,
     save_model,
 )
-from pegsynth.synthesizers.recipe import make_recipe
-from pegsynth.synthesizers.released_blocks import fit_once
-from pegsynth.synthesizers.request import budget_for
-from pegsynth.synthesizers.session import Session
+from pegsynth.methods.gibbs.plan import make_recipe
+from pegsynth.methods.released_blocks import fit_once
+from pegsynth.request import budget_for
+from pegsynth.methods.session import Session
 
 
 def once_model(data=None, schema=None, *, seed=1, rows=200, accept=False, **budget):
@@ -295,7 +295,7 @@ def test_released_blocks_that_do_not_fit_are_refused(damage):
 def test_a_model_without_its_blocks_is_refused(tmp_path, monkeypatch):
     model = replace(once_model(), released=None)
     with monkeypatch.context() as patched:
-        patched.setattr("pegsynth.synthesizers.model_file._open_account", lambda *_, **__: None)
+        patched.setattr("pegsynth.storage.model_file._open_account", lambda *_, **__: None)
         save_model(model, tmp_path / "m.pegs")
     with pytest.raises(ModelError, match="does not hold what its method needs"):
         load_model(tmp_path / "m.pegs")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from once_tables import COUNTS, ORDERED, released_of, table_of_codes, whole_of
 
-from pegsynth.audit.watched import WatchedPurse
+from pegsynth.auditing.watched import WatchedPurse
 from pegsynth.once import NoisyTable, Steps, release_blocks
 from pegsynth.once.counted import MergedRows
 from pegsynth.once.first_round import FirstRound, block_counts, block_shares

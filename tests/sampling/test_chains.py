@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pegsynth.audit.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.enumeration import enumerate_rows, word_bits
 from pegsynth.blocks import disintegrate
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.hashing import HashSpec

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from oracle import SlowSampler
-from pegsynth.audit.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.enumeration import enumerate_rows, word_bits
 from pegsynth.blocks import disintegrate
 from pegsynth.hashing import HashSpec
 from pegsynth.perturb import Prior, dirichlet, diverse, rule_tables, uniform_weights

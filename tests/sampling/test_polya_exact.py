@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from oracle import SlowSampler, forbidden, slow_key
-from pegsynth.audit.cases import RULES, SCALE, case
-from pegsynth.audit.divergence import worst_loss
-from pegsynth.audit.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.cases import RULES, SCALE, case
+from pegsynth.auditing.divergence import worst_loss
+from pegsynth.auditing.enumeration import enumerate_rows, word_bits
 from pegsynth.blocks import disintegrate
 from pegsynth.errors import ParameterError
 from pegsynth.hashing import HashSpec

@@ -12,10 +12,10 @@ import pytest
 import spark_clusters
 from door_twins import BY_NAME, pair_of
 from file_twin import REQUEST, given_numbers
-from pegsynth.audit import door_readers
-from pegsynth.audit.door_reading import Reading
-from pegsynth.audit.door_tables import FOLDER, UNIT, Holding
-from pegsynth.audit.doors import Door, failures
+from pegsynth.auditing import door_readers
+from pegsynth.auditing.door_reading import Reading
+from pegsynth.auditing.door_tables import FOLDER, UNIT, Holding
+from pegsynth.auditing.doors import Door, failures
 from pegsynth.cli import cluster, working
 from pegsynth.io.frames import check_names
 from pegsynth.random import RandomStream

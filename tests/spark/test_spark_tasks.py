@@ -27,8 +27,8 @@ from pegsynth.sampling.chains import CHUNK_ROWS
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder, encode
 from pegsynth.spark import codes, counts, draws, files, frames, session, stopping
-from pegsynth.synthesizers.reading import bounded_codes
-from pegsynth.synthesizers.synthesize import decoded, decoder_of
+from pegsynth.tables.code_table import bounded_codes
+from pegsynth.pipeline import decoded, decoder_of
 from small_release import small_schema, small_session, small_table
 
 

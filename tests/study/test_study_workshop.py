@@ -24,8 +24,8 @@ from pegsynth.study.study_design import (
     total_name,
 )
 from pegsynth.study.workshop import FRESH, Population, Workshop, with_heads
-from pegsynth.synthesizers.model import fit
-from pegsynth.synthesizers.session import Session
+from pegsynth.methods.gibbs.fitting import fit
+from pegsynth.methods.session import Session
 
 SCHEMA = discharge_schema()
 ROWS = 50

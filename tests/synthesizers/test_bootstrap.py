@@ -6,7 +6,7 @@ import pytest
 from pegsynth.errors import SchemaError
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
-from pegsynth.synthesizers.bootstrap import Bootstrap, obeying
+from pegsynth.methods.bootstrap_rows import Bootstrap, obeying
 from significance import outcomes_fit
 
 ROWS = np.array([(0, 0), (0, 2), (1, 2), (1, 2), (1, 1)], dtype=np.uint8)

@@ -14,9 +14,9 @@ from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.schema import codec
 from pegsynth.synthesizers import checkpoint as checkpoints
-from pegsynth.synthesizers.checkpoint import NOTICE, Checkpoint, Stage, resuming
-from pegsynth.synthesizers.model import fit
-from pegsynth.synthesizers.recipe import make_recipe
+from pegsynth.storage.checkpoint import NOTICE, Checkpoint, Stage, resuming
+from pegsynth.methods.gibbs.fitting import fit
+from pegsynth.methods.gibbs.plan import make_recipe
 from small_release import small_schema, small_table
 
 ROWS = 700

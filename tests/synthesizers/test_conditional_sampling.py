@@ -17,18 +17,18 @@ import pegsynth
 from command import check_refused, done, pegs
 from contract import EDGES, ENTRIES, breaks_the_rule, contract_schema, contract_table, made
 from oracle import SlowSampler
-from pegsynth.audit.cases import Case, case, tiny_schema
-from pegsynth.audit.divergence import all_rows
-from pegsynth.audit.enumeration import enumerate_rows, word_bits
-from pegsynth.audit.words import enumerate_integers
+from pegsynth.auditing.cases import Case, case, tiny_schema
+from pegsynth.auditing.divergence import all_rows
+from pegsynth.auditing.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.words import enumerate_integers
 from pegsynth.errors import ParameterError, PegsynthError, SchemaError
 from pegsynth.hashing import HashSpec
 from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import Budget
 from pegsynth.sampling import Schedule
 from pegsynth.schema import Rule
-from pegsynth.synthesizers.model import prepare
-from pegsynth.synthesizers.recipe import make_recipe
+from pegsynth.methods.gibbs.fitting import prepare
+from pegsynth.methods.gibbs.plan import make_recipe
 from pegsynth.synthesizers.table_draws import draw_tables
 from significance import outcomes_fit
 

@@ -17,7 +17,7 @@ from pegsynth.random import RandomStream
 from pegsynth.sampling import FilePool
 from pegsynth.sampling.conditional import sample_conditional, sweep
 from pegsynth.schema import Rule
-from pegsynth.synthesizers.bootstrap import obeying
+from pegsynth.methods.bootstrap_rows import obeying
 from significance import outcomes_fit
 from word_tree import enumerate_words, largest_ratio
 

@@ -24,10 +24,10 @@ from pegsynth.io.read import open_table
 from pegsynth.options import METHODS, DrawOptions, FitOptions
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
-from pegsynth.synthesizers.model import fit
-from pegsynth.synthesizers.recipe import make_recipe
-from pegsynth.synthesizers.request import budget_for
-from pegsynth.synthesizers.session import Session
+from pegsynth.methods.gibbs.fitting import fit
+from pegsynth.methods.gibbs.plan import make_recipe
+from pegsynth.request import budget_for
+from pegsynth.methods.session import Session
 
 BUDGETED = [entry for entry in ENTRIES if entry.budgeted]
 UNBUDGETED = [entry for entry in ENTRIES if not entry.budgeted]

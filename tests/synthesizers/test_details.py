@@ -9,8 +9,8 @@ import pytest
 import pegsynth
 from command import done
 from oracle import slow_key
-from pegsynth.audit.cases import all_cases
-from pegsynth.audit.divergence import all_rows
+from pegsynth.auditing.cases import all_cases
+from pegsynth.auditing.divergence import all_rows
 from pegsynth.errors import SchemaError
 from pegsynth.hashing import public_heads
 from pegsynth.hashing.order import detail_features, plain_features
@@ -22,10 +22,10 @@ from pegsynth.privacy import Budget
 from pegsynth.privacy.draws import DETAILS
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.synthesizers.model import hash_spec
-from pegsynth.synthesizers.model_file import load_model, save_model
-from pegsynth.synthesizers.recipe import make_recipe
-from pegsynth.synthesizers.session import Session
+from pegsynth.methods.gibbs.fitting import hash_spec
+from pegsynth.storage.model_file import load_model, save_model
+from pegsynth.methods.gibbs.plan import make_recipe
+from pegsynth.methods.session import Session
 from small_release import small_model, taken
 
 # Kernels call these; here Python does, compiled all the same.

@@ -15,7 +15,7 @@ from scipy import stats
 
 import pegsynth
 from command import check_refused, done, pegs
-from pegsynth.audit.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.enumeration import enumerate_rows, word_bits
 from pegsynth.errors import ParameterError
 from pegsynth.io.read import open_table
 from pegsynth.options import DrawOptions, FitOptions
@@ -23,10 +23,10 @@ from pegsynth.privacy import Budget, Diversity
 from pegsynth.random import RandomStream
 from pegsynth.sampling import Schedule
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.synthesizers.model import fit, prepare
-from pegsynth.synthesizers.model_file import load_model
-from pegsynth.synthesizers.recipe import make_recipe
-from pegsynth.synthesizers.session import Session
+from pegsynth.methods.gibbs.fitting import fit, prepare
+from pegsynth.storage.model_file import load_model
+from pegsynth.methods.gibbs.plan import make_recipe
+from pegsynth.methods.session import Session
 from significance import ALPHA
 
 ROWS = 4000

@@ -19,8 +19,8 @@ from pegsynth.privacy.accountant import PureAccountant
 from pegsynth.privacy.draws import UrnDraws
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
-from pegsynth.synthesizers.bootstrap import obeying
-from pegsynth.synthesizers.marginal import MarginalTable, allowed_rows, default_draws
+from pegsynth.methods.bootstrap_rows import obeying
+from pegsynth.methods.marginal_urns import MarginalTable, allowed_rows, default_draws
 from significance import outcomes_fit
 from word_tree import enumerate_words, largest_ratio, ratio_range
 

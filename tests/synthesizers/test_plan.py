@@ -9,8 +9,8 @@ from pegsynth.errors import BudgetError
 from pegsynth.options import PEGS_METHODS, DrawOptions, FitOptions
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.schema import Feature, Schema
-from pegsynth.synthesizers.plan import PLANNED_METHODS, plan
-from pegsynth.synthesizers.recipe import make_recipe
+from pegsynth.methods.forecast import PLANNED_METHODS, plan
+from pegsynth.methods.gibbs.plan import make_recipe
 
 SCHEMA = Schema(
     tuple(Feature(name, categories=("x", "y", "z")) for name in "abcdef"), reviewed=True
@@ -143,7 +143,7 @@ def test_the_command_reads_nothing_but_the_schema(schema_file, monkeypatch):
         raise AssertionError("a plan reads no data")
 
     monkeypatch.setattr("pegsynth.io.read.open_table", refuse)
-    monkeypatch.setattr("pegsynth.synthesizers.model.fit", refuse)
+    monkeypatch.setattr("pegsynth.methods.gibbs.fitting.fit", refuse)
     done("plan", "--schema", schema_file, "--rows", 10, "--epsilon", 1)
 
 

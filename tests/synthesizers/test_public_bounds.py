@@ -27,8 +27,8 @@ from pegsynth.privacy import Budget, Shares
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 from pegsynth.synthesizers import synthesize as front
-from pegsynth.synthesizers.marginal import MarginalTable, check_urns
-from pegsynth.synthesizers.recipe import make_recipe
+from pegsynth.methods.marginal_urns import MarginalTable, check_urns
+from pegsynth.methods.gibbs.plan import make_recipe
 
 SCHEMA = Schema(tuple(Feature(name, categories=("x", "y", "z")) for name in "abc"), reviewed=True)
 COUNTS = SCHEMA.category_counts

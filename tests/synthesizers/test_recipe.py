@@ -20,7 +20,7 @@ from pegsynth.privacy import (
     UnitBound,
 )
 from pegsynth.schema import Feature, Schema
-from pegsynth.synthesizers.recipe import default_visits, make_recipe, unpriced
+from pegsynth.methods.gibbs.plan import default_visits, make_recipe, unpriced
 
 
 def schema(features=4, *, heads=False, unit=0, categories=3):

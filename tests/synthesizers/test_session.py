@@ -15,7 +15,7 @@ from pegsynth.options import DrawOptions, FitOptions
 from pegsynth.privacy import BlockDraws, CappedDraws, PegsDraws
 from pegsynth.random import RandomStream
 from pegsynth.sampling import trace_row
-from pegsynth.synthesizers.session import Session, Spent
+from pegsynth.methods.session import Session, Spent
 from significance import ALPHA
 from small_release import small_model, small_session, taken
 

@@ -14,9 +14,9 @@ import pytest
 
 from command import check_refused, done, pegs, pegs_process
 from pegsynth.errors import ModelError
-from pegsynth.synthesizers.model_file import load_model, read_manifest, save_model
-from pegsynth.synthesizers.session import Spent
-from pegsynth.synthesizers.spending import locked, read_spent, spent_path, write_spent
+from pegsynth.storage.model_file import load_model, read_manifest, save_model
+from pegsynth.methods.session import Spent
+from pegsynth.storage.spending import locked, read_spent, spent_path, write_spent
 from small_release import small_schema, small_session, small_table, taken
 
 TOTAL = ("--epsilon", 20, "--rows", 30)
@@ -265,7 +265,7 @@ def test_two_processes_cannot_spend_the_same_rows(models):
 
 def test_a_lock_is_held_by_one_process_and_waited_for(models):
     script = (
-        "import sys; from pegsynth.synthesizers.spending import locked\n"
+        "import sys; from pegsynth.storage.spending import locked\n"
         "with locked(sys.argv[1]): print('mine', flush=True)"
     )
     with locked(models / "pegs.pegs"):

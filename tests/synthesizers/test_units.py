@@ -13,9 +13,9 @@ from pegsynth.errors import DataError
 from pegsynth.io.read import open_table
 from pegsynth.options import FitOptions
 from pegsynth.random import RandomStream
-from pegsynth.synthesizers.model import one_way_counts
-from pegsynth.synthesizers.reading import bounded_codes
-from pegsynth.synthesizers.units import kept_rows
+from pegsynth.methods.gibbs.fitting import one_way_counts
+from pegsynth.tables.code_table import bounded_codes
+from pegsynth.tables.units import kept_rows
 from small_release import LEVELS, small_model, small_schema, small_session, small_table, taken
 
 

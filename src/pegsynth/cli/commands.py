@@ -11,7 +11,7 @@ from pegsynth.cli import flags
 
 if TYPE_CHECKING:
     from pegsynth.io.database import DatabaseTarget
-    from pegsynth.synthesizers.request import Request
+    from pegsynth.request import Request
 
 
 Threads = Annotated[int | None, flags.of("threads")]
@@ -112,6 +112,7 @@ def plan(
     *flags.KEYS,
     *flags.DRAWS,
     *flags.GIVEN,
+    *flags.of_registered_methods(),
     *flags.RUN,
     "accept_unreviewed_schema",
     *flags.SOURCE,
@@ -147,6 +148,7 @@ def synthesize_table(
     *flags.KEYS,
     *flags.DRAWS,
     *flags.GIVEN,
+    *flags.of_registered_methods(),
     *flags.RUN,
     "accept_unreviewed_schema",
     *flags.SOURCE,
@@ -191,6 +193,7 @@ def release(
     "shares",
     *flags.KEYS,
     *flags.DRAWS,
+    *flags.of_registered_methods(),
     "threads",
     "seed",
     "accept_unreviewed_schema",

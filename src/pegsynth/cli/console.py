@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pegsynth.errors import escaped
-from pegsynth.synthesizers.progress import Progress, quiet
+from pegsynth.progress import Progress, quiet
 
 _NOT_ROWS = ("models", "cells", "figures")
 """Stages that count something else than rows."""

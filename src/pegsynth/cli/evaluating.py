@@ -20,7 +20,7 @@ from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.read import table_files
 from pegsynth.io.write import write_table
 from pegsynth.privacy import Ledger
-from pegsynth.release.write import guarantee_fields
+from pegsynth.publishing.write import guarantee_fields
 from pegsynth.schema import Schema
 
 PRIVATE = 0o600
@@ -123,7 +123,7 @@ def _write(found: Evaluation, ledger: Ledger | None, wishes: Wishes) -> None:
         write_table(wishes.per_record_file, found.per_record, mode=PRIVATE)
     if wishes.report is None:
         return
-    from pegsynth.report import render, write_figures
+    from pegsynth.reporting import render, write_figures
 
     page = render(
         found,

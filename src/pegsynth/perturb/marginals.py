@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.errors import ModelError
 from pegsynth.perturb.noise import add_noise
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
@@ -33,6 +34,20 @@ def noisy_marginals(counts: Sequence[Int64], event: NoisyCounts, stream: RandomS
     flat = add_noise(np.concatenate(counts), event, stream)
     cuts = np.cumsum([len(count) for count in counts])[:-1]
     return marginals_from_noisy(np.split(flat, cuts))
+
+
+def stored_marginals(
+    shares: Sequence[Sequence[float]], total: float, category_counts: Sequence[int]
+) -> Marginals | None:
+    """Return marginals as a file holds them, checked; None where it holds none."""
+    if not shares:
+        return None
+    lines = tuple(np.array(line, dtype=np.float64) for line in shares)
+    if tuple(map(len, lines)) != tuple(category_counts) or any(
+        not len(line) or line.min() < 0 or not np.isclose(line.sum(), 1.0) for line in lines
+    ):
+        raise ModelError("its marginals do not fit its schema")
+    return Marginals(lines, total)
 
 
 def marginals_from_noisy(noisy: Sequence[Int64]) -> Marginals:

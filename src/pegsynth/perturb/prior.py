@@ -20,9 +20,10 @@ from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.kernels.diversity import smallest_multipliers
 from pegsynth.kernels.tables import PUBLIC, PriorTables
 from pegsynth.perturb.rules import forbidden_patterns
+from pegsynth.privacy.calibrate import DEFAULT_SCALE
 from pegsynth.schema.rules import Rule
 
-SCALE = 1 << 20
+SCALE = DEFAULT_SCALE
 """Denominator s of every alpha: virtual rows come in steps of one millionth."""
 
 MOST_TOTAL = 1 << 62

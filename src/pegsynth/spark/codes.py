@@ -22,7 +22,7 @@ from pegsynth.schema.codec import Encoder
 from pegsynth.schema.dtypes import unit_text
 from pegsynth.spark import frames
 from pegsynth.spark.session import mapped, plain_errors
-from pegsynth.synthesizers.units import is_blank, least_words
+from pegsynth.tables.units import is_blank, least_words
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.methods.gibbs.fitting import hash_spec, one_way_counts
 from pegsynth.once.counted import TableCounter, level_counts
 from pegsynth.once.pool import Features, cell_count
-from pegsynth.synthesizers.model import hash_spec, one_way_counts
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
@@ -64,7 +64,7 @@ class ClusterTables:
         """Count some tables, and forget those of the step before."""
         self._held = {}
         for lot in _lots(tables, level_counts(self._levels)):
-            counter: TableCounter = self._counts.counted(partial(TableCounter, self._levels, lot))
+            counter: TableCounter = self._counts.totals(partial(TableCounter, self._levels, lot))
             self._held.update(zip(lot, counter.counts(), strict=True))
 
     def count(self, table: Features) -> Int64:

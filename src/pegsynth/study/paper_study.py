@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.sampling import trace_row
 from pegsynth.schema import Schema
@@ -35,7 +36,6 @@ from pegsynth.study.step_figures import step_figures, steps_table
 from pegsynth.study.study_design import Design, design_of
 from pegsynth.study.workshop import Population, Workshop
 from pegsynth.study.yardstick import Yardstick
-from pegsynth.synthesizers.progress import Progress, quiet
 
 CHECKPOINT = "checkpoint.jsonl"
 TITLE = "Perturbed Gibbs samplers: the study"

@@ -17,7 +17,8 @@ from pegsynth.errors import ParameterError
 from pegsynth.evaluation.statistics import Estimate
 from pegsynth.evaluation.tabulation import Codes
 from pegsynth.io.read import open_table
-from pegsynth.options import METHODS, UNBUDGETED_METHODS
+from pegsynth.methods import get, names
+from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import decode, encode, one_matrix
@@ -30,11 +31,10 @@ from pegsynth.study.setting import setting_of
 from pegsynth.study.study_design import PER_ROW
 from pegsynth.study.workshop import FRESH, Population, Workshop
 from pegsynth.study.yardstick import Yardstick
-from pegsynth.synthesizers.progress import Progress, quiet
-from pegsynth.synthesizers.reading import bounded_codes
+from pegsynth.tables.code_table import bounded_codes
 
 if TYPE_CHECKING:
-    from pegsynth.report.drawing import Chart
+    from pegsynth.reporting.drawing import Chart
 
 Measure = Callable[[Codes, Codes], float]
 BudgetKind = Literal["epsilon_per_row", "epsilon", "l"]
@@ -106,7 +106,7 @@ class RiskUtilityMap:
 
     def chart(self, *, log_risk: bool = False, log_utility: bool = True) -> Chart:
         """Draw the map."""
-        from pegsynth.report.charts import risk_utility_map as draw
+        from pegsynth.reporting.charts import risk_utility_map as draw
 
         return draw(
             self.rows(),
@@ -266,13 +266,13 @@ def _arm(
 ) -> Arm:
     if method == FRESH and not len(population.fresh):
         raise ParameterError("fresh rows are those of a hold-out; give one")
-    if method != FRESH and method not in METHODS:
-        raise ParameterError(f"there is no method {method!r}; there are {', '.join(METHODS)}")
+    if method != FRESH and method not in names():
+        raise ParameterError(f"there is no method {method!r}; there are {', '.join(names())}")
     axes: dict[str, Axis] = {"epsilon_per_row": "row", "epsilon": "total", "l": "l"}
     if budget not in axes:
         raise ParameterError(f"a budget is one of {', '.join(axes)}, not {budget!r}")
     axis = axes[budget]
-    if method in (FRESH, *UNBUDGETED_METHODS):
+    if method == FRESH or not get(method).has_proof:
         axis = "none"
     elif axis == "row" and method not in PER_ROW:
         axis = "rows"
