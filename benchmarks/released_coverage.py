@@ -23,7 +23,7 @@ from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.inference import Combined, Floor, combine
 from pegsynth.once import Purse, Released, draw_rows, release_blocks
 from pegsynth.once.draw import released_total
-from pegsynth.once.held import cell_deviation
+from pegsynth.once.held import cell_deviation, merged_categories, missing_pairs
 from pegsynth.once.replicates import Source, own_noise_tables, replicate_weights
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
@@ -96,9 +96,45 @@ class Statistic:
         return (top - self._ratio(shares, top, bottom) * bottom) / whole
 
 
-def statistics(truth: Codes, sizes: tuple[int, ...], ordered: list[bool]) -> list[Statistic]:
+@dataclass(frozen=True)
+class Slope:
+    """A coefficient of a linear regression of one feature's codes on those of two others.
+
+    Parameters
+    ----------
+    features
+        The response and the explanatory features.
+    place
+        Which of the explanatory features, from 0.
+    """
+
+    features: tuple[int, int, int]
+    place: int
+    group: str = "linear regressions"
+    cell: tuple[int, ...] = ()
+
+    def counted(self, codes: Codes, weights: Array | None = None) -> Array:
+        """Return the sums of products of 1, the explanatory features and the response."""
+        response, *others = (codes[:, feature].astype(float) for feature in self.features)
+        columns = np.stack([np.ones(len(codes)), *others, response])
+        return (columns if weights is None else columns * weights) @ columns.T
+
+    def of(self, products: Array) -> float:
+        """Return the coefficient."""
+        return float(np.linalg.solve(products[:3, :3], products[:3, 3])[self.place + 1])
+
+    def variance(self, products: Array, rows: int) -> float:
+        """Return the usual variance, for errors of one variance."""
+        inverse = np.linalg.inv(products[:3, :3])
+        left = products[3, 3] - products[:3, 3] @ inverse @ products[:3, 3]
+        return float(inverse[self.place + 1, self.place + 1] * left) / rows
+
+
+def statistics(
+    truth: Codes, sizes: tuple[int, ...], ordered: list[bool]
+) -> list[Statistic | Slope]:
     """Return what is estimated; chosen by the population, not by any sample."""
-    found = []
+    found: list[Statistic | Slope] = []
     for feature, size in enumerate(sizes):
         shares = np.bincount(truth[:, feature], minlength=size) / len(truth)
         for code in np.flatnonzero(shares > 0):
@@ -112,6 +148,10 @@ def statistics(truth: Codes, sizes: tuple[int, ...], ordered: list[bool]) -> lis
             )
     for pair in combinations(range(len(sizes)), 2):
         found += _of_pair(truth, pair, (sizes[pair[0]], sizes[pair[1]]))
+    for chosen in combinations(np.flatnonzero(ordered).tolist(), 3):
+        for response in chosen:
+            others = [feature for feature in chosen if feature != response]
+            found += [Slope((response, *others), place) for place in (0, 1)]
     return found
 
 
@@ -147,18 +187,11 @@ def _cell(shape: tuple[int, ...], code: tuple[object, ...]) -> Array:
     return cell
 
 
-def held(released: Released, statistic: Statistic) -> bool:
-    """Whether a published table has the cells that a statistic is made of."""
-    if len(statistic.features) == 1:
-        return True
-    tables = (*released.blocks, *released.extra)
-    within = any(set(statistic.features) <= set(table.features) for table in tables)
-    apart = all(len(set(levels)) == len(levels) for levels in _levels(released, statistic))
-    return within and apart
-
-
-def _levels(released: Released, statistic: Statistic) -> list[list[int]]:
-    return [released.levels[feature].tolist() for feature in statistic.features]
+def held(released: Released, statistic: Statistic | Slope) -> bool:
+    """Whether published tables have every pair that a statistic is made of, unmerged."""
+    features = statistic.features
+    merged = any(merged_categories(released, feature) for feature in features)
+    return len(features) == 1 or not (merged or missing_pairs(released, features))
 
 
 @dataclass(frozen=True)
@@ -186,7 +219,7 @@ class Population:
     """What is sampled, and what is true of it."""
 
     schema: Schema
-    wanted: list[Statistic]
+    wanted: list[Statistic | Slope]
     true: list[float]
 
     @classmethod
@@ -210,7 +243,7 @@ class Analysed:
     own: list[Codes]
     shared: list[Codes]
 
-    def intervals(self, statistic: Statistic) -> Iterator[tuple[str, Combined]]:
+    def intervals(self, statistic: Statistic | Slope) -> Iterator[tuple[str, Combined]]:
         """Yield what every rule says about a statistic."""
         lines = [statistic.of(statistic.counted(self.rows, line)) for line in self.weights]
         weighted = {"rule": "replicate-weights", "main": lines[0]}
@@ -232,7 +265,7 @@ class Analysed:
                 combine(list(map(statistic.of, cells)), variances, rows=rows, rows_in=rows),
             )
 
-    def floor(self, statistic: Statistic) -> Floor | None:
+    def floor(self, statistic: Statistic | Slope) -> Floor | None:
         """Return the published noise on a share."""
         if not statistic.cell:
             return None
