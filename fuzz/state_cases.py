@@ -150,7 +150,7 @@ def _rewritten(good: bytes, source: random.Random) -> bytes:
     tree["sha256"] = ""
     text = json_text(tree).encode("utf-8", "surrogatepass")
     try:
-        from pegsynth.storage.checkpoint import _Header
+        from pegsynth.tables.checkpoint import _Header
 
         plain = msgspec.json.encode(msgspec.json.decode(text, type=_Header))
     except (msgspec.DecodeError, RecursionError, UnicodeError):

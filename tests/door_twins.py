@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from datetime import time
 from decimal import Decimal
 
 import polars as pl
@@ -80,6 +81,15 @@ FOUND = {
             (),
             [(Decimal(f"1152921504606846976.{i}"),) for i in range(4)],
             (Decimal("1"),),
+        ),
+    ),
+    "times of day within one second": (
+        "Parquet",
+        pair_of(
+            {UNIT: "time64[us]"},
+            (),
+            [(time(23, 59, 59, each),) for each in range(4)],
+            (time(23, 59, 59, 500_000),),
         ),
     ),
     "a folder of another name": (

@@ -16,10 +16,9 @@ from unittest import mock
 
 from pegsynth.auditing.watched import WatchedPurse
 from pegsynth.cli import folders, working
+from pegsynth.methods import released_blocks
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
-from pegsynth.synthesizers import model
-from pegsynth.methods.released_blocks import fit_once
 from pegsynth.request import Request
 
 ROWS = 30
@@ -53,8 +52,8 @@ def given_numbers():
 
     with ExitStack() as patches:
         patches.enter_context(mock.patch.object(RandomStream, "__init__", fixed))
-        fitted = partial(fit_once, purse_of=purse)
-        patches.enter_context(mock.patch.object(model, "fit_once", fitted))
+        fitted = partial(released_blocks.fit_released, purse_of=purse)
+        patches.enter_context(mock.patch.object(released_blocks, "fit_released", fitted))
         yield
 
 

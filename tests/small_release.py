@@ -41,9 +41,10 @@ def settled_plan(book, budget=None, method="pegs", *, scale=None, **options):
     """Return the plan of a method; options and budget by keyword, or a whole `Budget`."""
     chosen = get(method)
     stated = {k: options.pop(k) for k in Budget.__dataclass_fields__ if k in options}
-    budget = budget or Budget(**({"released_blocks": True} if chosen.released else {}) | stated)
+    budget = budget or Budget(**{"released_blocks": chosen.released} | stated)
     more = {} if scale is None else {"scale": scale}
-    return chosen.settle(book, budget, chosen.options(**options), **more)
+    asked = Request(method=method, **options).options_for(chosen)
+    return chosen.settle(book, budget, asked, **more)
 
 
 def fitted_model(data, book, plan, stream, **more):

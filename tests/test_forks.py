@@ -138,7 +138,7 @@ def test_the_twin_without_the_check_never_answers():
     """So the cases above would hang if nobody checked."""
     lines = run("""
         synthesize()
-        from pegsynth.synthesizers import synthesize as module
+        from pegsynth import api as module
         module.check_threads = lambda: None
         print(forked(synthesize, seconds=10))
     """)

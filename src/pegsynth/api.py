@@ -1,4 +1,4 @@
-"""The functions that callers in Python use: `synthesize`, `fit`, `load`, `plan`, `release`.
+"""The functions that callers in Python use: `synthesize`, `fit`, `release` and so on.
 
 Each makes a `Request` of its keyword arguments and goes the way of the pipeline, as the
 command line does.
@@ -6,13 +6,14 @@ command line does.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.fitted import FittedModel, SavedModel, kind_of
+from pegsynth.fitted import FittedModel, SavedModel, empty_like
 from pegsynth.forks import check_threads
-from pegsynth.io.frames import to_kind
+from pegsynth.io.frames import to_kind, with_index
 from pegsynth.io.read import named_source, open_table
 from pegsynth.methods.forecast import Forecast, forecast
 from pegsynth.methods.session import Session
@@ -20,25 +21,36 @@ from pegsynth.option_kinds import keywords, python_names
 from pegsynth.options import AUTO
 from pegsynth.pipeline import fit as fit_table
 from pegsynth.pipeline import open_draws, settle
-from pegsynth.progress import Progress, quiet
+from pegsynth.processors import usable_processors
+from pegsynth.progress import Progress, shown
 from pegsynth.publishing.result import Release
 from pegsynth.random import RandomStream
-from pegsynth.request import Request
+from pegsynth.request import Request, registered_options
 from pegsynth.schema import Schema
+
+if TYPE_CHECKING:
+    from pegsynth.auditing.run import Finding
+    from pegsynth.evaluation.records import Metrics
+    from pegsynth.privacy import Ledger
 
 _ELSEWHERE = ("engine", "master")
 
 
-@keywords(Request, without=_ELSEWHERE, method=AUTO)
+@keywords(Request, without=_ELSEWHERE, more=registered_options, method=AUTO)
 def synthesize(
-    data: Any, schema: Schema | str | Path, *, progress: Progress = quiet, **options: Any
+    data: Any,
+    schema: Schema | str | Path,
+    *,
+    progress: bool | Progress | None = None,
+    **options: Any,
 ) -> Release:
     """Return synthetic tables and their ledger.
 
     Parameters
     ----------
     data
-        A pandas, Polars or PyArrow table; the name of a file, a glob or a folder, or an
+        A pandas, Polars or PyArrow table, an Arrow stream, a PyArrow dataset or an iterator
+        of tables; the name of a file, a glob or a folder, or an
         address of such (``s3://..``); or a database, ``postgresql://..`` or
         ``sqlite:///..``.
     schema
@@ -66,7 +78,8 @@ def synthesize(
         For files: where to save counts on the way (CONFIDENTIAL) and go on from;
         deleted at the end.
     progress
-        Called with the stage, how much of it is done, and how much there is.
+        By default a bar on a terminal and in a notebook; False shows none, and a function is
+        called with the stage, what is done of it and the total.
     **options
         All others are the flags of ``pegs synthesize`` with underscores; docs/options.md
         lists them.
@@ -78,18 +91,34 @@ def synthesize(
     """
     check_threads()
     request = Request.of(**options)
-    with open_draws(_source(data, request), schema, request, progress=progress) as draws:
+    source = _source(data, request)
+    with (
+        shown(progress) as told,
+        open_draws(source, schema, request, progress=told) as draws,
+    ):
         kind = draws.reader.frame_kind
         frames = [
             to_kind(frame, kind, like=data if kind else None)
-            for frame in draws.frames(progress=progress)
+            for frame in draws.frames(progress=told)
         ]
+        if draws.keeps_rows:
+            # Rows that are kept keep their names; drawn rows have none.
+            frames = [with_index(frame, data) for frame in frames]
         return Release(frames, draws.session.ledger, draws.session.model.schema)
 
 
-@keywords(Request, without=(*_ELSEWHERE, "datasets"), method=AUTO)
+@keywords(
+    Request,
+    without=(*_ELSEWHERE, "datasets", "synthesize", "no_guarantee"),
+    more=registered_options,
+    method=AUTO,
+)
 def fit(
-    data: Any, schema: Schema | str | Path, *, progress: Progress = quiet, **options: Any
+    data: Any,
+    schema: Schema | str | Path,
+    *,
+    progress: bool | Progress | None = None,
+    **options: Any,
 ) -> FittedModel:
     """Fit a table once, to sample as long as the budget lasts.
 
@@ -110,10 +139,10 @@ def fit(
     if request.resume is not None:
         raise ParameterError("--resume goes with synthesize and with the command line")
     stream = RandomStream(request.seed)
-    with open_table(source) as reader:
-        model = fit_table(reader, settled, stream, progress=progress)
+    with shown(progress) as told, open_table(source) as reader:
+        model = fit_table(reader, settled, stream, progress=told)
     session = Session(model, model.plan or settled.plan, stream, threads=request.thread_count)
-    return FittedModel(session, settled.request, *kind_of(data))
+    return FittedModel(session, settled.request, reader.frame_kind, empty_like(data))
 
 
 @python_names()
@@ -122,7 +151,11 @@ def load(path: str | Path) -> SavedModel:
     return SavedModel(Path(path))
 
 
-@keywords(Request, without=(*_ELSEWHERE, "method", "seed", "resume", "synthesize"))
+@keywords(
+    Request,
+    without=(*_ELSEWHERE, "method", "seed", "resume", "synthesize"),
+    more=registered_options,
+)
 def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
     """Show what every method could do with a budget; no data is read.
 
@@ -131,11 +164,12 @@ def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
     request = Request.of(**options)
     if request.epsilon is None:
         raise BudgetError("a plan needs --epsilon, the total for the whole release")
+    replace(request, method=AUTO).budget  # noqa: B018 (a budget that cannot be is refused as such)
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
     return forecast(book, request.asked(lenient=True))
 
 
-@keywords(Request, without=_ELSEWHERE, method=AUTO)
+@keywords(Request, without=_ELSEWHERE, more=registered_options, method=AUTO)
 def release(
     data: Any,
     schema: Schema | str | Path,
@@ -144,7 +178,7 @@ def release(
     force: bool = False,
     public_only: bool = False,
     table_format: str = "csv",
-    progress: Progress = quiet,
+    progress: bool | Progress | None = None,
     **options: Any,
 ) -> Release:
     """Write a release folder, as ``pegs release`` does, and return what is in it.
@@ -167,17 +201,73 @@ def release(
     check_threads()
     request = Request.of(**options)
     source = _source(data, request)
-    made = make_folder(
-        source,
-        schema,
-        Path(folder),
-        request,
-        force=force,
-        public_only=public_only,
-        table_format=table_format,
-        progress=progress,
-    )
+    with shown(progress) as told:
+        made = make_folder(
+            source,
+            schema,
+            Path(folder),
+            request,
+            force=force,
+            public_only=public_only,
+            table_format=table_format,
+            progress=told,
+        )
     return Release.load(made.folder)
+
+
+@python_names()
+def audit(
+    method: str | None = None, *, full: bool = False, threads: int | None = None
+) -> list[Finding]:
+    """Check the claimed guarantee of the shipped code, as ``pegs audit`` does.
+
+    Parameters
+    ----------
+    method
+        The method to check, or ``doors`` for the readers; None for all.
+    full
+        More cases and more releases.
+
+    Returns
+    -------
+    list of Finding
+        Each with `holds`.
+    """
+    from pegsynth.auditing.run import READERS, audited_methods
+    from pegsynth.auditing.run import audit as findings
+
+    known = (*audited_methods(), READERS)
+    if method is not None and method not in known:
+        raise ParameterError(f"--method is one of {', '.join(known)}, not {method!r}")
+    return list(findings(method, full=full, threads=threads or usable_processors()))
+
+
+@python_names()
+def report(metrics: Metrics, path: str | Path, *, ledger: Ledger | None = None) -> Path:
+    """Write the page of an evaluation; CONFIDENTIAL, as it shows the original's figures.
+
+    Parameters
+    ----------
+    metrics
+        What `evaluate` returned.
+    path
+        The HTML file to write, readable by its owner only.
+    ledger
+        What the tables promise, for the page.
+    """
+    from pegsynth.io.atomic import atomic_text, check_target
+    from pegsynth.publishing.write import guarantee_fields
+    from pegsynth.reporting import render
+
+    target = Path(path)
+    check_target(target)
+    page = render(
+        metrics,
+        statement="" if ledger is None else ledger.statement(),
+        guarantee=None if ledger is None else guarantee_fields(ledger),
+    )
+    atomic_text(target, page, mode=0o600)
+    return target
 
 
 def _source(data: Any, request: Request) -> Any:

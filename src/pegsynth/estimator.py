@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.fitted import FittedModel, kind_of
+from pegsynth.fitted import FittedModel, empty_like
 from pegsynth.forks import check_threads
 from pegsynth.io.read import named_source, open_table
 from pegsynth.methods import get
@@ -18,8 +18,9 @@ from pegsynth.options import AUTO, How
 from pegsynth.pipeline import Settled, settle
 from pegsynth.pipeline import fit as fit_table
 from pegsynth.privacy import Ledger
+from pegsynth.progress import Progress, shown
 from pegsynth.random import RandomStream
-from pegsynth.request import Request
+from pegsynth.request import Request, registered_options
 from pegsynth.schema import Schema
 
 _NOT_HERE = ("engine", "master", "resume", "table", "query", "query_is_rowwise")
@@ -41,7 +42,7 @@ class PeGS:
         The budget and the options of `pegsynth.synthesize`; docs/options.md lists them.
     """
 
-    @keywords(Request, without=_NOT_HERE)
+    @keywords(Request, without=_NOT_HERE, more=registered_options)
     def __init__(self, **options: Any) -> None:
         self._given = options
         self._request = Request.of(**options)
@@ -82,16 +83,18 @@ class PeGS:
         table: str | None = None,
         query: str | None = None,
         query_is_rowwise: bool = False,
+        progress: bool | Progress | None = None,
     ) -> Self:
         """Fit a table; return this estimator.
 
-        `table`, `query` and `query_is_rowwise` go with the address of a database.
+        `table`, `query` and `query_is_rowwise` go with the address of a database; `progress`
+        is as for `pegsynth.synthesize`.
         """
         origin = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
 
-        def read(settled: Settled, stream: RandomStream) -> Model:
-            with open_table(origin) as reader:
-                return fit_table(reader, settled, stream)
+        def read(settled: Settled, stream: RandomStream) -> tuple[Model, Any]:
+            with shown(progress) as told, open_table(origin) as reader:
+                return fit_table(reader, settled, stream, progress=told), reader.frame_kind
 
         return self._settled_fit(read, schema, data, saved=False)
 
@@ -102,11 +105,11 @@ class PeGS:
         schema: Schema | str | Path,
     ) -> Self:
         """Settle a plan and let an engine read the table; return this estimator."""
-        return self._settled_fit(read, schema, None, saved=True)
+        return self._settled_fit(lambda *given: (read(*given), None), schema, None, saved=True)
 
     def _settled_fit(
         self,
-        read: Callable[[Settled, RandomStream], Model],
+        read: Callable[[Settled, RandomStream], tuple[Model, Any]],
         schema: Schema | str | Path,
         data: Any,
         *,
@@ -117,11 +120,11 @@ class PeGS:
         settled = settle(schema, request, data=data, saved=saved, rows_later=True)
         if settled.plan is None:
             raise BudgetError("rows are drawn under a budget; state one")
-        model = read(settled, self._stream)
+        model, kind = read(settled, self._stream)
         session = Session(
             model, model.plan or settled.plan, self._stream, threads=request.thread_count
         )
-        self._fitted = FittedModel(session, settled.request, *kind_of(data))
+        self._fitted = FittedModel(session, settled.request, kind, empty_like(data))
         return self
 
     @python_names()

@@ -173,10 +173,9 @@ class SavedModel:
         )
 
 
-def kind_of(data: Any) -> tuple[Any, Any]:
-    """Return the kind of a table, and an empty one that keeps the caller's types."""
-    kind = frame_kind(data)
-    return kind, data[:0] if kind in ("pandas", "polars") else None
+def empty_like(data: Any) -> Any:
+    """Return an empty table that keeps the types of the caller's and none of its rows."""
+    return data[:0] if frame_kind(data) in ("pandas", "polars") else None
 
 
 def _sampled(

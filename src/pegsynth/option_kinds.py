@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import numbers
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import wraps
@@ -285,7 +285,10 @@ def python_names() -> Iterator[None]:
 
 
 def keywords(
-    *groups: type, without: Sequence[str] = (), **defaults: Any
+    *groups: type,
+    without: Sequence[str] = (),
+    more: Callable[[], Collection[str]] = tuple,
+    **defaults: Any,
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
     """Give a function with ``**options`` the declared options as its keyword arguments.
 
@@ -296,6 +299,8 @@ def keywords(
     ----------
     without
         Options of the groups that this function does not take.
+    more
+        Names of options that are known only when the function is called.
     **defaults
         Other defaults than those declared.
     """
@@ -313,7 +318,7 @@ def keywords(
 
         @wraps(function)
         def call(*positional: _Parameters.args, **given: _Parameters.kwargs) -> _Result:
-            refuse_unknown(given, known, function.__name__)
+            refuse_unknown(given, {*known, *more()}, function.__name__)
             with python_names():
                 return function(*positional, **{**defaults, **given})
 

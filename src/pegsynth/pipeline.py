@@ -19,6 +19,7 @@ import polars as pl
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError
 from pegsynth.io.atomic import atomic_text
 from pegsynth.io.read import open_table, same_file, table_files
+from pegsynth.io.streams import held
 from pegsynth.io.write import open_writer
 from pegsynth.kernels.warm import warm_up
 from pegsynth.methods import get
@@ -33,9 +34,9 @@ from pegsynth.random import RandomStream
 from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import Decoder
-from pegsynth.storage.checkpoint import Checkpoint, resuming
 from pegsynth.storage.model_file import load_model, read_manifest
 from pegsynth.storage.spending import read_spent, write_spent
+from pegsynth.tables.checkpoint import Checkpoint, resuming
 from pegsynth.tables.code_table import CodeTable
 from pegsynth.tables.counting import ConfidentialTable, StreamedTable
 from pegsynth.tables.kept_columns import original_columns, with_drawn_columns
@@ -201,6 +202,12 @@ class Draws:
     reader: TableReader
     kept: Callable[[pl.DataFrame], pl.DataFrame]
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the original rows are kept, some of their features drawn anew."""
+        plan = self.settled.plan
+        return plan is not None and bool(replaced_features(plan.options))
+
     def frames(self, *, progress: Progress = quiet) -> Iterator[pl.DataFrame]:
         """Yield every synthetic table, whole."""
         session, request = self.session, self.settled.request
@@ -225,9 +232,9 @@ def open_draws(
         raise BudgetError("rows are drawn under a budget; state one")
     stream = RandomStream(request.seed)
     replaced = replaced_features(plan.options)
-    if replaced and isinstance(data, pl.LazyFrame):
+    if replaced:
         # Drawn values go beside kept ones row by row: all must come from one execution.
-        data = data.collect()
+        data = held(data)
     with (
         open_table(data) as reader,
         resuming(request.resume, reader, settled.schema, plan, request.seed) as checkpoint,

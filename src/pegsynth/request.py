@@ -200,6 +200,12 @@ class Request(
         return plan
 
 
+def registered_options() -> tuple[str, ...]:
+    """Return the options of methods that were registered from outside."""
+    ours = Request.__dataclass_fields__
+    return tuple(name for name in method_options() if name not in ours)
+
+
 def _with_flags(message: str) -> str:
     """Call the ways of stating a budget by their flags."""
     return _BUDGET_WORDS.sub(lambda found: "--" + found[0].replace(" ", "-"), message)
@@ -233,7 +239,7 @@ def budget_for(
             l=l,
             alpha=alpha,
             shares=shares or Shares(),
-            released_blocks=chosen is not None and chosen.released,
+            released_blocks=chosen is None or chosen.released,
         )
     if stated:
         raise BudgetError(f"{method} has no privacy guarantee at any price; leave the budget out")

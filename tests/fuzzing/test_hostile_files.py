@@ -20,7 +20,7 @@ from pegsynth.evaluation.records import Metrics
 from pegsynth.schema.toml import loads
 from pegsynth.study.cell_file import open_checkpoint
 from pegsynth.study.output import Folder
-from pegsynth.storage.checkpoint import Checkpoint
+from pegsynth.tables.checkpoint import Checkpoint
 
 PER_ROW = ("--epsilon-per-row", 1)
 DEEP = b"[" * 100_000

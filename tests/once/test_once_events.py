@@ -9,14 +9,11 @@ from once_tables import whole_of
 from contract import contract_schema, contract_table
 from pegsynth import synthesize
 from pegsynth.errors import ParameterError
-from pegsynth.io.read import open_table
 from pegsynth.once import Purse
-from pegsynth.options import DrawOptions, FitOptions
-from pegsynth.privacy import Budget, NoisyCounts, Selection, Unspent
+from pegsynth.privacy import NoisyCounts, Selection, Unspent
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
-from pegsynth.methods.gibbs.fitting import fit
-from pegsynth.methods.gibbs.plan import make_recipe
+from small_release import fitted_model, settled_plan
 
 WIDE = Schema(
     (
@@ -44,10 +41,9 @@ def released(budget, *, schema=WIDE, data=None, seed=3, **options):
     import polars as pl
 
     data = pl.DataFrame(wide_rows()) if data is None else data
-    draw = DrawOptions(50, "pegs-once", **options)
-    recipe = make_recipe(schema, Budget(**budget, released_blocks=True), FitOptions(), draw)
-    model = fit(open_table(data), schema, recipe, RandomStream(seed))
-    return model, model.recipe.events
+    plan = settled_plan(schema, method="pegs-once", rows=50, **budget, **options)
+    model = fitted_model(data, schema, plan, RandomStream(seed))
+    return model, model.plan.events
 
 
 BUDGETS = [{"epsilon": 1.0}, {"epsilon": 20.0}, {"epsilon": 4.0, "delta": 1e-9}]
@@ -57,7 +53,7 @@ BUDGETS = [{"epsilon": 1.0}, {"epsilon": 20.0}, {"epsilon": 4.0, "delta": 1e-9}]
 def test_events_describe_the_tables_that_were_released(budget):
     """In order: the total, one-way counts, then a choice before every block and table."""
     model, events = released(budget)
-    names, tables = WIDE.names, model.released
+    names, tables = WIDE.names, model.content.released
     noise = [event for event in events if isinstance(event, NoisyCounts)]
     choices = [event for event in events if isinstance(event, Selection)]
     assert isinstance(events[-1], Unspent)
@@ -80,7 +76,7 @@ def test_events_describe_the_tables_that_were_released(budget):
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_choices_say_what_was_chosen_and_among_how_many(budget):
     model, events = released(budget)
-    tables = model.released
+    tables = model.content.released
     heads = [each for each in events if isinstance(each, Selection) and each.purpose == "heads"]
     order = [WIDE.names[i] for i in tables.order]
     # The first feature has nothing to be given, and nobody chooses it.
@@ -117,7 +113,7 @@ def pairs_of_two():
 
 def test_merged_levels_are_levels_and_not_categories():
     model, events = released({"epsilon": 0.5})
-    sizes, counts = model.released.sizes, WIDE.category_counts
+    sizes, counts = model.content.released.sizes, WIDE.category_counts
     assert any(size < count for size, count in zip(sizes, counts, strict=True))
     by_purpose = {
         purpose: [e for e in events if isinstance(e, NoisyCounts) and e.purpose == purpose]

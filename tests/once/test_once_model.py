@@ -2,23 +2,29 @@
 
 import re
 import shutil
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import msgspec
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 from contract import contract_schema, contract_table
 from pegsynth.auditing.watched import Replay, WatchedPurse
 from pegsynth.errors import ModelError, ParameterError
 from pegsynth.io.read import open_table
-from pegsynth.options import DrawOptions, FitOptions
+from pegsynth.methods import get
+from pegsynth.methods.ledgers import seeded_ledger
+from pegsynth.methods.released_blocks import fit_released
+from pegsynth.methods.session import Session
+from pegsynth.methods.stored_model import StoredModel
+from pegsynth.methods.stored_released import loaded_released, stored_released
+from pegsynth.pipeline import Settled, fit
 from pegsynth.privacy import NoisyCounts, Selection, Unspent
 from pegsynth.random import RandomStream
+from pegsynth.request import Request, budget_for
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.methods.gibbs.fitting import fit, seeded_ledger
-from pegsynth.storage.stored_arrays import released_arrays, released_of
 from pegsynth.storage.model_file import (
     SHAREABLE,
     UNCOVERED,
@@ -26,26 +32,24 @@ from pegsynth.storage.model_file import (
     read_manifest,
     save_model,
 )
-from pegsynth.methods.gibbs.plan import make_recipe
-from pegsynth.methods.released_blocks import fit_once
-from pegsynth.request import budget_for
-from pegsynth.methods.session import Session
+
+ONCE = get("pegs-once")
 
 
 def once_model(data=None, schema=None, *, seed=1, rows=200, accept=False, **budget):
     schema = contract_schema() if schema is None else schema
     stated = budget_for("pegs-once", **({"epsilon": 10.0} | budget))
-    recipe = make_recipe(schema, stated, FitOptions(), DrawOptions(rows, "pegs-once"))
+    plan = ONCE.settle(schema, stated, ONCE.options(rows=rows))
     data = contract_table() if data is None else data
-    stream = RandomStream(seed)
-    return fit(open_table(data), schema, recipe, stream, accept_unreviewed=accept)
+    request = Request(method="pegs-once", threads=1, accept_unreviewed_schema=accept)
+    return fit(open_table(data), Settled(schema, request, plan), RandomStream(seed))
 
 
-def drawn(model, rows, *, seed=4, **draw):
+def drawn(model, rows, *, seed=4, **options):
     """Rows drawn from what is released alone, as a model from a file does."""
-    model = replace(model, ready=None)
-    recipe = replace(model.recipe, draw=replace(model.recipe.draw, rows=rows, **draw))
-    (chunks,) = Session(model, recipe, RandomStream(seed)).draw(rows)
+    model = replace(model, content=replace(model.content, ready=None))
+    plan = replace(model.plan, options=replace(model.plan.options, rows=rows, **options))
+    (chunks,) = Session(model, plan, RandomStream(seed)).draw(rows)
     return np.concatenate(list(chunks))
 
 
@@ -54,14 +58,14 @@ def test_a_feature_too_wide_to_stay_as_it_is_is_refused():
     wide = Feature("w", categories=tuple(map(str, range(70_000))))
     narrow = Feature("x", categories=("a", "b"))
     schema = Schema((wide, narrow), reviewed=True)
-    budget, draw = budget_for("pegs-once", epsilon=1.0), DrawOptions(5, "pegs-once")
-    make_recipe(schema, budget, FitOptions(), draw)
+    budget, options = budget_for("pegs-once", epsilon=1.0), ONCE.options(rows=5)
+    ONCE.settle(schema, budget, options)
     ruled = replace(schema, rules=(Rule.of({0: [1], 1: [1]}),))
     with pytest.raises(ParameterError, match=r"'w'.*65535"):
-        make_recipe(ruled, budget, FitOptions(), draw)
-    given = replace(draw, where=(("w", "7"),))
+        ONCE.settle(ruled, budget, options)
+    given = replace(options, where=(("w", "7"),))
     with pytest.raises(ParameterError, match=r"'w'.*65535"):
-        make_recipe(schema, budget, FitOptions(), given)
+        ONCE.settle(schema, budget, given)
 
 
 # The same noisy numbers, the same file
@@ -77,7 +81,7 @@ def watched(monkeypatch):
             purses.append(WatchedPurse(*arguments, answer=answer, **options))
             return purses[-1]
 
-        monkeypatch.setitem(fit_once.__kwdefaults__, "purse_of", purse_of)
+        monkeypatch.setitem(fit_released.__kwdefaults__, "purse_of", purse_of)
 
     return use, purses
 
@@ -126,7 +130,8 @@ def test_the_file_holds_no_true_count(tmp_path, watched):
     assert rows in true
     assert len(true) > 30
     model = load_model(path)
-    held = released_arrays(model)
+    stored = ONCE.store(model.content)
+    held = stored.under("released: ")
     assert set(held) == {
         *("total", "deviations", "kinds", "widths", "features", "counts"),
         *("ordered", "levels", "order"),
@@ -137,9 +142,12 @@ def test_the_file_holds_no_true_count(tmp_path, watched):
     text = msgspec.json.encode(read_manifest(path)).decode()
     numbers = set(map(int, re.findall(r"(?<![\d.])\d{3,9}(?![\d.])", text)))
     assert not true & numbers
-    assert all(len(keys) == 0 for keys, _, _ in (b.cells() for b in model.blocks.blocks))
-    assert model.originals is None
-    assert model.ready is None
+    # No cells, no marginals, no rows: only the arrays of what was released.
+    assert pq.read_table(path).column("name").to_pylist() == [f"released: {n}" for n in held]
+    assert stored == StoredModel(arrays=stored.arrays)
+    assert len(stored.arrays) == len(held)
+    assert {each.name for each in fields(model.content)} == {"released", "ready"}
+    assert model.content.ready is None
 
 
 def test_arrays_have_types_that_no_count_decides(tmp_path):
@@ -162,7 +170,7 @@ def test_a_saved_model_draws_what_the_model_in_memory_draws(tmp_path, budget):
     loaded = load_model(tmp_path / "m.pegs")
     for rows in (1, 500):
         assert np.array_equal(drawn(loaded, rows), drawn(model, rows))
-    assert loaded.recipe.events == model.recipe.events
+    assert loaded.plan.events == model.plan.events
     assert not model.schema.breaks_a_rule(drawn(loaded, 500)).any()
     where = (("a", "y"),)
     if "l" not in budget:
@@ -186,19 +194,19 @@ def test_a_moved_file_needs_no_other(tmp_path):
 def test_the_ledger_goes_with_the_file(tmp_path):
     save_model(once_model(), tmp_path / "m.pegs")
     loaded = load_model(tmp_path / "m.pegs")
-    ledger = Session(loaded, loaded.recipe, RandomStream()).ledger
+    ledger = Session(loaded, loaded.plan, RandomStream()).ledger
     assert ledger.guarantee.kind == "pure"
     assert 10 * (1 - 1e-9) < ledger.epsilon <= 10
     # Drawing with a seed is no look at the data: it takes nothing away.
-    assert Session(loaded, loaded.recipe, RandomStream(1)).ledger == ledger
+    assert Session(loaded, loaded.plan, RandomStream(1)).ledger == ledger
 
 
 def test_every_choice_and_measurement_is_an_event():
     model = once_model()
-    events = model.recipe.events
+    events = model.plan.events
     purposes = [e.purpose for e in events if isinstance(e, (NoisyCounts, Selection))]
     features = len(model.schema.features)
-    released = model.released
+    released = model.content.released
     assert purposes[: features + 1] == ["total"] + ["marginals"] * features
     assert purposes.count("heads") == features - 1
     assert purposes.count("block") == len(released.blocks)
@@ -226,7 +234,7 @@ def test_a_file_that_nothing_covers_says_so(tmp_path, why):
     assert read_manifest(path).notice == UNCOVERED
     assert path.stat().st_mode & 0o777 == 0o600
     loaded = load_model(path)
-    assert Session(loaded, loaded.recipe, RandomStream()).ledger.guarantee.kind == "none"
+    assert Session(loaded, loaded.plan, RandomStream()).ledger.guarantee.kind == "none"
 
 
 # What is damaged
@@ -274,28 +282,31 @@ def tables_of(model):
 
 def test_arrays_give_back_what_was_released():
     model = once_model()
-    held = {f"released: {n}": a for n, a in released_arrays(model).items()}
-    found = released_of(held, model.schema)
-    assert tables_of(found) == tables_of(model.released)
-    assert found.order == model.released.order
-    assert found.total == model.released.total
-    assert released_of({}, model.schema) is None
+    released = model.content.released
+    found = loaded_released(stored_released(released), model.schema)
+    assert tables_of(found) == tables_of(released)
+    assert found.order == released.order
+    assert found.total == released.total
+    with pytest.raises(ModelError, match="does not hold what its method needs"):
+        loaded_released(StoredModel(), model.schema)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_released_blocks_that_do_not_fit_are_refused(damage):
     model = once_model()
-    assert model.released.blocks
-    held = released_arrays(model)
+    assert model.content.released.blocks
+    held = stored_released(model.content.released).under("released: ")
     DAMAGES[damage](held)
+    damaged = StoredModel(arrays={f"released: {n}": a for n, a in held.items()})
     with pytest.raises(ModelError, match="do not fit"):
-        released_of({f"released: {n}": a for n, a in held.items()}, model.schema)
+        loaded_released(damaged, model.schema)
 
 
 def test_a_model_without_its_blocks_is_refused(tmp_path, monkeypatch):
-    model = replace(once_model(), released=None)
+    model = once_model()
     with monkeypatch.context() as patched:
-        patched.setattr("pegsynth.storage.model_file._open_account", lambda *_, **__: None)
+        empty = StoredModel()
+        patched.setattr("pegsynth.methods.stored_released.stored_released", lambda _: empty)
         save_model(model, tmp_path / "m.pegs")
     with pytest.raises(ModelError, match="does not hold what its method needs"):
         load_model(tmp_path / "m.pegs")

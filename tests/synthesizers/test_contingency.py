@@ -10,9 +10,6 @@ import numpy as np
 import pytest
 
 from pegsynth.errors import ParameterError, SchemaError
-from pegsynth.random import RandomStream
-from pegsynth.sampling.conditional import in_chunks
-from pegsynth.schema import Rule
 from pegsynth.methods.bootstrap_rows import obeying
 from pegsynth.methods.contingency_table import ContingencyTable, decode_cells
 from pegsynth.methods.loglinear import (
@@ -22,6 +19,9 @@ from pegsynth.methods.loglinear import (
     draw_cells,
     fit_loglinear,
 )
+from pegsynth.random import RandomStream
+from pegsynth.sampling.conditional import in_chunks
+from pegsynth.schema import Rule
 from significance import outcomes_fit
 from word_tree import largest_ratio, ratio_range
 

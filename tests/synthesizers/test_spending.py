@@ -14,8 +14,8 @@ import pytest
 
 from command import check_refused, done, pegs, pegs_process
 from pegsynth.errors import ModelError
-from pegsynth.storage.model_file import load_model, read_manifest, save_model
 from pegsynth.methods.session import Spent
+from pegsynth.storage.model_file import load_model, read_manifest, save_model
 from pegsynth.storage.spending import locked, read_spent, spent_path, write_spent
 from small_release import small_schema, small_session, small_table, taken
 
@@ -409,9 +409,9 @@ def test_a_loaded_model_is_the_saved_one(models):
         save_model(first, models / "again.pegs")
         again = load_model(models / "again.pegs")
         # Shares of the budget were used up when it was settled.
-        assert first.recipe == again.recipe
+        assert first.plan == again.plan
         assert first.ledger == again.ledger
-        assert first.blocks.spec == again.blocks.spec
+        assert first.content.blocks.spec == again.content.blocks.spec
     assert read_manifest(models / "again.pegs").identity != (
         read_manifest(models / "rowwise.pegs").identity
     )

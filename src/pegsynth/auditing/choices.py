@@ -23,7 +23,8 @@ from pegsynth.auditing.divergence import Loss, Table, all_rows, all_tables
 from pegsynth.auditing.noise import choice_law, noise_probability
 from pegsynth.hashing import count_pairs
 from pegsynth.hashing.private_order import pair_scores
-from pegsynth.methods.pegs import PEGS, PegsOptions
+from pegsynth.methods.method_options import PegsOptions
+from pegsynth.methods.pegs import PEGS
 from pegsynth.options import PriorKind
 from pegsynth.perturb.marginals import marginals_from_noisy
 from pegsynth.perturb.noise import noise_of

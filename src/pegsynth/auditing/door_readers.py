@@ -340,6 +340,58 @@ def _pyarrow(folder: Path, pair: Pair, rows: Rows) -> Any:
             return table.combine_chunks().to_batches()[0]
 
 
+class Exported:
+    """A table that gives nothing but its Arrow stream, as other libraries' tables do."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return the stream of the table, a new one every time."""
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def _arrow_stream(folder: Path, pair: Pair, rows: Rows) -> Exported:
+    import pyarrow as pa
+
+    table = arrow_table(pair, rows)
+    batches = table.to_batches(max_chunksize=(1, 3, 1000)[pair.pick(1, 3)])
+    return Exported(pa.Table.from_batches(batches, schema=table.schema))
+
+
+def _dataset(folder: Path, pair: Pair, rows: Rows) -> Any:
+    from pyarrow import dataset
+
+    if pair.pick(4, 2):
+        return dataset.dataset(arrow_table(pair, rows))
+    half = max(1, len(rows) // 2)
+    for number, part in enumerate((rows[:half], rows[half:])):
+        if part:
+            _write_parquet(folder / f"{number}.parquet", arrow_table(pair, part), pair)
+    return dataset.dataset(folder)
+
+
+def _chunks(folder: Path, pair: Pair, rows: Rows) -> Any:
+    """Return what makes a stream of chunks; the row more stands in a chunk of others, or alone."""
+    size = (1, 2, 5)[pair.pick(1, 3)]
+    as_arrow = pair.pick(2, 2)
+
+    def stream() -> Iterator[Any]:
+        for first in range(0, len(rows), size):
+            part = rows[first : first + size]
+            yield arrow_table(pair, part) if as_arrow else polars_frame(pair, part)
+
+    return stream
+
+
+def _pandas_chunks(folder: Path, pair: Pair, rows: Rows) -> Any:
+    size = (1, 2, 5)[pair.pick(1, 3)]
+    build = _pandas("object")
+    return lambda: (
+        build(folder, pair, rows[first : first + size]) for first in range(0, len(rows), size)
+    )
+
+
 _NULLABLE = ("string", "int64", "int8", "uint64", "double", "float", "bool")
 _NUMPY = ("string", "int64", "double", "float", "timestamp[us]", "timestamp[ns]")
 _ZONED = ("timestamp[us, tz=Europe/Berlin]",)
@@ -366,4 +418,8 @@ DOORS: tuple[Door, ...] = (
     Door("Polars, lazy", Holding(TYPED), _lazy),
     Door("Polars, reordered", Holding(TYPED), _lazy_reordered, ordered=False),
     Door("PyArrow", Holding(TYPED), _pyarrow),
+    Door("Arrow stream", Holding(TYPED), _arrow_stream),
+    Door("PyArrow dataset", Holding(TYPED), _dataset),
+    Door("chunks", Holding(TYPED), _chunks),
+    Door("chunks, pandas objects", _ANY, _pandas_chunks, needs="pandas"),
 )

@@ -99,8 +99,11 @@ def refusal(error: PegsynthError, *, claimed: bool = True) -> Reading:
 
 
 def read_here(source: Any, schema: Schema) -> Reading:
-    """Read a table of this process to the rows that would be counted."""
-    with read.open_table(source) as reader:
+    """Read a table of this process to the rows that would be counted.
+
+    A source that is a function makes a table that is read once, and another for every pass.
+    """
+    with read.open_table(source() if callable(source) else source) as reader:
         claimed = reader.selection in _ROWWISE
         try:
             return _reading(reader, schema, source, claimed=claimed)
@@ -109,13 +112,16 @@ def read_here(source: Any, schema: Schema) -> Reading:
 
 
 def _reading(reader: TableReader, schema: Schema, source: Any, *, claimed: bool) -> Reading:
+    def again() -> TableReader:
+        return read.open_table(source()) if callable(source) else reader
+
     unit = {}
     for batch in reader.batches([ROW, UNIT]):
         texts = unit_text(batch.get_column(UNIT))
         for number, text in zip(batch.get_column(ROW), texts, strict=True):
             unit[int(number)] = text
-    lines = _codes(CodeTable(reader, replace(schema, unit=None), RandomStream(0)))
-    counted = _codes(CodeTable(reader, schema, ByNumber(list(unit))))
+    lines = _codes(CodeTable(again(), replace(schema, unit=None), RandomStream(0)))
+    counted = _codes(CodeTable(again(), schema, ByNumber(list(unit))))
     codes, kept = ({line[0]: line for line in found} for found in (lines, counted))
     faults = []
     if len(codes) < len(lines) or len(kept) < len(counted):

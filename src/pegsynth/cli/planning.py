@@ -30,6 +30,7 @@ def show(schema_file: Path, request: Request) -> None:
     """Print the table and the choice."""
     if request.epsilon is None:
         raise BudgetError("a plan needs --epsilon, the total for the whole release")
+    replace(request, method=AUTO).budget  # noqa: B018 (a budget that cannot be is refused as such)
     schema = Schema.load(schema_file)
     # Flags that only one method takes are left out for the others.
     found = forecast(schema, request.asked(lenient=True))

@@ -32,9 +32,9 @@ from pegsynth.random import RandomStream
 from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.schema.binning import MAX_BINS
-from pegsynth.storage.checkpoint import resuming
 from pegsynth.storage.model_file import notice_of, read_manifest, save_model
 from pegsynth.storage.spending import locked, rows_were_drawn, spent_path
+from pegsynth.tables.checkpoint import resuming
 
 
 def draft(

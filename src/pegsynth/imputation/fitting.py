@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -11,19 +10,16 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.imputation.protocol import Codes, Floats, check_rows
+from pegsynth.interruptible import Stop, run_each
+from pegsynth.progress import Progress
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
-Progress = Callable[[str, int, int | None], None]
 _Fitted = TypeVar("_Fitted")
 
 STAGE = "models"
 MOST_CATEGORIES = 1_000
-
-
-def quiet(stage: str, done: int, total: int | None) -> None:
-    """Show no progress."""
 
 
 def kept_rows(
@@ -82,17 +78,18 @@ def spaced_rows(rows: int, most: int | None) -> NDArray[np.intp]:
 
 def fit_each(
     targets: Sequence[int],
-    fit: Callable[[int], _Fitted],
+    fit: Callable[[int, Stop], _Fitted],
     *,
     threads: int,
     progress: Progress,
 ) -> dict[int, _Fitted]:
-    """Fit all targets, several at a time, and tell of every one that is done."""
+    """Fit all targets, several at a time, and tell of every one that is done.
+
+    Ctrl-C ends it at once; fits look at the `Stop` they are given to end soon after.
+    """
     fitted: dict[int, _Fitted] = {}
     progress(STAGE, 0, len(targets))
-    with ThreadPoolExecutor(threads) as pool:
-        futures: dict[Future[_Fitted], int] = {pool.submit(fit, t): t for t in targets}
-        for done, future in enumerate(as_completed(futures), start=1):
-            fitted[futures[future]] = future.result()
-            progress(STAGE, done, len(targets))
+    for target, result in run_each(targets, fit, threads=threads):
+        fitted[target] = result
+        progress(STAGE, len(fitted), len(targets))
     return {target: fitted[target] for target in sorted(fitted)}

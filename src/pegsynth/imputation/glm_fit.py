@@ -20,18 +20,13 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
 from pegsynth.imputation.design import Scores, make_design, row_columns
-from pegsynth.imputation.fitting import (
-    Progress,
-    check_targets,
-    fit_each,
-    kept_rows,
-    quiet,
-    spaced_rows,
-)
+from pegsynth.imputation.fitting import check_targets, fit_each, kept_rows, spaced_rows
 from pegsynth.imputation.glm import GlmModel, Regression
 from pegsynth.imputation.protocol import Codes, Floats
 from pegsynth.imputation.regression import Problem
+from pegsynth.interruptible import Stop
 from pegsynth.kernels.logistic import Layout
+from pegsynth.progress import Progress, quiet
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
@@ -138,7 +133,7 @@ def fit_glm(
     _check_size(schema, chosen, len(codes), design.columns)
     columns = row_columns(codes)
 
-    def regress(target: int) -> Regression:
+    def regress(target: int, stop: Stop) -> Regression:
         held = _regress(
             columns,
             design.layout(target),
@@ -146,6 +141,7 @@ def fit_glm(
             weights,
             target,
             tuning,
+            stop,
         )
         held.coefficients[design.own_columns(target)] = 0.0
         return held
@@ -164,10 +160,11 @@ def _regress(
     weights: Floats,
     target: int,
     tuning: Tuning,
+    stop: Stop,
 ) -> Regression:
     """Fit one target over the categories that occur."""
     seen, outcome = np.unique(columns[target], return_inverse=True)
-    problem = Problem.make(columns, layout, outcome.astype(np.int64), weights, len(seen))
+    problem = Problem.make(columns, layout, outcome.astype(np.int64), weights, len(seen), stop)
     penalty = choose_penalty(problem, tuning) if tuning.penalty is None else tuning.penalty
     held = fit_path(problem, penalty, tuning.mixing)
     full = np.zeros((len(held), categories))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.imputation.protocol import Floats
+from pegsynth.interruptible import Stop
 from pegsynth.kernels.logistic import (
     Layout,
     Rows,
@@ -22,13 +23,17 @@ _MOST_SWEEPS = 1_000
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows of one regression: predictors, outcome, weights, observed (cell, class) weights."""
+    """Rows of one regression: predictors, outcome, weights, observed (cell, class) weights.
+
+    `stop` ends its descents when nobody waits for the result any more.
+    """
 
     columns: NDArray[np.int32]
     layout: Layout
     outcome: NDArray[np.int64]
     weights: Floats
     counts: Floats
+    stop: Stop
 
     @classmethod
     def make(
@@ -38,11 +43,12 @@ class Problem:
         outcome: NDArray[np.int64],
         weights: Floats,
         classes: int,
+        stop: Stop,
     ) -> Problem:
         """Count the (cell, class) weights and bundle everything."""
         counts = np.empty((int(layout.cell_start[-1]), classes))
         observed_counts(columns, layout, outcome, weights, counts)
-        return cls(columns, layout, outcome, weights, counts)
+        return cls(columns, layout, outcome, weights, counts, stop)
 
     def part(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Problem:
         """Return the problem on some of its rows."""
@@ -53,6 +59,7 @@ class Problem:
             self.outcome[chosen],
             self.weights[chosen],
             self.counts.shape[1],
+            self.stop,
         )
 
     @property
@@ -88,7 +95,9 @@ class Problem:
             coefficients,
             close,
             _MOST_SWEEPS,
+            self.stop.flag,
         )
+        self.stop.check()
         return float(value) / self.total
 
     def log_loss(self, coefficients: Floats, floor: float) -> float:

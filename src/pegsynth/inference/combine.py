@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from pegsynth.inference.rules import (
     Spread,
 )
 from pegsynth.privacy import Ledger
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pegsynth.picture import Picture
 
 Value: TypeAlias = float | Numbers
 
@@ -82,6 +87,25 @@ class Combined:
         values = (self.estimate, self.variance, self.degrees_of_freedom)
         estimate, variance, degrees = (float(np.atleast_1d(value)[place]) for value in values)
         return Combined(estimate, variance, degrees, self.rule, self.notes)
+
+    def to_frame(self, level: float = 0.95) -> pl.DataFrame:
+        """Return one line for each quantity, with intervals of a level (Polars)."""
+        import polars as pl
+
+        from pegsynth.inference.table import columns
+
+        return pl.DataFrame(columns(self, level))
+
+    def plot(self, level: float = 0.95) -> Picture:
+        """Draw the estimates with their intervals."""
+        from pegsynth.inference.table import picture
+
+        return picture(self, level)
+
+    def _repr_html_(self) -> str:
+        from pegsynth.inference.table import combined_card
+
+        return combined_card(self)
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pegsynth.auditing.run import Finding
+    from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Event, Guarantee, Ledger
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
-    from pegsynth.storage.stored_arrays import StoredModel
     from pegsynth.tables.counting import ConfidentialTable
 
     Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]

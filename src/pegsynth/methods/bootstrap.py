@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.methods.base import Fitted, Method, Model, Plan, Sampler
+from pegsynth.methods.method_options import BootstrapOptions
 from pegsynth.methods.whole_table import (
     ChunkSampler,
     RowsFit,
@@ -14,20 +15,14 @@ from pegsynth.methods.whole_table import (
     matching,
     store_rows,
 )
-from pegsynth.options import GivenOptions, RowOptions
 
 if TYPE_CHECKING:
+    from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Event, Ledger
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
-    from pegsynth.storage.stored_arrays import StoredModel
     from pegsynth.tables.counting import ConfidentialTable
-
-
-@dataclass(frozen=True)
-class BootstrapOptions(GivenOptions, RowOptions):
-    """Options of `bootstrap`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,10 @@ from pegsynth.random import RandomStream
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Codes
+    from pegsynth.methods.stored_model import Arrays
     from pegsynth.progress import Progress
     from pegsynth.sampling.conditional import ConditionalModel
     from pegsynth.schema import Schema
-    from pegsynth.storage.stored_arrays import Arrays
 
 _REGRESSIONS = ("mi", "pmi")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.methods.base import Fitted, Model, Sampler
 from pegsynth.methods.gibbs.method import need_rows
+from pegsynth.methods.method_options import ContingencyOptions
 from pegsynth.methods.pricing import PricedMethod, PricedPlan
 from pegsynth.methods.whole_table import (
     ChunkSampler,
@@ -16,7 +17,6 @@ from pegsynth.methods.whole_table import (
     matching,
     store_rows,
 )
-from pegsynth.options import GivenOptions, LogLinearOptions, RowOptions
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
@@ -24,18 +24,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pegsynth.auditing.run import Finding
+    from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Ledger, Shape
     from pegsynth.privacy.assumptions import Parameters
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream, Words
     from pegsynth.schema import Schema
-    from pegsynth.storage.stored_arrays import StoredModel
     from pegsynth.tables.counting import ConfidentialTable
-
-
-@dataclass(frozen=True)
-class ContingencyOptions(LogLinearOptions, GivenOptions, RowOptions):
-    """Options of `contingency`."""
 
 
 @dataclass(frozen=True, kw_only=True)

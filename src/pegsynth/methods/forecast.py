@@ -15,10 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods.base import Plan, Prediction
 from pegsynth.methods.registry import methods
+from pegsynth.notebook import card, table
 from pegsynth.options import AUTO, DEFAULT_METHOD
+from pegsynth.picture import Picture
 from pegsynth.privacy import Budget, Guarantee, Ledger
+from pegsynth.privacy.ledger_views import promise
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pegsynth.schema import Schema
 
 UNIFORM_LOSS = 0.4
@@ -52,6 +57,32 @@ class Forecast:
             f"{best.method}, for its smallest predicted error of pair tables, {best.error:.3f}"
             f"{than}; predicted from the schema, the budget and the stated numbers of rows alone"
         )
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one line for each method (Polars); those that cannot meet it have a reason."""
+        import polars as pl
+
+        kinds = {"method": pl.String, "error": pl.Float64, "pure_epsilon": pl.Float64}
+        kinds |= {"epsilon": pl.Float64, "delta": pl.Float64, "reason": pl.String}
+        lines: list[tuple[Any, ...]] = [
+            (p.method, p.error, p.pure.epsilon, p.stated.epsilon, p.stated.delta, "")
+            for p in self.predictions
+        ]
+        lines += [(method, None, None, None, None, why) for method, why in self.refused]
+        return pl.DataFrame(lines, schema=kinds, orient="row")
+
+    def plot(self) -> Picture:
+        """Draw the predicted error of every method."""
+        rows = [{"label": p.method, "value": p.error, "series": ""} for p in self.predictions]
+        return Picture("forest_plot", rows, "predicted error of pair tables", {"zero": True})
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[Any, ...]] = [
+            (p.method, p.error, promise(p.stated), "") for p in self.predictions
+        ]
+        rows += [(method, None, "", why) for method, why in self.refused]
+        header = ("method", "predicted error", "promised", "why not")
+        return card("Methods under one budget", [self.reason], table=table(header, rows))
 
 
 Asked: TypeAlias = Callable[[str], tuple[Budget, Any]]

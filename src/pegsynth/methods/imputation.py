@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods.base import Fitted, Model, Sampler
 from pegsynth.methods.gibbs.method import need_rows
+from pegsynth.methods.method_options import MiOptions, PmiOptions
 from pegsynth.methods.pricing import (
     AlphaPrice,
     PricedMethod,
@@ -22,12 +23,12 @@ from pegsynth.methods.pricing import (
     rows_of_a_unit,
     unit_bound,
 )
-from pegsynth.options import PartialOptions, ProperOptions, RowOptions
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
     from pegsynth.methods.base import Codes
+    from pegsynth.methods.stored_model import StoredModel
     from pegsynth.perturb.marginals import Marginals
     from pegsynth.privacy import Budget, Ledger, NoisyCounts, Shape
     from pegsynth.privacy.assumptions import Assumption, Parameters
@@ -35,21 +36,10 @@ if TYPE_CHECKING:
     from pegsynth.random import RandomStream
     from pegsynth.sampling.conditional import ConditionalModel
     from pegsynth.schema import Schema
-    from pegsynth.storage.stored_arrays import StoredModel
     from pegsynth.tables.counting import ConfidentialTable
 
 PREFIX = "conditionals: "
 _POOLS = ("uniform", "marginal", "original")
-
-
-@dataclass(frozen=True)
-class PmiOptions(PartialOptions, RowOptions):
-    """Options of `pmi`."""
-
-
-@dataclass(frozen=True)
-class MiOptions(ProperOptions, PartialOptions, RowOptions):
-    """Options of `mi`, `cart` and `forest`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +176,7 @@ class Imputation(PricedMethod[ImputationFit]):
 
     def store(self, content: ImputationFit) -> StoredModel:
         """Return the fitted models as arrays, and the rows."""
-        from pegsynth.storage.stored_arrays import StoredModel, with_rows
+        from pegsynth.methods.stored_model import StoredModel, with_rows
 
         held = content.conditionals.arrays()  # type: ignore[attr-defined]
         marginals = content.marginals
@@ -199,8 +189,8 @@ class Imputation(PricedMethod[ImputationFit]):
     def load(self, stored: StoredModel, schema: Schema, plan: Any) -> ImputationFit:
         """Rebuild the fitted models."""
         from pegsynth.methods.conditional_models import load_conditionals
+        from pegsynth.methods.stored_model import stored_rows
         from pegsynth.perturb.marginals import stored_marginals
-        from pegsynth.storage.stored_arrays import stored_rows
 
         return ImputationFit(
             load_conditionals(stored.under(PREFIX), self.name, schema),

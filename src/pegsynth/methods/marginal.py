@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.methods.base import Fitted, Model, Sampler
 from pegsynth.methods.gibbs.method import need_rows
+from pegsynth.methods.method_options import MarginalOptions
 from pegsynth.methods.pricing import PricedMethod, PricedPlan
-from pegsynth.options import RowOptions
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
@@ -18,17 +18,12 @@ if TYPE_CHECKING:
 
     from pegsynth.auditing.run import Finding
     from pegsynth.methods.base import Rows
+    from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Ledger, Shape
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
-    from pegsynth.storage.stored_arrays import StoredModel
     from pegsynth.tables.counting import ConfidentialTable
-
-
-@dataclass(frozen=True)
-class MarginalOptions(RowOptions):
-    """Options of `marginal`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +129,7 @@ class Marginal(PricedMethod[MarginalFit]):
         """Return the counts as cells without a key."""
         import numpy as np
 
-        from pegsynth.storage.stored_arrays import StoredModel
+        from pegsynth.methods.stored_model import StoredModel
 
         cells = []
         for counts in content.one_ways:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import ParameterError
 from pegsynth.methods.base import Model, Sampler
 from pegsynth.methods.gibbs.method import GibbsMethod, need_rows
-from pegsynth.options import KeyOptions, PartialOptions, PriorOptions, RowOptions
+from pegsynth.methods.method_options import PegsOptions
 
 if TYPE_CHECKING:
     from pegsynth.methods.gibbs.plan import GibbsPlan
     from pegsynth.privacy import Shape
     from pegsynth.sampling import Schedule
     from pegsynth.schema import Schema
-
-
-@dataclass(frozen=True)
-class PegsOptions(PriorOptions, PartialOptions, KeyOptions, RowOptions):
-    """Options of `pegs`."""
 
 
 class Pegs(GibbsMethod):

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import ModelError, ParameterError
 from pegsynth.methods.base import Model, Sampler
 from pegsynth.methods.gibbs.method import DEFAULT_HEADS, GibbsMethod
-from pegsynth.options import (
-    CapOptions,
-    GivenOptions,
-    KeyOptions,
-    PriorOptions,
-    RowOptions,
-    SweepOptions,
-)
+from pegsynth.methods.method_options import PegsCappedOptions
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
@@ -26,13 +19,6 @@ if TYPE_CHECKING:
 
 CAPPED_HEADS = 1
 DEFAULT_CHAINS = 4
-
-
-@dataclass(frozen=True)
-class PegsCappedOptions(
-    PriorOptions, CapOptions, SweepOptions, GivenOptions, KeyOptions, RowOptions
-):
-    """Options of `pegs-capped`."""
 
 
 class PegsCapped(GibbsMethod):

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.methods.base import Fitted, Method, Model, Prediction, Sampler
-from pegsynth.options import GivenOptions, HeadOptions, RowOptions
+from pegsynth.methods.method_options import PegsOnceOptions
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
     from pegsynth.methods.released_blocks import ReleasedFit, ReleasedPlan
+    from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Ledger
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
-    from pegsynth.storage.stored_arrays import StoredModel
     from pegsynth.tables.counting import ConfidentialTable
-
-
-@dataclass(frozen=True)
-class PegsOnceOptions(GivenOptions, HeadOptions, RowOptions):
-    """Options of `pegs-once`."""
 
 
 class PegsOnce(Method["ReleasedPlan", "ReleasedFit"]):

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.methods.gibbs.method import GibbsMethod, need_rows
-from pegsynth.options import (
-    BlockSizeOptions,
-    GivenOptions,
-    KeyOptions,
-    PriorOptions,
-    RowOptions,
-    SweepOptions,
-)
+from pegsynth.methods.method_options import PegsRsOptions
 
 if TYPE_CHECKING:
     from pegsynth.methods.gibbs.plan import GibbsPlan
     from pegsynth.privacy import Shape
     from pegsynth.sampling import Schedule
     from pegsynth.schema import Schema
-
-
-@dataclass(frozen=True)
-class PegsRsOptions(
-    PriorOptions, BlockSizeOptions, SweepOptions, GivenOptions, KeyOptions, RowOptions
-):
-    """Options of `pegs-rs`."""
 
 
 class PegsRs(GibbsMethod):

@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import ParameterError
+from pegsynth.methods.method_options import (
+    BootstrapOptions,
+    ContingencyOptions,
+    MarginalOptions,
+    MiOptions,
+    PegsCappedOptions,
+    PegsOnceOptions,
+    PegsOptions,
+    PegsRsOptions,
+    PmiOptions,
+)
 from pegsynth.option_kinds import METADATA, Option
+from pegsynth.options import RowOptions
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Method
@@ -17,49 +29,46 @@ if TYPE_CHECKING:
 _further: dict[str, Method[Any, Any]] = {}
 
 
-@cache
-def _built_in() -> dict[str, Method[Any, Any]]:
-    from pegsynth.methods.bootstrap import BOOTSTRAP
-    from pegsynth.methods.contingency import CONTINGENCY
-    from pegsynth.methods.imputation import CART, FOREST, MI, PMI
-    from pegsynth.methods.marginal import MARGINAL
-    from pegsynth.methods.pegs import PEGS
-    from pegsynth.methods.pegs_capped import PEGS_CAPPED
-    from pegsynth.methods.pegs_once import PEGS_ONCE
-    from pegsynth.methods.pegs_rs import PEGS_RS
-
-    listed: tuple[Method[Any, Any], ...] = (
-        PEGS,
-        PEGS_RS,
-        PEGS_CAPPED,
-        PEGS_ONCE,
-        CONTINGENCY,
-        MARGINAL,
-        BOOTSTRAP,
-        MI,
-        PMI,
-        CART,
-        FOREST,
-    )
-    return {method.name: method for method in listed}
-
-
-def methods() -> tuple[Method[Any, Any], ...]:
-    """Return every method, those of the package first."""
-    return (*_built_in().values(), *_further.values())
+_BUILT_IN: dict[str, tuple[str, str, type[RowOptions]]] = {
+    "pegs": ("pegs", "PEGS", PegsOptions),
+    "pegs-rs": ("pegs_rs", "PEGS_RS", PegsRsOptions),
+    "pegs-capped": ("pegs_capped", "PEGS_CAPPED", PegsCappedOptions),
+    "pegs-once": ("pegs_once", "PEGS_ONCE", PegsOnceOptions),
+    "contingency": ("contingency", "CONTINGENCY", ContingencyOptions),
+    "marginal": ("marginal", "MARGINAL", MarginalOptions),
+    "bootstrap": ("bootstrap", "BOOTSTRAP", BootstrapOptions),
+    "mi": ("imputation", "MI", MiOptions),
+    "pmi": ("imputation", "PMI", PmiOptions),
+    "cart": ("imputation", "CART", MiOptions),
+    "forest": ("imputation", "FOREST", MiOptions),
+}
+"""Module, object and options of every method; the object is loaded when it is asked for."""
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all methods."""
-    return tuple(method.name for method in methods())
+    """Return the names of all methods, those of the package first."""
+    return (*_BUILT_IN, *_further)
+
+
+def methods() -> tuple[Method[Any, Any], ...]:
+    """Return every method."""
+    return tuple(map(get, names()))
 
 
 def get(name: str) -> Method[Any, Any]:
     """Return a method by its name."""
-    found = _built_in().get(name) or _further.get(name)
-    if found is None:
-        raise ParameterError(f"--method is one of {', '.join(names())}, not {name!r}")
-    return found
+    if name in _BUILT_IN:
+        module, object_name, _ = _BUILT_IN[name]
+        found: Method[Any, Any] = getattr(import_module(f"pegsynth.methods.{module}"), object_name)
+        return found
+    if name in _further:
+        return _further[name]
+    raise ParameterError(f"--method is one of {', '.join(names())}, not {name!r}")
+
+
+def options_of(name: str) -> type[RowOptions]:
+    """Return the options of a method, without loading the method."""
+    return _BUILT_IN[name][2] if name in _BUILT_IN else _further[name].options
 
 
 def register(method: Method[Any, Any]) -> None:
@@ -81,16 +90,14 @@ def registered(method: Method[Any, Any]) -> Iterator[None]:
 
 def taking(option: str) -> tuple[str, ...]:
     """Return the names of the methods that take an option."""
-    return tuple(
-        method.name for method in methods() if option in method.options.__dataclass_fields__
-    )
+    return tuple(name for name in names() if option in options_of(name).__dataclass_fields__)
 
 
 def method_options() -> dict[str, tuple[Option, Any]]:
     """Return every option of any method with its default, each once."""
     return {
         each.name: (each.metadata[METADATA], each.default)
-        for method in methods()
-        for each in fields(method.options)
+        for name in names()
+        for each in fields(options_of(name))
         if METADATA in each.metadata
     }

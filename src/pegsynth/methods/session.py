@@ -183,9 +183,15 @@ class Session:
     def draw(self, rows: int, datasets: int = 1) -> list[Rows]:
         """Charge and return K datasets of n rows as streams of code chunks.
 
-        Partially synthetic datasets have the original rows, however many are asked for.
+        Partially synthetic datasets have the original rows: 0 stands for their number, and
+        any other number is refused.
         """
         own = self._sampler.own_rows
+        if own is not None and rows not in (0, own):
+            raise ParameterError(
+                "--synthesize keeps the original rows, so every table has as many rows as the "
+                "original; ask for that many"
+            )
         rows = rows if own is None else own
         self.charge(rows, datasets)
         return self._sampler.tables(rows, datasets, self._stream)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pegsynth.errors import ModelError
+from pegsynth.methods.stored_model import Arrays, StoredModel
 from pegsynth.once.released import NoisyTable, Released
-from pegsynth.storage.stored_arrays import Arrays, StoredModel
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema

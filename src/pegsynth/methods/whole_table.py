@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pegsynth.methods.base import Codes, Rows
+    from pegsynth.methods.stored_model import StoredModel
     from pegsynth.random import RandomStream, Words
     from pegsynth.schema import Schema
-    from pegsynth.storage.stored_arrays import StoredModel
 
 TABLE_CHUNK = 1 << 17
 
@@ -70,14 +70,14 @@ def matching(codes: Codes, clamped: Mapping[int, int]) -> Codes:
 
 def store_rows(content: RowsFit) -> StoredModel:
     """Return what a model file holds of the rows."""
-    from pegsynth.storage.stored_arrays import StoredModel, with_rows
+    from pegsynth.methods.stored_model import StoredModel, with_rows
 
     return StoredModel(arrays=with_rows({}, content.rows))
 
 
 def load_rows(stored: StoredModel, schema: Schema) -> RowsFit:
     """Rebuild the rows, checked against the schema."""
-    from pegsynth.storage.stored_arrays import stored_rows
+    from pegsynth.methods.stored_model import stored_rows
 
     rows = stored_rows(stored.arrays, schema)
     if rows is None:

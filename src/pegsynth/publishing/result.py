@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pegsynth.errors import DataError
+from pegsynth.errors import DataError, ParameterError
 from pegsynth.privacy import Ledger
+from pegsynth.release_views import ReleaseViews
 from pegsynth.schema import Schema
+
+TableFormat = Literal["csv", "parquet"]
 
 
 @dataclass(frozen=True)
-class Release:
+class Release(ReleaseViews):
     """Synthetic tables of the caller's own kind, and what they cost.
 
     Parameters
@@ -40,6 +43,39 @@ class Release:
     def __iter__(self) -> Iterator[Any]:
         """Yield the tables."""
         return iter(self.frames)
+
+    def save(
+        self, folder: str | Path, *, table_format: TableFormat = "csv", force: bool = False
+    ) -> Release:
+        """Write a folder that may be published: the ledger first, then tables and texts.
+
+        Parameters
+        ----------
+        folder
+            Where to write; nothing may be there yet.
+        table_format
+            ``csv`` or ``parquet``.
+        force
+            Replace an earlier release or an empty folder.
+
+        Returns
+        -------
+        Release
+            The same tables, with their folder.
+        """
+        from pegsynth.publishing.write import save_public
+
+        if self.schema is None:
+            raise ParameterError("a release without its schema cannot be saved")
+        save_public(
+            Path(folder),
+            list(self._tables()),
+            self.schema,
+            self.ledger,
+            table_format=table_format,
+            force=force,
+        )
+        return replace(self, folder=Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> Release:

@@ -6,10 +6,10 @@ and readable by its owner only; nothing in it is covered by the guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import polars as pl
 
@@ -23,6 +23,7 @@ from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.progress import Progress, quiet
 from pegsynth.publishing.folder import check_folder, is_release, new_folder, seal
+from pegsynth.publishing.result import TableFormat
 from pegsynth.publishing.texts import how_to_analyse, privacy_page
 from pegsynth.request import Request
 from pegsynth.schema import Schema
@@ -30,7 +31,6 @@ from pegsynth.schema.codec import encode, encode_table, one_matrix
 from pegsynth.schema.decoding import How
 from pegsynth.schema.toml import dumps
 
-TableFormat = Literal["csv", "parquet"]
 TITLE = "Original and synthetic table side by side"
 
 
@@ -73,8 +73,7 @@ def make_folder(
     public_only
         Do not write ``internal/``.
     """
-    if table_format not in get_args(TableFormat):
-        raise ParameterError(f"--format is csv or parquet, not {table_format!r}")
+    _check_format(table_format)
     check_folder(folder, force=force)
     replaced = folder.exists() and is_release(folder)
     with (
@@ -160,6 +159,34 @@ def write_public(
         written.append(path)
     seal(public)
     return written
+
+
+def save_public(
+    folder: Path,
+    tables: Sequence[pl.DataFrame],
+    schema: Schema,
+    ledger: Ledger,
+    *,
+    table_format: TableFormat = "csv",
+    force: bool = False,
+) -> None:
+    """Write tables that are drawn already as a release folder with a public part only."""
+    _check_format(table_format)
+    check_folder(folder, force=force)
+    with new_folder(folder, force=force) as fresh:
+        public = fresh / "public"
+        public.mkdir()
+        rows = tables[0].height if tables else 0
+        write_texts(public, schema, ledger, rows=rows, datasets=len(tables), how=table_format)
+        for number, table in enumerate(tables, start=1):
+            with open_writer(public / f"synthetic-{number}.{table_format}") as writer:
+                writer.write(table)
+        seal(public)
+
+
+def _check_format(table_format: str) -> None:
+    if table_format not in get_args(TableFormat):
+        raise ParameterError(f"--format is csv or parquet, not {table_format!r}")
 
 
 def write_texts(

@@ -67,6 +67,7 @@ def histograms(
     categories: Sequence[str] = (),
     order: Sequence[str] = (),
     x_title: str = "",
+    y_title: str = "Share of rows",
     title: str = "",
     columns: int = 2,
     width: int = 460,
@@ -90,7 +91,7 @@ def histograms(
 
     kept = kept_rows(rows, ("category", "value", "original", "series", "facet"))
     ticked = any("original" in row for row in kept)
-    describe(kept, "category", title="Share of rows", as_percent=True)
+    describe(kept, "category", title=y_title, as_percent=True)
     for row in kept if ticked else ():
         shown = f"{row['facet']}, {row['category']}: {written(row['value'], True)}"
         row["describe"] = f"{shown}, original {written(row.get('original', 0.0), True)}"
@@ -102,7 +103,7 @@ def histograms(
     elif len(names) * _LABEL > width:
         look["labelOverlap"] = "greedy"
     places = nominal(alt.X, "category", names, title=x_title, fixed=True, **look)
-    shares: dict[str, Any] = {"title": "share" if ticked else "Share of rows"}
+    shares: dict[str, Any] = {"title": "share" if ticked else y_title}
     shares |= {"as_percent": True, "zero": True}
     shapes = alt.Chart().mark_bar(opacity=0.85) if ticked else alt.Chart().mark_bar()
     bars: Any = shapes.encode(

@@ -9,7 +9,7 @@ to look at. The table is read in batches, once, in bounded memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -17,10 +17,10 @@ import polars as pl
 
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.io.frames import frame_kind
+from pegsynth.io.object_values import object_texts
 from pegsynth.io.read import open_table
 from pegsynth.io.reader import TableReader
 from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
-from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.feature import MISSING_LABEL, UNKNOWN_LABEL, Feature
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import (
@@ -151,7 +151,10 @@ def _declared_categories(data: Any, types: Mapping[str, pl.DataType]) -> dict[st
     Those of a pandas frame are asked for here: on the way through Arrow they are lost.
     """
     declared = {
-        str(name): _Declared(_category_texts(dtype.categories), bool(dtype.ordered))
+        str(name): _Declared(
+            _category_texts(object_texts(dtype.categories.astype(object), str(name))),
+            bool(dtype.ordered),
+        )
         for name, dtype in (data.dtypes.items() if frame_kind(data) == "pandas" else ())
         if hasattr(dtype, "categories") and hasattr(dtype, "ordered")
     }
@@ -163,8 +166,7 @@ def _declared_categories(data: Any, types: Mapping[str, pl.DataType]) -> dict[st
     return declared
 
 
-def _category_texts(values: Iterable[Any]) -> tuple[str, ...]:
-    texts = as_text(pl.Series(list(values), strict=False))
+def _category_texts(texts: pl.Series) -> tuple[str, ...]:
     return tuple(text for text in texts if text)
 
 

@@ -30,6 +30,7 @@ from pegsynth.io.parquet_pages import check_pages
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.session import Session, Spent
+from pegsynth.methods.stored_model import Cells, StoredArray, StoredModel, described, restored
 from pegsynth.options import DEFAULT_METHOD, Order, PriorKind
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
@@ -39,7 +40,6 @@ from pegsynth.schema import Schema
 from pegsynth.schema.dtypes import dtype_name, polars_dtype
 from pegsynth.schema.toml import dumps, loads
 from pegsynth.storage.spending import adopt_spent, locked, write_spent
-from pegsynth.storage.stored_arrays import Cells, StoredArray, StoredModel, described, restored
 
 FORMAT = 2
 NOTICE = "CONFIDENTIAL: exact counts, and perhaps rows, of a confidential table; not for release"

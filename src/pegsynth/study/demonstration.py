@@ -19,7 +19,8 @@ from pegsynth.evaluation.tabulation import Codes
 from pegsynth.hashing import HashSpec
 from pegsynth.methods.gibbs.fitting import GibbsFit
 from pegsynth.methods.gibbs.samplers import prepare
-from pegsynth.methods.pegs_rs import PEGS_RS, PegsRsOptions
+from pegsynth.methods.method_options import PegsRsOptions
+from pegsynth.methods.pegs_rs import PEGS_RS
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.sampling import FilePool, trace_row

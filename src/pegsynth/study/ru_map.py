@@ -18,6 +18,8 @@ from pegsynth.evaluation.statistics import Estimate
 from pegsynth.evaluation.tabulation import Codes
 from pegsynth.io.read import open_table
 from pegsynth.methods import get, names
+from pegsynth.notebook import CONFIDENTIAL, card, table
+from pegsynth.picture import Picture
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -34,6 +36,8 @@ from pegsynth.study.yardstick import Yardstick
 from pegsynth.tables.code_table import bounded_codes
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pegsynth.reporting.drawing import Chart
 
 Measure = Callable[[Codes, Codes], float]
@@ -104,21 +108,37 @@ class RiskUtilityMap:
             for point in self.points
         ]
 
-    def chart(self, *, log_risk: bool = False, log_utility: bool = True) -> Chart:
-        """Draw the map."""
-        from pegsynth.reporting.charts import risk_utility_map as draw
+    def to_frame(self) -> pl.DataFrame:
+        """Return one line for each point (Polars)."""
+        import polars as pl
 
-        return draw(
-            self.rows(),
-            x="risk",
-            y="utility",
-            series="method",
-            path="budget",
-            x_title=self.risk,
-            y_title=self.utility,
-            log_x=log_risk,
-            log_y=log_utility,
+        return pl.DataFrame(
+            self.rows(), schema_overrides={"budget": pl.Float64}, infer_schema_length=None
         )
+
+    def plot(self, *, log_risk: bool = False, log_utility: bool = True) -> Picture:
+        """Draw the map."""
+        options = {"x": "risk", "y": "utility", "series": "method", "path": "budget"}
+        titles = {"x_title": self.risk, "y_title": self.utility}
+        scales = {"log_x": log_risk, "log_y": log_utility}
+        return Picture(
+            "risk_utility_map",
+            self.rows(),
+            f"{self.risk} against {self.utility}",
+            {**options, **titles, **scales},
+            confidential=True,
+        )
+
+    def chart(self, *, log_risk: bool = False, log_utility: bool = True) -> Chart:
+        """Return the map as a chart, which can be changed and combined."""
+        drawn: Chart = self.plot(log_risk=log_risk, log_utility=log_utility).chart
+        return drawn
+
+    def _repr_html_(self) -> str:
+        header = ("method", "budget", "risk", "utility", "repeats", "reason")
+        rows = [[row[name] for name in header] for row in self.rows()]
+        title = f"{self.risk} against {self.utility}, {len(rows):,} points"
+        return card(title, table=table(header, rows), warning=CONFIDENTIAL)
 
 
 def risk_utility_map(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pegsynth.io.reader import Place, Track
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream, Words
-from pegsynth.schema.codec import Encoder, encode_table
+from pegsynth.schema.codec import Encoder, encode_table, one_matrix
 from pegsynth.schema.dtypes import unit_text
 from pegsynth.tables.units import (
     KeptCodes,
@@ -59,6 +59,9 @@ class CodeTable:
         if schema.unit is not None and not reader.steady:
             self._track.begin(0, 0)
             self._held = self._codes_of_units(stream.substream(stream.substreams(1)), progress)
+        elif reader.once:
+            # There is no second pass: the codes, which take less room than values, are kept.
+            self._held = one_matrix(self._streamed(progress))
         elif schema.unit is not None and kept is None:
             k = schema.rows_per_unit
             self.kept = kept_rows(reader, schema.unit, k, stream, progress=progress)
@@ -81,6 +84,15 @@ class CodeTable:
             chosen = codes if self.kept is None else codes[self.kept.mask(first, len(codes))]
             if len(chosen):
                 yield chosen
+
+    def _streamed(self, progress: Progress) -> Iterator[Codes]:
+        """Yield the codes of a table that is read once, as they are read."""
+        for codes in encode_table(
+            self.reader, self._schema, encoder=self._encoder, track=self._track
+        ):
+            self._read += len(codes)
+            yield codes
+            progress("rows read", self._read, self.reader.expected_rows)
 
     @property
     def place(self) -> Place:

@@ -15,7 +15,7 @@ from pegsynth.hashing import HashSpec, PairCounter, PairCounts
 from pegsynth.option_kinds import LARGEST_WHOLE
 from pegsynth.progress import Progress
 from pegsynth.schema.codec import one_matrix
-from pegsynth.storage.checkpoint import Checkpoint, count_into
+from pegsynth.tables.checkpoint import Checkpoint, count_into
 
 if TYPE_CHECKING:
     from pegsynth.once.counted import CountedTable

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
     from pegsynth.methods.gibbs.fitting import GibbsFit
     from pegsynth.methods.gibbs.plan import GibbsPlan
+    from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Ledger
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
     from pegsynth.sampling import Schedule
     from pegsynth.schema import Schema
-    from pegsynth.storage.stored_arrays import StoredModel
     from pegsynth.tables.counting import ConfidentialTable
 
 DEFAULT_HEADS = 2

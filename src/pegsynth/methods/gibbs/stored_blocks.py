@@ -15,9 +15,9 @@ from pegsynth.hashing import HashSpec
 from pegsynth.hashing.order import plain_features
 from pegsynth.methods.gibbs.fitting import GibbsFit, hash_spec
 from pegsynth.methods.gibbs.plan import GibbsPlan, Keys, detail_count
+from pegsynth.methods.stored_model import StoredModel, stored_rows, with_rows
 from pegsynth.perturb.marginals import stored_marginals
 from pegsynth.privacy import NoisyCounts, Selection
-from pegsynth.storage.stored_arrays import StoredModel, stored_rows, with_rows
 
 if TYPE_CHECKING:
     from pegsynth.methods.gibbs.method import GibbsMethod

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pegsynth import Feature, ParameterError, Schema
-from pegsynth.inference.supported import supported
 from pegsynth.once import NoisyTable, Released
 from pegsynth.once.held import cell_deviation, merged_categories, missing_pairs, together
+from pegsynth.once.supported import supported
 
 NAMES = ("age.yrs", "sex", "sev", "los", "zip code")
 SIZES = (4, 2, 3, 3, 5)

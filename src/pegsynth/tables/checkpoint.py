@@ -320,8 +320,8 @@ def resuming(
 
 
 def _belongs(identity: str, schema: Schema, plan: object, seed: int | None) -> str:
-    from pegsynth import __version__
     from pegsynth.schema.toml import dumps
+    from pegsynth.version import __version__
 
     parts = (identity, __version__, dumps(schema), repr(plan), repr(seed))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
