@@ -14,6 +14,7 @@ Judge what came out, whoever made it
     `risk_utility_map`: many methods and budgets on one map.
 Analyse the synthetic tables
     `combine`, `pooled`: one estimate and a valid interval from several tables.
+    `replicated`: the same from one table with replicate weights.
 Say what it costs
     `Budget`, `Ledger`: what may be spent, and what was.
     `audit`: the claimed guarantee against what the shipped code does.
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     )
     from pegsynth.estimator import PeGS
     from pegsynth.evaluation.evaluate import evaluate
-    from pegsynth.inference import combine, pooled
+    from pegsynth.inference import combine, pooled, replicated
     from pegsynth.privacy import Budget, Ledger
     from pegsynth.publishing.result import Release
     from pegsynth.schema import Feature, Rule, Schema
@@ -71,6 +72,7 @@ _HOMES = {
     "evaluate": "pegsynth.evaluation.evaluate",
     "combine": "pegsynth.inference",
     "pooled": "pegsynth.inference",
+    "replicated": "pegsynth.inference",
     "Budget": "pegsynth.privacy",
     "Ledger": "pegsynth.privacy",
     "datasets": "",
@@ -110,6 +112,7 @@ __all__ = [
     "plan",
     "pooled",
     "release",
+    "replicated",
     "report",
     "risk_utility_map",
     "spark",

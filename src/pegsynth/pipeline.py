@@ -435,11 +435,7 @@ def decoded(
     listed
         As for `Decoder`.
     """
-    if how == "model" and not model.shapes:
-        raise ParameterError(
-            '--decode model goes with numbers that were measured: state edges = "private" or '
-            'inside = "measured" in the schema'
-        )
+    _check_decoding(how, measured=bool(model.shapes))
     decoder = decoder_of(model, how, listed=listed)
     if model.shapes and how in (None, "model"):
         first = next(chunks)

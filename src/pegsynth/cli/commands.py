@@ -414,7 +414,7 @@ def study(
 def audit(
     method: Annotated[
         str | None,
-        typer.Option("--method", help="This method only; numbers: measured edges; doors: readers."),
+        typer.Option("--method", help="This one only; numbers: measured edges; doors: readers."),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="More cases and more releases.")] = False,
     threads: Threads = None,

@@ -125,6 +125,18 @@ def pooled(
     return Pooled(result, frame_kind(tables[0]) if tables else None)
 
 
+def estimates_of(result: Any, names: Sequence[str] | None = None) -> dict[str, float]:
+    """Return the coefficients of a fit whose standard errors are not needed, by name."""
+    estimates = getattr(result, "params", result)
+    keys = list(estimates.keys()) if hasattr(estimates, "keys") else None
+    values = _flat(estimates, keys)
+    labels = tuple(map(str, keys or _made_up(result, len(values))))
+    found = _Fit(labels, values, np.zeros(len(values)), keys is not None)
+    if names is not None:
+        found = _relabelled(found, names, 1)
+    return found.by_label(found.estimates)
+
+
 def _rows(tables: list[Any]) -> int | None:
     """Return the number of rows that all frames have."""
     counts = {len(table) if hasattr(table, "__len__") else None for table in tables}

@@ -12,7 +12,8 @@ from pegsynth.errors import DataError
 from pegsynth.once.diversity import Diverse
 from pegsynth.once.first_round import block_counts, block_shares
 from pegsynth.once.levels import split_again
-from pegsynth.once.margins import Margins, common_total, one_way_shares
+from pegsynth.once.margins import Margins, anchored, common_total, one_way_shares
+from pegsynth.once.plain import plain_targets
 from pegsynth.once.pool import Features, Pool
 from pegsynth.once.released import Released
 from pegsynth.once.rows import choose_rows, exchange_rows
@@ -82,6 +83,27 @@ def rebuild(released: Released, pool: Pool, steps: Steps, diverse: Diverse | Non
     Features with an l are drawn row by row. Whoever asks for an l leaves out the second
     round: weights would undo it (R7).
     """
+    margins, estimates = fill(released, pool, steps, diverse)
+    fit = Fit(pool, margins, steps)
+    if not steps.second_round:
+        pool.weigh(margins.total)
+        return fit
+    if not steps.shrink:
+        plain = plain_margins(released, steps)
+        fit.margins = plain
+        fit.meet(plain_targets(released, plain), steps.last_sweeps)
+        return fit
+    fit.start(estimates)
+    for table in released.extra:
+        fit.take(table)
+    fit.sweep(steps.last_sweeps)
+    return fit
+
+
+def fill(
+    released: Released, pool: Pool, steps: Steps, diverse: Diverse | None = None
+) -> tuple[Margins, list[tuple[Features, Float64]]]:
+    """Fill a pool by the blocks; return the one-way counts and what each block holds."""
     margins = start_margins(released, steps)
     if steps.fold:
         for block in released.blocks:
@@ -101,27 +123,30 @@ def rebuild(released: Released, pool: Pool, steps: Steps, diverse: Diverse | Non
             pool.draw_alone(feature, heads, diverse.applied(shares, feature))
         else:
             pool.draw(feature, heads, shares)
-    fit = Fit(pool, margins, steps)
-    if not steps.second_round:
-        pool.weigh(margins.total)
-        return fit
-    fit.start(estimates)
-    for table in released.extra:
-        fit.take(table)
-    fit.sweep(steps.last_sweeps)
-    return fit
+    return margins, estimates
+
+
+def plain_margins(released: Released, steps: Steps) -> Margins:
+    """Return the one-way counts as all published tables give them together (R28)."""
+    margins = start_margins(released, steps)
+    if steps.fold:
+        for table in (*released.blocks, *released.extra):
+            margins.fold(table, table.features)
+    return margins
 
 
 def start_margins(released: Released, steps: Steps) -> Margins:
     """Return the one-way counts on merged levels, before any table has improved them."""
     total = released_total(released)
-    return Margins.of(released.one_ways, released.levels, fine_shares(released, steps), total)
+    one_ways = anchored(released.one_ways, released.public, total)
+    return Margins.of(one_ways, released.levels, fine_shares(released, steps), total)
 
 
 def fine_shares(released: Released, steps: Steps) -> tuple[Float64, ...]:
     """Return the shares of all categories of every feature."""
     total = released_total(released)
-    lines = zip(released.one_ways, released.ordered, released.public, strict=True)
+    one_ways = anchored(released.one_ways, released.public, total)
+    lines = zip(one_ways, released.ordered, released.public, strict=True)
     return tuple(
         one_way_shares(table, total, smooth=steps.smooth and ordered and not public)
         for table, ordered, public in lines

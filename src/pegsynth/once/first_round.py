@@ -162,7 +162,7 @@ def block_counts(block: NoisyTable, pool: Pool, margins: Margins, steps: Steps) 
     """Estimate the cells of a block, with the pool's own counts of its heads at hand."""
     noisy = block.counts.astype(np.float64)
     projected = on_simplex(noisy, block.deviation**2, margins.total)
-    if not steps.pulled:
+    if not steps.pulled or not steps.shrink:
         return projected
     heads = pool.counts(block.features[:-1]) * (margins.total / pool.rows)
     expected = np.outer(heads, margins.shares[block.features[-1]]).ravel()

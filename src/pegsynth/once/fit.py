@@ -14,7 +14,7 @@ from pegsynth.once.diversity import Diverse
 from pegsynth.once.draw import fine_shares, pool_rows, released_total
 from pegsynth.once.first_round import FirstRound, block_counts, block_shares
 from pegsynth.once.levels import alone, merged
-from pegsynth.once.margins import Margins
+from pegsynth.once.margins import Margins, anchored
 from pegsynth.once.pool import Pool, whole_numbers
 from pegsynth.once.purse import Price, Purse
 from pegsynth.once.released import NoisyTable, Released
@@ -100,7 +100,8 @@ def release_blocks(
     shares = fine_shares(measured, steps)
     levels = _levels(purse, shares, rows_estimated, split, steps, ordered, whole)
     merged_table = table.merged(levels)
-    margins = Margins.of(one_ways, levels, shares, rows_estimated)
+    scaled = anchored(one_ways, is_public, rows_estimated)
+    margins = Margins.of(scaled, levels, shares, rows_estimated)
     wanted = rows if rows is not None else round(rows_estimated)
     pool = Pool(
         margins.sizes,

@@ -7,7 +7,7 @@ on non-negative counts of the common total.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +92,20 @@ def common_total(total: tuple[int, float], measured: Iterable[NoisyTable]) -> fl
         sums += float(table.counts.sum()) * precision
         weights += precision
     return max(sums / weights, 1.0)
+
+
+def anchored(
+    one_ways: tuple[NoisyTable, ...], public: tuple[bool, ...], total: float
+) -> tuple[NoisyTable, ...]:
+    """Scale counts that are public shares to the estimated total, so that they stay shares.
+
+    They were written as shares of the noisy number of rows. A projection on another total
+    would move all categories by the same number of rows, and rare ones by a large part.
+    """
+    return tuple(
+        replace(table, counts=table.counts * (total / table.counts.sum())) if known else table
+        for table, known in zip(one_ways, public, strict=True)
+    )
 
 
 def one_way_shares(table: NoisyTable, total: float, *, smooth: bool) -> Float64:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from typing import TypeVar
 
 import numpy as np
@@ -69,6 +70,15 @@ class Pool:
         self._words = stream.substream()
         self._threads = threads
         self._workers: ThreadPoolExecutor | None = None
+
+    def part(self, rows: Int64) -> Pool:
+        """Return a pool of these rows, each as often as it is named."""
+        part = copy(self)
+        part.rows = len(rows)
+        part.columns = np.ascontiguousarray(self.columns[:, rows])
+        part.alive = self.alive[rows]
+        part.weights = np.ones(len(rows))
+        return part
 
     def keys(self, features: Features) -> UInt16:
         """Return the cell of every row in the table of these features."""

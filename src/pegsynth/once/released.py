@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 
 
@@ -19,13 +20,13 @@ class NoisyTable:
     features
         Its features, the last varying fastest; the last of a block is the one it draws.
     counts
-        Noisy counts of all cells.
+        Noisy counts of all cells; whole numbers but in a replicate (R28).
     deviation
         Standard deviation of the noise.
     """
 
     features: tuple[int, ...]
-    counts: Int64
+    counts: Int64 | Float64
     deviation: float
 
 

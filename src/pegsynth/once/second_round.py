@@ -48,6 +48,15 @@ class Fit:
             self._aim(features, counts)
         self.sweep()
 
+    def meet(self, targets: Sequence[tuple[Features, Float64]], sweeps: int) -> None:
+        """Weigh all rows alike, then meet these tables and no others."""
+        self.pool.weigh(self.margins.total)
+        wanted = [features for features, _ in targets]
+        if self.features != wanted:
+            self.features, self.keys = wanted, [self.pool.keys(each) for each in wanted]
+        self.targets = [counts for _, counts in targets]
+        self.sweep(sweeps)
+
     def expected(self, keys: UInt16, cells: int) -> Float64:
         """Return what the weighted pool expects in the cells of a table."""
         return kernels.weigh_cells(keys, self.pool.weights, cells)

@@ -33,6 +33,9 @@ class Steps:
     pulled
         Part of a block's estimate that is pulled towards independence of its feature; the
         rest is a projection, which finds more cells empty than are.
+    shrink
+        Pull noisy tables towards what is expected of them. Without it every table is only
+        projected on counts that are possible, which is what replicates need (R28).
     listen
         Take the steps of `under_noise` where one-way counts alone would be far off, and
         those of `in_quiet` where they would be close.
@@ -54,6 +57,7 @@ class Steps:
     triples: bool = True
     anneal: bool = True
     pulled: float = 0.3
+    shrink: bool = True
     listen: bool = True
     larger_pool: bool = True
     exchange: int = 5
@@ -78,6 +82,10 @@ class Steps:
     triple_divisor: int = 4
     loud_above: float = 3.0
     quiet_below: float = 0.5
+
+    def plain(self) -> Steps:
+        """Return the steps of a fit without shrinkage (R28)."""
+        return replace(self, shrink=False, smooth=False)
 
     def in_quiet(self) -> Steps:
         """Return the steps for a table that stands far above its noise: larger blocks."""
