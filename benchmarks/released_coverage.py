@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from benchmarks.foundation import THREADS
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.inference import Combined, Floor, combine
-from pegsynth.once import Purse, Released, draw_rows, release_blocks
-from pegsynth.once.draw import released_total
-from pegsynth.once.held import cell_deviation, merged_categories, missing_pairs
-from pegsynth.once.replicates import Source, own_noise_tables, replicate_weights
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
+from pegsynth.released import PrivacyFilter, Released, draw_rows, release_blocks
+from pegsynth.released.draw import released_total
+from pegsynth.released.held import cell_deviation, merged_categories, missing_pairs
+from pegsynth.released.replicates import Source, own_noise_tables, replicate_weights
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import encode
 
@@ -279,19 +279,21 @@ def release(setting: Setting, schema: Schema, seed: int) -> Analysed:
     codes = encode(discharge(setting.rows, seed=seed), schema)
     stream = RandomStream(seed)
     budget = Budget(epsilon=setting.epsilon, delta=None if setting.pure else DELTA)
-    purse = Purse(budget.whole("pure" if setting.pure else "zcdp"), stream, threads=THREADS)
+    budget_filter = PrivacyFilter(
+        budget.whole("pure" if setting.pure else "zcdp"), stream, threads=THREADS
+    )
     ruled = {feature for rule in schema.rules for feature, _ in rule.forbidden}
     released, _ = release_blocks(
         codes,
         schema.category_counts,
-        purse,
+        budget_filter,
         stream,
         ordered=[feature.kind != "nominal" for feature in schema.features],
         rules=schema.rules,
         whole=[feature in ruled for feature in range(len(schema.features))],
         threads=THREADS,
     )
-    source, rows = Source(released, purse.events, rules=schema.rules), len(codes)
+    source, rows = Source(released, budget_filter.events, rules=schema.rules), len(codes)
     lots = list(replicate_weights(source, rows, stream, count=setting.replicates, threads=THREADS))
     own = (
         own_noise_tables(source, rows, stream, count=setting.tables, threads=THREADS)

@@ -30,10 +30,10 @@ from pegsynth.numbers import (
     plan_numbers,
     settle,
 )
-from pegsynth.once import Purse
 from pegsynth.privacy import Allowance
 from pegsynth.privacy.conversion import epsilon_at, rho_at
 from pegsynth.random import RandomStream
+from pegsynth.released import PrivacyFilter
 from pegsynth.schema.codec import encode
 
 DELTA = 1e-9
@@ -62,10 +62,10 @@ def settled_by_budget(
     counts = count_grid([encode(table.select(grids.names), grids)], grids)
     plan = plan_numbers(schema, Allowance("zcdp", rho))
     part = rho * Fraction(plan.together)
-    purse = Purse(Allowance("zcdp", part), RandomStream(), names=schema.names)
+    budget_filter = PrivacyFilter(Allowance("zcdp", part), RandomStream(), names=schema.names)
     share = 1 / len(plan.names)
     trees = {
-        name: measure(counts[name], schema[name], purse, share, index=schema.index(name))
+        name: measure(counts[name], schema[name], budget_filter, share, index=schema.index(name))
         for name in plan.names
     }
     rows = float(np.mean([tree.levels[0].counts.clip(0).sum() for tree in trees.values()]))

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
-from pegsynth.auditing.watched import WatchedPurse
+from pegsynth.auditing.watched import WatchedFilter
 from pegsynth.cli import folders, working
 from pegsynth.methods import released_blocks
 from pegsynth.privacy import NoisyCounts
@@ -47,12 +47,12 @@ def given_numbers():
         plain(self, "the file twin" if seed is None else seed)
         self._seeded = seed is not None
 
-    def purse(*arguments, **options):
-        return WatchedPurse(*arguments, answer=Given().answer, **options)
+    def budget_filter(*arguments, **options):
+        return WatchedFilter(*arguments, answer=Given().answer, **options)
 
     with ExitStack() as patches:
         patches.enter_context(mock.patch.object(RandomStream, "__init__", fixed))
-        fitted = partial(released_blocks.fit_released, purse_of=purse)
+        fitted = partial(released_blocks.fit_released, filter_of=budget_filter)
         patches.enter_context(mock.patch.object(released_blocks, "fit_released", fitted))
         yield
 

@@ -36,20 +36,20 @@ def test_every_level_is_reached():
 class Looking:
     """A filter that shows the measurement one thing and publishes another."""
 
-    def __init__(self, purse):
-        self._purse = purse
-        self.route = purse.route
-        self.deviation = purse.deviation
+    def __init__(self, budget_filter):
+        self._filter = budget_filter
+        self.route = budget_filter.route
+        self.deviation = budget_filter.deviation
         self.noisy = []
 
     def measure(self, counts, share, **about):
-        noisy, deviation = self._purse.measure(counts, share, **about)
+        noisy, deviation = self._filter.measure(counts, share, **about)
         self.noisy.append(noisy)
         return counts, deviation
 
 
-def split_by_true_counts(counts, feature, purse, share):
-    looking = Looking(purse)
+def split_by_true_counts(counts, feature, budget_filter, share):
+    looking = Looking(budget_filter)
     tree = measure(counts, feature, looking, share)
     noisy = iter(looking.noisy)
     levels = tuple(
@@ -66,13 +66,13 @@ class Skipping(Looking):
         seen = np.flatnonzero(counts > 0)
         noisy = np.zeros_like(counts)
         if len(seen):
-            noisy[seen], deviation = self._purse.measure(counts[seen], share, **about)
+            noisy[seen], deviation = self._filter.measure(counts[seen], share, **about)
             return noisy, deviation
         return noisy, self.deviation(share)
 
 
-def empty_octaves_left_out(counts, feature, purse, share):
-    return measure(counts, feature, Skipping(purse), share)
+def empty_octaves_left_out(counts, feature, budget_filter, share):
+    return measure(counts, feature, Skipping(budget_filter), share)
 
 
 class Generous(Looking):
@@ -81,25 +81,25 @@ class Generous(Looking):
     def measure(self, counts, share, **about):
         if not self.noisy:
             return super().measure(counts, share, **about)
-        paid = self._purse._left
-        noisy, deviation = self._purse.measure(counts, share, **about)
-        self._purse._left = paid
-        self._purse._events.pop()
+        paid = self._filter._left
+        noisy, deviation = self._filter.measure(counts, share, **about)
+        self._filter._left = paid
+        self._filter._events.pop()
         return noisy, deviation
 
 
-def level_not_charged(counts, feature, purse, share):
-    generous = Generous(purse)
+def level_not_charged(counts, feature, budget_filter, share):
+    generous = Generous(budget_filter)
     tree = split_free(counts, feature, generous, share)
-    rest = purse.left * (1 - 1e-9)
-    purse.measure(np.array([counts.sum()]), rest, purpose="total")
+    rest = budget_filter.left * (1 - 1e-9)
+    budget_filter.measure(np.array([counts.sum()]), rest, purpose="total")
     return tree
 
 
-def split_free(counts, feature, purse, share):
+def split_free(counts, feature, budget_filter, share):
     """Measure as shipped; what the first level published is noisy."""
-    tree = measure(counts, feature, purse, share)
-    first = Level(tree.levels[0].nodes, purse.noisy[0], tree.levels[0].deviation)
+    tree = measure(counts, feature, budget_filter, share)
+    first = Level(tree.levels[0].nodes, budget_filter.noisy[0], tree.levels[0].deviation)
     return replace(tree, levels=(first, *tree.levels[1:]))
 
 

@@ -25,17 +25,17 @@ from pegsynth.numbers import (
 )
 from pegsynth.numbers.estimate import cell_masses
 from pegsynth.numbers.tails import octave_masses, standing_out
-from pegsynth.once import Purse
 from pegsynth.privacy import Allowance, Budget, Ledger, NoisyCounts
 from pegsynth.random import RandomStream
+from pegsynth.released import PrivacyFilter
 from pegsynth.schema import Feature, Schema
 
 WHOLE = Feature("x", kind="numeric", edges="private", dtype="int64", missing=("",))
 REAL = Feature("x", kind="numeric", edges="private", dtype="double")
 
 
-def purse_of(amount, route="zcdp", seed="tree", **options):
-    return Purse(Allowance(route, Fraction(amount)), RandomStream(seed), **options)
+def filter_of(amount, route="zcdp", seed="tree", **options):
+    return PrivacyFilter(Allowance(route, Fraction(amount)), RandomStream(seed), **options)
 
 
 def lognormal(rows=20_000, seed=1, zeros=0.3):
@@ -47,42 +47,42 @@ def lognormal(rows=20_000, seed=1, zeros=0.3):
 
 @pytest.mark.parametrize("route", ["pure", "zcdp"])
 def test_every_level_is_an_event_and_no_more_than_the_share_is_spent(route):
-    purse = purse_of(4, route, names=("x",))
-    measure(exact_counts(WHOLE, lognormal().tolist()), WHOLE, purse, 0.5)
-    events = [event for event in purse.events if isinstance(event, NoisyCounts)]
+    budget_filter = filter_of(4, route, names=("x",))
+    measure(exact_counts(WHOLE, lognormal().tolist()), WHOLE, budget_filter, 0.5)
+    events = [event for event in budget_filter.events if isinstance(event, NoisyCounts)]
     assert len(events) == 4
     assert {(event.purpose, event.features, event.cells) for event in events} == {
         ("edges", ("x",), 1)
     }
-    assert purse.left >= 0.5
-    ledger = Ledger(purse.events, delta=0.0 if route == "pure" else 1e-9)
+    assert budget_filter.left >= 0.5
+    ledger = Ledger(budget_filter.events, delta=0.0 if route == "pure" else 1e-9)
     claimed = ledger.guarantee.epsilon if route == "pure" else ledger.guarantee.rho
     assert claimed == pytest.approx(4.0)
 
 
-def test_what_is_not_spent_stays_in_the_purse():
-    purse = purse_of(Fraction(1, 10**6))
-    tree = measure(exact_counts(WHOLE, [1.0, 2.0]), WHOLE, purse, 0.5)
+def test_what_is_not_spent_stays_in_the_filter():
+    budget_filter = filter_of(Fraction(1, 10**6))
+    tree = measure(exact_counts(WHOLE, [1.0, 2.0]), WHOLE, budget_filter, 0.5)
     assert [len(level.nodes) > 0 for level in tree.levels] == [True, False, False, False]
-    assert purse.left > 0.75
+    assert budget_filter.left > 0.75
 
 
-def test_a_purse_that_is_empty_refuses():
-    purse = purse_of(1)
+def test_a_filter_that_is_empty_refuses():
+    budget_filter = filter_of(1)
     counts = exact_counts(WHOLE, [1.0])
     for _ in range(2):
-        measure(counts, WHOLE, purse, 1.0)
+        measure(counts, WHOLE, budget_filter, 1.0)
     with pytest.raises(BudgetError):
-        measure(counts, WHOLE, purse, 1.0)
+        measure(counts, WHOLE, budget_filter, 1.0)
 
 
 def test_counts_of_another_grid_are_refused():
     with pytest.raises(ParameterError, match="'x'"):
-        measure(np.zeros(5, dtype=np.int64), WHOLE, purse_of(1), 1.0)
+        measure(np.zeros(5, dtype=np.int64), WHOLE, filter_of(1), 1.0)
 
 
 def test_a_tree_goes_through_a_file():
-    tree = measure(exact_counts(WHOLE, lognormal().tolist()), WHOLE, purse_of(1), 1.0)
+    tree = measure(exact_counts(WHOLE, lognormal().tolist()), WHOLE, filter_of(1), 1.0)
     header = json.loads(json.dumps(tree.header()))
     again = NumberTree.restored(header, tree.arrays())
     assert again.header() == tree.header()
@@ -100,7 +100,7 @@ def test_a_tree_goes_through_a_file():
     st.sampled_from(["pure", "zcdp"]),
 )
 def test_masses_are_never_negative_and_always_there(values, amount, route):
-    tree = measure(exact_counts(WHOLE, values), WHOLE, purse_of(amount, route), 1.0)
+    tree = measure(exact_counts(WHOLE, values), WHOLE, filter_of(amount, route), 1.0)
     masses, special = cell_masses(tree, grid_of(WHOLE))
     assert np.isfinite(masses).all()
     assert (masses >= 0).all()
@@ -112,7 +112,7 @@ def test_masses_are_never_negative_and_always_there(values, amount, route):
 def test_without_noise_masses_are_counts():
     values = [0.0] * 40 + [5.0] * 30 + [77.0] * 20 + [1000.0] * 50 + [-3.0] * 25
     counts = exact_counts(WHOLE, values + [None] * 7)
-    tree = measure(counts, WHOLE, purse_of(10**6), 1.0)
+    tree = measure(counts, WHOLE, filter_of(10**6), 1.0)
     masses, special = cell_masses(tree, grid_of(WHOLE))
     assert np.allclose(masses, counts[:-1], atol=0.5)
     assert special[0] == 7
@@ -129,7 +129,7 @@ def test_the_exact_tree_is_the_table(values):
 
 
 def test_noise_on_empty_octaves_becomes_no_number():
-    tree = measure(exact_counts(WHOLE, [50.0] * 5000), WHOLE, purse_of(Fraction(1, 1000)), 1.0)
+    tree = measure(exact_counts(WHOLE, [50.0] * 5000), WHOLE, filter_of(Fraction(1, 1000)), 1.0)
     masses, _ = cell_masses(tree, grid_of(WHOLE))
     low, high = grid_of(WHOLE).edges[:-1], grid_of(WHOLE).edges[1:]
     assert masses[(high <= 16) | (low >= 128)].sum() == 0
@@ -180,9 +180,9 @@ def test_the_plan_is_made_of_public_figures_and_is_kept():
     assert plan.bins(200_000) == 12
     assert 8 <= plan.bins(40_000) < 12 < plan.bins(10_000_000)
     assert plan.bins(200_000, model=False) == 24
-    purse = Purse(allowance, RandomStream("plan"))
-    tree = measure(exact_counts(WHOLE, lognormal().tolist()), WHOLE, purse, plan.share)
-    assert 1 - purse.left <= plan.together
+    budget_filter = PrivacyFilter(allowance, RandomStream("plan"))
+    tree = measure(exact_counts(WHOLE, lognormal().tolist()), WHOLE, budget_filter, plan.share)
+    assert 1 - budget_filter.left <= plan.together
     assert tree.levels[0].deviation == pytest.approx(plan.top_deviation, rel=1e-6)
     many = Schema(tuple(Feature(f"x{i}", kind="numeric", edges="private") for i in range(40)))
     assert plan_numbers(many, allowance).together == pytest.approx(0.15)

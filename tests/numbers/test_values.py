@@ -25,9 +25,9 @@ from pegsynth.numbers import (
     settle,
     value_decoder,
 )
-from pegsynth.once import Purse
 from pegsynth.privacy import Allowance
 from pegsynth.random import RandomStream
+from pegsynth.released import PrivacyFilter
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.schema.codec import Decoder, encode
 from significance import ALPHA
@@ -41,9 +41,11 @@ def measured(table, schema, *, amount=10**6, bins=8):
     """Settle a schema by trees with next to no noise."""
     grids = grid_schema(schema)
     counts = count_grid([encode(table, grids)], grids)
-    purse = Purse(Allowance("zcdp", Fraction(amount)), RandomStream("values"))
+    budget_filter = PrivacyFilter(Allowance("zcdp", Fraction(amount)), RandomStream("values"))
     share = 1 / len(grids.names)
-    trees = {name: measure(counts[name], schema[name], purse, share) for name in grids.names}
+    trees = {
+        name: measure(counts[name], schema[name], budget_filter, share) for name in grids.names
+    }
     return settle(schema, trees, bins)
 
 
@@ -275,8 +277,8 @@ def test_quantiles_go_up_and_stay_in_their_bin(masses, data):
 @given(st.lists(st.integers(-200, 200), min_size=1, max_size=80), st.integers(2, 10))
 def test_edges_are_strict_and_no_more_than_asked_for(values, bins):
     feature = Feature("x", kind="numeric", edges="private", dtype="int64", bins=bins)
-    purse = Purse(Allowance("zcdp", Fraction(10**6)), RandomStream("edges"))
-    tree = measure(exact_counts(feature, values), feature, purse, 1.0)
+    budget_filter = PrivacyFilter(Allowance("zcdp", Fraction(10**6)), RandomStream("edges"))
+    tree = measure(exact_counts(feature, values), feature, budget_filter, 1.0)
     settled = settle(Schema((feature,)), {"x": tree}, 99)
     edges = settled.schema["x"].edges
     assert (np.diff(edges) > 0).all()

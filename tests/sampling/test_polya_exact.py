@@ -14,7 +14,7 @@ from pegsynth.auditing.enumeration import enumerate_rows, word_bits
 from pegsynth.blocks import disintegrate
 from pegsynth.errors import ParameterError
 from pegsynth.hashing import HashSpec
-from pegsynth.perturb import Prior, rule_tables
+from pegsynth.mechanisms import Prior, rule_tables
 from pegsynth.random import RandomStream
 from pegsynth.sampling import Machine, Schedule, WeightedPool
 from pegsynth.sampling.polya import Urns, new_urns, sample_polya

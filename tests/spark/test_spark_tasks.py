@@ -21,9 +21,9 @@ from pegsynth.blocks import BlockCounter
 from pegsynth.errors import DataError, EngineError, ParameterError, SchemaError
 from pegsynth.hashing import HashSpec, PairCounter, public_heads
 from pegsynth.io.read import open_table
-from pegsynth.once.counted import MergedRows, TableCounter
 from pegsynth.pipeline import decoded, decoder_of
 from pegsynth.random import RandomStream
+from pegsynth.released.counted import MergedRows, TableCounter
 from pegsynth.sampling.chains import CHUNK_ROWS
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder, encode

@@ -10,8 +10,8 @@ import pytest
 
 from pegsynth.errors import ModelError, ParameterError, SchemaError
 from pegsynth.kernels.conditional import LANE, STUCK, draw_categories, floor_weights
+from pegsynth.mechanisms.rules import rule_tables
 from pegsynth.methods.bootstrap_rows import obeying
-from pegsynth.perturb.rules import rule_tables
 from pegsynth.privacy.accountant import PureAccountant
 from pegsynth.privacy.draws import ImputationDraws
 from pegsynth.random import RandomStream

@@ -18,14 +18,14 @@ from pegsynth import pipeline as front
 from pegsynth.blocks.blocks import MOST_ROWS
 from pegsynth.errors import BudgetError, DataError, ParameterError
 from pegsynth.imputation import glm_fit
+from pegsynth.mechanisms import Prior, dirichlet
+from pegsynth.mechanisms.marginals import Marginals, most_prior_weight, prior_weights
+from pegsynth.mechanisms.noise import choose
+from pegsynth.mechanisms.prior import MOST_TOTAL
 from pegsynth.methods.marginal_urns import MarginalTable, check_urns
-from pegsynth.once.first_round import MOST_PENALTY, whole_penalty
-from pegsynth.perturb import Prior, dirichlet
-from pegsynth.perturb.marginals import Marginals, most_prior_weight, prior_weights
-from pegsynth.perturb.noise import choose
-from pegsynth.perturb.prior import MOST_TOTAL
 from pegsynth.privacy import Budget, Shares
 from pegsynth.random import RandomStream
+from pegsynth.released.first_round import MOST_PENALTY, whole_penalty
 from pegsynth.schema import Feature, Schema
 from small_release import settled_plan
 

@@ -19,11 +19,11 @@ from pegsynth.auditing.divergence import Distribution, Table, all_rows
 from pegsynth.auditing.enumeration import enumerate_rows, word_bits
 from pegsynth.blocks import disintegrate
 from pegsynth.hashing import public_heads
+from pegsynth.mechanisms.marginals import Marginals
 from pegsynth.methods import get
 from pegsynth.methods.gibbs.fitting import GibbsFit, hash_spec
 from pegsynth.methods.gibbs.plan import GibbsPlan
 from pegsynth.methods.gibbs.samplers import prepare
-from pegsynth.perturb.marginals import Marginals
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.sampling import Machine, Schedule
 from pegsynth.sampling.capped import chain_limits

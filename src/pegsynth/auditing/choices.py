@@ -16,22 +16,21 @@ from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pegsynth.arrays import Int64
 from pegsynth.auditing.cases import SCALE, Case, tiny_schema
 from pegsynth.auditing.divergence import Loss, Table, all_rows, all_tables
 from pegsynth.auditing.noise import choice_law, noise_probability
 from pegsynth.hashing import count_pairs
 from pegsynth.hashing.private_order import pair_scores
+from pegsynth.mechanisms.marginals import marginals_from_noisy
+from pegsynth.mechanisms.noise import noise_of
 from pegsynth.methods.method_options import PegsOptions
 from pegsynth.methods.pegs import PEGS
 from pegsynth.options import PriorKind
-from pegsynth.perturb.marginals import marginals_from_noisy
-from pegsynth.perturb.noise import noise_of
 from pegsynth.privacy import Budget, NoisyCounts, Selection
 
 Heads = tuple[tuple[int, ...], ...]
-Int64 = NDArray[np.int64]
 
 NOISES = ((0, 0), (3, -1), (-4, 2))
 """Noise on the first and on every other category; far tails give the same ratios."""

@@ -18,9 +18,9 @@ import numpy as np
 
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.noise import DONE, draw_noise
-from pegsynth.perturb.bins import Noise
-from pegsynth.perturb.exact import WORD_BITS, exp_bounds
-from pegsynth.perturb.noise import Levels
+from pegsynth.mechanisms.bins import Noise
+from pegsynth.mechanisms.exact import WORD_BITS, exp_bounds
+from pegsynth.mechanisms.noise import Levels
 
 CHOICE_BITS = 256
 """Levels of a choice are told apart to this many bits."""

@@ -1,6 +1,6 @@
 """Exact audit of private edges and shapes: the noisy tree, level by level (R21).
 
-The shipped measurement runs on a few numbers with a purse that looks on, and its neighbour
+The shipped measurement runs on a few numbers with a privacy filter that looks on, and its neighbour
 along the same path, as for released blocks (`auditing/released.py`). What is published is
 compared as well: the tree, the settled schema, the shapes and the events.
 """
@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pegsynth.arrays import Int64
 from pegsynth.auditing.divergence import Table
 from pegsynth.auditing.released import Path, cell_share
-from pegsynth.auditing.watched import OFFSETS, Explorer, Output, WatchedPurse
+from pegsynth.auditing.watched import OFFSETS, Explorer, Output, WatchedFilter
+from pegsynth.mechanisms.bins import Noise
 from pegsynth.numbers.grid import grid_feature
 from pegsynth.numbers.settle import Settled, settle
-from pegsynth.numbers.tree import Int64, NumberTree, measure
-from pegsynth.perturb.bins import Noise
+from pegsynth.numbers.tree import NumberTree, measure
 from pegsynth.privacy import Allowance, Ledger, UnitBound
 from pegsynth.privacy.conversion import epsilon_at
 from pegsynth.random import RandomStream
@@ -88,16 +89,16 @@ class NumberCase:
     def run(self, table: Table, answer: Callable[..., Output]) -> Path:
         """Measure and settle along a path."""
         allowance = Allowance("pure" if self.delta is None else "zcdp", self.amount)
-        purse = WatchedPurse(
+        budget_filter = WatchedFilter(
             allowance, RandomStream("audit"), rows_per_unit=self.rows_per_unit, answer=answer
         )
         counts = exact_counts(self.feature, [self.values[row[0]] for row in table])
-        tree = self.measure(counts, self.feature, purse, 1.0)
+        tree = self.measure(counts, self.feature, budget_filter, 1.0)
         settled = self.settle(Schema((self.feature,)), {self.feature.name: tree}, counts)
-        published = (*_plain(tree, settled), purse.events)
+        published = (*_plain(tree, settled), budget_filter.events)
         bound = (UnitBound(rows_per_unit=self.rows_per_unit),) if self.rows_per_unit > 1 else ()
-        ledger = Ledger((*bound, *purse.events), delta=self.delta or 0.0)
-        return Path(tuple(purse.steps), published, ledger)
+        ledger = Ledger((*bound, *budget_filter.events), delta=self.delta or 0.0)
+        return Path(tuple(budget_filter.steps), published, ledger)
 
     def paths(self, table: Table, turn: int) -> Iterator[Path]:
         """Yield the one path of a table under one pattern of noise."""

@@ -1,6 +1,6 @@
 """Exact audit of released blocks: noise, choices, and how later steps follow earlier ones.
 
-The shipped code runs on a tiny table with a purse that looks on: what every step puts out
+The shipped code runs on a tiny table with a privacy filter that looks on: what every step puts out
 is given, what went into it is written down. Its neighbour then runs along the same path,
 with the same output of every step. The probabilities of each step are exact, from the
 tables that the shipped noise and choices decide by, and their log-ratios add up along the
@@ -32,16 +32,16 @@ from pegsynth.auditing.watched import (
     Output,
     Replay,
     Step,
-    WatchedPurse,
+    WatchedFilter,
 )
+from pegsynth.mechanisms.bins import Noise
+from pegsynth.mechanisms.noise import noise_of
 from pegsynth.methods import get
 from pegsynth.methods.released_blocks import ReleasedPlan, fit_released
-from pegsynth.once import Purse
-from pegsynth.perturb.bins import Noise
-from pegsynth.perturb.noise import noise_of
 from pegsynth.privacy import Budget, Ledger, Selection
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.random import RandomStream
+from pegsynth.released import PrivacyFilter
 from pegsynth.schema import Rule, Schema
 
 ORDERS = (1.5, 2.0, 4.0, 8.0)
@@ -110,8 +110,8 @@ class ReleasedCase:
         Tables, each with the rows of the unit that its neighbour has more.
     turns
         Patterns of noise that are tried.
-    purse, cell_law
-        The purse that is audited, and the probability of a noisy count for a true one.
+    budget_filter, cell_law
+        The privacy filter that is audited, and the probability of a noisy count for a true one.
     """
 
     name: str
@@ -119,7 +119,7 @@ class ReleasedCase:
     plan: ReleasedPlan
     pairs: tuple[tuple[Table, Table], ...]
     turns: int = len(OFFSETS)
-    purse: type[WatchedPurse] = WatchedPurse
+    budget_filter: type[WatchedFilter] = WatchedFilter
     cell_law: Callable[[Noise, int, int], Fraction] = cell_share
 
     @property
@@ -144,16 +144,16 @@ class ReleasedCase:
 
     def run(self, table: Table, answer: Callable[..., Output]) -> Path:
         """Release a table along a path; pools are the same for all tables."""
-        watched: list[WatchedPurse] = []
+        watched: list[WatchedFilter] = []
 
-        def purse_of(*arguments: Any, **options: Any) -> Purse:
-            watched.append(self.purse(*arguments, answer=answer, **options))
+        def filter_of(*arguments: Any, **options: Any) -> PrivacyFilter:
+            watched.append(self.budget_filter(*arguments, answer=answer, **options))
             return watched[0]
 
         counts = self.schema.category_counts
         codes = np.array(table, dtype=np.uint8).reshape(-1, len(counts))
         fit, spent = fit_released(
-            codes, self.schema, self.plan, RandomStream("audit"), purse_of=purse_of
+            codes, self.schema, self.plan, RandomStream("audit"), filter_of=filter_of
         )
         released = fit.released
         published = (

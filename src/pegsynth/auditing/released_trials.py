@@ -15,9 +15,9 @@ from pegsynth.auditing.cases import tiny_schema
 from pegsynth.auditing.statistical import proved
 from pegsynth.methods import get
 from pegsynth.methods.released_blocks import ReleasedPlan, fit_released
-from pegsynth.once import NoisyTable, Purse
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
+from pegsynth.released import NoisyTable, PrivacyFilter
 from pegsynth.schema import Schema
 
 COUNTS = (2, 2)
@@ -27,11 +27,11 @@ _UNITS = 10
 
 @dataclass(frozen=True)
 class BlocksTrial:
-    """One release of blocks, to be made many times; `purse` is what it is paid from."""
+    """One release of blocks, to be made many times; `budget_filter` is what it is paid from."""
 
     schema: Schema
     plan: ReleasedPlan
-    purse: type[Purse] = Purse
+    budget_filter: type[PrivacyFilter] = PrivacyFilter
 
     @property
     def claim(self) -> float:
@@ -41,7 +41,9 @@ class BlocksTrial:
     def statistic(self, rows: int) -> int:
         """Release a table of no row or of one, and say how much it looks like the latter."""
         codes = np.array([ROW] * rows, dtype=np.uint8).reshape(-1, len(COUNTS))
-        fit, _ = fit_released(codes, self.schema, self.plan, RandomStream(), purse_of=self.purse)
+        fit, _ = fit_released(
+            codes, self.schema, self.plan, RandomStream(), filter_of=self.budget_filter
+        )
         released = fit.released
         total = NoisyTable((), np.array([released.total[0]]), released.total[1])
         tables = (total, *released.one_ways, *released.blocks, *released.extra)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pegsynth.auditing.cases import tiny_schema
 from pegsynth.blocks import disintegrate
 from pegsynth.hashing import HashSpec, public_heads
-from pegsynth.perturb import Prior, rule_tables, uniform_weights
+from pegsynth.mechanisms import Prior, rule_tables, uniform_weights
 from pegsynth.privacy import Ledger, Shape
 from pegsynth.random import RandomStream
 from pegsynth.sampling import Machine, Schedule, WeightedPool, sample_rows

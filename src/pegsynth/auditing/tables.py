@@ -23,13 +23,13 @@ from pegsynth.auditing.divergence import Distribution, Row, Table, all_rows
 from pegsynth.auditing.words import enumerate_integers, enumerate_words
 from pegsynth.kernels.conditional import LANE, draw_categories
 from pegsynth.kernels.urn import DRAWN, draw_urn
+from pegsynth.mechanisms.noise import Below
+from pegsynth.mechanisms.rules import rule_tables
 from pegsynth.methods import get
 from pegsynth.methods.contingency_table import ContingencyTable
 from pegsynth.methods.loglinear import blocked_cells, cell_weights, fit_loglinear
 from pegsynth.methods.marginal_urns import allowed_rows
 from pegsynth.methods.pricing import PricedPlan
-from pegsynth.perturb.noise import Below
-from pegsynth.perturb.rules import rule_tables
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.sampling.conditional import ConditionalModel, Probabilities
 from pegsynth.sampling.seeds import Codes

@@ -1,4 +1,4 @@
-"""A purse that looks on: the output of every step is given, what went in is written down.
+"""A privacy filter that looks on: the output of every step is given, what went in is written down.
 
 `Explorer` answers the steps of one path after the other; `Replay` answers as another path
 was answered, for a neighbour that is led along it.
@@ -12,12 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pegsynth.once import Purse
+from pegsynth.arrays import Int64
 from pegsynth.privacy import NoisyCounts, Selection
+from pegsynth.released import PrivacyFilter
 
-Int64 = NDArray[np.int64]
 Output = tuple[int, ...]
 
 OFFSETS = ((2,), (-1,), (3, -2, 0))
@@ -37,8 +36,8 @@ class AstrayError(Exception):
     """The neighbour asks for another step than the table did."""
 
 
-class WatchedPurse(Purse):
-    """The shipped purse, whose noise and choices are given instead of drawn."""
+class WatchedFilter(PrivacyFilter):
+    """The shipped privacy filter, whose noise and choices are given instead of drawn."""
 
     def __init__(self, *arguments: Any, answer: Callable[..., Output], **options: Any) -> None:
         super().__init__(*arguments, **options)

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.perturb.noise import Below
+from pegsynth.mechanisms.noise import Below
 
 Run = Callable[[NDArray[np.uint64]], tuple[bool, Hashable, Hashable]]
 

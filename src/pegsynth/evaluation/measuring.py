@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.evaluate_options import EvaluateOptions
 from pegsynth.evaluation.formula import read_response
@@ -20,7 +21,6 @@ from pegsynth.evaluation.records import SUMMARY_KEYS, Metrics, Record, not_compu
 from pegsynth.evaluation.regression_records import compare, not_fitted, regression_records
 from pegsynth.evaluation.risk import RiskResult, risk_records
 from pegsynth.evaluation.table_distances import evaluate_codes
-from pegsynth.evaluation.tabulation import Codes
 from pegsynth.progress import Progress, quiet
 from pegsynth.schema import Schema
 

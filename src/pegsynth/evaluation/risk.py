@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes
 from pegsynth.evaluation.intruder import attacks_of
 from pegsynth.evaluation.intruder_records import intruder_records
 from pegsynth.evaluation.matching import matching_records
@@ -23,7 +24,6 @@ from pegsynth.evaluation.recognition import recognition_records
 from pegsynth.evaluation.record_views import records_card, records_frame, records_picture
 from pegsynth.evaluation.records import Record
 from pegsynth.evaluation.risk_tables import risk_tables
-from pegsynth.evaluation.tabulation import Codes
 from pegsynth.evaluation.violations import violation_records
 from pegsynth.schema.schema import Schema
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Float64
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.imputation.protocol import Codes, Floats, check_rows
+from pegsynth.imputation.protocol import check_rows
 from pegsynth.interruptible import Stop, run_each
 from pegsynth.progress import Progress
 
@@ -23,8 +24,8 @@ MOST_CATEGORIES = 1_000
 
 
 def kept_rows(
-    codes: Codes, schema: Schema, sample_weight: Floats | None, max_rows: int | None
-) -> tuple[Codes, Floats]:
+    codes: Codes, schema: Schema, sample_weight: Float64 | None, max_rows: int | None
+) -> tuple[Codes, Float64]:
     """Return the rows to fit to and their weights, all 1 if there are none.
 
     Rows of weight 0 are left out; of the others at most `max_rows`, evenly spaced.
@@ -38,7 +39,7 @@ def kept_rows(
     return codes[kept], weights[kept]
 
 
-def check_weights(sample_weight: Floats | None, rows: int) -> Floats:
+def check_weights(sample_weight: Float64 | None, rows: int) -> Float64:
     """Return weights as floating point numbers, 1 for every row if there are none."""
     if sample_weight is None:
         return np.ones(rows)

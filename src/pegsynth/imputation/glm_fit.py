@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Float64
 from pegsynth.errors import ParameterError
 from pegsynth.imputation.design import Scores, make_design, row_columns
 from pegsynth.imputation.fitting import check_targets, fit_each, kept_rows, spaced_rows
 from pegsynth.imputation.glm import GlmModel, Regression
-from pegsynth.imputation.protocol import Codes, Floats
 from pegsynth.imputation.regression import Problem
 from pegsynth.interruptible import Stop
 from pegsynth.kernels.logistic import Layout
@@ -85,7 +85,7 @@ def fit_glm(
     schema: Schema,
     *,
     targets: Sequence[int] | None = None,
-    sample_weight: Floats | None = None,
+    sample_weight: Float64 | None = None,
     mixing: float = 0.5,
     scores: Scores = "auto",
     tuning_rows: int = 2_000,
@@ -157,7 +157,7 @@ def _regress(
     columns: NDArray[np.int32],
     layout: Layout,
     categories: int,
-    weights: Floats,
+    weights: Float64,
     target: int,
     tuning: Tuning,
     stop: Stop,
@@ -197,7 +197,7 @@ def choose_penalty(problem: Problem, tuning: Tuning) -> float:
     return chosen * (1.0 - 1.0 / folds) * sample.total / problem.total
 
 
-def fit_path(problem: Problem, penalty: float, mixing: float) -> Floats:
+def fit_path(problem: Problem, penalty: float, mixing: float) -> Float64:
     """Fit at one penalty, warm-started down a path from the empty model."""
     held = problem.start()
     step = 10.0**0.5

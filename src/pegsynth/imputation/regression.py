@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.imputation.protocol import Floats
+from pegsynth.arrays import Float64
 from pegsynth.interruptible import Stop
 from pegsynth.kernels.logistic import (
     Layout,
@@ -31,8 +31,8 @@ class Problem:
     columns: NDArray[np.int32]
     layout: Layout
     outcome: NDArray[np.int64]
-    weights: Floats
-    counts: Floats
+    weights: Float64
+    counts: Float64
     stop: Stop
 
     @classmethod
@@ -41,7 +41,7 @@ class Problem:
         columns: NDArray[np.int32],
         layout: Layout,
         outcome: NDArray[np.int64],
-        weights: Floats,
+        weights: Float64,
         classes: int,
         stop: Stop,
     ) -> Problem:
@@ -67,7 +67,7 @@ class Problem:
         """Sum of the weights."""
         return float(self.weights.sum())
 
-    def start(self) -> Floats:
+    def start(self) -> Float64:
         """Return coefficients of the model without predictors."""
         classes = self.counts.shape[1]
         held = np.zeros((len(self.layout.first_cell) - 1, classes))
@@ -84,7 +84,7 @@ class Problem:
         slopes = np.add.reduceat(surplus, self.layout.first_cell[:-1], axis=0)[:-1]
         return float(np.abs(slopes).max(initial=0.0)) / (mixing * self.total)
 
-    def descend(self, coefficients: Floats, penalty: float, mixing: float, close: float) -> float:
+    def descend(self, coefficients: Float64, penalty: float, mixing: float, close: float) -> float:
         """Improve coefficients in place; return the objective per unit of weight."""
         scale = penalty * self.total
         value, _ = descend(
@@ -100,7 +100,7 @@ class Problem:
         self.stop.check()
         return float(value) / self.total
 
-    def log_loss(self, coefficients: Floats, floor: float) -> float:
+    def log_loss(self, coefficients: Float64, floor: float) -> float:
         """Return the weighted sum of -log P(outcome), no probability counted below `floor`."""
         table = np.empty((int(self.layout.cell_start[-1]), coefficients.shape[1]))
         cell_table(self.layout, coefficients, table)

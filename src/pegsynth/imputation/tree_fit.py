@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Float64
 from pegsynth.errors import ParameterError
 from pegsynth.imputation.fitting import check_targets, fit_each, kept_rows
-from pegsynth.imputation.protocol import Codes, Floats
 from pegsynth.imputation.splits import Splits
 from pegsynth.imputation.trees import TreeModel, Trees
 from pegsynth.interruptible import Stop
@@ -41,7 +41,7 @@ def fit_cart(
     *,
     words: Words,
     targets: Sequence[int] | None = None,
-    sample_weight: Floats | None = None,
+    sample_weight: Float64 | None = None,
     min_leaf: float = 5,
     max_rows: int | None = None,
     threads: int = 1,
@@ -88,7 +88,7 @@ def fit_forest(
     words: Words,
     trees: int = 20,
     targets: Sequence[int] | None = None,
-    sample_weight: Floats | None = None,
+    sample_weight: Float64 | None = None,
     min_leaf: float = 5,
     max_rows: int | None = None,
     progress: Progress = quiet,
@@ -140,7 +140,7 @@ class _Growth:
         self,
         matrix: NDArray[np.float32],
         outcome: NDArray[np.int64],
-        weights: Floats,
+        weights: Float64,
         seed: int,
         stop: Stop,
     ) -> list[Any]:
@@ -175,7 +175,7 @@ class _Growth:
 def _fit(
     codes: Codes,
     schema: Schema,
-    weights: Floats,
+    weights: Float64,
     targets: Sequence[int],
     how: _Growth,
     *,
@@ -197,7 +197,7 @@ def _grow(
     codes: Codes,
     schema: Schema,
     target: int,
-    weights: Floats,
+    weights: Float64,
     how: _Growth,
     seed: int,
     stop: Stop,
@@ -244,13 +244,13 @@ def _children(
     return np.where(leaf, -1, np.concatenate(parts) + shift).astype(np.int32)
 
 
-def _single_leaf(seen: NDArray[Any], shares: Floats) -> Nodes:
+def _single_leaf(seen: NDArray[Any], shares: Float64) -> Nodes:
     none = np.full(1, -1, dtype=np.int32)
     start = np.array([0, len(seen)], dtype=np.int64)
     return Nodes(none, none, none, none, start, seen.astype(np.int32), shares)
 
 
-def _check_size(schema: Schema, targets: Sequence[int], weights: Floats, how: _Growth) -> None:
+def _check_size(schema: Schema, targets: Sequence[int], weights: Float64, how: _Growth) -> None:
     leaves = min(len(weights), weights.sum() / how.min_leaf)
     for target in targets:
         classes = schema.category_counts[target]

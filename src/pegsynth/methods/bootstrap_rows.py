@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes as AnyCodes
 from pegsynth.errors import SchemaError
 from pegsynth.random import Words
 from pegsynth.sampling.seeds import Codes, FilePool
 from pegsynth.schema.rules import Rule
-
-AnyCodes = NDArray[np.unsignedinteger[Any]]
 
 
 def obeying(codes: AnyCodes, rules: Sequence[Rule]) -> NDArray[np.bool_]:

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes as AnyCodes
 from pegsynth.errors import ParameterError, SchemaError
-from pegsynth.methods.bootstrap_rows import AnyCodes, obeying
-from pegsynth.perturb.noise import Below
+from pegsynth.mechanisms.noise import Below
+from pegsynth.methods.bootstrap_rows import obeying
 from pegsynth.sampling.seeds import Codes
 from pegsynth.schema.rules import Rule
 

@@ -27,9 +27,9 @@ from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
+    from pegsynth.mechanisms.marginals import Marginals
     from pegsynth.methods.base import Codes
     from pegsynth.methods.stored_model import StoredModel
-    from pegsynth.perturb.marginals import Marginals
     from pegsynth.privacy import Budget, Ledger, NoisyCounts, Shape
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.progress import Progress
@@ -188,9 +188,9 @@ class Imputation(PricedMethod[ImputationFit]):
 
     def load(self, stored: StoredModel, schema: Schema, plan: Any) -> ImputationFit:
         """Rebuild the fitted models."""
+        from pegsynth.mechanisms.marginals import stored_marginals
         from pegsynth.methods.conditional_models import load_conditionals
         from pegsynth.methods.stored_model import stored_rows
-        from pegsynth.perturb.marginals import stored_marginals
 
         return ImputationFit(
             load_conditionals(stored.under(PREFIX), self.name, schema),
@@ -267,8 +267,8 @@ class Pmi(Imputation):
         return super().filled(schema, replace(options, seed_pool=pool), total=total)
 
     def _priced(self, schema: Schema, budget: Budget, options: Any, *, scale: int) -> AlphaPrice:
+        from pegsynth.mechanisms.noise import noise_of
         from pegsynth.methods.gibbs.plan import marginal_event
-        from pegsynth.perturb.noise import noise_of
         from pegsynth.sampling.conditional import check_alpha
 
         unit = rows_of_a_unit(schema)
@@ -294,8 +294,8 @@ def _paid_marginals(
 ) -> Marginals | None:
     if event is None:
         return None
+    from pegsynth.mechanisms.marginals import noisy_marginals
     from pegsynth.methods.gibbs.fitting import hash_spec, one_way_counts
-    from pegsynth.perturb.marginals import noisy_marginals
 
     spec = hash_spec(schema, ((),) * len(schema.features), 0)
     counts = one_way_counts(table.blocks(spec, drawn_heads=False))

@@ -17,9 +17,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes as AnyCodes
+from pegsynth.arrays import Float64
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.kernels.uniform import REJECTED, bounded_array
-from pegsynth.methods.bootstrap_rows import AnyCodes
 from pegsynth.random import Words
 from pegsynth.sampling.seeds import WORD_BITS, Codes, WordSource
 from pegsynth.schema.rules import Rule
@@ -30,7 +31,6 @@ MOST_TOTAL = 1 << 62
 _FINEST = 1 << 52
 _SLACK = 64
 
-Floats = NDArray[np.float64]
 Weights = NDArray[np.uint64]
 Margins = tuple[tuple[int, ...], ...]
 
@@ -51,7 +51,7 @@ class LogLinearTable:
         Rounds of fitting, and how far, at most, a fitted margin then was from its goal.
     """
 
-    probabilities: Floats = field(repr=False)
+    probabilities: Float64 = field(repr=False)
     category_counts: tuple[int, ...]
     margins: Margins
     rounds: int
@@ -148,7 +148,7 @@ def _checked_margins(margins: Sequence[Sequence[int]] | None, features: int) -> 
     return tuple(tuple(sorted(margin)) for margin in margins)
 
 
-def _margin(codes: AnyCodes, shape: tuple[int, ...], features: tuple[int, ...]) -> Floats:
+def _margin(codes: AnyCodes, shape: tuple[int, ...], features: tuple[int, ...]) -> Float64:
     """Return the shares of a margin, shaped to be multiplied into the full table."""
     sizes = tuple(shape[feature] for feature in features)
     flat = np.ravel_multi_index(tuple(codes[:, f].astype(np.int64) for f in features), sizes)
@@ -156,7 +156,7 @@ def _margin(codes: AnyCodes, shape: tuple[int, ...], features: tuple[int, ...]) 
     return shares.reshape([size if f in features else 1 for f, size in enumerate(shape)])
 
 
-def _scale_to(fitted: Floats, features: tuple[int, ...], goal: Floats) -> float:
+def _scale_to(fitted: Float64, features: tuple[int, ...], goal: Float64) -> float:
     """Make one margin of the fit meet its goal, in place; return how far off it was."""
     others = tuple(f for f in range(fitted.ndim) if f not in features)
     found = fitted.sum(axis=others, keepdims=True)
@@ -174,7 +174,7 @@ def check_alpha(cells: int, numerator: int, scale: int) -> None:
         )
 
 
-def cell_weights(probabilities: Floats, numerator: int, scale: int) -> Weights:
+def cell_weights(probabilities: Float64, numerator: int, scale: int) -> Weights:
     """Return floor(s g_j) + p for every cell, at the finest s and p of the same alpha = p/s (R8).
 
     Many cells share s, so s and p are multiplied by the same power of two as far as 64-bit

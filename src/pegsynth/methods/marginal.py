@@ -49,8 +49,8 @@ class Marginal(PricedMethod[MarginalFit]):
         self, schema: Schema, budget: Budget, options: Any, *, scale: int = DEFAULT_SCALE
     ) -> MarginalPlan:
         """Find the smallest alpha; refuse urns that might not fit in 64 bits."""
+        from pegsynth.mechanisms import Prior, uniform_weights
         from pegsynth.methods.marginal_urns import check_urns
-        from pegsynth.perturb import Prior, uniform_weights
         from pegsynth.privacy.draws import UrnDraws
 
         need_rows(self.name, options, total=budget.epsilon is not None)
@@ -168,8 +168,8 @@ class _UrnTables(Sampler):
 
     def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
         """Return K tables, each from urns of its own."""
+        from pegsynth.mechanisms import Prior, uniform_weights
         from pegsynth.methods.marginal_urns import MarginalTable
-        from pegsynth.perturb import Prior, uniform_weights
 
         schema, plan = self._schema, self._plan
         counts, dtype = schema.category_counts, schema.code_dtype

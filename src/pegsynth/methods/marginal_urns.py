@@ -18,12 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes as AnyCodes
 from pegsynth.blocks.blocks import MOST_ROWS
 from pegsynth.errors import BudgetError, DataError, ParameterError, SchemaError
 from pegsynth.kernels.urn import DRAWN, draw_urn
-from pegsynth.methods.bootstrap_rows import AnyCodes, obeying
-from pegsynth.perturb.prior import MOST_TOTAL, Prior
-from pegsynth.perturb.rules import rule_tables
+from pegsynth.mechanisms.prior import MOST_TOTAL, Prior
+from pegsynth.mechanisms.rules import rule_tables
+from pegsynth.methods.bootstrap_rows import obeying
 from pegsynth.random import RandomStream, Words
 from pegsynth.sampling.seeds import WORD_BITS, Codes, WeightedPool
 from pegsynth.schema.rules import Rule

@@ -98,7 +98,7 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit"]):
     ) -> ReleasedPlan:
         """Rebuild a plan, whose events say what was spent."""
         from pegsynth.methods.released_blocks import ReleasedPlan
-        from pegsynth.once import Steps
+        from pegsynth.released import Steps
 
         options = stored["options"]
         return ReleasedPlan(

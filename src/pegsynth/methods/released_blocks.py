@@ -1,7 +1,7 @@
 """Released blocks: how `pegs-once` settles, spends and draws (R11).
 
 A plan reserves the whole budget before the data is read; fitting spends it through a
-purse and replaces the reservation by what was done and what was left. Rows are drawn from
+budget_filter and replaces the reservation by what was done and what was left. Rows are drawn from
 the released tables alone.
 """
 
@@ -16,20 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import BudgetError, ParameterError, escaped
+from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.methods.base import Plan, Sampler
 from pegsynth.methods.drawn_features import clamped_codes, diversity_levels, promised_levels
 from pegsynth.methods.pricing import rows_of_a_unit, unit_bound
-from pegsynth.once import Diverse, Purse, Released, Steps, draw_rows, release_blocks
-from pegsynth.once.draw import LOT, take_rows
-from pegsynth.once.purse import Price
 from pegsynth.privacy import Allowance, Budget, Diversity, Event, UnitBound, Unspent
 from pegsynth.progress import Progress, quiet
+from pegsynth.released import Diverse, PrivacyFilter, Released, Steps, draw_rows, release_blocks
+from pegsynth.released.draw import LOT, take_rows
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Codes, Rows
-    from pegsynth.once.counted import CountedTable
-    from pegsynth.once.second_round import Fit
     from pegsynth.random import RandomStream
+    from pegsynth.released.counted import CountedTable
+    from pegsynth.released.second_round import Fit
     from pegsynth.schema import Schema
 
 MOST_CATEGORIES = 1 << 24
@@ -149,16 +149,16 @@ def fit_released(
     *,
     threads: int = 1,
     progress: Progress = quiet,
-    purse_of: Callable[..., Purse] = Purse,
+    filter_of: Callable[..., PrivacyFilter] = PrivacyFilter,
 ) -> tuple[ReleasedFit, ReleasedPlan]:
     """Spend the budget on a table; return what may be published and what it cost.
 
-    The table comes as codes, or as who counts it. The audit puts a purse of its own in
+    The table comes as codes, or as who counts it. The audit puts a privacy filter of its own in
     place, which looks on.
     """
     levels = promised_levels(schema, plan)
     rows = plan.options.rows
-    purse = purse_of(
+    budget_filter = filter_of(
         allowance_of(plan.budget),
         stream,
         rows_per_unit=rows_of_a_unit(schema),
@@ -168,7 +168,7 @@ def fit_released(
     released, ready = release_blocks(
         rows_of,
         schema.category_counts,
-        purse,
+        budget_filter,
         stream,
         ordered=[feature.kind != "nominal" for feature in schema.features],
         public=public_lines(schema),
@@ -180,7 +180,7 @@ def fit_released(
         threads=threads,
         progress=progress,
     )
-    spent = _around(schema, levels, purse.events)
+    spent = _around(schema, levels, budget_filter.events)
     return ReleasedFit(released, ready), replace(plan, spent=spent)
 
 

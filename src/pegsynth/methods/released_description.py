@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pegsynth.once import NoisyTable, Released
+from pegsynth.released import NoisyTable, Released
 
 
 def describe_released(released: Released, names: Sequence[str]) -> Iterator[str]:

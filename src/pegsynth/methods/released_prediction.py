@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pegsynth.methods.forecast import MARGINAL_LOSS, UNIFORM_LOSS
 from pegsynth.methods.released_blocks import ReleasedPlan, price_of, public_lines
-from pegsynth.once import Steps
-from pegsynth.once.fit import block_deviation, margin_weights, split_budget
+from pegsynth.released import Steps
+from pegsynth.released.fit import block_deviation, margin_weights, split_budget
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import DataError, ModelError
+from pegsynth.mechanisms import rule_tables, uniform_weights
+from pegsynth.mechanisms.marginals import Marginals, seed_weights
 from pegsynth.methods.drawn_features import clamped_codes, replaced_features
-from pegsynth.perturb import rule_tables, uniform_weights
-from pegsynth.perturb.marginals import Marginals, seed_weights
 from pegsynth.privacy.assumptions import Assumption, public_seed_pool
 from pegsynth.sampling import FilePool, SeedPool, WeightedPool
 from pegsynth.schema.codec import encode

@@ -9,7 +9,7 @@ import numpy as np
 
 from pegsynth.errors import ModelError
 from pegsynth.methods.stored_model import Arrays, StoredModel
-from pegsynth.once.released import NoisyTable, Released
+from pegsynth.released.published import NoisyTable, Released
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema

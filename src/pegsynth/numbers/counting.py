@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Int64
 from pegsynth.errors import ParameterError
 from pegsynth.schema.schema import Schema
-
-Codes = NDArray[np.unsignedinteger]
-Int64 = NDArray[np.int64]
 
 
 class GridCounter:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError
 from pegsynth.numbers.inside import InsideModel, fit_inside
 from pegsynth.numbers.shape import Shape
@@ -16,7 +17,6 @@ from pegsynth.random import RandomStream
 from pegsynth.schema.codec import Decoder
 from pegsynth.schema.schema import Schema
 
-Codes = NDArray[np.unsignedinteger[Any]]
 Words = NDArray[np.uint64]
 Mode = Literal["model", "values"]
 

@@ -8,14 +8,11 @@ and a node that was not divided gets the shape that its neighbours suggest.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pegsynth.arrays import Float64
 from pegsynth.numbers.grid import LEVELS, Grid
 from pegsynth.numbers.tails import octave_masses
 from pegsynth.numbers.tree import Level, NumberTree
-
-Float64 = NDArray[np.float64]
-Int64 = NDArray[np.int64]
 
 _ENDED_BELOW, _VISIBLE_ABOVE = 2.0, 6.0
 """An octave ends early if its last eighth is below, and its mean eighth above, so much noise."""

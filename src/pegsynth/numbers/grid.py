@@ -20,14 +20,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pegsynth.arrays import Float64, Int64
 from pegsynth.schema.binning import within_type
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
-
-Float64 = NDArray[np.float64]
-Int64 = NDArray[np.int64]
 
 LEVELS = 4
 _EIGHTHS, _PARTS = 8, 64

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.errors import ParameterError
 from pegsynth.kernels import scores as kernels
 from pegsynth.numbers.shape import Shape
@@ -26,10 +27,7 @@ from pegsynth.random import RandomStream
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
 
-Codes = NDArray[np.unsignedinteger[Any]]
-Float64 = NDArray[np.float64]
 Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 MOST_FITTED = 1 << 17

@@ -13,11 +13,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.numbers.plan import check_budget, plan_numbers
 from pegsynth.numbers.settle import bins_for, provisional, settle
 from pegsynth.numbers.shape import Shape
 from pegsynth.numbers.tree import NumberTree, exact_tree, measure
-from pegsynth.once.purse import Purse
 from pegsynth.privacy import Allowance, Budget, Event
 from pegsynth.random import RandomStream
 from pegsynth.schema.schema import Schema
@@ -91,7 +91,7 @@ def paid_codec(
     *,
     rows_in: int | None,
     private: bool,
-    purse_of: Callable[..., Purse] = Purse,
+    filter_of: Callable[..., PrivacyFilter] = PrivacyFilter,
 ) -> PaidCodec:
     """Measure edges and shapes, and say what is left.
 
@@ -112,14 +112,16 @@ def paid_codec(
     whole = _whole(budget)
     plan = plan_numbers(schema, whole)
     unit = schema.rows_per_unit if schema.unit else 1
-    purse = purse_of(whole, stream, rows_per_unit=unit, names=schema.names)
+    budget_filter = filter_of(whole, stream, rows_per_unit=unit, names=schema.names)
     trees = {
-        name: measure(counts[name], schema[name], purse, plan.share, index=schema.index(name))
+        name: measure(
+            counts[name], schema[name], budget_filter, plan.share, index=schema.index(name)
+        )
         for name in plan.names
     }
     settled = settle(schema, trees, plan.bins(rows_in or _rows(trees)))
-    rest = replace(budget, paid=purse.spent)
-    return PaidCodec(settled.schema, settled.shapes, rest, purse.done)
+    rest = replace(budget, paid=budget_filter.spent)
+    return PaidCodec(settled.schema, settled.shapes, rest, budget_filter.done)
 
 
 def _whole(budget: Budget) -> Allowance:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.numbers.settle import bins_for
 from pegsynth.numbers.tree import LEVEL_SHARES
-from pegsynth.once.purse import Price
 from pegsynth.privacy import Allowance, Budget
 from pegsynth.schema.schema import Schema
 

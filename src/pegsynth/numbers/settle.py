@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pegsynth.arrays import Float64
 from pegsynth.errors import ParameterError
 from pegsynth.numbers.estimate import cell_masses
 from pegsynth.numbers.grid import Grid, grid_of
@@ -23,8 +23,6 @@ from pegsynth.schema.feature import Feature
 from pegsynth.schema.rule_text import rule_labels
 from pegsynth.schema.rules import NamedRule
 from pegsynth.schema.schema import Schema
-
-Float64 = NDArray[np.float64]
 
 FEWEST_BINS, MOST_BINS = 6, 24
 _USUAL_BINS, _USUAL_SIGNAL, _GROWTH = 12, 30_000.0, 0.18

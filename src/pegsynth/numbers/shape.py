@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Float64, Int64
 from pegsynth.errors import ParameterError
 
-Float64 = NDArray[np.float64]
-Int64 = NDArray[np.int64]
 Bins = NDArray[np.integer[Any]]
 
 _NOTHING = 1e-100

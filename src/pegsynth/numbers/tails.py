@@ -12,10 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Float64 = NDArray[np.float64]
-Int64 = NDArray[np.int64]
+from pegsynth.arrays import Float64, Int64
 
 _FALSE_OCTAVES = 0.01
 """Chance that noise alone makes any octave stand out."""

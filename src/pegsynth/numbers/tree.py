@@ -14,14 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pegsynth.arrays import Float64, Int64
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.numbers.grid import LEVELS, grid_of
 from pegsynth.schema.feature import Feature
-
-Float64 = NDArray[np.float64]
-Int64 = NDArray[np.int64]
 
 PURPOSE = "edges"
 FORMAT = 1
@@ -36,7 +33,7 @@ _SLACK = 1 - 1e-9
 
 
 class Filter(Protocol):
-    """The part of a purse that a measurement needs."""
+    """The part of a privacy filter that a measurement needs."""
 
     def measure(
         self,
@@ -121,7 +118,7 @@ class NumberTree:
 
 
 def measure(
-    counts: Int64, feature: Feature, purse: Filter, share: float, *, index: int = 0
+    counts: Int64, feature: Feature, budget_filter: Filter, share: float, *, index: int = 0
 ) -> NumberTree:
     """Measure the numbers of a feature with a part of a budget.
 
@@ -129,10 +126,10 @@ def measure(
     ----------
     counts
         Exact counts of the cells of the feature's grid, then of its special categories.
-    purse
+    budget_filter
         The privacy filter that adds the noise and writes an event for every level.
     share
-        The most of the whole that may be spent; what is not spent stays in the purse.
+        The most of the whole that may be spent; what is not spent stays in the privacy filter.
     index
         Position of the feature, for the events.
     """
@@ -144,28 +141,28 @@ def measure(
     first = LEVEL_SHARES[0] * share * _SLACK
     about: dict[str, Any] = {"purpose": PURPOSE, "features": (index,)}
     top = np.concatenate((grid.totals(cells, 0), specials))
-    noisy, deviation = purse.measure(top, first, levels=(len(top),), **about)
+    noisy, deviation = budget_filter.measure(top, first, levels=(len(top),), **about)
     levels = [Level(np.arange(len(top)), noisy, deviation)]
     known = noisy[: grid.nodes(0)].astype(np.float64)
     left = share * _SLACK - first
     for level in range(1, LEVELS):
-        part = _part(left, level, known, purse) if left > 0 else 0.0
+        part = _part(left, level, known, budget_filter) if left > 0 else 0.0
         parents = grid.parents(level)
         divided = np.bincount(parents) > 1
-        enough = SPLIT_ABOVE[level - 1] * purse.deviation(part) if part > 0 else np.inf
+        enough = SPLIT_ABOVE[level - 1] * budget_filter.deviation(part) if part > 0 else np.inf
         split = divided & (known > enough)
         # A node that is not divided on this level is not measured twice.
         known = np.where(divided[parents], NOT_KNOWN, known[parents])
         nodes = np.flatnonzero(split[parents])
         if len(nodes):
             below = grid.totals(cells, level)[nodes]
-            noisy, deviation = purse.measure(below, part, levels=(len(nodes),), **about)
+            noisy, deviation = budget_filter.measure(below, part, levels=(len(nodes),), **about)
             known[nodes] = noisy
             levels.append(Level(nodes, noisy, deviation))
             left -= part
         else:
             levels.append(Level(nodes, nodes, 0.0))
-    return NumberTree(feature.name, tuple(levels), purse.route == "pure")
+    return NumberTree(feature.name, tuple(levels), budget_filter.route == "pure")
 
 
 class ExactCounts:
@@ -198,7 +195,7 @@ def exact_tree(counts: Int64, feature: Feature) -> NumberTree:
     return measure(counts, feature, ExactCounts(), 1.0)
 
 
-def _part(left: float, level: int, known: Float64, purse: Filter) -> float:
+def _part(left: float, level: int, known: Float64, budget_filter: Filter) -> float:
     """Return how much of what is left goes into a level: all, if none below can follow.
 
     It depends on noisy counts that were paid for, which a filter allows (R11).
@@ -208,4 +205,4 @@ def _part(left: float, level: int, known: Float64, purse: Filter) -> float:
         return left
     part, rest = here * left, (1 - here) * left
     largest = float(known.max()) / _LIKELY_CHILDREN
-    return part if largest > SPLIT_ABOVE[level] * purse.deviation(rest) else left
+    return part if largest > SPLIT_ABOVE[level] * budget_filter.deviation(rest) else left

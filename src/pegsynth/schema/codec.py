@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.io.ahead import run_ahead
 from pegsynth.io.reader import made
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pegsynth.io.reader import Piece, Place, TableReader, Track
     from pegsynth.schema.schema import Schema
 
-Codes = NDArray[np.unsignedinteger[Any]]
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _CELLS_WORTH_THREADS = 1 << 15

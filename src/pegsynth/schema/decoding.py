@@ -15,12 +15,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes
 from pegsynth.schema.dtypes import as_text, polars_dtype, typed_labels
 from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
 
 How = Literal["values", "labels"]
-Codes = NDArray[np.unsignedinteger[Any]]
 
 MOST_LISTED = 1 << 12
 

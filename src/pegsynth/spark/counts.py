@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Int64
 from pegsynth.blocks import BlockCounter, Blocks
 from pegsynth.errors import EngineError
 from pegsynth.hashing import HashSpec, PairCounter, PairCounts
@@ -23,7 +23,7 @@ from pegsynth.io.passes import other_rows
 from pegsynth.io.reader import no_rows
 from pegsynth.schema.codec import Encoder
 from pegsynth.spark import frames
-from pegsynth.spark.codes import Codes, Seen, code_source, partition_number, unpacked
+from pegsynth.spark.codes import Seen, code_source, partition_number, unpacked
 from pegsynth.spark.files import file_source
 from pegsynth.spark.session import configured, mapped, plain_errors
 from pegsynth.tables.counting import one_row_in
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
 
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
-    from pegsynth.spark.once import ClusterTable
+    from pegsynth.spark.released_tables import ClusterTable
 
-Int64 = NDArray[np.int64]
 Arrays = Mapping[str, Int64]
 
 FAN_IN = 16
@@ -112,7 +111,7 @@ class ClusterCounts:
 
     def counted(self) -> ClusterTable:
         """Return what tables of any features can be counted from."""
-        from pegsynth.spark.once import ClusterTable
+        from pegsynth.spark.released_tables import ClusterTable
 
         return ClusterTable(self, self._schema)
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes
 from pegsynth.blocks import Blocks, disintegrate
-from pegsynth.evaluation.tabulation import Codes
 from pegsynth.hashing import HashSpec
 from pegsynth.methods.gibbs.fitting import GibbsFit
 from pegsynth.methods.gibbs.samplers import prepare

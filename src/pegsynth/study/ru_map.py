@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.statistics import Estimate
-from pegsynth.evaluation.tabulation import Codes
 from pegsynth.io.read import open_table
 from pegsynth.methods import get, names
 from pegsynth.notebook import CONFIDENTIAL, card, table

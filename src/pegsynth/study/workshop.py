@@ -16,11 +16,12 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
+from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError, PegsynthError
-from pegsynth.evaluation.tabulation import Codes
 from pegsynth.hashing import count_pairs, heads_by_score
 from pegsynth.hashing.order import plain_features
 from pegsynth.io.read import open_table
+from pegsynth.mechanisms.marginals import noisy_marginals
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.conditional_models import fit_conditionals
@@ -31,7 +32,6 @@ from pegsynth.methods.imputation import ImputationFit, ImputationPlan
 from pegsynth.methods.ledgers import schema_ledger
 from pegsynth.methods.pricing import PricedPlan
 from pegsynth.methods.session import Session
-from pegsynth.perturb.marginals import noisy_marginals
 from pegsynth.pipeline import Settled, fit, settle
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream

@@ -30,9 +30,10 @@ from pegsynth.progress import Progress
 from pegsynth.tables.units import KeptRows
 
 if TYPE_CHECKING:
+    from pegsynth.arrays import Codes
     from pegsynth.io.reader import TableReader
     from pegsynth.schema import Schema
-    from pegsynth.tables.code_table import Codes, CodeTable
+    from pegsynth.tables.code_table import CodeTable
 
 NOTICE = b"CONFIDENTIAL: counts of a confidential table, kept for pegs --resume; not for release\n"
 SECONDS_BETWEEN = 30.0

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from pegsynth.arrays import Codes
 from pegsynth.io.reader import Place, Track
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream, Words
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from pegsynth.io.reader import TableReader
     from pegsynth.schema import Schema
 
-Codes = NDArray[np.unsignedinteger[Any]]
 
 _ROWS = 1 << 16
 

@@ -18,8 +18,9 @@ from pegsynth.schema.codec import one_matrix
 from pegsynth.tables.checkpoint import Checkpoint, count_into
 
 if TYPE_CHECKING:
-    from pegsynth.once.counted import CountedTable
-    from pegsynth.tables.code_table import Codes, CodeTable
+    from pegsynth.arrays import Codes
+    from pegsynth.released.counted import CountedTable
+    from pegsynth.tables.code_table import CodeTable
 
 PAIRS, BLOCKS = "pair counts", "blocks"
 

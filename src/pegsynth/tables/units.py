@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes
 from pegsynth.errors import DataError
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
@@ -25,7 +26,6 @@ from pegsynth.schema.dtypes import unit_text
 if TYPE_CHECKING:
     from pegsynth.io.reader import TableReader
 
-Codes = NDArray[np.unsignedinteger[Any]]
 
 MOST_HELD = 1 << 21
 _MOST_SHARES = 1 << 12

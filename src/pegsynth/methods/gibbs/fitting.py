@@ -17,10 +17,10 @@ from pegsynth.errors import BudgetError
 from pegsynth.hashing import HashSpec, PairCounts, heads_by_score, public_heads
 from pegsynth.hashing.order import detail_features, plain_features, with_parents
 from pegsynth.hashing.private_order import heads_by_choice, pair_scores
+from pegsynth.mechanisms.marginals import Marginals, noisy_marginals
+from pegsynth.mechanisms.noise import choose
 from pegsynth.methods.declarations import of_heads
 from pegsynth.options import Order
-from pegsynth.perturb.marginals import Marginals, noisy_marginals
-from pegsynth.perturb.noise import choose
 from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, Selection
 
 if TYPE_CHECKING:

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import BudgetError, ParameterError, escaped
 from pegsynth.hashing.order import check_head_count, detail_features, plain_features
+from pegsynth.mechanisms.marginals import CAP_RESOLUTION, URN_RESOLUTION, most_prior_weight
+from pegsynth.mechanisms.noise import noise_of
+from pegsynth.mechanisms.prior import check_total
 from pegsynth.methods.drawn_features import diversity_levels, drawn_features, replaced_features
 from pegsynth.methods.pricing import (
     AlphaPrice,
@@ -25,9 +28,6 @@ from pegsynth.methods.pricing import (
     unit_bound,
 )
 from pegsynth.options import MOST_VISITS, KeyOptions, Order, PriorKind
-from pegsynth.perturb.marginals import CAP_RESOLUTION, URN_RESOLUTION, most_prior_weight
-from pegsynth.perturb.noise import noise_of
-from pegsynth.perturb.prior import check_total
 from pegsynth.privacy import (
     Allowance,
     Budget,

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.mechanisms import Prior, diverse, rule_tables, uniform_weights
+from pegsynth.mechanisms.marginals import prior_weights
 from pegsynth.methods.base import Sampler
 from pegsynth.methods.drawn_features import diversity_levels, drawn_features
 from pegsynth.methods.gibbs.fitting import GibbsFit
 from pegsynth.methods.seed_rows import seed_pool, whole_rows
-from pegsynth.perturb import Prior, diverse, rule_tables, uniform_weights
-from pegsynth.perturb.marginals import prior_weights
 from pegsynth.privacy.assumptions import Assumption
 from pegsynth.sampling import Machine, Schedule, SeedPool, sample_rows
 from pegsynth.sampling.capped import chain_limits, new_counters, sample_capped

@@ -6,24 +6,22 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pegsynth.arrays import Int64
 from pegsynth.blocks import Block, Blocks, DenseBlock, SparseBlock
 from pegsynth.blocks.blocks import MOST_ROWS, dense_limit
 from pegsynth.errors import ModelError, ParameterError
 from pegsynth.hashing import HashSpec
 from pegsynth.hashing.order import plain_features
+from pegsynth.mechanisms.marginals import stored_marginals
 from pegsynth.methods.gibbs.fitting import GibbsFit, hash_spec
 from pegsynth.methods.gibbs.plan import GibbsPlan, Keys, detail_count
 from pegsynth.methods.stored_model import StoredModel, stored_rows, with_rows
-from pegsynth.perturb.marginals import stored_marginals
 from pegsynth.privacy import NoisyCounts, Selection
 
 if TYPE_CHECKING:
     from pegsynth.methods.gibbs.method import GibbsMethod
     from pegsynth.schema import Schema
-
-Int64 = NDArray[np.int64]
 
 
 def store_blocks(fit: GibbsFit) -> StoredModel:
