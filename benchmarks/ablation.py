@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from benchmarks.peers.scores import score
 from benchmarks.peers.tables import Table, data_folder, load
-from pegsynth.once import Purse, Steps, release_blocks
-from pegsynth.once.draw import take_rows
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
+from pegsynth.released import PrivacyFilter, Steps, release_blocks
+from pegsynth.released.draw import take_rows
 
 DELTA = 1e-9
 SCORES = ("tvd1", "tvd2", "tvd3", "auc")
@@ -43,12 +43,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def one_release(table: Table, epsilon: float, seed: int, steps: Steps) -> NDArray[np.uint32]:
     """Release blocks of a table once and draw as many rows."""
     stream = RandomStream(seed)
-    purse = Purse(Budget(epsilon=epsilon, delta=DELTA).whole("zcdp"), stream, threads=2)
+    budget_filter = PrivacyFilter(
+        Budget(epsilon=epsilon, delta=DELTA).whole("zcdp"), stream, threads=2
+    )
     rows = len(table.train)
     released, fit = release_blocks(
         table.train,
         table.levels,
-        purse,
+        budget_filter,
         stream,
         ordered=[True] * len(table.levels),
         rows=rows,

@@ -2,8 +2,8 @@
 
 Thousands of populations are sampled, synthesized and analysed at once, with models so
 simple that whole datasets are summarised by counts or moments. The intervals are those of
-`pegsynth.combine` itself. ``python -m benchmarks.coverage`` prints the table of
-docs/inference.md.
+`pegsynth.combine` itself. ``python -m benchmarks.coverage`` prints the first table of
+docs/inference.md; with ``--released`` it prints the second, that of `released_coverage`.
 
 Ways of synthesis
     plug-in: every dataset from the fitted parameters;
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import released_coverage
 from pegsynth.inference import Rule, combine
 from pegsynth.inference.rules import Moments
 
@@ -222,7 +223,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replications", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args(arguments)
+    parser.add_argument("--released", action="store_true", help="replicates of released blocks")
+    options, rest = parser.parse_known_args(arguments)
+    if options.released:
+        released_coverage.main([*rest, "--seed", str(options.seed)])
+        return
+    parser.parse_args(arguments)
     print("| " + " | ".join(HEADER) + " |\n" + "|---" * len(HEADER) + "|")
     for line in lines(options.replications, options.seed):
         print("| " + " | ".join(line) + " |", flush=True)

@@ -21,7 +21,7 @@ from benchmarks.timing import MEBIBYTE, Figure, best_of, processor_time, run_pro
 from pegsynth.blocks import Blocks, disintegrate
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.hashing import HashSpec, count_pairs, heads_by_score, public_heads
-from pegsynth.perturb import SCALE, dirichlet, rule_tables
+from pegsynth.mechanisms import SCALE, dirichlet, rule_tables
 from pegsynth.privacy import alpha_per_row
 from pegsynth.random import RandomStream
 from pegsynth.sampling import Machine, Schedule, WeightedPool, sample_rows

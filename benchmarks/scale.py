@@ -24,13 +24,13 @@ from pegsynth.datasets import discharge
 from pegsynth.hashing import HashSpec, count_pairs
 from pegsynth.io.read import open_table
 from pegsynth.io.write import open_writer
-from pegsynth.options import DrawOptions, FitOptions
+from pegsynth.methods import get
+from pegsynth.methods.base import Model
+from pegsynth.methods.session import Session
+from pegsynth.pipeline import Settled, decoded, decoder_of, fit
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
-from pegsynth.synthesizers.model import Model, fit
-from pegsynth.synthesizers.recipe import make_recipe
-from pegsynth.synthesizers.session import Session
-from pegsynth.synthesizers.synthesize import decoded, decoder_of
+from pegsynth.request import Request
 
 GIBIBYTE = 1 << 30
 FILE_ROWS = 5_000_000
@@ -208,15 +208,15 @@ def _part(setting: Setting, data: Path, rows: int) -> Path:
 
 
 def fit_table(setting: Setting, path: Path, order: str) -> Model:
-    options = FitOptions(HEADS, 1, order)  # type: ignore[arg-type]
-    return fit(open_table(path), setting.schema, options, RandomStream(SEED), threads=THREADS)
+    request = Request(method="pegs", heads=HEADS, tail_bits=1, order=order, threads=THREADS)  # type: ignore[arg-type]
+    return fit(open_table(path), Settled(setting.schema, request, None), RandomStream(SEED))
 
 
 def sample_rows(setting: Setting, model: Model, rows: int) -> None:
-    recipe = make_recipe(
-        model.schema, Budget(epsilon_per_row=1.0), FitOptions(HEADS, 1, "public"), DrawOptions(rows)
-    )
-    session = Session(model, recipe, RandomStream(SEED), threads=THREADS)
+    pegs = get("pegs")
+    options = pegs.options(rows=rows, heads=HEADS, tail_bits=1, order="public")  # type: ignore[call-arg]
+    plan = pegs.settle(model.schema, Budget(epsilon_per_row=1.0), options)
+    session = Session(model, plan, RandomStream(SEED), threads=THREADS)
     decoder = decoder_of(model, listed=True)
     with open_writer(setting.folder / "drawn.parquet", texts=decoder.listed) as writer:
         for frame in decoded(decoder, session.draw(rows)[0], session.stream):

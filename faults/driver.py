@@ -30,7 +30,7 @@ def main() -> None:
         _count_steps(int(os.environ["FAULT_STEP"]), os.environ["FAULT_FOLDER"])
     if "FAULT_OFTEN" in os.environ:
         from pegsynth.schema import codec
-        from pegsynth.synthesizers import checkpoint
+        from pegsynth.tables import checkpoint
 
         codec._ROWS_TOGETHER = 1
         checkpoint.SECONDS_BETWEEN = 0.0

@@ -29,7 +29,7 @@ from faults.works import (
 from pegsynth.cli.signals import STOPPED
 from pegsynth.errors import PegsynthError
 from pegsynth.privacy import Ledger
-from pegsynth.synthesizers.model_file import load_model
+from pegsynth.storage.model_file import load_model
 
 DRIVER = (sys.executable, "-m", "faults.driver")
 ROOT = Path(__file__).resolve().parent.parent

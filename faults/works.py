@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 
 from faults.places import Place
 from pegsynth.errors import PegsynthError
+from pegsynth.methods import get
 from pegsynth.privacy import Ledger
+from pegsynth.storage.model_file import load_model, read_manifest
+from pegsynth.storage.spending import read_spent
 from pegsynth.study.paper_study import CHECKPOINT
-from pegsynth.synthesizers.model_file import load_model, read_manifest
-from pegsynth.synthesizers.spending import read_spent
 
 ROWS = 20_000
 
@@ -96,7 +97,7 @@ def whole_ledger(path: Path) -> None:
 def whole_model(path: Path) -> None:
     """See that a model can be read, and that its record is there if it needs one."""
     model = load_model(path)
-    if model.recipe is not None and model.released is None:
+    if model.plan is not None and not get(model.method).released:
         read_spent(path, read_manifest(path).identity)
 
 

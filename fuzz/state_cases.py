@@ -26,7 +26,7 @@ def metrics_call(content: bytes, source: random.Random) -> Callable[[], object]:
 
     def read() -> object:
         from pegsynth.evaluation.records import Metrics
-        from pegsynth.report import render
+        from pegsynth.reporting import render
 
         found = Metrics.from_json(content, source="in/m.json")
         return render(found) if whole_page else found.to_json()
@@ -150,7 +150,7 @@ def _rewritten(good: bytes, source: random.Random) -> bytes:
     tree["sha256"] = ""
     text = json_text(tree).encode("utf-8", "surrogatepass")
     try:
-        from pegsynth.synthesizers.checkpoint import _Header
+        from pegsynth.tables.checkpoint import _Header
 
         plain = msgspec.json.encode(msgspec.json.decode(text, type=_Header))
     except (msgspec.DecodeError, RecursionError, UnicodeError):

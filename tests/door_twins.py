@@ -9,16 +9,17 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from datetime import time
 from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
 
-from pegsynth.audit import door_readers
-from pegsynth.audit.door_readers import DOORS
-from pegsynth.audit.door_reading import read_here
-from pegsynth.audit.door_tables import ANY, DECIMALS, FOLDER, ROW, UNIT, Holding, Pair
-from pegsynth.audit.doors import Door
+from pegsynth.auditing import door_readers
+from pegsynth.auditing.door_readers import DOORS
+from pegsynth.auditing.door_reading import read_here
+from pegsynth.auditing.door_tables import ANY, DECIMALS, FOLDER, ROW, UNIT, Holding, Pair
+from pegsynth.auditing.doors import Door
 from pegsynth.io.dialect_guess import recognised
 from pegsynth.io.read import open_table
 from pegsynth.io.reader import TableReader
@@ -84,6 +85,15 @@ FOUND = {
             (),
             [(Decimal(f"1152921504606846976.{i}"),) for i in range(4)],
             (Decimal("1"),),
+        ),
+    ),
+    "times of day within one second": (
+        "Parquet",
+        pair_of(
+            {UNIT: "time64[us]"},
+            (),
+            [(time(23, 59, 59, each),) for each in range(4)],
+            (time(23, 59, 59, 500_000),),
         ),
     ),
     "a folder of another name": (

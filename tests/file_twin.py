@@ -14,13 +14,12 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
-from pegsynth.audit.watched import WatchedPurse
+from pegsynth.auditing.watched import WatchedFilter
 from pegsynth.cli import folders, working
+from pegsynth.methods import released_blocks
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
-from pegsynth.synthesizers import model
-from pegsynth.synthesizers.released_blocks import fit_once
-from pegsynth.synthesizers.request import Request
+from pegsynth.request import Request
 
 ROWS = 30
 REQUEST = Request(rows=ROWS, method="pegs-once", epsilon=3.0, threads=1)
@@ -48,13 +47,13 @@ def given_numbers():
         plain(self, "the file twin" if seed is None else seed)
         self._seeded = seed is not None
 
-    def purse(*arguments, **options):
-        return WatchedPurse(*arguments, answer=Given().answer, **options)
+    def budget_filter(*arguments, **options):
+        return WatchedFilter(*arguments, answer=Given().answer, **options)
 
     with ExitStack() as patches:
         patches.enter_context(mock.patch.object(RandomStream, "__init__", fixed))
-        fitted = partial(fit_once, purse_of=purse)
-        patches.enter_context(mock.patch.object(model, "fit_once", fitted))
+        fitted = partial(released_blocks.fit_released, filter_of=budget_filter)
+        patches.enter_context(mock.patch.object(released_blocks, "fit_released", fitted))
         yield
 
 

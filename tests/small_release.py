@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 
 from pegsynth.io.read import open_table
-from pegsynth.options import DrawOptions, FitOptions
+from pegsynth.methods import get
+from pegsynth.methods.session import Session
+from pegsynth.pipeline import Settled, fit
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
+from pegsynth.request import Request
 from pegsynth.schema import Feature, Schema
-from pegsynth.synthesizers.model import fit
-from pegsynth.synthesizers.recipe import make_recipe
-from pegsynth.synthesizers.session import Session
 
 LEVELS = {"a": ("x", "y", "z"), "b": ("p", "q", "r", "s"), "c": ("0", "1")}
 PERSON = Feature("person", role="identifier")
@@ -37,20 +37,35 @@ def small_table(rows=80, *, seed=1, units=0):
     return pl.DataFrame(columns)
 
 
-def small_model(book=None, data=None, *, seed: int | None = 1, fitted=None, **options):
-    """Return a model and its recipe."""
-    budget = {k: options.pop(k) for k in Budget.__dataclass_fields__ if k in options}
+def settled_plan(book, budget=None, method="pegs", *, scale=None, **options):
+    """Return the plan of a method; options and budget by keyword, or a whole `Budget`."""
+    chosen = get(method)
+    stated = {k: options.pop(k) for k in Budget.__dataclass_fields__ if k in options}
+    budget = budget or Budget(**{"released_blocks": chosen.released} | stated)
+    more = {} if scale is None else {"scale": scale}
+    asked = Request(method=method, **options).options_for(chosen)
+    return chosen.settle(book, budget, asked, **more)
+
+
+def fitted_model(data, book, plan, stream, **more):
+    """Fit a table under a plan."""
+    request = Request(method=plan.method, threads=more.pop("threads", 1))
+    return fit(open_table(data), Settled(book, request, plan), stream, **more)
+
+
+def small_model(book=None, data=None, *, seed: int | None = 1, **options):
+    """Return a model and its plan."""
     book = small_schema() if book is None else book
-    draw = DrawOptions(**({"rows": 100} | options))
-    settled = make_recipe(book, Budget(**budget), fitted or FitOptions(), draw)
+    plan = settled_plan(book, **({"rows": 100} | options))
     data = small_table() if data is None else data
-    return fit(open_table(data), book, settled, RandomStream(seed)), settled
+    model = fitted_model(data, book, plan, RandomStream(seed))
+    return model, model.plan
 
 
 def small_session(*, seed: int | None = 1, spent=None, threads=1, **options):
     """Return a session on a small model."""
-    model, settled = small_model(seed=seed, **options)
-    return Session(model, settled, RandomStream(seed), spent=spent, threads=threads)
+    model, plan = small_model(seed=seed, **options)
+    return Session(model, plan, RandomStream(seed), spent=spent, threads=threads)
 
 
 def taken(session, rows, datasets=1):

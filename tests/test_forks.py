@@ -138,7 +138,7 @@ def test_the_twin_without_the_check_never_answers():
     """So the cases above would hang if nobody checked."""
     lines = run("""
         synthesize()
-        from pegsynth.synthesizers import synthesize as module
+        from pegsynth import api as module
         module.check_threads = lambda: None
         print(forked(synthesize, seconds=10))
     """)
@@ -163,7 +163,7 @@ def test_a_child_that_was_forked_before_works_like_any_process():
     """The parent has loaded everything, and used nothing."""
     lines = run(f"""
         import polars
-        import pegsynth.synthesizers.synthesize
+        import pegsynth.pipeline
         import pegsynth.evaluation.evaluate
         for work in ({", ".join(WORKS)}):
             print(forked(work))

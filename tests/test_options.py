@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from dataclasses import fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +13,12 @@ import pegsynth
 from command import check_refused, pegs
 from pegsynth.cli import commands
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError
-from pegsynth.option_kinds import METADATA, declared, in_python, keywords, option
-from pegsynth.options import AUTO, GROUPS, METHODS, DrawOptions, FitOptions
+from pegsynth.methods import get, names, taking
+from pegsynth.methods.registry import method_options
+from pegsynth.option_kinds import declared, in_python, keywords, option, own_options
+from pegsynth.options import AUTO, GROUPS, KeyOptions
 from pegsynth.privacy import Shares
-from pegsynth.synthesizers.request import Request
+from pegsynth.request import Request
 from small_release import small_schema, small_table
 
 ROOT = Path(__file__).parents[1]
@@ -24,10 +26,11 @@ SCHEMA, TABLE = small_schema(), small_table(60)
 
 
 def test_every_field_of_every_group_is_declared_and_no_name_twice():
-    names = [each.name for group in GROUPS for each in fields(group)]
-    assert len(set(names)) == len(names)
-    assert all(METADATA in each.metadata for group in GROUPS for each in fields(group))
-    assert {each.name for each in fields(Request)} == set(names)
+    listed = [name for group in GROUPS for name in own_options(group)]
+    assert len(set(listed)) == len(listed)
+    assert all(set(group.__annotations__) == set(own_options(group)) for group in GROUPS)
+    assert set(Request.__dataclass_fields__) - {"own"} == set(listed)
+    assert set(method_options()) <= set(listed)
 
 
 def test_python_shows_the_declared_arguments():
@@ -53,7 +56,7 @@ def test_the_commands_have_the_declared_flags():
                 flag = known[parameter.name].flag_of(parameter.name)
                 assert flag in parameter.opts, (name, parameter.name)
     release = {parameter.name for parameter in found["release"].params}
-    assert set(declared(DrawOptions)) | set(declared(FitOptions)) <= release
+    assert set(method_options()) <= release
 
 
 def test_the_page_of_options_is_written_by_its_tool():
@@ -104,7 +107,7 @@ def test_values_in_their_plain_form(given, plain):
         ({"method": "pegz"}, "--method is one of auto, pegs, "),
         ({"method": 3}, "--method is one of"),
         ({"order": "none"}, "--order is one of public, private, data"),
-        ({"decode": "bins"}, "--decode is one of values, labels"),
+        ({"decode": "bins"}, "--decode is one of model, values, labels"),
         ({"where": "a=x"}, "--where takes features with their values"),
         ({"where": ["a"]}, "write it as FEATURE=VALUE"),
         ({"synthesize": [3]}, "--synthesize takes names"),
@@ -122,9 +125,13 @@ def test_wrong_values_get_our_message(given, words):
     assert words in str(refused.value)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", names())
 def test_an_option_that_the_method_does_not_take_is_refused(method):
     values = {
+        "heads": 2,
+        "tail_bits": 3,
+        "order": "data",
+        "order_rows": 9,
         "sweeps": 2,
         "block_size": 3,
         "visits": 4,
@@ -137,14 +144,15 @@ def test_an_option_that_the_method_does_not_take_is_refused(method):
         "log_linear": True,
         "proper": True,
     }
-    options = declared(DrawOptions)
-    assert set(values) == {name for name, each in options.items() if each.methods}
+    assert set(values) == set(method_options()) - {"rows", "datasets", "rows_in"}
     for name, value in values.items():
-        if method in options[name].methods:
-            assert DrawOptions(5, method, **{name: value})
+        more = {"order": "data"} if name == "order_rows" and method in taking("order") else {}
+        asked = Request(method=method, rows=5, **{name: value}, **more)
+        if method in taking(name):
+            assert getattr(asked.options_for(get(method)), name)
         else:
             with pytest.raises(ParameterError, match=r"goes with --method .* only"):
-                DrawOptions(5, method, **{name: value})
+                asked.options_for(get(method))
 
 
 # Whose names messages use
@@ -173,7 +181,7 @@ def test_an_unknown_argument_is_refused_with_what_was_meant():
     with pytest.raises(ParameterError, match=r"has no argument 'zzz'$"):
         pegsynth.PeGS(zzz=1)
 
-    @keywords(FitOptions)
+    @keywords(KeyOptions)
     def function(**options):
         return options
 
@@ -182,10 +190,8 @@ def test_an_unknown_argument_is_refused_with_what_was_meant():
 
 
 def test_a_new_option_needs_one_declaration():
-    from dataclasses import dataclass
-
     @dataclass(frozen=True)
-    class More(FitOptions):
+    class More(KeyOptions):
         depth: int = option(3, "whole", "How deep.")
 
     @keywords(More)

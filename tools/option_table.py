@@ -1,4 +1,4 @@
-"""Writes docs/options.md from the declarations in `pegsynth.options`.
+"""Writes docs/options.md from the declarations in `pegsynth.options` and `pegsynth.methods`.
 
 python tools/option_table.py docs/options.md
 """
@@ -6,19 +6,46 @@ python tools/option_table.py docs/options.md
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
 from pathlib import Path
 
-from pegsynth.option_kinds import METADATA, Option, in_python
-from pegsynth.options import GROUPS, METHODS
+from pegsynth.methods import methods, names, taking
+from pegsynth.option_kinds import Option, in_python, own_options
+from pegsynth.options import (
+    BlockSizeOptions,
+    BudgetOptions,
+    CapOptions,
+    EngineOptions,
+    GivenOptions,
+    HeadOptions,
+    KeyOptions,
+    LogLinearOptions,
+    MethodChoice,
+    PartialOptions,
+    PriorOptions,
+    ProperOptions,
+    RowOptions,
+    RunOptions,
+    SourceOptions,
+    SweepOptions,
+)
 
-TITLES = {
-    "DrawOptions": "How rows are drawn",
-    "BudgetOptions": "What may be spent",
-    "FitOptions": "How the table is cut into blocks",
-    "RunOptions": "How the work is done",
-    "SourceOptions": "Which rows, and how they are written",
-    "EngineOptions": "Where the work is done",
+SECTIONS = {
+    "Which method, and how many rows": (MethodChoice, RowOptions),
+    "What may be spent": (BudgetOptions,),
+    "How the table is cut into blocks": (HeadOptions, KeyOptions),
+    "How rows are drawn": (
+        SweepOptions,
+        PriorOptions,
+        BlockSizeOptions,
+        CapOptions,
+        GivenOptions,
+        PartialOptions,
+        LogLinearOptions,
+        ProperOptions,
+    ),
+    "How the work is done": (RunOptions,),
+    "Which rows, and how they are written": (SourceOptions,),
+    "Where the work is done": (EngineOptions,),
 }
 OPENING = """# Options
 
@@ -31,27 +58,28 @@ page is written by `python tools/option_table.py docs/options.md`.
 
 def page() -> str:
     """Return the page."""
-    parts = [OPENING]
-    for group in GROUPS:
-        parts.append(f"## {TITLES[group.__name__]}\n")
+    parts = [OPENING, "## Methods\n\n| method | what it does |\n|---|---|"]
+    parts += [f"| `{method.name}` | {method.summary} |" for method in methods()]
+    for title, groups in SECTIONS.items():
+        parts.append(f"\n## {title}\n")
         parts.append("| flag | argument | default | methods | meaning |\n|---|---|---|---|---|")
-        for each in fields(group):
-            option: Option = each.metadata[METADATA]
-            parts.append(_line(each.name, option, each.default))
-        parts.append("")
-    return "\n".join(parts)
+        for group in groups:
+            for name, (option, default) in own_options(group).items():
+                parts.append(_line(name, option, default))
+    return "\n".join([*parts, ""])
 
 
 def _line(name: str, option: Option, default: object) -> str:
     left_out = option.unless or ("" if default in (None, (), False) else str(default))
-    taken = "all" if not option.methods else _listed(option.methods)
-    meaning = option.help.replace("|", "\\|")
-    return f"| `{option.flag_of(name)}` | `{name}` | {in_python(left_out)} | {taken} | {meaning} |"
+    taken = taking(name)
+    every = "all" if not taken or set(taken) == set(names()) else _listed(taken)
+    meaning = option.text.replace("|", "\\|")
+    return f"| `{option.flag_of(name)}` | `{name}` | {in_python(left_out)} | {every} | {meaning} |"
 
 
-def _listed(methods: tuple[str, ...]) -> str:
-    others = [method for method in METHODS if method not in methods]
-    return f"all but {', '.join(others)}" if len(others) < 3 else ", ".join(methods)
+def _listed(taken: tuple[str, ...]) -> str:
+    others = [method for method in names() if method not in taken]
+    return f"all but {', '.join(others)}" if len(others) < 3 else ", ".join(taken)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from pegsynth.blocks import disintegrate
 from pegsynth.hashing import HashSpec, public_heads
 from pegsynth.kernels.pool import shuffled
-from pegsynth.perturb import Prior, rule_tables, uniform_weights
-from pegsynth.perturb.bins import Noise
-from pegsynth.perturb.noise import choose, fill
+from pegsynth.mechanisms import Prior, rule_tables, uniform_weights
+from pegsynth.mechanisms.bins import Noise
+from pegsynth.mechanisms.noise import choose, fill
 from pegsynth.random import RandomStream
 from pegsynth.sampling import Machine, Schedule, WeightedPool, sample_rows
 from pegsynth.schema import Feature, Schema

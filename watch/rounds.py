@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from pegsynth.audit.released_trials import blocks_lower_bound, blocks_trial
-from pegsynth.audit.statistical import CONFIDENCE, Trial, lower_bound, trial
+from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
+from pegsynth.auditing.statistical import CONFIDENCE, Trial, lower_bound, trial
 from watch.laws import Check, all_checks
 
 NAMED_RATE = 0.01

@@ -22,7 +22,7 @@ from benchmarks.peers.results import Key, Result, Status, Store
 from benchmarks.peers.scores import score
 from benchmarks.peers.tables import NoDataError, Table, data_folder, load
 from benchmarks.peers.tools import TOOLS, Tool
-from pegsynth.options import METHODS
+from pegsynth.methods import names as method_names
 
 TOO_SLOW = ("aim",)
 """Tools that are tried on narrower tables when the cap ends them."""
@@ -113,7 +113,7 @@ class Bench:
 
 
 def _unknown_method(tool: Tool) -> bool:
-    return tool.group == "ours" and tool.settings["method"] not in METHODS
+    return tool.group == "ours" and tool.settings["method"] not in method_names()
 
 
 def line(result: Result) -> str:

@@ -4,14 +4,20 @@ Describe the table
     `Schema`, `Feature`, `Rule`: the public codebook; `Schema.load`, `Schema.draft`.
 Synthesize
     `synthesize`: a table in, synthetic tables and a ledger out.
-    `PeGS`: fit once, sample later.
+    `fit`, `load`: a model to sample from as long as its budget lasts.
+    `PeGS`: the same as an estimator.
+    `plan`: what every method could do with a budget, no data read.
+    `release`: a folder that may be published.
     `spark.fit`, `spark.sample`: the same on a Spark cluster.
 Judge what came out, whoever made it
-    `evaluate`: utility and disclosure risk of synthetic tables against their original.
+    `evaluate`, `report`: utility and disclosure risk against the original; a page of it.
+    `risk_utility_map`: many methods and budgets on one map.
 Analyse the synthetic tables
     `combine`, `pooled`: one estimate and a valid interval from several tables.
+    `replicated`: the same from one table with replicate weights.
 Say what it costs
     `Budget`, `Ledger`: what may be spent, and what was.
+    `audit`: the claimed guarantee against what the shipped code does.
 Try it
     `datasets.discharge`: built-in, invented hospital discharges.
 When something is wrong
@@ -30,6 +36,7 @@ from pegsynth.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from pegsynth import datasets, spark
+    from pegsynth.api import audit, fit, load, plan, release, report, synthesize
     from pegsynth.errors import (
         BudgetError,
         DataError,
@@ -40,23 +47,32 @@ if TYPE_CHECKING:
         PegsynthError,
         SchemaError,
     )
+    from pegsynth.estimator import PeGS
     from pegsynth.evaluation.evaluate import evaluate
-    from pegsynth.inference import combine, pooled
+    from pegsynth.inference import combine, pooled, replicated
     from pegsynth.privacy import Budget, Ledger
+    from pegsynth.publishing.result import Release
     from pegsynth.schema import Feature, Rule, Schema
-    from pegsynth.synthesizers.estimator import PeGS
-    from pegsynth.synthesizers.synthesize import Release, synthesize
+    from pegsynth.study.ru_map import risk_utility_map
 
 _HOMES = {
     "Schema": "pegsynth.schema",
     "Feature": "pegsynth.schema",
     "Rule": "pegsynth.schema",
-    "synthesize": "pegsynth.synthesizers.synthesize",
-    "Release": "pegsynth.synthesizers.synthesize",
-    "PeGS": "pegsynth.synthesizers.estimator",
+    "synthesize": "pegsynth.api",
+    "fit": "pegsynth.api",
+    "load": "pegsynth.api",
+    "plan": "pegsynth.api",
+    "release": "pegsynth.api",
+    "audit": "pegsynth.api",
+    "report": "pegsynth.api",
+    "risk_utility_map": "pegsynth.study.ru_map",
+    "Release": "pegsynth.publishing.result",
+    "PeGS": "pegsynth.estimator",
     "evaluate": "pegsynth.evaluation.evaluate",
     "combine": "pegsynth.inference",
     "pooled": "pegsynth.inference",
+    "replicated": "pegsynth.inference",
     "Budget": "pegsynth.privacy",
     "Ledger": "pegsynth.privacy",
     "datasets": "",
@@ -87,10 +103,18 @@ __all__ = [
     "Rule",
     "Schema",
     "SchemaError",
+    "audit",
     "combine",
     "datasets",
     "evaluate",
+    "fit",
+    "load",
+    "plan",
     "pooled",
+    "release",
+    "replicated",
+    "report",
+    "risk_utility_map",
     "spark",
     "synthesize",
 ]

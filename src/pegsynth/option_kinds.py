@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import numbers
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import wraps
@@ -41,11 +41,9 @@ class Option:
         `choices`, a text, a word or the name of a file, a file, values of features, names
         of features, or shares of a budget.
     help
-        One line for ``--help`` and for the docs.
+        One line for ``--help`` and for the docs; or what makes it.
     choices
-        The values that a choice may have.
-    methods
-        The methods that take it; empty: all of them.
+        The values that a choice may have; or what lists them.
     least
         The smallest whole number.
     metavar
@@ -59,14 +57,23 @@ class Option:
     """
 
     kind: Kind
-    help: str
-    choices: tuple[str, ...] = ()
-    methods: tuple[str, ...] = ()
+    help: str | Callable[[], str]
+    choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()
     least: int = 1
     metavar: str = ""
     unless: str = ""
     flag: str = ""
-    harmless: tuple[str, ...] = ()
+    harmless: tuple[object, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The line for ``--help``."""
+        return self.help() if callable(self.help) else self.help
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The values that a choice may have."""
+        return self.choices() if callable(self.choices) else self.choices
 
     def flag_of(self, name: str) -> str:
         """Return the flag of this option."""
@@ -79,7 +86,12 @@ class Option:
         return _CHECKS[self.kind](self, self.flag_of(name), value)
 
 
-def option(default: Any, kind: Kind, help: str, **more: Any) -> Any:  # noqa: A002
+def option(
+    default: Any,
+    kind: Kind,
+    help: str | Callable[[], str],  # noqa: A002
+    **more: Any,
+) -> Any:
     """Declare an option of a group; see `Option`."""
     return field(default=default, metadata={METADATA: Option(kind, help, **more)})
 
@@ -91,6 +103,15 @@ def declared(*groups: type) -> dict[str, Option]:
         for group in groups
         for each in fields(group)
         if METADATA in each.metadata
+    }
+
+
+def own_options(group: type) -> dict[str, tuple[Option, Any]]:
+    """Return the options that a group declares itself, with their defaults."""
+    return {
+        each.name: (each.metadata[METADATA], each.default)
+        for each in fields(group)
+        if METADATA in each.metadata and each.name in group.__annotations__
     }
 
 
@@ -150,8 +171,8 @@ def _yes_or_no(each: Option, flag: str, value: Any) -> bool:
 
 
 def _choice(each: Option, flag: str, value: Any) -> str:
-    if not isinstance(value, str) or value not in each.choices:
-        known = ", ".join(each.choices)
+    if not isinstance(value, str) or value not in each.known:
+        known = ", ".join(each.known)
         raise ParameterError(f"{flag} is one of {known}, not {_shown(value)}")
     return value
 
@@ -264,7 +285,10 @@ def python_names() -> Iterator[None]:
 
 
 def keywords(
-    *groups: type, without: Sequence[str] = (), **defaults: Any
+    *groups: type,
+    without: Sequence[str] = (),
+    more: Callable[[], Collection[str]] = tuple,
+    **defaults: Any,
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
     """Give a function with ``**options`` the declared options as its keyword arguments.
 
@@ -275,6 +299,8 @@ def keywords(
     ----------
     without
         Options of the groups that this function does not take.
+    more
+        Names of options that are known only when the function is called.
     **defaults
         Other defaults than those declared.
     """
@@ -292,7 +318,7 @@ def keywords(
 
         @wraps(function)
         def call(*positional: _Parameters.args, **given: _Parameters.kwargs) -> _Result:
-            refuse_unknown(given, known, function.__name__)
+            refuse_unknown(given, {*known, *more()}, function.__name__)
             with python_names():
                 return function(*positional, **{**defaults, **given})
 

@@ -1,13 +1,15 @@
-"""Every option of a release, declared once: name, type, default, help, and who takes it.
+"""Every option of a release, declared once: name, type, default and help.
 
-`FitOptions` say how the table is cut into blocks, `DrawOptions` how rows are drawn,
-`BudgetOptions` what may be spent, `RunOptions` and `SourceOptions` how the work is done and
-where the table is. `Request` is all of them together, as a command or a call states them. All
-are public choices. What the user left open is None here and is settled by
-`pegsynth.synthesizers.recipe` from the schema and the budget, never from the data.
+The options of a method are one frozen dataclass, put together from the groups here
+(`RowOptions`, `KeyOptions`, ..). `BudgetOptions` say what may be spent, `RunOptions` and
+`SourceOptions` how the work is done and where the table is. `pegsynth.request.Request` is all
+of them together, as a command or a call states them. All are public choices. What the user
+left open is None here; the method settles it from the schema and the budget, never from the
+data.
 
 The flags of the command line, the keyword arguments in Python, their checks, the help texts
-and docs/options.md are made of these declarations.
+and docs/options.md are made of these declarations. Which method takes an option follows from
+the dataclass of the method (`pegsynth.methods`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from pegsynth.errors import ParameterError, SchemaError
-from pegsynth.option_kinds import check_options, declared, option
+from pegsynth.option_kinds import check_options, option
 from pegsynth.processors import usable_processors
 
 if TYPE_CHECKING:
@@ -27,39 +29,80 @@ if TYPE_CHECKING:
 
 Order = Literal["public", "private", "data"]
 PriorKind = Literal["uniform", "marginal"]
-How = Literal["values", "labels"]
+How = Literal["model", "values", "labels"]
 
 AUTO = "auto"
-PEGS_METHODS = ("pegs", "pegs-rs", "pegs-capped")
-"""Gibbs sweeps over blocks; the other methods work on the table itself."""
-
-IMPUTATION_METHODS = ("mi", "pmi", "cart", "forest")
-"""Sequential draws from fitted conditional models."""
-
-METHODS = (*PEGS_METHODS, "pegs-once", "contingency", "marginal", "bootstrap", *IMPUTATION_METHODS)
-
-CHAIN_METHODS = (*PEGS_METHODS, *IMPUTATION_METHODS)
-"""Methods whose rows start from seed rows and come out of sweeps."""
-
-PARTIAL_METHODS = ("pegs", *IMPUTATION_METHODS)
-"""Methods that can replace some features of the original rows."""
-
-UNBUDGETED_METHODS = ("bootstrap", "mi", "cart", "forest")
-"""Methods for which no privacy result is known; they take no budget."""
-
+DEFAULT_METHOD = "pegs"
 _BY_SCHEMA = "as the schema says"
 MOST_VISITS = 2**31
 DEFAULT_BLOCK_SIZE = 10
 
 
+def _method_names() -> tuple[str, ...]:
+    from pegsynth.methods import names
+
+    return (AUTO, *names())
+
+
 @dataclass(frozen=True)
-class FitOptions:
-    """How a table is disintegrated.
+class MethodChoice:
+    """Which method makes the rows."""
+
+    method: str = option(
+        DEFAULT_METHOD,
+        "choice",
+        lambda: f"{', '.join(_method_names())}.",
+        choices=_method_names,
+    )
+
+
+@dataclass(frozen=True)
+class MethodOptions:
+    """What the options of every method have in common: they are checked when they are made."""
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+@dataclass(frozen=True)
+class RowOptions(MethodOptions):
+    """How many rows; every method takes these.
+
+    Parameters
+    ----------
+    rows, datasets
+        n rows in each of K datasets; rows may be None where the price does not grow with
+        them.
+    rows_in
+        Public or rounded number of original rows.
+    """
+
+    rows: int | None = option(None, "whole", "Rows of each synthetic table.")
+    datasets: int = option(1, "whole", "How many synthetic tables.")
+    rows_in: int | None = option(
+        None, "whole", "Public or rounded number of original rows, if it is public."
+    )
+
+
+@dataclass(frozen=True)
+class HeadOptions(MethodOptions):
+    """How many features each feature is drawn from.
 
     Parameters
     ----------
     heads
         Head features per target, m.
+    """
+
+    heads: int | None = option(None, "whole", "Head features per target.", least=0, unless="2")
+
+
+@dataclass(frozen=True)
+class KeyOptions(HeadOptions):
+    """How a table is cut into blocks by hashed keys.
+
+    Parameters
+    ----------
     tail_bits
         Tail bits, t.
     order
@@ -69,31 +112,19 @@ class FitOptions:
         About how many rows ``data`` looks at, spread over the table; None for all.
     """
 
-    heads: int | None = option(
-        None,
-        "whole",
-        "Head features per target.",
-        least=0,
-        methods=(*PEGS_METHODS, "pegs-once"),
-        unless="2",
-    )
-    tail_bits: int = option(
-        1, "whole", "Tail bits of the key, 0 to 16.", least=0, methods=PEGS_METHODS
-    )
+    tail_bits: int = option(1, "whole", "Tail bits of the key, 0 to 16.", least=0, harmless=(0,))
     order: Order | None = option(
         None,
         "choice",
         "Where heads come from: public, private (paid) or data (the paper's; not private).",
         choices=get_args(Order),
-        methods=PEGS_METHODS,
+        harmless=("public",),
         unless="private with --epsilon if the schema lists no heads, else public",
     )
-    order_rows: int | None = option(
-        None, "whole", "Rows that --order data looks at.", methods=PEGS_METHODS, unless="all"
-    )
+    order_rows: int | None = option(None, "whole", "Rows that --order data looks at.", unless="all")
 
     def __post_init__(self) -> None:
-        check_options(self)
+        super().__post_init__()
         if self.order_rows is not None and self.order != "data":
             raise ParameterError(
                 "--order-rows goes with --order data; a private order is paid by the row and "
@@ -102,131 +133,161 @@ class FitOptions:
 
 
 @dataclass(frozen=True)
-class DrawOptions:
-    """How rows are drawn.
+class PriorOptions(MethodOptions):
+    """Where virtual rows come from.
 
     Parameters
     ----------
-    rows, datasets
-        n rows in each of K datasets; rows may be None where the price does not grow with
-        them.
-    method
-        One of `METHODS`.
-    sweeps
-        Sweeps per row, S.
-    block_size
-        Rows per block of ``pegs-rs``, B.
-    visits, chains
-        Visit cap T and parallel chains G of ``pegs-capped``.
-    urn
-        Whether its drawn values go back into their entry (R17), which is cheaper when
-        epsilon is large; None lets the price decide.
     prior
         ``uniform`` virtual rows, or in proportion to a paid ``marginal``.
-    seed_pool
-        ``uniform``, a paid ``marginal``, the name of a public file of rows, or
-        ``original`` rows, which leaves no guarantee.
-    rows_in
-        Public or rounded number of original rows.
-    where
-        Features and the value that each keeps in every row; they are not drawn.
-    synthesize
-        Features to replace in the original rows, all others being kept as they are; no
-        guarantee holds then.
-    log_linear
-        Whether ``contingency`` draws from a log-linear fit of all pairs instead of counts.
-    proper
-        Whether imputation models are refitted for every dataset with Bayesian-bootstrap
-        weights, which redraws their parameters (R16).
     """
 
-    rows: int | None = option(None, "whole", "Rows of each synthetic table.")
-    method: str = option(
-        "pegs", "choice", f"{AUTO}, {', '.join(METHODS)}.", choices=(AUTO, *METHODS)
-    )
-    datasets: int = option(1, "whole", "How many synthetic tables.")
-    sweeps: int = option(1, "whole", "Gibbs sweeps per row.", methods=CHAIN_METHODS)
-    block_size: int = option(
-        DEFAULT_BLOCK_SIZE, "whole", "Rows per block of pegs-rs.", methods=("pegs-rs",)
-    )
-    visits: int | None = option(
-        None,
-        "whole",
-        "Visit cap of pegs-capped.",
-        methods=("pegs-capped",),
-        unless="from rows and schema",
-    )
-    chains: int | None = option(
-        None, "whole", "Chains of pegs-capped.", methods=("pegs-capped",), unless="4"
-    )
-    urn: bool | None = option(
-        None,
-        "flag",
-        "Whether pegs-capped puts drawn values back into their entry.",
-        methods=("pegs-capped",),
-        unless="if cheaper",
-    )
     prior: PriorKind | None = option(
         None,
         "choice",
         "uniform or marginal (paid) virtual rows.",
         choices=get_args(PriorKind),
-        methods=PEGS_METHODS,
         unless="marginal for pegs-capped with --epsilon, else uniform",
         harmless=("uniform",),
     )
+
+
+@dataclass(frozen=True)
+class SweepOptions(MethodOptions):
+    """How rows come out of sweeps over seed rows.
+
+    Parameters
+    ----------
+    sweeps
+        Sweeps per row, S.
+    seed_pool
+        ``uniform``, a paid ``marginal``, the name of a public file of rows, or
+        ``original`` rows, which leaves no guarantee.
+    """
+
+    sweeps: int = option(1, "whole", "Gibbs sweeps per row.")
     seed_pool: str | Path | None = option(
         None,
         "path",
         "Where chains start: uniform, marginal (paid), a file of public rows, or original (no "
         "guarantee).",
-        methods=CHAIN_METHODS,
         unless="marginal with --epsilon, else uniform",
         harmless=("uniform",),
     )
-    rows_in: int | None = option(
-        None, "whole", "Public or rounded number of original rows, if it is public."
+
+
+@dataclass(frozen=True)
+class BlockSizeOptions(MethodOptions):
+    """How many rows a block has before what it visited is reset.
+
+    Parameters
+    ----------
+    block_size
+        Rows per block of ``pegs-rs``, B.
+    """
+
+    block_size: int = option(DEFAULT_BLOCK_SIZE, "whole", "Rows per block of pegs-rs.")
+
+
+@dataclass(frozen=True)
+class CapOptions(MethodOptions):
+    """How visits are capped.
+
+    Parameters
+    ----------
+    visits, chains
+        Visit cap T and parallel chains G of ``pegs-capped``.
+    urn
+        Whether its drawn values go back into their entry (R17), which is cheaper when
+        epsilon is large; None lets the price decide.
+    """
+
+    visits: int | None = option(
+        None, "whole", "Visit cap of pegs-capped.", unless="from rows and schema"
     )
-    where: tuple[tuple[str, str], ...] = option(
-        (),
-        "values",
-        "Keep a feature at this value.",
-        methods=tuple(method for method in METHODS if method != "marginal"),
-        metavar="FEATURE=VALUE",
-    )
-    synthesize: tuple[str, ...] = option(
-        (),
-        "names",
-        "Replace only these features of the original rows.",
-        methods=PARTIAL_METHODS,
-        metavar="F,F",
-    )
-    log_linear: bool = option(
-        False,
+    chains: int | None = option(None, "whole", "Chains of pegs-capped.", unless="4")
+    urn: bool | None = option(
+        None,
         "flag",
-        "Let contingency draw from a log-linear fit of all pairs.",
-        methods=("contingency",),
-    )
-    proper: bool = option(
-        False,
-        "flag",
-        "Refit mi, cart or forest for every dataset (redrawn weights).",
-        methods=("mi", "cart", "forest"),
+        "Whether pegs-capped puts drawn values back into their entry.",
+        unless="if cheaper",
     )
 
     def __post_init__(self) -> None:
-        check_options(self)
-        if self.method == AUTO:
-            raise ParameterError("--method auto is settled before anything is drawn")
+        super().__post_init__()
         if self.visits is not None and self.visits > MOST_VISITS:
             raise ParameterError(f"--visits must be at most {MOST_VISITS}; it was {self.visits}")
         if self.urn and (self.chains or 1) > 1:
             raise ParameterError("--urn draws one chain; leave out --chains")
-        refuse_ignored(self, self.method)
+
+
+@dataclass(frozen=True)
+class GivenOptions(MethodOptions):
+    """Which features keep a given value.
+
+    Parameters
+    ----------
+    where
+        Features and the value that each keeps in every row; they are not drawn.
+    """
+
+    where: tuple[tuple[str, str], ...] = option(
+        (), "values", "Keep a feature at this value.", metavar="FEATURE=VALUE"
+    )
+
+
+@dataclass(frozen=True)
+class PartialOptions(SweepOptions, GivenOptions):
+    """Which features of the original rows are replaced.
+
+    Parameters
+    ----------
+    synthesize
+        Features to replace in the original rows, all others being kept as they are; no
+        guarantee holds then.
+    """
+
+    synthesize: tuple[str, ...] = option(
+        (), "names", "Replace only these features of the original rows.", metavar="F,F"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.synthesize and (self.where or self.seed_pool not in (None, "original")):
             raise ParameterError(
                 "--synthesize starts from the original rows; leave out --where and --seed-pool"
             )
+
+
+@dataclass(frozen=True)
+class LogLinearOptions(MethodOptions):
+    """Whether a table of all cells is smoothed.
+
+    Parameters
+    ----------
+    log_linear
+        Whether ``contingency`` draws from a log-linear fit of all pairs instead of counts.
+    """
+
+    log_linear: bool = option(
+        False, "flag", "Let contingency draw from a log-linear fit of all pairs."
+    )
+
+
+@dataclass(frozen=True)
+class ProperOptions(MethodOptions):
+    """Whether parameters are redrawn for every dataset.
+
+    Parameters
+    ----------
+    proper
+        Whether imputation models are refitted for every dataset with Bayesian-bootstrap
+        weights, which redraws their parameters (R16).
+    """
+
+    proper: bool = option(
+        False, "flag", "Refit mi, cart or forest for every dataset (redrawn weights)."
+    )
 
 
 @dataclass(frozen=True)
@@ -274,7 +335,8 @@ class RunOptions:
     Parameters
     ----------
     decode
-        ``values``: numbers are drawn inside their bin; ``labels``: bins are written.
+        ``model``: numbers inside their bin follow a model of the other features, where they
+        were measured; ``values``: they are drawn one by one; ``labels``: bins are written.
     seed
         For tests and studies: reproducible, and without any guarantee.
     resume
@@ -282,11 +344,13 @@ class RunOptions:
         the end.
     """
 
-    decode: How = option(
-        "values",
+    decode: How | None = option(
+        None,
         "choice",
-        "values: numbers drawn inside their bin; or labels.",
+        "Numbers inside their bin: model (they follow the other features), values (drawn one by "
+        "one), or labels of bins.",
         choices=get_args(How),
+        unless="model for numbers that were measured, else values",
     )
     threads: int | None = option(None, "whole", "Threads.", unless="all")
     seed: int | None = option(
@@ -377,17 +441,26 @@ class EngineOptions:
     )
 
 
-GROUPS = (DrawOptions, BudgetOptions, FitOptions, RunOptions, SourceOptions, EngineOptions)
+METHOD_GROUPS = (
+    RowOptions,
+    HeadOptions,
+    KeyOptions,
+    PriorOptions,
+    SweepOptions,
+    BlockSizeOptions,
+    CapOptions,
+    GivenOptions,
+    PartialOptions,
+    LogLinearOptions,
+    ProperOptions,
+)
+"""Groups that the options of methods are put together from."""
 
-
-def refuse_ignored(options: object, method: str) -> None:
-    """Refuse options that were stated and that the method does not take."""
-    for group in GROUPS:
-        for name, each in declared(group).items():
-            if not each.methods or method in each.methods or not hasattr(options, name):
-                continue
-            value = getattr(options, name)
-            default = group.__dataclass_fields__[name].default
-            if value not in (None, (), False, default, *each.harmless):
-                taken = ", ".join(each.methods)
-                raise ParameterError(f"{each.flag_of(name)} goes with --method {taken} only")
+GROUPS = (
+    MethodChoice,
+    *METHOD_GROUPS,
+    BudgetOptions,
+    RunOptions,
+    SourceOptions,
+    EngineOptions,
+)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from command import check_refused, done, pegs
 from door_twins import BY_NAME, FOUND, TWINS
-from pegsynth.audit import run
-from pegsynth.audit.door_tables import pairs
-from pegsynth.audit.doors import failures, tried
+from pegsynth.auditing import run
+from pegsynth.auditing.door_tables import pairs
+from pegsynth.auditing.doors import failures, tried
 from pegsynth.schema.encoding import ColumnEncoder
 
 PAIRS = 10

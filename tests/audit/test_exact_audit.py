@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from oracle import SlowSampler, slow_key
-from pegsynth.audit.cases import SCALE, all_cases, case, tiny_schema
-from pegsynth.audit.choices import noise_ratio, private_case, worst_path
-from pegsynth.audit.divergence import Loss, all_rows, all_tables, divergence, worst_loss
+from pegsynth.auditing.cases import SCALE, all_cases, case, tiny_schema
+from pegsynth.auditing.choices import noise_ratio, private_case, worst_path
+from pegsynth.auditing.divergence import Loss, all_rows, all_tables, divergence, worst_loss
 from pegsynth.hashing import HashSpec, count_pairs, heads_by_score
+from pegsynth.methods.gibbs.samplers import prepare
 from pegsynth.privacy import Ledger, NoisyCounts, PegsDraws, UnitBound
 from pegsynth.sampling import Schedule
-from pegsynth.synthesizers.model import prepare
 
 CASES = {each.name: each for each in all_cases()}
 QUICK = [
@@ -82,14 +82,14 @@ def test_two_outputs_with_different_support_are_infinitely_far_apart():
 
 def test_alpha_rounded_down_is_caught():
     sound = CASES["one row"]
-    broken = replace(sound, recipe=replace(sound.recipe, numerator=sound.recipe.numerator - 1))
+    broken = replace(sound, plan=replace(sound.plan, numerator=sound.plan.numerator - 1))
     assert not holds(loss_of(broken), sound.claim)
 
 
 def test_a_cap_off_by_one_is_caught():
     sound = case("cap 1", rows=2, method="pegs-capped", visits=1, chains=1, heads=0, most_rows=1)
-    more = replace(sound.recipe, draw=replace(sound.recipe.draw, visits=2))
-    assert not holds(loss_of(replace(sound, recipe=more)), sound.claim)
+    more = replace(sound.plan, options=replace(sound.plan.options, visits=2))
+    assert not holds(loss_of(replace(sound, plan=more)), sound.claim)
 
 
 class Twin:
@@ -105,7 +105,7 @@ class Twin:
 
 def enumerated(each, schedule, rows, seed=(0, 0)):
     def distribution(table):
-        machine = prepare(each.model(table), each.recipe, seeded=False).machine
+        machine = prepare(each.schema, each.fitted(table), each.plan).machine
         return each._enumerated(machine, schedule, rows, (seed,))
 
     return distribution
@@ -147,7 +147,7 @@ def test_a_reset_at_the_end_of_the_row_is_caught(rows_per_reset, sound_one):
     """
     each = case("block", rows=1, sweeps=2, heads=0, method="pegs-rs", block_size=1)
     spec = HashSpec(each.schema.names, (2, 2), ((), ()), 0)
-    alpha = [[Fraction(each.recipe.numerator, SCALE)] * 2] * 2
+    alpha = [[Fraction(each.plan.numerator, SCALE)] * 2] * 2
 
     def distribution(table):
         return LateReset(table, spec, alpha).trace((0, 0), rows_per_reset, 2)
@@ -178,7 +178,7 @@ class UnequalPublic(SlowSampler):
 def test_empty_entries_answered_apart_or_visits_to_them_not_counted_are_caught(sampler):
     sound = case("cap", rows=4, heads=0, method="pegs-capped", visits=1, chains=1)
     spec = HashSpec(sound.schema.names, (2, 2), ((), ()), 0)
-    low, high = Fraction(sound.recipe.numerator, SCALE), Fraction(8 * sound.recipe.numerator, SCALE)
+    low, high = Fraction(sound.plan.numerator, SCALE), Fraction(8 * sound.plan.numerator, SCALE)
     weights = [[1, 8], [1, 8]]
 
     def of(kind):
@@ -211,7 +211,7 @@ def test_a_fresh_hash_for_every_dataset_under_one_cap_is_caught():
 
     def hashed(heads):
         def distribution(table):
-            machine = prepare(sound.model(table, heads), sound.recipe, seeded=False).machine
+            machine = prepare(sound.schema, sound.fitted(table, heads), sound.plan).machine
             return sound._enumerated(machine, Schedule(1, 1, 1), 1, ((0, 0),))
 
         return distribution
@@ -225,7 +225,7 @@ def test_a_fresh_hash_for_every_dataset_under_one_cap_is_caught():
 
 def test_blocks_rounded_down_are_caught():
     sound = case("a last block", rows=3, method="pegs-rs", block_size=2, heads=0)
-    floored = Ledger((sound.recipe.draws.__class__(**_fields(sound.recipe.draws, rows=2)),))
+    floored = Ledger((sound.plan.draws.__class__(**_fields(sound.plan.draws, rows=2)),))
     loss = Twin(sound, enumerated_blocks(sound)).loss()
     assert holds(loss, sound.claim)
     assert not holds(loss, floored)
@@ -233,7 +233,7 @@ def test_blocks_rounded_down_are_caught():
 
 def enumerated_blocks(each):
     def distribution(table):
-        machine = prepare(each.model(table), each.recipe, seeded=False).machine
+        machine = prepare(each.schema, each.fitted(table), each.plan).machine
         return each._enumerated(machine, Schedule(2, 1, 1), 3, ((0, 0), (0, 0)))
 
     return distribution
@@ -245,7 +245,7 @@ def _fields(event, **changes):
 
 def test_one_feature_forgotten_is_caught():
     sound = case("no heads", rows=1, heads=0)
-    forgotten = Ledger((PegsDraws(**_fields(sound.recipe.draws, features=1)),))
+    forgotten = Ledger((PegsDraws(**_fields(sound.plan.draws, features=1)),))
     loss = loss_of(sound)
     assert holds(loss, sound.claim)
     assert not holds(loss, forgotten)
@@ -253,7 +253,7 @@ def test_one_feature_forgotten_is_caught():
 
 def test_a_price_per_row_reported_as_the_total_is_caught():
     sound = case("two rows", rows=2, heads=0)
-    per_row = Ledger((PegsDraws(**_fields(sound.recipe.draws, rows=1)),))
+    per_row = Ledger((PegsDraws(**_fields(sound.plan.draws, rows=1)),))
     loss = loss_of(sound, most_rows=1)
     assert holds(loss, sound.claim)
     assert not holds(loss, per_row)
@@ -261,7 +261,7 @@ def test_a_price_per_row_reported_as_the_total_is_caught():
 
 def test_a_unit_of_two_rows_counted_once_is_caught():
     sound = case("unit", rows=1, heads=0, unit=2, most_rows=1)
-    once = Ledger((UnitBound(rows_per_unit=1), sound.recipe.draws))
+    once = Ledger((UnitBound(rows_per_unit=1), sound.plan.draws))
     loss = loss_of(sound)
     assert holds(loss, sound.claim)
     assert not holds(loss, once)
@@ -275,7 +275,7 @@ def test_an_order_from_the_data_called_private_is_caught():
         codes = np.array(table, dtype=np.uint8).reshape(-1, 3)
         scores = count_pairs([codes], (2, 2, 2)).mutual_information()
         heads = heads_by_score(scores, 1)
-        machine = prepare(sound.model(table, heads), sound.recipe, seeded=False).machine
+        machine = prepare(sound.schema, sound.fitted(table, heads), sound.plan).machine
         found = sound._enumerated(machine, Schedule(), 1, ((0, 0, 0),))
         return {(heads, outcome): share for outcome, share in found.items()}
 
@@ -287,7 +287,7 @@ def test_a_seed_pool_from_the_data_is_caught():
     sound = case("seeds", rows=1)
 
     def distribution(table):
-        machine = prepare(sound.model(table), sound.recipe, seeded=False).machine
+        machine = prepare(sound.schema, sound.fitted(table), sound.plan).machine
         starts = table or ((0, 0),)
         mixed = Counter()
         for seed in starts:
@@ -322,7 +322,7 @@ def test_noise_of_a_smaller_scale_is_caught(factor, sound_one):
 
 def test_private_choices_with_a_larger_epsilon_are_caught():
     """The scores of three tiny features move together, so only a gross error shows (R10)."""
-    from pegsynth.audit.choices import choice_probability
+    from pegsynth.auditing.choices import choice_probability
     from pegsynth.privacy import Selection
 
     counts = (2, 2, 2)

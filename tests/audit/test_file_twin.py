@@ -10,8 +10,8 @@ import pytest
 
 from door_twins import BY_NAME, pair_of, reader_of
 from file_twin import everything, unlike
-from pegsynth.audit.door_tables import UNIT, Holding, pairs
-from pegsynth.audit.doors import Door, temporary_folder
+from pegsynth.auditing.door_tables import UNIT, Holding, pairs
+from pegsynth.auditing.doors import Door, temporary_folder
 from pegsynth.errors import PegsynthError
 from pegsynth.schema import Feature
 

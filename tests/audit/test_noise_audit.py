@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from noise_laws import choices, gaussian, laplace
-from pegsynth.audit.choices import noise_ratio
-from pegsynth.audit.noise import choice_law, kernel_answer, noise_probability
+from pegsynth.auditing.choices import noise_ratio
+from pegsynth.auditing.noise import choice_law, kernel_answer, noise_probability
 from pegsynth.errors import ParameterError
-from pegsynth.perturb.bins import Noise
+from pegsynth.mechanisms.bins import Noise
 from pegsynth.privacy import NoisyCounts
 
 LAWS = {

@@ -6,8 +6,8 @@ from itertools import islice
 import pytest
 
 from file_twin import everything, unlike
-from pegsynth.audit.door_tables import Holding, pairs
-from pegsynth.audit.doors import Door, failures
+from pegsynth.auditing.door_tables import Holding, pairs
+from pegsynth.auditing.doors import Door, failures
 from pegsynth.errors import PegsynthError
 from pegsynth.io.database import DatabaseTable, literal
 from postgres import running_server

@@ -14,8 +14,8 @@ import pytest
 from msgspec import structs
 
 from noise_laws import gaussian, laplace
-from pegsynth.audit.noise import noise_law, noise_probability, shifted
-from pegsynth.audit.released import (
+from pegsynth.auditing.noise import noise_law, noise_probability, shifted
+from pegsynth.auditing.released import (
     ReleasedCase,
     audit_paths,
     cell_share,
@@ -23,14 +23,14 @@ from pegsynth.audit.released import (
     released_case,
     released_cases,
 )
-from pegsynth.audit.released_trials import blocks_lower_bound, blocks_trial
-from pegsynth.audit.run import AUDITED_METHODS, audit
-from pegsynth.audit.watched import Explorer, Replay, WatchedPurse
+from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
+from pegsynth.auditing.run import audit, audited_methods
+from pegsynth.auditing.watched import Explorer, Replay, WatchedFilter
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.kernels import pool as kernels
-from pegsynth.once import Purse, fit
-from pegsynth.perturb.bins import Noise
+from pegsynth.mechanisms.bins import Noise
 from pegsynth.privacy import NoisyCounts, Selection
+from pegsynth.released import PrivacyFilter, fit
 
 CASES = {each.name: each for each in released_cases()}
 PAIR = (((), ((0, 0),)), (((0, 1),), ((0, 0),)))
@@ -50,7 +50,7 @@ def small():
 
 
 def test_released_blocks_are_part_of_the_audit():
-    assert "pegs-once" in AUDITED_METHODS
+    assert "pegs-once" in audited_methods()
     assert {each.method for each in CASES.values()} == {"pegs-once"}
 
 
@@ -94,8 +94,8 @@ def test_what_is_published_follows_from_the_answers_alone(small):
 
 
 def test_the_command_prints_a_line_for_each_case(monkeypatch):
-    monkeypatch.setattr("pegsynth.audit.run.released_cases", lambda **_: [CASES["l-diverse"]])
-    monkeypatch.setattr("pegsynth.audit.run.BLOCK_RELEASES", 20)
+    monkeypatch.setattr("pegsynth.auditing.run.released_cases", lambda **_: [CASES["l-diverse"]])
+    monkeypatch.setattr("pegsynth.auditing.run.BLOCK_RELEASES", 20)
     exact, statistical = audit("pegs-once")
     assert (exact.kind, exact.name, exact.holds) == ("exact", "l-diverse", True)
     assert 0 < exact.realised <= exact.claimed <= 12
@@ -125,7 +125,7 @@ def test_scores_of_sensitivity_two_are_caught(monkeypatch, score):
     assert audit_paths(case).excess > 0
 
 
-class ForgetsWhatIsLeft(WatchedPurse):
+class ForgetsWhatIsLeft(WatchedFilter):
     """Says nothing of what a path left over."""
 
     @property
@@ -137,12 +137,12 @@ def test_what_is_unspent_must_count():
     """A path that spends little must not claim less than the worst path costs (R6, R11)."""
     case = replace(CASES["l-diverse"], pairs=PAIR, turns=1)
     assert held(case)
-    broken = audit_paths(replace(case, purse=ForgetsWhatIsLeft))
+    broken = audit_paths(replace(case, budget_filter=ForgetsWhatIsLeft))
     assert not broken.holds(case.stated)
     assert broken.epsilon < 0.7 * broken.loss.epsilon
 
 
-class NeverRefuses(WatchedPurse):
+class NeverRefuses(WatchedFilter):
     """Writes down what there is money for, and goes on without."""
 
     def _pay(self, event):
@@ -168,10 +168,10 @@ def test_amounts_that_overspend_are_refused_and_their_twin_is_caught(monkeypatch
     monkeypatch.setattr(fit, "split_budget", generous)
     with pytest.raises(BudgetError, match="more than what is left"):
         audit_paths(small)
-    assert not held(replace(small, purse=NeverRefuses))
+    assert not held(replace(small, budget_filter=NeverRefuses))
 
 
-class LooksAtTheTable(WatchedPurse):
+class LooksAtTheTable(WatchedFilter):
     """Pays less for the one-way counts of a table with an odd number of rows."""
 
     def measure(self, counts, share, *, purpose, **about):
@@ -180,11 +180,11 @@ class LooksAtTheTable(WatchedPurse):
 
 
 def test_amounts_read_off_the_table_are_caught(small):
-    worst = audit_paths(replace(small, purse=LooksAtTheTable))
+    worst = audit_paths(replace(small, budget_filter=LooksAtTheTable))
     assert worst.loss.epsilon == math.inf
 
 
-class TellsOfTheTable(WatchedPurse):
+class TellsOfTheTable(WatchedFilter):
     """Writes into an event what nobody has paid for: how many levels really occur."""
 
     def measure(self, counts, share, *, levels=(), **about):
@@ -192,14 +192,14 @@ class TellsOfTheTable(WatchedPurse):
         return super().measure(counts, share, levels=occurring, **about)
 
 
-class TellsOfTheCandidates(WatchedPurse):
+class TellsOfTheCandidates(WatchedFilter):
     """Writes into an event how good the best candidate was."""
 
     def choose(self, scores, share, *, among="", **about):
         return super().choose(scores, share, among=f"{among}, up to {max(scores)}", **about)
 
 
-class TellsAfterwards(WatchedPurse):
+class TellsAfterwards(WatchedFilter):
     """Writes into an event, once the choice is made, how good the chosen one was."""
 
     def choose(self, scores, share, **about):
@@ -208,14 +208,14 @@ class TellsAfterwards(WatchedPurse):
         return index
 
 
-@pytest.mark.parametrize("purse", [TellsOfTheTable, TellsOfTheCandidates, TellsAfterwards])
-def test_what_an_event_says_beyond_its_price_is_compared_too(small, purse):
+@pytest.mark.parametrize("budget_filter", [TellsOfTheTable, TellsOfTheCandidates, TellsAfterwards])
+def test_what_an_event_says_beyond_its_price_is_compared_too(small, budget_filter):
     """Features, levels and candidates of two neighbours are the same along every path."""
     assert held(small)
-    assert audit_paths(replace(small, purse=purse)).loss.epsilon == math.inf
+    assert audit_paths(replace(small, budget_filter=budget_filter)).loss.epsilon == math.inf
 
 
-class CountsUnitsOnce(WatchedPurse):
+class CountsUnitsOnce(WatchedFilter):
     """Forgets that a unit may have two rows."""
 
     def __init__(self, *arguments, rows_per_unit=1, **options):
@@ -227,7 +227,7 @@ def test_a_unit_counted_once_is_caught(name):
     """The ledger itself then claims more than was stated (R12)."""
     case = replace(CASES[name], turns=1)
     assert held(case)
-    assert not held(replace(case, purse=CountsUnitsOnce))
+    assert not held(replace(case, budget_filter=CountsUnitsOnce))
 
 
 def test_half_the_noise_is_caught(small):
@@ -327,7 +327,7 @@ def test_patterns_of_noise_differ_from_turn_to_turn():
 # claim the proved epsilon lies far below, so the real rate is much smaller.
 
 
-class SilentZeros(Purse):
+class SilentZeros(PrivacyFilter):
     def _noisy(self, counts, event):
         return np.where(counts == 0, 0, super()._noisy(counts, event))
 
@@ -336,7 +336,7 @@ class SilentZeros(Purse):
 def test_whole_releases_stay_below_their_claim_and_a_twin_is_proved_wrong():
     trial = blocks_trial(1.0)
     assert blocks_lower_bound(trial, 150) < trial.claim
-    assert blocks_lower_bound(replace(trial, purse=SilentZeros), 150) > trial.claim
+    assert blocks_lower_bound(replace(trial, budget_filter=SilentZeros), 150) > trial.claim
 
 
 def test_every_pair_of_the_first_case_is_a_neighbour():

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pegsynth.audit.statistical import clopper_pearson, lower_bound, trial
+from pegsynth.auditing.statistical import clopper_pearson, lower_bound, trial
 
 RELEASES = 100_000
 

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from command import check_refused, done, pegs
-from pegsynth.audit.divergence import worst_loss
-from pegsynth.audit.run import AUDITED_METHODS
-from pegsynth.audit.tables import (
-    TABLE_METHODS,
+from pegsynth.auditing.divergence import worst_loss
+from pegsynth.auditing.run import audited_methods
+from pegsynth.auditing.tables import (
     Checksum,
     _repeated,
     category_law,
@@ -25,11 +24,13 @@ from pegsynth.audit.tables import (
     table_cases,
     urn_law,
 )
-from pegsynth.audit.words import enumerate_integers
-from pegsynth.options import METHODS, UNBUDGETED_METHODS
+from pegsynth.auditing.words import enumerate_integers
+from pegsynth.methods import names
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.draws import BlockDraws, ContingencyDraws, UrnDraws
 
+TABLE_METHODS = ("contingency", "marginal", "pmi")
+UNBUDGETED_METHODS = ("bootstrap", "mi", "cart", "forest")
 CASES = {f"{each.method}: {each.name}": each for each in table_cases()}
 
 
@@ -69,7 +70,7 @@ def test_probabilities_are_exact_and_sum_to_one(name):
 
 def test_every_method_with_a_claim_is_audited():
     # The capped urns are a schedule of pegs-capped, the log-linear fit one of contingency.
-    assert set(AUDITED_METHODS) == set(METHODS) - set(UNBUDGETED_METHODS)
+    assert set(audited_methods()) == set(names()) - set(UNBUDGETED_METHODS)
     assert {each.method for each in CASES.values()} == set(TABLE_METHODS)
 
 
@@ -113,19 +114,19 @@ def test_the_worst_fit_of_pmi_meets_its_claim_exactly():
 
 
 def with_alpha(each, numerator):
-    return replace(each, recipe=replace(each.recipe, numerator=numerator))
+    return replace(each, plan=replace(each.plan, numerator=numerator))
 
 
 def test_a_contingency_table_with_half_its_virtual_rows_is_caught():
     sound = table_case("halved", "contingency", rows=2, epsilon=1.5, most_rows=1)
-    assert sound.recipe.numerator > 1
+    assert sound.plan.numerator > 1
     assert holds(loss_of(sound), sound.claim)
-    assert not holds(loss_of(with_alpha(sound, sound.recipe.numerator // 2)), sound.claim)
+    assert not holds(loss_of(with_alpha(sound, sound.plan.numerator // 2)), sound.claim)
 
 
 def test_contingency_rows_counted_once_for_all_are_caught():
     sound = CASES["contingency: two rows"]
-    once = Ledger((ContingencyDraws(**fields(sound.recipe.draws, rows=1)),))
+    once = Ledger((ContingencyDraws(**fields(sound.plan.draws, rows=1)),))
     assert not holds(loss_of(sound), once)
 
 
@@ -136,7 +137,7 @@ def feature_by_feature(each):
         laws = []
         for feature, count in enumerate(each.schema.category_counts):
             held = tuple(sum(row[feature] == j for row in table) for j in range(count))
-            laws.append(urn_law(held, 1, each.recipe.numerator, each.recipe.scale))
+            laws.append(urn_law(held, 1, each.plan.numerator, each.plan.scale))
         return {(a, b): p * q for (a, p), (b, q) in product(*(law.items() for law in laws))}
 
     return distribution
@@ -151,8 +152,8 @@ def test_a_price_per_feature_forgotten_is_caught():
 
 def test_urns_reopened_for_every_dataset_at_the_price_of_one_are_caught():
     sound = CASES["marginal: two datasets"]
-    assert sound.recipe.draws.urns == 2
-    shared = Ledger((UrnDraws(**fields(sound.recipe.draws, urns=1)),))
+    assert sound.plan.draws.urns == 2
+    shared = Ledger((UrnDraws(**fields(sound.plan.draws, urns=1)),))
     loss = loss_of(sound)
     assert holds(loss, sound.claim)
     assert not holds(loss, shared)
@@ -162,7 +163,7 @@ def test_urns_reopened_for_every_row_are_caught():
     sound = table_case("four rows", "marginal", (2, 2), rows=4, epsilon=6.0, most_rows=1)
 
     def reopened(table):
-        one = replace(sound, recipe=replace(sound.recipe, draw=replace(sound.recipe.draw, rows=1)))
+        one = replace(sound, plan=replace(sound.plan, options=replace(sound.plan.options, rows=1)))
         return _repeated(marginal_law(one, table), 4)
 
     assert holds(loss_of(sound), sound.claim)
@@ -172,8 +173,8 @@ def test_urns_reopened_for_every_row_are_caught():
 def test_attempts_that_a_rule_rejects_left_unpaid_are_caught():
     """T counts every attempt: with many of them behind one row, the row alone is too cheap."""
     sound = CASES["marginal: rule that a real row breaks"]
-    assert sound.recipe.draws.visits > sound.recipe.draws.rows
-    unpaid = Ledger((UrnDraws(**fields(sound.recipe.draws, visits=1)),))
+    assert sound.plan.draws.visits > sound.plan.draws.rows
+    unpaid = Ledger((UrnDraws(**fields(sound.plan.draws, visits=1)),))
     loss = loss_of(sound)
     assert holds(loss, sound.claim)
     assert not holds(loss, unpaid)
@@ -182,7 +183,7 @@ def test_attempts_that_a_rule_rejects_left_unpaid_are_caught():
 def test_a_reset_discount_for_pmi_is_caught():
     """No reset helps: every draw touches every row (R8)."""
     sound = CASES["pmi: a fit that any row turns round"]
-    draws = sound.recipe.draws
+    draws = sound.plan.draws
     discounted = BlockDraws(
         features=draws.features,
         rows=draws.rows,
@@ -217,7 +218,7 @@ def nearest(each):
     """A twin of one draw whose weights are rounded to nearest."""
 
     def distribution(table):
-        numerator, scale = each.recipe.numerator, each.recipe.scale
+        numerator, scale = each.plan.numerator, each.plan.scale
         fitted = each.fit(table, (4,)).line
         weights = [math.floor(g * scale + 0.5) + numerator for g in fitted]
         return {j: Fraction(w, sum(weights)) for j, w in enumerate(weights)}
@@ -227,14 +228,14 @@ def nearest(each):
 
 def test_weights_rounded_to_nearest_are_caught():
     sound = table_case("one draw", "pmi", (4,), rows=1, fit=Spread, scale=2, epsilon=math.log(3))
-    assert (sound.recipe.numerator, sound.recipe.scale) == (1, 2)
+    assert (sound.plan.numerator, sound.plan.scale) == (1, 2)
     assert holds(loss_of(sound, most_rows=1), sound.claim)
     assert not holds(loss_of(sound, nearest(sound), most_rows=1), sound.claim)
 
 
 def test_pmi_with_less_alpha_than_claimed_is_caught():
     sound = CASES["pmi: a fit that any row turns round"]
-    assert not holds(loss_of(with_alpha(sound, sound.recipe.numerator - 1)), sound.claim)
+    assert not holds(loss_of(with_alpha(sound, sound.plan.numerator - 1)), sound.claim)
 
 
 def test_one_draw_is_the_formula_of_r8():

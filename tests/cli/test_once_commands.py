@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -12,11 +11,12 @@ import pytest
 
 from command import check_refused, done, pegs, snapshot
 from contract import breaks_the_rule, contract_schema, contract_table
-from pegsynth.cli.inspecting import _described, _print_released
-from pegsynth.once.released import NoisyTable, Released
+from pegsynth.cli.inspecting import _described
+from pegsynth.methods.released_description import describe_released
 from pegsynth.privacy import Ledger, Unspent
 from pegsynth.privacy.draws import PegsDraws
 from pegsynth.privacy.events import NoisyCounts, Selection, UnknownEvent
+from pegsynth.released.published import NoisyTable, Released
 from pegsynth.schema import Feature, Schema
 
 
@@ -122,7 +122,7 @@ def test_inspect_shows_what_was_paid_for(alone):
     assert "assumed: the reviewer of the schema" in shown
 
 
-def test_tables_measured_again_are_told_apart(capsys):
+def test_tables_measured_again_are_told_apart():
     table = NoisyTable((0, 1), np.array([4, 1, 2, 3]), 7.0)
     one_way = NoisyTable((0,), np.array([5, 5]), 1.0)
     released = Released(
@@ -137,8 +137,7 @@ def test_tables_measured_again_are_told_apart(capsys):
         extra=(table, table),
     )
     schema = Schema(tuple(Feature(name, categories=("x", "y")) for name in "ab"))
-    _print_released(SimpleNamespace(released=released, schema=schema))
-    assert capsys.readouterr().out.splitlines()[1:] == [
+    assert list(describe_released(released, schema.names))[1:] == [
         "features in the order of drawing:",
         "  a: 2 levels, given nothing",
         "  b: 2 levels, given a, 4 cells (2 x 2 levels), noise 3 rows",
@@ -148,7 +147,7 @@ def test_tables_measured_again_are_told_apart(capsys):
     ]
 
 
-def test_merged_levels_are_told_from_categories(capsys):
+def test_merged_levels_are_told_from_categories():
     one_way = NoisyTable((0,), np.array([5, 5, 5]), 1.0)
     released = Released(
         total=(15, 1.0),
@@ -162,8 +161,7 @@ def test_merged_levels_are_told_from_categories(capsys):
         extra=(NoisyTable((1,), np.array([4]), 3.0),),
     )
     schema = Schema(tuple(Feature(name, categories=("x", "y", "z")) for name in "ab"))
-    _print_released(SimpleNamespace(released=released, schema=schema))
-    assert capsys.readouterr().out.splitlines()[2:] == [
+    assert list(describe_released(released, schema.names))[2:] == [
         "  a: 2 levels of 3 categories, given nothing",
         "  b: 1 level of 3 categories, given a, 2 cells (2 x 1 levels), noise 3 rows",
         "tables of the second round, in the order of measuring:",

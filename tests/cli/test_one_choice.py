@@ -1,6 +1,6 @@
 """``auto`` takes the same method with the same options, asked in Python or on the command line.
 
-Both front doors run up to the settled recipe, which holds the method, every option, alpha
+Both front doors run up to the settled plan, which holds the method, every option, alpha
 and the events; then they are stopped. What one refuses the other refuses in the same words.
 """
 
@@ -11,14 +11,16 @@ import pytest
 
 import pegsynth
 from command import pegs
+from pegsynth import request
 from pegsynth.errors import PegsynthError
+from pegsynth.methods import get, methods
+from pegsynth.methods.forecast import forecast
 from pegsynth.option_kinds import in_python as in_python_words
-from pegsynth.options import DrawOptions
 from pegsynth.privacy import Budget, Shares
+from pegsynth.request import Request
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.synthesizers import request
-from pegsynth.synthesizers.plan import PLANNED_METHODS, plan
 
+PLANNED_METHODS = ("pegs", "pegs-rs", "pegs-capped", "pegs-once")
 CATEGORIES = ("x", "y", "z")
 PLAIN = Schema(tuple(Feature(name, categories=CATEGORIES) for name in "abcdef"), reviewed=True)
 MARKED = Schema(
@@ -70,21 +72,21 @@ OPTIONS = (
 
 
 class StoppedError(PegsynthError):
-    """The recipe is settled; nothing further is done."""
+    """The plan is settled; nothing further is done."""
 
 
 @pytest.fixture
 def settled(monkeypatch):
-    """Stop both front doors at their recipe, and return where it is put."""
+    """Stop both front doors at their plan, and return where it is put."""
     found = []
 
-    shipped = request.make_recipe
+    shipped = Request.plan
 
     def watched(*given, **more):
         found.append(shipped(*given, **more))
         raise StoppedError("stopped")
 
-    monkeypatch.setattr(request, "make_recipe", watched)
+    monkeypatch.setattr(Request, "plan", watched)
     return found
 
 
@@ -98,7 +100,7 @@ def home(tmp_path_factory):
 
 
 def in_python(home, name, asked, settled):
-    """Return the recipe that Python settles, or what it says."""
+    """Return the plan that Python settles, or what it says."""
     asked = dict(asked)
     if "shares" in asked:
         asked["shares"] = Shares(*asked["shares"])
@@ -112,7 +114,7 @@ def in_python(home, name, asked, settled):
 
 
 def on_the_command_line(home, name, asked, settled):
-    """Return the recipe that the command settles, or what it says."""
+    """Return the plan that the command settles, or what it says."""
     flags = []
     for option, value in asked.items():
         flag = "--" + option.replace("_", "-")
@@ -152,22 +154,31 @@ def test_both_front_doors_settle_alike(home, name, settled):
             assert second == first, asked
         else:
             assert first == second, asked
-            taken.add(first.draw.method)
+            taken.add(first.method)
             check_kept(first, asked)
     wanted = {"plain": set(PLANNED_METHODS), "marked": set(PLANNED_METHODS)}
     assert taken == wanted.get(name, set(PLANNED_METHODS) - {"pegs-once"})
 
 
-def check_kept(recipe, asked):
+def test_these_methods_are_planned():
+    assert tuple(each.name for each in methods() if each.predicts) == PLANNED_METHODS
+
+
+HARMLESS = {"urn": False}
+"""What changes nothing of a method that does not have the option."""
+
+
+def check_kept(plan, asked):
     """Nothing that was asked for is left out by the choice."""
-    draw = recipe.draw
+    options = plan.options
     for option in ("rows", "sweeps", "block_size", "visits", "chains", "urn", "prior", "rows_in"):
         if option in asked:
-            assert getattr(draw, option) == asked[option], asked
-    assert dict(draw.where) == asked.get("where", {})
-    assert recipe.budget.l == asked.get("l")
+            kept = getattr(options, option, HARMLESS.get(option))
+            assert kept == asked[option], asked
+    assert dict(options.where) == asked.get("where", {})
+    assert plan.budget.l == asked.get("l")
     if "shares" in asked and "epsilon" in asked:
-        assert (recipe.budget.shares.order, recipe.budget.shares.draws) == (0.2, 0.6)
+        assert (plan.budget.shares.order, plan.budget.shares.draws) == (0.2, 0.6)
 
 
 @pytest.mark.parametrize("budget", BUDGETS[:3], ids=str)
@@ -176,25 +187,25 @@ def check_kept(recipe, asked):
 )
 def test_a_plan_makes_the_same_choice(home, settled, budget, options):
     asked = {"rows": 500} | budget | options
-    recipe = in_python(home, "plain", asked, settled)
+    plan = in_python(home, "plain", asked, settled)
     flags = [
         part for name, value in asked.items() for part in ("--" + name.replace("_", "-"), value)
     ]
     outcome = pegs("plan", "--schema", home / "plain.toml", *flags)
     assert outcome.code == 0, outcome.err
     choice = outcome.out.splitlines()[-1]
-    assert choice.startswith(f"Choice: {recipe.draw.method}, for its smallest predicted error")
+    assert choice.startswith(f"Choice: {plan.method}, for its smallest predicted error")
 
 
 def test_a_model_that_is_saved_is_planned_without_urns(home, settled):
     """`fit` counts visits, so that the choice must not rest on urns."""
     asked = {"rows": 500, "epsilon": 100.0, "visits": 8}
-    assert in_python(home, "plain", asked, settled).draw.urn is True
+    assert in_python(home, "plain", asked, settled).options.urn is True
     files = (home / "data.csv", "--schema", home / "plain.toml")
     flags = ("--rows", 500, "--epsilon", 100, "--visits", 8)
     pegs("fit", *files, "--method", "auto", *flags, "-o", home / "m.pegs")
-    (recipe,) = settled
-    assert (recipe.draw.method, recipe.draw.urn) == ("pegs-capped", False)
+    (plan,) = settled
+    assert (plan.method, plan.options.urn) == ("pegs-capped", False)
 
 
 def test_options_that_no_method_takes_are_said_once(home, settled):
@@ -209,12 +220,17 @@ def test_options_that_no_method_takes_are_said_once(home, settled):
 def test_a_choice_by_other_options_would_be_told_apart(home, settled, monkeypatch):
     """The twin: planned as it was once in Python, without most of what was asked for."""
 
-    def earlier(method, schema, fit, asked, *, epsilon, partial):
-        found = plan(schema, Budget(epsilon), fit, DrawOptions(500, "pegs-capped", 1))
+    def little(name):
+        method = get(name)
+        return Budget(epsilon, released_blocks=method.released), method.options(rows=500)
+
+    def earlier(method, schema, asked, *, epsilon, partial):
+        found = forecast(schema, little)
         return found.best.method, found.reason
 
-    asked = {"rows": 500, "epsilon": 2.0, "block_size": 4}
+    epsilon = 2.0
+    asked = {"rows": 500, "epsilon": epsilon, "block_size": 4}
     second = on_the_command_line(home, "plain", asked, settled)
-    assert second.draw.method == "pegs-rs"
+    assert second.method == "pegs-rs"
     monkeypatch.setattr(request, "settle_method", earlier)
     assert in_python(home, "plain", asked, settled) != second

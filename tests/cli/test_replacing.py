@@ -6,8 +6,8 @@ import pytest
 
 import pegsynth.datasets
 from command import check_refused, done, pegs, review, snapshot
-from pegsynth.release import write
-from pegsynth.release.folder import is_release
+from pegsynth.publishing import write
+from pegsynth.publishing.folder import is_release
 
 PER_ROW = ("--epsilon-per-row", 1)
 TOTAL = ("--epsilon", 5, "--delta", 1e-6)

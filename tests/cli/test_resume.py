@@ -19,7 +19,7 @@ ROWS, PARTS = 4000, 40
 SLOWLY = """
 import sys, time
 from pegsynth.schema import codec
-from pegsynth.synthesizers import checkpoint
+from pegsynth.tables import checkpoint
 codec._ROWS_TOGETHER = 1
 checkpoint.SECONDS_BETWEEN = 0.0
 checkpoint.Checkpoint.due = property(lambda self: time.sleep(0.2) or True)

@@ -12,11 +12,11 @@ from faults.works import whole_release
 from command import PEGS, check_refused, done, pegs, pegs_process
 from pegsynth import PeGS
 from pegsynth.errors import BudgetError
-from pegsynth.release import folder as folders
-from pegsynth.release.folder import new_folder
-from pegsynth.synthesizers.model_file import load_model, read_manifest, save_model
-from pegsynth.synthesizers.session import Spent
-from pegsynth.synthesizers.spending import locked, read_spent, spent_path, write_spent
+from pegsynth.methods.session import Spent
+from pegsynth.publishing import folder as folders
+from pegsynth.publishing.folder import new_folder
+from pegsynth.storage.model_file import load_model, read_manifest, save_model
+from pegsynth.storage.spending import locked, read_spent, spent_path, write_spent
 from small_release import small_schema, small_table
 
 RACERS, ALLOWED, EACH = 8, 3, 10
@@ -92,7 +92,7 @@ def test_a_model_that_replaces_another_keeps_its_own_record(place, monkeypatch):
     model = fit(place)
     old = read_manifest(model).identity
     write_spent(model, old, Spent(ALLOWED * EACH))
-    monkeypatch.setattr("pegsynth.synthesizers.spending.adopt_spent", lambda model: None)
+    monkeypatch.setattr("pegsynth.storage.model_file.adopt_spent", lambda model: None)
     save_model(load_model(model), model)
     monkeypatch.undo()
     new = read_manifest(model).identity

@@ -131,7 +131,7 @@ def test_a_limit_of_the_system(place, limit, command, output, flags):
 
 def test_figures_are_refused_where_the_library_would_crash(monkeypatch):
     from pegsynth.errors import OutputError
-    from pegsynth.report.drawing import _check_space
+    from pegsynth.reporting.drawing import _check_space
 
     monkeypatch.setattr(resource, "getrlimit", lambda which: (8 << 30, 8 << 30))
     with pytest.raises(OutputError, match="control group"):

@@ -20,7 +20,7 @@ from pegsynth.evaluation.records import Metrics
 from pegsynth.schema.toml import loads
 from pegsynth.study.cell_file import open_checkpoint
 from pegsynth.study.output import Folder
-from pegsynth.synthesizers.checkpoint import Checkpoint
+from pegsynth.tables.checkpoint import Checkpoint
 
 PER_ROW = ("--epsilon-per-row", 1)
 DEEP = b"[" * 100_000
@@ -92,14 +92,14 @@ def test_a_model_with_columns_of_another_type(folder, kind):
 
 
 def test_a_model_with_more_cells_than_its_size_can_hold(folder, monkeypatch):
-    monkeypatch.setattr("pegsynth.synthesizers.model_file._MOST_CELLS", 3)
-    monkeypatch.setattr("pegsynth.synthesizers.model_file._CELLS_PER_BYTE", 0)
+    monkeypatch.setattr("pegsynth.storage.model_file._MOST_CELLS", 3)
+    monkeypatch.setattr("pegsynth.storage.model_file._CELLS_PER_BYTE", 0)
     check_refused(sample(folder / "plain.pegs"), folder / "plain.pegs", "no model of its size")
 
 
 def test_a_model_that_unpacks_to_too_much(folder, monkeypatch):
-    monkeypatch.setattr("pegsynth.synthesizers.model_file._MOST_BYTES", 1)
-    monkeypatch.setattr("pegsynth.synthesizers.model_file._MOST_GROWTH", 0)
+    monkeypatch.setattr("pegsynth.storage.model_file._MOST_BYTES", 1)
+    monkeypatch.setattr("pegsynth.storage.model_file._MOST_GROWTH", 0)
     check_refused(sample(folder / "once.pegs"), folder / "once.pegs", "unpacks to more than")
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pegsynth.hashing import count_pairs, pairs
 from pegsynth.hashing.private_order import heads_by_choice, pair_scores
-from pegsynth.perturb.noise import choose
+from pegsynth.mechanisms.noise import choose
 from pegsynth.random import RandomStream
 
 COUNTS = (2, 3, 4)

@@ -86,7 +86,8 @@ def test_no_variance_between_datasets_for_the_papers_rule():
 
 @pytest.mark.parametrize("rule", RULES)
 def test_nothing_varies(rule):
-    result = combine([12, 12], [0, 0], rule=rule, **QUARTER)
+    main = {"main": 12} if rule == "replicate-weights" else {}
+    result = combine([12, 12], [0, 0], rule=rule, **QUARTER, **main)
     assert result.variance == 0
     assert result.interval() == (12, 12)
 
@@ -112,6 +113,8 @@ def test_moments_and_order(pairs, rule, rows):
     """Order of the datasets is nothing; intervals widen with the level; variances are sane."""
     estimates, variances = zip(*pairs, strict=True)
     options = {"rule": rule, "rows": rows, "rows_in": 1000}
+    if rule == "replicate-weights":
+        options["main"] = estimates[0]
     result = combine(estimates, variances, **options)
     turned = combine(estimates[::-1], variances[::-1], **options)
     assert turned.estimate == pytest.approx(result.estimate, rel=1e-9, abs=1e-9)

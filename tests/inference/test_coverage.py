@@ -146,3 +146,13 @@ def test_the_table_is_printed(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("| synthesis | rule | K | quantity | n/N | coverage |")
     assert len({line.count("|") for line in lines}) == 1
+
+
+def test_the_table_of_released_blocks_is_printed(capsys):
+    """A very short form: one release of a small table."""
+    options = "--rows 400 --epsilon 5 --releases 1 --replicates 3 --tables 2 --truth 20000"
+    coverage.main(["--released", *options.split()])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("| epsilon | statistic | rule | coverage |")
+    rules = {line.split(" | ")[2] for line in lines[2:]}
+    assert rules == {"replicate-weights", "without floor", "own-noise", "plug-in"}

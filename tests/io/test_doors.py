@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from pegsynth import synthesize
 from pegsynth.errors import DataError
 from pegsynth.io.object_values import object_texts
 from pegsynth.io.read import open_table
@@ -21,9 +22,8 @@ from pegsynth.schema.codec import encode, one_matrix
 from pegsynth.schema.draft import draft
 from pegsynth.schema.dtypes import as_text, decimal_text, unit_text
 from pegsynth.schema.feature import Feature
-from pegsynth.synthesizers.reading import CodeTable
-from pegsynth.synthesizers.synthesize import synthesize
-from pegsynth.synthesizers.units import KeptCodes, least_words
+from pegsynth.tables.code_table import CodeTable
+from pegsynth.tables.units import KeptCodes, least_words
 
 SECRET = "a-secret-value"
 PEOPLE = Schema(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pegsynth
 from command import check_refused, pegs
-from pegsynth.audit.foreign_here import foreign_here
+from pegsynth.auditing.foreign_here import foreign_here
 from pegsynth.errors import DataError, OutputError, ParameterError
 from pegsynth.io import foreign_read, open_table, open_writer
 from pegsynth.io.read import named_source

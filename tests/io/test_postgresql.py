@@ -24,7 +24,7 @@ from pegsynth.io.write import open_writer
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import encode
-from pegsynth.synthesizers.reading import CodeTable
+from pegsynth.tables.code_table import CodeTable
 from postgres import PASSWORD, running_server
 from small_release import small_schema, small_table
 

@@ -21,8 +21,8 @@ from noise_laws import (
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.compiled import as_kernel
 from pegsynth.kernels.noise import CELL, DONE, MORE_WORDS, UNDECIDED, WORD, draw_noise, exp_fixed
-from pegsynth.perturb.bins import MOST_BINS, Noise
-from pegsynth.perturb.exact import certain
+from pegsynth.mechanisms.bins import MOST_BINS, Noise
+from pegsynth.mechanisms.exact import certain
 from pegsynth.random import RandomStream
 
 ZERO = Fraction(0)

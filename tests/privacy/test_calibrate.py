@@ -19,8 +19,6 @@ from pegsynth.privacy import (
     UnitBound,
     alpha_per_row,
     calibrate,
-    calibrate_draws,
-    smallest_alpha,
     stated_alpha,
 )
 from pegsynth.privacy.accountant import draw_price
@@ -49,6 +47,17 @@ def test_the_papers_grid(epsilon: float, scale: int) -> None:
     assert alpha_per_row(epsilon, features=13, sweeps=4, scale=scale) == formula(exact / 52, scale)
 
 
+def calibrate_draws(shape, budget, *, parts=(), routes=None, rows_per_unit=1):
+    """Return the smallest alpha that the draws' share of a total allows, by the better route."""
+    return min(
+        (
+            calibrate(shape, budget.parts(parts, route=route)["draws"], rows_per_unit=rows_per_unit)
+            for route in routes or budget.routes
+        ),
+        key=lambda found: found.numerator,
+    )
+
+
 def test_by_hand() -> None:
     # 1/(exp(1/13) - 1) = 12.5064...; 1/(exp(10/13) - 1) = 0.86395...
     assert alpha_per_row(1, features=13) / DEFAULT_SCALE == pytest.approx(12.506409, abs=1e-6)
@@ -57,13 +66,13 @@ def test_by_hand() -> None:
     )
     # The paper asks for 4e-34 here; the smallest step answers.
     assert alpha_per_row(100, features=13, block_size=10) == 1
-    assert smallest_alpha(math.log(2), count=1, scale=1) == 2  # the double is below log 2
-    assert smallest_alpha(0.7, count=1, scale=1) == 1
+    assert alpha_per_row(math.log(2), features=1, scale=1) == 2  # the double is below log 2
+    assert alpha_per_row(0.7, features=1, scale=1) == 1
 
 
 @given(st.floats(1e-6, 1e4), st.integers(1, 10**5), st.sampled_from((1, 1000, DEFAULT_SCALE)))
 def test_smallest_and_never_over(epsilon: float, count: int, scale: int) -> None:
-    numerator = smallest_alpha(epsilon, count=count, scale=scale)
+    numerator = alpha_per_row(epsilon, features=count, scale=scale)
     allowed = Fraction(epsilon) / count
     assert Fraction(draw_price(numerator, scale)) <= allowed
     if numerator > 1:
@@ -132,16 +141,16 @@ def test_parts_together_stay_within_the_total() -> None:
 
 def test_overflow_says_what_would_help() -> None:
     with pytest.raises(BudgetError, match=r"virtual rows.*25 categories.*larger epsilon"):
-        smallest_alpha(1e-6, count=10**9, categories=25)
+        alpha_per_row(1e-6, features=10**9, categories=25)
     with pytest.raises(BudgetError, match="64 bits"):
         stated_alpha(1e30)
-    largest = smallest_alpha(1e-6, count=10**5, categories=25)
+    largest = alpha_per_row(1e-6, features=10**5, categories=25)
     assert largest * 25 < 2**62
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1.0, 700.0, 1e4])
 def test_no_overflow_of_floats(epsilon: float) -> None:
-    assert smallest_alpha(epsilon, count=1) >= 1
+    assert alpha_per_row(epsilon, features=1) >= 1
     assert alpha_per_row(epsilon, features=3, block_size=1000) >= 1
 
 
@@ -154,7 +163,7 @@ def test_stated_alpha_is_rounded_up() -> None:
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
 def test_bad_epsilon(epsilon: float) -> None:
     with pytest.raises(BudgetError):
-        smallest_alpha(epsilon, count=1)
+        alpha_per_row(epsilon, features=1)
     with pytest.raises(BudgetError, match="per row"):
         alpha_per_row(epsilon, features=2)
     with pytest.raises(BudgetError):
@@ -163,7 +172,7 @@ def test_bad_epsilon(epsilon: float) -> None:
 
 def test_bad_shapes() -> None:
     with pytest.raises(ParameterError, match="whole number"):
-        smallest_alpha(1.0, count=0)
+        alpha_per_row(1.0, features=0)
     with pytest.raises(ParameterError, match="block size"):
         Shape("pegs-rs", features=3, rows=10).event(1, 1)
     with pytest.raises(ParameterError, match="visits"):

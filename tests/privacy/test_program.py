@@ -202,7 +202,7 @@ def started(*arguments, **options):
     raise SystemExit(f"started {arguments}")
 
 subprocess.Popen.__init__ = started
-import pegsynth, pegsynth.privacy, pegsynth.synthesizers.synthesize
+import pegsynth, pegsynth.privacy, pegsynth.pipeline
 from pegsynth.cli.main import main
 sys.argv = ["pegs", "--help"]
 main()

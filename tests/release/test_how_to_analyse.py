@@ -13,7 +13,7 @@ from command import done
 from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, Unspent
 from pegsynth.privacy.assumptions import rows_in as stated_rows_in
 from pegsynth.privacy.draws import PegsDraws, UrnDraws
-from pegsynth.release.texts import how_to_analyse, privacy_page
+from pegsynth.publishing.texts import how_to_analyse, privacy_page
 from pegsynth.schema import Feature, Schema
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

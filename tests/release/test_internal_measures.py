@@ -5,7 +5,7 @@ from pegsynth.evaluation import Metrics
 from pegsynth.evaluation.measuring import RISK_KEYS, UTILITY_KEYS
 from pegsynth.io.read import open_table
 from pegsynth.privacy import Ledger
-from pegsynth.release.write import write_internal
+from pegsynth.publishing.write import write_internal
 
 
 def test_utility_and_risk_are_measured(tmp_path):

@@ -7,13 +7,13 @@ from every_record import FEATURES, every_record, missing, record
 
 from pegsynth.errors import OutputError
 from pegsynth.evaluation import Marginal, Metrics
-from pegsynth.report import Table, write_figures
-from pegsynth.report.features import OPEN_FEATURES, feature_cards
-from pegsynth.report.lookup import Lookup
-from pegsynth.report.pair_figures import pair_figures, worst
-from pegsynth.report.regression_figures import MOST_TERMS, regression_figures
-from pegsynth.report.risk_figures import risk_figures, risk_maps
-from pegsynth.report.saving import figures
+from pegsynth.reporting import Table, write_figures
+from pegsynth.reporting.features import OPEN_FEATURES, feature_cards
+from pegsynth.reporting.lookup import Lookup
+from pegsynth.reporting.pair_figures import pair_figures, worst
+from pegsynth.reporting.regression_figures import MOST_TERMS, regression_figures
+from pegsynth.reporting.risk_figures import risk_figures, risk_maps
+from pegsynth.reporting.saving import figures
 
 
 def lookup(*records, features=(), constant=()):

@@ -3,8 +3,8 @@
 from every_record import missing, record
 
 from pegsynth.evaluation import Metrics
-from pegsynth.report.lookup import Lookup
-from pegsynth.report.missing import missing_entries
+from pegsynth.reporting.lookup import Lookup
+from pegsynth.reporting.missing import missing_entries
 
 FORMULA = "I(charge > 25000) ~ age + los"
 TERMS = ("Intercept", "age", "los")

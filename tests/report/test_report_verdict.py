@@ -4,8 +4,8 @@ import pytest
 from every_record import every_record, missing, record
 
 from pegsynth.evaluation import Marginal, Metrics
-from pegsynth.report.lookup import Lookup
-from pegsynth.report.verdict import verdict
+from pegsynth.reporting.lookup import Lookup
+from pegsynth.reporting.verdict import verdict
 
 KNOWN = "age, sex, zip"
 

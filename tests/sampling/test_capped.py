@@ -12,7 +12,7 @@ from oracle import slow_key
 from pegsynth.blocks import disintegrate
 from pegsynth.errors import ParameterError
 from pegsynth.hashing import HashSpec
-from pegsynth.perturb import Prior, rule_tables
+from pegsynth.mechanisms import Prior, rule_tables
 from pegsynth.random import RandomStream
 from pegsynth.sampling import FilePool, Machine, trace_row
 from pegsynth.sampling.capped import chain_limits, new_counters, sample_capped

@@ -8,12 +8,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pegsynth.audit.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.enumeration import enumerate_rows, word_bits
 from pegsynth.blocks import disintegrate
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.hashing import HashSpec
 from pegsynth.kernels.gibbs import WORD, Scratch, needed_tables, run_chains, sweep_chains
-from pegsynth.perturb import Prior, dirichlet, diverse, rule_tables, uniform_weights
+from pegsynth.mechanisms import Prior, dirichlet, diverse, rule_tables, uniform_weights
 from pegsynth.random import RandomStream
 from pegsynth.sampling import FilePool, Machine, Schedule, WeightedPool, sample_rows
 from pegsynth.sampling.chains import CHUNK_ROWS, Visits

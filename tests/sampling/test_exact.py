@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from oracle import SlowSampler
-from pegsynth.audit.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.enumeration import enumerate_rows, word_bits
 from pegsynth.blocks import disintegrate
 from pegsynth.hashing import HashSpec
-from pegsynth.perturb import Prior, dirichlet, diverse, rule_tables, uniform_weights
+from pegsynth.mechanisms import Prior, dirichlet, diverse, rule_tables, uniform_weights
 from pegsynth.sampling import Machine, Schedule
 from pegsynth.schema import Rule
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from oracle import SlowSampler, forbidden, slow_key
-from pegsynth.audit.cases import RULES, SCALE, case
-from pegsynth.audit.divergence import worst_loss
-from pegsynth.audit.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.cases import RULES, SCALE, case
+from pegsynth.auditing.divergence import worst_loss
+from pegsynth.auditing.enumeration import enumerate_rows, word_bits
 from pegsynth.blocks import disintegrate
 from pegsynth.errors import ParameterError
 from pegsynth.hashing import HashSpec
-from pegsynth.perturb import Prior, rule_tables
+from pegsynth.mechanisms import Prior, rule_tables
 from pegsynth.random import RandomStream
 from pegsynth.sampling import Machine, Schedule, WeightedPool
 from pegsynth.sampling.polya import Urns, new_urns, sample_polya

@@ -126,8 +126,8 @@ def test_headers_are_codebooks(tmp_path, extension):
     if extension != "dta":
         assert sex.categories == ("1", "2")
         assert sex.missing == ("", "-9")
-        assert schema["age"].role == "identifier"
-        assert "OPEN: the codebook tells no values" in schema["age"].notes[0]
+        assert schema["age"].private_edges
+        assert "OPEN: the codebook tells no limits" in schema["age"].notes[0]
     assert schema["town"].role == "identifier"
     assert "list categories" in schema["town"].notes[0]
     assert schema.drafted_from_data == ()
@@ -310,6 +310,6 @@ def test_open_questions_are_comments_of_the_draft(tmp_path):
     path = written(tmp_path, "t.json", content)
     assert pegs("schema", "--from", path, "-o", tmp_path / "s.toml").code == 0
     text = (tmp_path / "s.toml").read_text()
-    assert "# OPEN: the codebook tells no values" in text
-    assert "list edges or bins" in text
+    assert "# OPEN: the codebook tells no limits" in text
+    assert loads(text)["x"].private_edges
     assert loads(text)["y"].categories == ("false", "true")

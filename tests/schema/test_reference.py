@@ -46,11 +46,16 @@ def example(key):
         inside = ", ".join((line + BESIDE[key.name]).strip().splitlines())
         return f'{OTHERS}[[features]]\nname = "x"\nkind = "numeric"\nbins = {{ {inside} }}\n'
     name = "" if key.name == "name" else 'name = "x"\n'
-    numeric = key.name in ("edges", "bins") or (key.name, key.example) == ("kind", '"numeric"')
+    private = key.name in ("lowest", "highest", "inside", "decimals")
+    numeric = (
+        private or key.name in ("edges", "bins") or (key.name, key.example) == ("kind", '"numeric"')
+    )
     kind = "" if not numeric or key.name == "kind" else 'kind = "numeric"\n'
     values = "" if key.name in ("categories", "edges", "bins") else 'categories = ["1", "2"]\n'
     if key.name == "kind":
         values = "edges = [0, 1]\n"
+    if private:
+        values = 'edges = "private"\n'
     age = '[[features]]\nname = "age"\ncategories = ["1"]\n' if key.name == "heads" else ""
     return f"{OTHERS}{age}[[features]]\n{name}{kind}{line}{values}"
 
@@ -83,7 +88,7 @@ def test_a_key_of_no_place_is_refused_by_both(key):
         ('[table]\ncategories = ["a"]\n' + OTHERS, r"it belongs under \[\[features\]\]"),
         ("Unit = 'person'\n" + OTHERS, r"did you mean 'unit'\? It belongs under \[table\]"),
         ("[table]\nuint = 'person'\n" + OTHERS, "did you mean 'unit'"),
-        ('[[features]]\nname = "a"\nlowest = 3\n', r"it belongs in bins = \{"),
+        ('[[features]]\nname = "a"\nwidth = 3\n', r"it belongs in bins = \{"),
         ('[[features]]\nname = "a"\ncategorie = ["x"]\n', "did you mean 'categories'"),
     ],
 )

@@ -134,7 +134,9 @@ def equals_the_local_engine(spark, discharges, folder, patch):
         fitted = pegsynth.spark.fit(
             shapes[method], schema, method=method, rows=ROWS, seed=SEED, **budget
         )
-        assert same(fitted.session.model.blocks, wanted.session.model.blocks), method
+        assert same(fitted.session.model.content.blocks, wanted.session.model.content.blocks), (
+            method
+        )
         for rows, partitions in ((9_000, 1), (11_000, 5)):
             target = folder / f"{method}-{partitions}"
             drawn = pegsynth.spark.sample(fitted, rows, spark, path=target, partitions=partitions)
@@ -160,7 +162,7 @@ def bounds_units_as_the_local_engine_does(spark, discharges, folder, patch):
     # Without a seed other rows are kept, and as many.
     unseeded = pegsynth.spark.fit(spark.read.parquet(str(path)), schema, rows=5, epsilon=5.0)
     kept = table.group_by("person").len().get_column("len").clip(upper_bound=2).sum()
-    assert unseeded.session.model.blocks.blocks[0].cells()[2].sum() == kept
+    assert unseeded.session.model.content.blocks.blocks[0].cells()[2].sum() == kept
     empty = table.with_columns(person=pl.lit(" "))
     empty.write_parquet(folder / "nobody.parquet")
     with pytest.raises(DataError, match="unit column 'person': 3000 values are missing"):
@@ -178,7 +180,7 @@ def releases_blocks_as_the_local_engine_does(spark, discharges, folder, patch):
     wanted = pegsynth.PeGS(**options).fit(path, schema)
     fitted = pegsynth.spark.fit(spark.read.parquet(str(path)), schema, **options)
     assert fitted.ledger == wanted.ledger
-    assert same(fitted.session.model.released, wanted.session.model.released)
+    assert same(fitted.session.model.content.released, wanted.session.model.content.released)
     assert fitted.sample(1_000).equals(wanted.sample(1_000))
     with pytest.raises(ParameterError, match="rows of pegs-once are drawn on one machine"):
         pegsynth.spark.sample(fitted, 5, spark, path=folder / "out")

@@ -12,12 +12,13 @@ import pytest
 import spark_clusters
 from door_twins import BY_NAME, pair_of
 from file_twin import REQUEST, given_numbers
-from pegsynth.audit import door_readers
-from pegsynth.audit.door_reading import Reading
-from pegsynth.audit.door_tables import FOLDER, UNIT, Holding
-from pegsynth.audit.doors import Door, failures
+from pegsynth.auditing import door_readers
+from pegsynth.auditing.door_reading import Reading
+from pegsynth.auditing.door_tables import FOLDER, UNIT, Holding
+from pegsynth.auditing.doors import Door, failures
 from pegsynth.cli import cluster, working
 from pegsynth.io.frames import check_names
+from pegsynth.pipeline import settle
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature
 from pegsynth.schema.codec import Decoder
@@ -127,9 +128,9 @@ def model_of(spark, pair, rows, folder):
     source = BY_NAME["Parquet partitions"].build(folder / "data", pair, rows)
     pair.schema.save(folder / "schema.toml")
     with given_numbers():
-        schema, _, plan = working.planned(source, folder / "schema.toml", REQUEST)
+        settled = settle(folder / "schema.toml", REQUEST, data=source, saved=True)
         stream = RandomStream()
         frame = cluster._read(spark, source)
-        model = count_model(frame, schema, plan, stream, source=source, folder=True)
+        model = count_model(frame, settled, stream, source=source, folder=True)
         working.save_fitted(model, folder / "model.pegs", stream)
     return (folder / "model.pegs").read_bytes()

@@ -21,14 +21,14 @@ from pegsynth.blocks import BlockCounter
 from pegsynth.errors import DataError, EngineError, ParameterError, SchemaError
 from pegsynth.hashing import HashSpec, PairCounter, public_heads
 from pegsynth.io.read import open_table
-from pegsynth.once.counted import MergedRows, TableCounter
+from pegsynth.pipeline import decoded, decoder_of
 from pegsynth.random import RandomStream
+from pegsynth.released.counted import MergedRows, TableCounter
 from pegsynth.sampling.chains import CHUNK_ROWS
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder, encode
 from pegsynth.spark import codes, counts, draws, files, frames, session, stopping
-from pegsynth.synthesizers.reading import bounded_codes
-from pegsynth.synthesizers.synthesize import decoded, decoder_of
+from pegsynth.tables.code_table import bounded_codes
 from small_release import small_schema, small_session, small_table
 
 
@@ -297,7 +297,7 @@ def shared(sampler):
 
 
 def sampler_of(opened):
-    ready = opened.prepared
+    ready = opened.sampler
     return draws.Sampler(
         ready.machine,
         ready.pool,
@@ -328,7 +328,7 @@ def test_chunks_equal_the_local_ones_however_they_are_dealt(options, lots):
     wanted, _ = local_rows(rows, alpha=0.5, **options)
     opened = small_session(rows=rows, alpha=0.5, **options)
     stream = opened.stream
-    schedule = opened.prepared.schedule
+    schedule = opened.sampler.schedule
     chunks = -(-rows // schedule.chunk_rows)
     words = draws.Stream(stream.shared_key, stream.substreams(chunks), stream.substreams(1))
     task = draws.DrawChunks(shared(sampler_of(opened)), schedule, rows, words)
@@ -340,7 +340,7 @@ def test_without_a_seed_every_attempt_draws_anew():
     opened = small_session(rows=100, alpha=0.5, seed=None)
     words = draws.Stream(opened.stream.shared_key, 0, 1)
     assert words.key is None
-    schedule = opened.prepared.schedule
+    schedule = opened.sampler.schedule
     task = draws.DrawChunks(shared(sampler_of(opened)), schedule, 100, words)
     first, second = (frame_of(list(task(numbers(0)))) for _ in range(2))
     assert first.height == second.height == 100

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.report import charts
-from pegsynth.report.drawing import svg_of
+from pegsynth.reporting import charts
+from pegsynth.reporting.drawing import svg_of
 from pegsynth.schema.codec import encode
 from pegsynth.study.album import Album, Drawing
 from pegsynth.study.figures import more_figures, paper_figures

@@ -9,9 +9,9 @@ import pytest
 
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.random import RandomStream
-from pegsynth.report import step_charts
-from pegsynth.report.drawing import svg_of
-from pegsynth.report.inline import inline_svg
+from pegsynth.reporting import step_charts
+from pegsynth.reporting.drawing import svg_of
+from pegsynth.reporting.inline import inline_svg
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.schema.codec import encode
 from pegsynth.study.demonstration import Demonstration, demonstrate, part_of

@@ -10,10 +10,13 @@ import pytest
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.io.read import open_table
-from pegsynth.options import METHODS, FitOptions
+from pegsynth.methods import names
+from pegsynth.methods.session import Session
+from pegsynth.pipeline import Settled, fit
 from pegsynth.random import RandomStream
+from pegsynth.request import Request
 from pegsynth.schema.codec import encode
-from pegsynth.study.arms import Arm, plan
+from pegsynth.study.arms import Arm, request_of
 from pegsynth.study.populations import built_in, of_user
 from pegsynth.study.size import FULL, QUICK, TINY
 from pegsynth.study.study_design import (
@@ -24,8 +27,6 @@ from pegsynth.study.study_design import (
     total_name,
 )
 from pegsynth.study.workshop import FRESH, Population, Workshop, with_heads
-from pegsynth.synthesizers.model import fit
-from pegsynth.synthesizers.session import Session
 
 SCHEMA = discharge_schema()
 ROWS = 50
@@ -51,9 +52,11 @@ def drawn(workshop: Workshop, arm: Arm, level: float | None, seed: str = "s"):
 def test_a_draw_is_the_librarys_own(workshop, population, method: str) -> None:
     arm = Arm("a", method, pool="uniform")
     found = drawn(workshop, arm, 5.0)
-    recipe = workshop.recipe(arm, 5.0, ROWS)
-    model = fit(open_table(population.frame), SCHEMA, FitOptions(2, 1, "data"), RandomStream("x"))
-    chunks = Session(model, recipe, RandomStream("s")).draw(ROWS)[0]
+    plan = workshop.plan(arm, 5.0, ROWS)
+    request = Request(method="pegs", heads=2, tail_bits=1, order="data", threads=1)
+    counted = Settled(SCHEMA, request, None)
+    model = fit(open_table(population.frame), counted, RandomStream("x"))
+    chunks = Session(model, plan, RandomStream("s")).draw(ROWS)[0]
     assert (found.codes == np.concatenate(list(chunks))).all()
 
 
@@ -119,7 +122,7 @@ def test_chains_keep_their_alpha_whatever_their_length(workshop) -> None:
     for reset in (True, False):
         arm = Arm("a", "pegs-rs", "chain", epsilon=20.0, reset=reset)
         alphas = {round(drawn(workshop, arm, length).alpha, 9) for length in (1.0, 10.0, 25.0)}
-        assert alphas == {round(workshop.recipe(arm, 10.0, ROWS).numerator / 2**20, 9)}
+        assert alphas == {round(workshop.plan(arm, 10.0, ROWS).numerator / 2**20, 9)}
 
 
 def test_the_first_row_of_a_chain_is_the_same_with_and_without_reset(workshop) -> None:
@@ -153,9 +156,9 @@ def test_heads_from_public_rows_are_the_most_informative(population) -> None:
 
 def test_levels_go_with_axes() -> None:
     with pytest.raises(ParameterError, match="a level goes"):
-        plan(Arm("a", "pegs"), None, 10, seed_pool=None)
+        request_of(Arm("a", "pegs"), None, 10, seed_pool=None)
     with pytest.raises(ParameterError, match="a level goes"):
-        plan(Arm("a", "bootstrap", "none"), 1.0, 10, seed_pool=None)
+        request_of(Arm("a", "bootstrap", "none"), 1.0, 10, seed_pool=None)
 
 
 @pytest.mark.parametrize("size", [FULL, QUICK, TINY])
@@ -172,7 +175,7 @@ def test_the_design_names_every_cell_once(size) -> None:
 
 def test_every_method_joins_the_study() -> None:
     design: Design = design_of(FULL)
-    assert {arm.method for arm in design.arms.values()} == {*METHODS, FRESH}
+    assert {arm.method for arm in design.arms.values()} == {*names(), FRESH}
     budgeted = {arm.method for arm in design.families["totals"].arms}
     assert {"pegs", "pegs-rs", "pmi", "pegs-capped", "contingency", "marginal"} <= budgeted
     assert total_name("pegs", 1e-9) in design.arms

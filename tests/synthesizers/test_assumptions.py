@@ -12,7 +12,8 @@ import pegsynth
 from command import check_refused, done, pegs
 from contract import ENTRIES, Entry, contract_schema, contract_table
 from pegsynth import Feature, Ledger, PegsynthError, Rule
-from pegsynth.synthesizers import declarations
+from pegsynth.methods import declarations
+from pegsynth.methods.marginal import Marginal
 
 DIVERSE = Entry("pegs, l", "pegs", {"l": 1.2}, draws=None)
 METHODS = (*(entry for entry in ENTRIES if entry.budgeted), DIVERSE)
@@ -205,12 +206,12 @@ def test_the_command_lists_what_it_used(home, entry, given):
 # What the rows of the table above rest on: each is caught when it is wrong.
 
 
-@pytest.mark.parametrize(("name", "method"), [("shares", "pegs-once"), ("rules", "marginal")])
+@pytest.mark.parametrize(("name", "method"), [("of_shares", "pegs-once"), ("_rules", "marginal")])
 def test_an_input_that_is_not_listed_is_caught(home, monkeypatch, name, method):
     (entry,) = (each for each in METHODS if each.name == method)
-    (given,) = (each for each in INPUTS if each.name == name)
+    (given,) = (each for each in INPUTS if name.endswith(each.name))
     check(by_call(entry, given), entry, given)
-    monkeypatch.setattr(declarations, f"_{name}", lambda *_: ())
+    monkeypatch.setattr(declarations, name, lambda *_: ())
     with pytest.raises(AssertionError):
         check(by_call(entry, given), entry, given)
 
@@ -218,13 +219,11 @@ def test_an_input_that_is_not_listed_is_caught(home, monkeypatch, name, method):
 def test_an_input_that_is_listed_without_being_used_is_caught(home, monkeypatch):
     (entry,) = (each for each in METHODS if each.name == "marginal")
     (given,) = (each for each in INPUTS if each.name == "shares")
-    shipped = declarations._shares
-    monkeypatch.setattr(declarations, "_shares", lambda schema, method: shipped(schema, ONCE_NAME))
+    monkeypatch.setattr(
+        Marginal, "declared_structure", lambda self, schema, plan: declarations.of_shares(schema)
+    )
     with pytest.raises(AssertionError):
         check(by_call(entry, given), entry, given)
-
-
-ONCE_NAME = "pegs-once"
 
 
 # Options

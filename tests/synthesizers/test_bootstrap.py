@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pegsynth.errors import SchemaError
+from pegsynth.methods.bootstrap_rows import BootstrapRows, obeying
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
-from pegsynth.synthesizers.bootstrap import Bootstrap, obeying
 from significance import outcomes_fit
 
 ROWS = np.array([(0, 0), (0, 2), (1, 2), (1, 2), (1, 1)], dtype=np.uint8)
@@ -14,7 +14,7 @@ RULES = (Rule.of({0: [1], 1: [1]}), Rule.of({0: [0], 1: [0]}))
 
 
 def drawn(rules=(), seed="bootstrap", rows=5_000):
-    return Bootstrap(ROWS).draw(rows, words=RandomStream(seed).substream(), rules=rules)
+    return BootstrapRows(ROWS).draw(rows, words=RandomStream(seed).substream(), rules=rules)
 
 
 def test_rows_are_drawn_with_replacement_and_equal_chances():
@@ -39,6 +39,6 @@ def test_seeds_reproduce_and_codes_keep_their_type():
 
 def test_a_table_without_a_valid_row_is_refused():
     with pytest.raises(SchemaError, match="no row"):
-        Bootstrap(ROWS[:1]).draw(1, words=RandomStream(1).substream(), rules=RULES)
+        BootstrapRows(ROWS[:1]).draw(1, words=RandomStream(1).substream(), rules=RULES)
     with pytest.raises(SchemaError, match="no row"):
-        Bootstrap(ROWS[:0]).draw(1, words=RandomStream(1).substream())
+        BootstrapRows(ROWS[:0]).draw(1, words=RandomStream(1).substream())

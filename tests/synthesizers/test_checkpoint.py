@@ -9,15 +9,15 @@ from pegsynth.errors import DataError, ModelError, OutputError, ParameterError
 from pegsynth.io.read import open_table
 from pegsynth.io.reader import Place
 from pegsynth.io.write import write_table
-from pegsynth.options import DrawOptions, FitOptions
+from pegsynth.methods.method_options import PegsOptions
+from pegsynth.pipeline import Settled, fit
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
+from pegsynth.request import Request
 from pegsynth.schema import codec
-from pegsynth.synthesizers import checkpoint as checkpoints
-from pegsynth.synthesizers.checkpoint import NOTICE, Checkpoint, Stage, resuming
-from pegsynth.synthesizers.model import fit
-from pegsynth.synthesizers.recipe import make_recipe
-from small_release import small_schema, small_table
+from pegsynth.tables import checkpoint as checkpoints
+from pegsynth.tables.checkpoint import NOTICE, Checkpoint, Stage, resuming
+from small_release import fitted_model, settled_plan, small_schema, small_table
 
 ROWS = 700
 
@@ -44,7 +44,7 @@ def files(folder, table, extension=".csv", parts=7):
 
 
 def settled(schema, order, budget):
-    return make_recipe(schema, budget, FitOptions(order=order), DrawOptions(100))
+    return settled_plan(schema, budget, rows=100, order=order)
 
 
 def fitted(source, schema, plan, path, *, seed=1, killed_after=None):
@@ -64,14 +64,16 @@ def fitted(source, schema, plan, path, *, seed=1, killed_after=None):
         stream = RandomStream(seed)
         try:
             with resuming(path, reader, schema, plan, seed) as checkpoint:
-                model = fit(reader, schema, plan, stream, checkpoint=checkpoint)
+                model = fit(
+                    reader, Settled(schema, Request(threads=1), plan), stream, checkpoint=checkpoint
+                )
         except Killed:
             return None, saved
     return model, saved
 
 
 def cells(model):
-    return [[part.tolist() for part in block.cells()] for block in model.blocks.blocks]
+    return [[part.tolist() for part in block.cells()] for block in model.content.blocks.blocks]
 
 
 CASES = {
@@ -88,7 +90,7 @@ def test_a_seeded_fit_resumes_to_the_identical_result(tmp_path, units, case, ext
     schema = small_schema(rows_per_unit=3 if units else 0)
     source = files(tmp_path / "data", small_table(ROWS, units=units), extension)
     plan = settled(schema, *CASES[case])
-    expected = fit(open_table(source), schema, plan, RandomStream(1))
+    expected = fitted_model(source, schema, plan, RandomStream(1))
     path = tmp_path / "checkpoint"
     _, whole = fitted(source, schema, plan, path)
     assert not path.exists()
@@ -100,9 +102,11 @@ def test_a_seeded_fit_resumes_to_the_identical_result(tmp_path, units, case, ext
         assert not path.exists()
         assert len(rest) <= len(whole) - killed_after + 1
         assert cells(model) == cells(expected)
-        assert model.blocks.spec == expected.blocks.spec
+        assert model.content.blocks.spec == expected.content.blocks.spec
         if case == "private":
-            for mine, other in zip(model.marginals.shares, expected.marginals.shares, strict=True):
+            for mine, other in zip(
+                model.content.marginals.shares, expected.content.marginals.shares, strict=True
+            ):
                 assert np.array_equal(mine, other)
     assert sorted(tmp_path.iterdir()) == [tmp_path / "data"]
 
@@ -117,7 +121,7 @@ def test_one_file_goes_on_in_its_middle(tmp_path):
         _, saved = fitted(tmp_path / "t.parquet", schema, plan, path, killed_after=5)
         model, rest = fitted(tmp_path / "t.parquet", schema, plan, path)
     assert 0 < saved[-1][1] < rest[0][1] < ROWS
-    assert cells(model) == cells(fit(open_table(table), schema, plan, RandomStream(1)))
+    assert cells(model) == cells(fitted_model(table, schema, plan, RandomStream(1)))
 
 
 def test_an_unseeded_private_order_keeps_nothing_that_was_drawn(tmp_path):
@@ -145,7 +149,7 @@ def test_units_keep_the_rows_that_were_chosen(tmp_path):
     for killed_after in (1, 3, 5):
         fitted(source, schema, plan, tmp_path / "c", seed=None, killed_after=killed_after)
         model, _ = fitted(source, schema, plan, tmp_path / "c", seed=None)
-        assert [int(block.counts.sum()) for block in model.blocks.blocks] == [20] * 3
+        assert [int(block.counts.sum()) for block in model.content.blocks.blocks] == [20] * 3
 
 
 def test_nothing_of_the_random_stream_is_in_the_file(tmp_path):
@@ -155,7 +159,7 @@ def test_nothing_of_the_random_stream_is_in_the_file(tmp_path):
     reader, stream = open_table(source), RandomStream()
     path = tmp_path / "c"
     checkpoint = Checkpoint(path, "this test")
-    fit(reader, schema, plan, stream, checkpoint=checkpoint)
+    fit(reader, Settled(schema, Request(threads=1), plan), stream, checkpoint=checkpoint)
     checkpoint.release()
     held = path.read_bytes()
     key = stream._key
@@ -279,13 +283,12 @@ def test_a_table_with_a_fault_is_refused_with_all_its_faults(tmp_path):
 def test_a_sampled_order_is_not_resumed_but_the_blocks_are(tmp_path):
     schema = small_schema()
     source = files(tmp_path / "data", small_table(ROWS), ".parquet")
-    options = FitOptions(order="data", order_rows=100)
-    plan = make_recipe(schema, Budget(alpha=1.0), options, DrawOptions(100))
-    expected = fit(open_table(source), schema, plan, RandomStream(1))
+    plan = settled_plan(schema, alpha=1.0, rows=100, order="data", order_rows=100)
+    expected = fitted_model(source, schema, plan, RandomStream(1))
     assert [event.code for event in expected.ledger.events] == ["data-order"]
     _, saved = fitted(source, schema, plan, tmp_path / "c", killed_after=3)
     assert {stage for stage, _ in saved} == {"blocks"}
     model, _ = fitted(source, schema, plan, tmp_path / "c")
     assert cells(model) == cells(expected)
     with pytest.raises(ParameterError, match="--order data"):
-        FitOptions(order="public", order_rows=5)
+        PegsOptions(order="public", order_rows=5)

@@ -17,20 +17,21 @@ import pegsynth
 from command import check_refused, done, pegs
 from contract import EDGES, ENTRIES, breaks_the_rule, contract_schema, contract_table, made
 from oracle import SlowSampler
-from pegsynth.audit.cases import Case, case, tiny_schema
-from pegsynth.audit.divergence import all_rows
-from pegsynth.audit.enumeration import enumerate_rows, word_bits
-from pegsynth.audit.words import enumerate_integers
+from pegsynth.auditing.cases import Case, case, tiny_schema
+from pegsynth.auditing.divergence import all_rows
+from pegsynth.auditing.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.words import enumerate_integers
 from pegsynth.errors import ParameterError, PegsynthError, SchemaError
 from pegsynth.hashing import HashSpec
-from pegsynth.options import DrawOptions, FitOptions
-from pegsynth.privacy import Budget
+from pegsynth.methods.base import Model
+from pegsynth.methods.contingency import CONTINGENCY
+from pegsynth.methods.gibbs.samplers import prepare
+from pegsynth.methods.whole_table import RowsFit
+from pegsynth.privacy import Ledger
 from pegsynth.sampling import Schedule
 from pegsynth.schema import Rule
-from pegsynth.synthesizers.model import prepare
-from pegsynth.synthesizers.recipe import make_recipe
-from pegsynth.synthesizers.table_draws import draw_tables
 from significance import outcomes_fit
+from small_release import settled_plan
 
 CLAMPING = [entry for entry in ENTRIES if entry.method != "marginal"]
 clamping = pytest.mark.parametrize("entry", CLAMPING, ids=str)
@@ -125,17 +126,25 @@ SWEEPS = (1, 2, 4, 8)
 
 def clamped_case(heads, tail_bits, *, sweeps=1, alpha=0.25):
     schema = tiny_schema(COUNTS)
-    draw = DrawOptions(1, "pegs", sweeps=sweeps, where=WHERE)
-    fit = FitOptions(heads, tail_bits, "public")
-    recipe = make_recipe(schema, Budget(alpha=alpha), fit, draw, scale=4)
-    return Case("clamped", schema, recipe, most_rows=len(DATA))
+    plan = settled_plan(
+        schema,
+        alpha=alpha,
+        rows=1,
+        sweeps=sweeps,
+        where=WHERE,
+        heads=heads,
+        tail_bits=tail_bits,
+        order="public",
+        scale=4,
+    )
+    return Case("clamped", schema, plan, most_rows=len(DATA))
 
 
 def transition(each):
     """Law of the row after the sweeps of a case, from every row that holds the given value."""
-    machine = prepare(each.model(DATA), each.recipe, seeded=False).machine
+    machine = prepare(each.schema, each.fitted(DATA), each.plan).machine
     assert machine.targets.tolist() == [1, 2]
-    schedule, bits = Schedule(1, each.recipe.draw.sweeps), word_bits(machine, len(DATA))
+    schedule, bits = Schedule(1, each.plan.options.sweeps), word_bits(machine, len(DATA))
     out = {}
     for start in all_rows(COUNTS):
         if start[0] == 0:
@@ -208,8 +217,8 @@ def test_the_transition_is_that_of_the_definitions():
 def test_full_keys_and_no_tail_are_the_full_conditionals():
     """PeGS with m = M-1 heads: every draw is given all other features, exactly (R1)."""
     each = case("full", COUNTS, rows=1, heads=2, tail_bits=0, most_rows=len(DATA))
-    alpha = Fraction(each.recipe.numerator, each.recipe.scale)
-    machine = prepare(each.model(DATA), each.recipe, seeded=False).machine
+    alpha = Fraction(each.plan.numerator, each.plan.scale)
+    machine = prepare(each.schema, each.fitted(DATA), each.plan).machine
     bits = word_bits(machine, len(DATA))
     for start in all_rows(COUNTS):
         seeds = np.array([start], dtype=np.uint32)
@@ -270,15 +279,14 @@ class OneSource:
 @pytest.mark.parametrize("where", [WHERE, (("x0", "a"), ("x2", "b"))], ids=["one", "two"])
 def test_contingency_conditions_exactly(alpha, where):
     schema = tiny_schema(COUNTS)
-    draw = DrawOptions(1, "contingency", where=where)
-    recipe = make_recipe(schema, Budget(alpha=alpha), FitOptions(), draw, scale=2)
-    each = Case("clamped", schema, recipe)
-    model = each.model(DATA)
-    object.__setattr__(model, "originals", np.array(DATA, dtype=np.uint8))
+    plan = settled_plan(schema, method="contingency", alpha=alpha, rows=1, where=where, scale=2)
+    rows = RowsFit(np.array(DATA, dtype=np.uint8))
+    model = Model(schema, "contingency", rows, Ledger(), plan)
+    sampler = CONTINGENCY.sampler(model, plan, threads=1)
     fixed = {schema.index(name): "ab".index(text) for name, text in where}
 
     def run(source):
-        (chunks,) = draw_tables(model, recipe, None, 1, 1, OneSource(source))
+        (chunks,) = sampler.tables(1, 1, OneSource(source))
         return tuple(np.concatenate(list(chunks))[0].tolist())
 
     weight = {
@@ -347,9 +355,8 @@ def test_a_value_that_leaves_a_feature_no_category_is_refused(entry):
 
 
 def test_the_same_feature_twice_is_refused():
-    draw = DrawOptions(1, where=(("a", "y"), ("a", "z")))
     with pytest.raises(ParameterError, match="twice"):
-        make_recipe(contract_schema(), Budget(alpha=1.0), FitOptions(), draw)
+        settled_plan(contract_schema(), alpha=1.0, rows=1, where=(("a", "y"), ("a", "z")))
 
 
 def test_independent_columns_have_nothing_to_condition():

@@ -10,14 +10,14 @@ import pytest
 
 from pegsynth.errors import ModelError, ParameterError, SchemaError
 from pegsynth.kernels.conditional import LANE, STUCK, draw_categories, floor_weights
-from pegsynth.perturb.rules import rule_tables
+from pegsynth.mechanisms.rules import rule_tables
+from pegsynth.methods.bootstrap_rows import obeying
 from pegsynth.privacy.accountant import PureAccountant
 from pegsynth.privacy.draws import ImputationDraws
 from pegsynth.random import RandomStream
 from pegsynth.sampling import FilePool
 from pegsynth.sampling.conditional import sample_conditional, sweep
 from pegsynth.schema import Rule
-from pegsynth.synthesizers.bootstrap import obeying
 from significance import outcomes_fit
 from word_tree import enumerate_words, largest_ratio
 

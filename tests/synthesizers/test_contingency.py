@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from pegsynth.errors import ParameterError, SchemaError
-from pegsynth.random import RandomStream
-from pegsynth.sampling.conditional import in_chunks
-from pegsynth.schema import Rule
-from pegsynth.synthesizers.bootstrap import obeying
-from pegsynth.synthesizers.contingency import ContingencyTable, decode_cells
-from pegsynth.synthesizers.loglinear import (
+from pegsynth.methods.bootstrap_rows import obeying
+from pegsynth.methods.contingency_table import ContingencyTable, decode_cells
+from pegsynth.methods.loglinear import (
     MOST_CELLS,
     blocked_cells,
     cell_weights,
     draw_cells,
     fit_loglinear,
 )
+from pegsynth.random import RandomStream
+from pegsynth.sampling.conditional import in_chunks
+from pegsynth.schema import Rule
 from significance import outcomes_fit
 from word_tree import largest_ratio, ratio_range
 

@@ -9,24 +9,22 @@ import pytest
 import pegsynth
 from command import done
 from oracle import slow_key
-from pegsynth.audit.cases import all_cases
-from pegsynth.audit.divergence import all_rows
+from pegsynth.auditing.cases import all_cases
+from pegsynth.auditing.divergence import all_rows
 from pegsynth.errors import SchemaError
 from pegsynth.hashing import public_heads
 from pegsynth.hashing.order import detail_features, plain_features
 from pegsynth.kernels import gibbs
 from pegsynth.kernels.compiled import as_kernel
 from pegsynth.kernels.counting import keys_of, tail_totals
-from pegsynth.options import DrawOptions, FitOptions
+from pegsynth.methods.gibbs.fitting import hash_spec
+from pegsynth.methods.session import Session
 from pegsynth.privacy import Budget
 from pegsynth.privacy.draws import DETAILS
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.synthesizers.model import hash_spec
-from pegsynth.synthesizers.model_file import load_model, save_model
-from pegsynth.synthesizers.recipe import make_recipe
-from pegsynth.synthesizers.session import Session
-from small_release import small_model, taken
+from pegsynth.storage.model_file import load_model, save_model
+from small_release import settled_plan, small_model, taken
 
 # Kernels call these; here Python does, compiled all the same.
 keys_of_rows = as_kernel(gibbs.keys_of_rows)
@@ -261,14 +259,11 @@ def test_other_methods_draw_details_like_any_feature(method):
 
 @pytest.mark.parametrize("heads", [1, 2])
 def test_a_private_order_makes_and_pays_no_choice_for_details(heads):
-    draw = DrawOptions(100, "pegs")
     budget = Budget(epsilon=50.0)
-    recipe = make_recipe(schema(), budget, FitOptions(heads=heads, order="private"), draw)
-    assert recipe.choice.count == 3 * heads
-    model, _ = small_model(
-        schema(), table(), epsilon=50.0, fitted=FitOptions(heads=heads, order="private")
-    )
-    chosen = model.blocks.spec.heads
+    plan = settled_plan(schema(), budget, rows=100, heads=heads, order="private")
+    assert plan.choice.count == 3 * heads
+    model, _ = small_model(schema(), table(), epsilon=50.0, heads=heads, order="private")
+    chosen = model.content.blocks.spec.heads
     assert chosen[0] == (2,)
     assert chosen[2] == (1,)
     for target in (1, 3, 4):
@@ -277,8 +272,8 @@ def test_a_private_order_makes_and_pays_no_choice_for_details(heads):
 
 
 def test_the_order_of_the_data_leaves_details_alone_too():
-    model, _ = small_model(schema(), table(), alpha=1.0, fitted=FitOptions(heads=1, order="data"))
-    heads = model.blocks.spec.heads
+    model, _ = small_model(schema(), table(), alpha=1.0, heads=1, order="data")
+    heads = model.content.blocks.spec.heads
     assert (heads[0], heads[2]) == ((2,), (1,))
     assert heads[1] == (3,)  # p was made from group
     assert not {0, 2} & {head for target in (1, 3, 4) for head in heads[target]}
@@ -312,13 +307,13 @@ def test_a_parent_that_is_missing_or_the_feature_itself_is_refused():
 
 @pytest.mark.parametrize("budget", [{"epsilon": 50.0}, {"epsilon_per_row": 5.0}], ids=str)
 def test_a_saved_model_draws_and_charges_alike(tmp_path, budget):
-    model, recipe = small_model(schema(), table(), fitted=FitOptions(heads=1), **budget)
+    model, plan = small_model(schema(), table(), heads=1, **budget)
     save_model(model, tmp_path / "m.pegs")
     again = load_model(tmp_path / "m.pegs")
-    assert again.blocks.spec == model.blocks.spec
-    assert again.recipe.events == recipe.events
-    assert again.recipe.heads == recipe.heads
-    first, second = (Session(m, m.recipe, RandomStream(4)) for m in (model, again))
+    assert again.content.blocks.spec == model.content.blocks.spec
+    assert again.plan.events == plan.events
+    assert again.plan.keys == plan.keys
+    first, second = (Session(m, m.plan, RandomStream(4)) for m in (model, again))
     assert np.array_equal(*(taken(session, 50)[0] for session in (first, second)))
     assert first.ledger == second.ledger
 

@@ -15,19 +15,17 @@ from scipy import stats
 
 import pegsynth
 from command import check_refused, done, pegs
-from pegsynth.audit.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.enumeration import enumerate_rows, word_bits
 from pegsynth.errors import ParameterError
-from pegsynth.io.read import open_table
-from pegsynth.options import DrawOptions, FitOptions
+from pegsynth.methods.gibbs.samplers import prepare
+from pegsynth.methods.session import Session
 from pegsynth.privacy import Budget, Diversity
 from pegsynth.random import RandomStream
 from pegsynth.sampling import Schedule
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.synthesizers.model import fit, prepare
-from pegsynth.synthesizers.model_file import load_model
-from pegsynth.synthesizers.recipe import make_recipe
-from pegsynth.synthesizers.session import Session
+from pegsynth.storage.model_file import load_model
 from significance import ALPHA
+from small_release import fitted_model, settled_plan
 
 ROWS = 4000
 LETTERS = ("a", "b")
@@ -152,11 +150,12 @@ def test_given_values_that_a_file_promises_an_l_for_are_refused(home, tmp_path, 
 def test_files_of_earlier_versions_draw_features_with_an_l_at_any_place(home):
     """They are sampled as ever, but not by what is drawn later."""
     model = load_model(home / "marked.pegs")
-    assert model.released.order[-1] == 0
-    earlier = replace(model, released=replace(model.released, order=(0, 1, 2), blocks=()))
-    recipe = earlier.recipe
-    Session(earlier, recipe, RandomStream(1))
-    asked = replace(recipe, draw=replace(recipe.draw, where=(("w", "a"),)))
+    assert model.content.released.order[-1] == 0
+    released = replace(model.content.released, order=(0, 1, 2), blocks=())
+    earlier = replace(model, content=replace(model.content, released=released))
+    plan = earlier.plan
+    Session(earlier, plan, RandomStream(1))
+    asked = replace(plan, options=replace(plan.options, where=(("w", "a"),)))
     with pytest.raises(ParameterError, match=r"--where w: this model draws 's' before it"):
         Session(earlier, asked, RandomStream(1))
 
@@ -272,12 +271,10 @@ def machine_of(*, where=(), **budget):
         rules=TINY.rules,
         reviewed=True,
     )
-    draw = DrawOptions(1, "pegs", where=where)
     # The stated l of 1 asks for nothing; the features have an l of their own.
-    recipe = make_recipe(schema, Budget(**budget), FitOptions(heads=1), draw, scale=2)
-    with open_table(TINY_ROWS) as reader:
-        model = fit(reader, schema, recipe, RandomStream(1))
-    return prepare(model, recipe, seeded=False).machine
+    plan = settled_plan(schema, Budget(**budget), rows=1, where=where, heads=1, scale=2)
+    model = fitted_model(TINY_ROWS, schema, plan, RandomStream(1))
+    return prepare(schema, model.content, plan).machine
 
 
 def smallest_entropies(machine, fixed=()):

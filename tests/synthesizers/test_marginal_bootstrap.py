@@ -14,13 +14,13 @@ import pytest
 
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.kernels.urn import DRAWN, draw_urn
-from pegsynth.perturb import Prior, dirichlet
+from pegsynth.mechanisms import Prior, dirichlet
+from pegsynth.methods.bootstrap_rows import obeying
+from pegsynth.methods.marginal_urns import MarginalTable, allowed_rows, default_draws
 from pegsynth.privacy.accountant import PureAccountant
 from pegsynth.privacy.draws import UrnDraws
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
-from pegsynth.synthesizers.bootstrap import obeying
-from pegsynth.synthesizers.marginal import MarginalTable, allowed_rows, default_draws
 from significance import outcomes_fit
 from word_tree import enumerate_words, largest_ratio, ratio_range
 

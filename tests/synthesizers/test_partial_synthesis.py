@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -10,12 +11,12 @@ import pegsynth
 from command import check_refused, done, pegs, snapshot
 from contract import CATEGORIES, EDGES, RULE, contract_schema, contract_table
 from pegsynth.errors import BudgetError, DataError, ParameterError, PegsynthError
-from pegsynth.options import METHODS, PARTIAL_METHODS
+from pegsynth.methods import names, taking
 from pegsynth.schema import Feature, Schema
 
 SHOWN = ("pegs", "mi", "cart")
 shown = pytest.mark.parametrize("method", SHOWN)
-partial = pytest.mark.parametrize("method", PARTIAL_METHODS)
+partial = pytest.mark.parametrize("method", taking("synthesize"))
 
 
 def valid_table(rows=300):
@@ -103,6 +104,30 @@ def test_frames_are_of_the_callers_kind(method):
     assert type(frame) is type(original.to_pandas())
 
 
+@shown
+def test_pandas_keeps_its_index_and_other_rows_have_none(method):
+    names = pd.Index([f"patient {number}" for number in range(valid_table().height)], name="who")
+    original = valid_table().to_pandas().set_axis(names)
+    for frame in replaced(method, ("b",), original, datasets=2).frames:
+        assert frame.index.equals(names)
+        assert frame.index.name == "who"
+        assert frame.drop(columns="b").equals(original.drop(columns="b"))
+    given = {"alpha": 1.0} if method == "pegs" else {}
+    drawn = pegsynth.synthesize(original, contract_schema(), method=method, rows=9, **given)
+    assert drawn.frames[0].index.equals(pd.RangeIndex(9))
+
+
+@shown
+def test_the_number_of_rows_asked_of_an_estimator_is_honoured_or_refused(method):
+    original = valid_table()
+    fitted = pegsynth.PeGS(method=method, synthesize=["b"], seed=1).fit(original, contract_schema())
+    for rows in (5, original.height + 1):
+        with pytest.raises(ParameterError, match="synthesize keeps the original rows") as refused:
+            fitted.sample(rows)
+        assert "--" not in str(refused.value)
+    assert fitted.sample(original.height).height == original.height
+
+
 # The ledger
 
 
@@ -181,7 +206,7 @@ def test_rows_units_and_other_starts_are_refused(method):
         replaced(method, ("b",), data, schema=unit)
 
 
-@pytest.mark.parametrize("method", sorted(set(METHODS) - set(PARTIAL_METHODS)))
+@pytest.mark.parametrize("method", sorted(set(names()) - set(taking("synthesize"))))
 def test_methods_that_cannot_keep_rows_are_refused(method):
     with pytest.raises(ParameterError, match="synthesize goes with"):
         replaced(method, ("b",))

@@ -1,16 +1,19 @@
-"""The plan: recipes of every method side by side, from public quantities alone."""
+"""The plan: every method side by side, from public quantities alone."""
 
 from dataclasses import replace
 
 import pytest
 
+import pegsynth
 from command import check_refused, done, pegs
 from pegsynth.errors import BudgetError
-from pegsynth.options import PEGS_METHODS, DrawOptions, FitOptions
-from pegsynth.privacy import Budget, Ledger
+from pegsynth.methods.forecast import forecast
+from pegsynth.privacy import Ledger
+from pegsynth.request import Request
 from pegsynth.schema import Feature, Schema
-from pegsynth.synthesizers.plan import PLANNED_METHODS, plan
-from pegsynth.synthesizers.recipe import make_recipe
+from small_release import settled_plan
+
+PLANNED_METHODS = ("pegs", "pegs-rs", "pegs-capped", "pegs-once")
 
 SCHEMA = Schema(
     tuple(Feature(name, categories=("x", "y", "z")) for name in "abcdef"), reviewed=True
@@ -22,19 +25,19 @@ DETAILED = Schema(
 
 
 def planned(epsilon=1.0, delta=None, schema=SCHEMA, **draw):
-    options = DrawOptions(**({"rows": 1000, "method": "pegs-capped"} | draw))
-    return plan(schema, Budget(epsilon=epsilon, delta=delta), FitOptions(), options)
+    request = Request(**({"rows": 1000, "epsilon": epsilon, "delta": delta} | draw))
+    return forecast(schema, request.asked(lenient=True))
 
 
 @pytest.mark.parametrize("delta", [None, 1e-9])
 def test_numbers_are_those_of_the_recipes(delta):
     found = planned(2.0, delta, rows_in=10_000)
-    assert [option.method for option in found.options] == list(PLANNED_METHODS)
-    assert set(PLANNED_METHODS) == {*PEGS_METHODS, "pegs-once"}
-    for option in found.options:
-        draw = DrawOptions(1000, option.method, rows_in=10_000)
-        settled = make_recipe(SCHEMA, Budget(epsilon=2.0, delta=delta), FitOptions(), draw)
-        assert option.recipe == settled
+    assert [option.method for option in found.predictions] == list(PLANNED_METHODS)
+    for option in found.predictions:
+        settled = settled_plan(
+            SCHEMA, method=option.method, epsilon=2.0, delta=delta, rows=1000, rows_in=10_000
+        )
+        assert option.plan == settled
         assert option.stated == Ledger(settled.events, (), delta or 0.0).guarantee
         assert option.pure == Ledger(settled.events).guarantee
         assert option.stated.epsilon <= 2.0
@@ -49,25 +52,25 @@ def test_numbers_are_those_of_the_recipes(delta):
 
 def test_gaussian_noise_has_no_pure_total():
     found = planned(1.0, 1e-9)
-    kinds = {option.method: option.pure.kind for option in found.options}
+    kinds = {option.method: option.pure.kind for option in found.predictions}
     assert "none" in kinds.values()
 
 
 def test_more_epsilon_and_more_rows_mean_less_prior():
     plans = [
-        planned(epsilon, rows_in=rows_in).options
+        planned(epsilon, rows_in=rows_in).predictions
         for epsilon, rows_in in ((0.1, 1000), (10.0, 1000), (10.0, 100_000))
     ]
     for low, more, most in zip(*plans, strict=True):
-        assert low.predicted_error > more.predicted_error > most.predicted_error
+        assert low.error > more.error > most.error
         if low.method != "pegs-once":
             assert low.prior_share > more.prior_share > most.prior_share
 
 
-def test_the_choice_is_the_smallest_predicted_error():
+def test_the_choice_is_the_smallest_error():
     found = planned(1.0, 1e-9, rows_in=10_000)
     assert found.best is not None
-    assert found.best.predicted_error == min(o.predicted_error for o in found.options)
+    assert found.best.error == min(o.error for o in found.predictions)
     assert found.best.method == "pegs-once"
     assert found.reason.startswith("pegs-once, for its smallest predicted error")
     few = planned(1.0, rows_in=50)
@@ -76,7 +79,9 @@ def test_the_choice_is_the_smallest_predicted_error():
 
 def test_without_rows_in_the_original_is_taken_to_be_as_long_as_the_output():
     said = planned(rows_in=1000)
-    assert [o.prior_share for o in planned().options] == [o.prior_share for o in said.options]
+    assert [o.prior_share for o in planned().predictions] == [
+        o.prior_share for o in said.predictions
+    ]
 
 
 def test_methods_that_cannot_meet_the_budget_say_why():
@@ -96,14 +101,19 @@ def test_methods_that_cannot_meet_the_budget_say_why():
 
 def test_a_cap_is_for_the_capped_method_alone():
     found = planned(visits=8, chains=2)
-    assert len(found.options) == 4
-    assert [o.recipe.draw.visits for o in found.options] == [None, None, 8, None]
+    assert len(found.predictions) == 4
+    assert [getattr(o.plan.options, "visits", None) for o in found.predictions] == [
+        None,
+        None,
+        8,
+        None,
+    ]
 
 
 @pytest.mark.parametrize("budget", [{"epsilon": 0.0}, {"epsilon": float("nan")}, {}])
 def test_budgets_that_cannot_be_planned(budget):
     with pytest.raises(BudgetError):
-        plan(SCHEMA, Budget(**budget), FitOptions(), DrawOptions(10))
+        pegsynth.plan(SCHEMA, rows=10, **budget)
 
 
 # Through the command
@@ -119,15 +129,15 @@ def test_the_command_prints_every_method_and_the_choice(schema_file):
     flags = ("--rows", 1000, "--rows-in", 10_000, "--epsilon", 2, "--delta", 1e-9)
     out = done("plan", "--schema", schema_file, *flags).out
     found = planned(2.0, 1e-9, rows_in=10_000)
-    for option in found.options:
+    for option in found.predictions:
         (line,) = [line for line in out.splitlines() if line.startswith(f"{option.method} ")]
         fields = line.split()
-        assert fields[1] == str(option.recipe.heads)
+        assert fields[1] == str(option.heads)
         if option.method == "pegs-once":
             assert fields[2:5] == ["-", "-", "-"]
             assert f"noise of {option.noise:.4g} rows" in line
             continue
-        assert float(fields[2]) == pytest.approx(option.recipe.numerator / (1 << 20), rel=1e-3)
+        assert float(fields[2]) == pytest.approx(option.alpha, rel=1e-3)
         assert float(fields[3]) == pytest.approx(option.virtual_rows, rel=1e-3)
         assert fields[4] == f"{option.prior_share:.0%}"
     assert found.best.method in out.splitlines()[-1]
@@ -143,7 +153,7 @@ def test_the_command_reads_nothing_but_the_schema(schema_file, monkeypatch):
         raise AssertionError("a plan reads no data")
 
     monkeypatch.setattr("pegsynth.io.read.open_table", refuse)
-    monkeypatch.setattr("pegsynth.synthesizers.model.fit", refuse)
+    monkeypatch.setattr("pegsynth.pipeline.fit", refuse)
     done("plan", "--schema", schema_file, "--rows", 10, "--epsilon", 1)
 
 

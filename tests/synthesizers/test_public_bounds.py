@@ -14,21 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pegsynth
+from pegsynth import pipeline as front
 from pegsynth.blocks.blocks import MOST_ROWS
 from pegsynth.errors import BudgetError, DataError, ParameterError
 from pegsynth.imputation import glm_fit
-from pegsynth.once.first_round import MOST_PENALTY, whole_penalty
-from pegsynth.options import DrawOptions, FitOptions
-from pegsynth.perturb import Prior, dirichlet
-from pegsynth.perturb.marginals import Marginals, most_prior_weight, prior_weights
-from pegsynth.perturb.noise import choose
-from pegsynth.perturb.prior import MOST_TOTAL
+from pegsynth.mechanisms import Prior, dirichlet
+from pegsynth.mechanisms.marginals import Marginals, most_prior_weight, prior_weights
+from pegsynth.mechanisms.noise import choose
+from pegsynth.mechanisms.prior import MOST_TOTAL
+from pegsynth.methods.marginal_urns import MarginalTable, check_urns
 from pegsynth.privacy import Budget, Shares
 from pegsynth.random import RandomStream
+from pegsynth.released.first_round import MOST_PENALTY, whole_penalty
 from pegsynth.schema import Feature, Schema
-from pegsynth.synthesizers import synthesize as front
-from pegsynth.synthesizers.marginal import MarginalTable, check_urns
-from pegsynth.synthesizers.recipe import make_recipe
+from small_release import settled_plan
 
 SCHEMA = Schema(tuple(Feature(name, categories=("x", "y", "z")) for name in "abc"), reviewed=True)
 COUNTS = SCHEMA.category_counts
@@ -113,11 +112,11 @@ def test_prior_weights_never_exceed_their_bound(categories, resolution, seed):
 
 def smallest_epsilon(**options):
     """Return a budget that is just large enough, and one that is too small by a thousandth."""
-    draw = DrawOptions(**{"rows": 10**12, "method": "pegs", "prior": "marginal"} | options)
+    asked = {"rows": 10**12, "method": "pegs", "prior": "marginal"} | options
 
     def fits(epsilon):
         try:
-            return make_recipe(SCHEMA, Budget(epsilon=epsilon), FitOptions(), draw)
+            return settled_plan(SCHEMA, Budget(epsilon=epsilon), **asked)
         except BudgetError:
             return None
 
@@ -126,19 +125,19 @@ def smallest_epsilon(**options):
     while high > 1.001 * low:
         middle = (low * high) ** 0.5
         low, high = (low, middle) if fits(middle) else (middle, high)
-    return draw, fits(high), low
+    return asked, fits(high), low
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_a_recipe_accepts_fits_whatever_the_marginals_are(seed):
+def test_what_a_plan_accepts_fits_whatever_the_marginals_are(seed):
     """The twin: at the smallest budget that calibration alone allows, it depends on them."""
-    _, recipe, _ = smallest_epsilon()
+    _, plan, _ = smallest_epsilon()
     words = np.random.default_rng(seed)
     shares = tuple(words.dirichlet(np.full(3, 0.3)) for _ in COUNTS)
-    weights = prior_weights(Marginals(shares, 1.0), recipe.resolution)
-    Prior(weights, (recipe.numerator,) * 3, recipe.scale)
+    weights = prior_weights(Marginals(shares, 1.0), plan.resolution)
+    Prior(weights, (plan.numerator,) * 3, plan.scale)
     sums = {
-        int(prior_weights(Marginals((np.array(line),), 1.0), recipe.resolution)[0].sum())
+        int(prior_weights(Marginals((np.array(line),), 1.0), plan.resolution)[0].sum())
         for line in ([1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [1 / 3, 1 / 3, 1 / 3])
     }
     between = MOST_TOTAL // max(sums)
@@ -147,11 +146,9 @@ def test_what_a_recipe_accepts_fits_whatever_the_marginals_are(seed):
 
 
 def test_a_marginal_prior_that_might_not_fit_is_refused_before_the_table_is_read(unread):
-    draw, _, too_small = smallest_epsilon()
+    asked, _, too_small = smallest_epsilon()
     with pytest.raises(BudgetError, match="more virtual rows than fit in 64 bits"):
-        pegsynth.synthesize(
-            TABLE, SCHEMA, method="pegs", prior="marginal", rows=draw.rows, epsilon=too_small
-        )
+        pegsynth.synthesize(TABLE, SCHEMA, epsilon=too_small, **asked)
 
 
 # Fits

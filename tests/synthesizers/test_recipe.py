@@ -8,7 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.options import DrawOptions, FitOptions
+from pegsynth.methods import get
+from pegsynth.methods.gibbs.plan import Keys, default_visits, settle_keys
 from pegsynth.privacy import (
     Budget,
     Diversity,
@@ -19,8 +20,9 @@ from pegsynth.privacy import (
     Shares,
     UnitBound,
 )
+from pegsynth.request import Request
 from pegsynth.schema import Feature, Schema
-from pegsynth.synthesizers.recipe import default_visits, make_recipe, unpriced
+from small_release import settled_plan
 
 
 def schema(features=4, *, heads=False, unit=0, categories=3):
@@ -37,10 +39,8 @@ def schema(features=4, *, heads=False, unit=0, categories=3):
     return Schema(tuple(columns), unit="person", rows_per_unit=unit, reviewed=True)
 
 
-def recipe(book=None, *, fit=None, **options):
-    budget = {k: options.pop(k) for k in Budget.__dataclass_fields__ if k in options}
-    draw = DrawOptions(**({"rows": 100} | options))
-    return make_recipe(book or schema(), Budget(**budget), fit or FitOptions(), draw)
+def plan(book=None, **options):
+    return settled_plan(book or schema(), **({"rows": 100} | options))
 
 
 def ledger(settled):
@@ -81,15 +81,15 @@ def releases(draw):
         options["visits"] = draw(st.integers(1, 50))
     heads = draw(st.one_of(st.none(), st.integers(0, features - 1)))
     order = draw(st.sampled_from([None, "public", "private"]))
-    return book, budget, FitOptions(heads, 1, order), DrawOptions(method=method, **options)
+    return book, budget, method, {"heads": heads, "order": order, **options}
 
 
 @settings(max_examples=400, deadline=None)
 @given(releases())
 def test_a_total_is_never_exceeded_and_hardly_missed(release):
-    book, budget, fit, draw = release
+    book, budget, method, options = release
     try:
-        settled = make_recipe(book, budget, fit, draw)
+        settled = settled_plan(book, budget, method, **options)
     except BudgetError as error:
         assert "64 bits" in str(error)  # noqa: PT017
         assume(False)
@@ -119,7 +119,7 @@ def test_a_total_is_never_exceeded_and_hardly_missed(release):
 def test_a_price_per_row_adds_up_over_rows_or_whole_blocks(
     epsilon, rows, datasets, sweeps, method, size
 ):
-    settled = recipe(
+    settled = plan(
         epsilon_per_row=epsilon,
         rows=rows,
         datasets=datasets,
@@ -140,9 +140,9 @@ def test_a_price_per_row_adds_up_over_rows_or_whole_blocks(
 
 def test_by_hand_the_papers_example():
     """1,000 rows at epsilon 1 per row cost 1,000; blocks of 10 as many."""
-    settled = recipe(epsilon_per_row=1.0, rows=1000)
+    settled = plan(epsilon_per_row=1.0, rows=1000)
     assert ledger(settled).epsilon == pytest.approx(1000, rel=1e-6)
-    blocks = recipe(epsilon_per_row=1.0, rows=1001, method="pegs-rs")
+    blocks = plan(epsilon_per_row=1.0, rows=1001, method="pegs-rs")
     assert ledger(blocks).epsilon == pytest.approx(1010, rel=1e-5)
     assert blocks.numerator < settled.numerator
 
@@ -150,7 +150,7 @@ def test_by_hand_the_papers_example():
 def test_units_pay_k_times_and_k_squared_times():
     alone, three = schema(), schema(unit=3)
     for k, book in ((1, alone), (3, three)):
-        pure = recipe(book, epsilon=9.0, rows=10)
+        pure = plan(book, epsilon=9.0, rows=10)
         assert ledger(pure).epsilon == pytest.approx(9, rel=1e-3)
         assert pure.draws.count * math.log1p(pure.scale / pure.numerator) == pytest.approx(
             0.8 * 9 / k, rel=1e-3
@@ -158,20 +158,20 @@ def test_units_pay_k_times_and_k_squared_times():
         assert pure.marginals.scale_numerator / pure.marginals.scale_denominator == pytest.approx(
             4 * k / 0.9
         )
-        approximate = recipe(book, epsilon=1.0, delta=1e-9, rows=1000, method="pegs-capped")
+        approximate = plan(book, epsilon=1.0, delta=1e-9, rows=1000, method="pegs-capped")
         assert isinstance(approximate.marginals, NoisyCounts)
         assert approximate.marginals.mechanism == "discrete-gaussian"
     variances = [
         Fraction(r.marginals.scale_numerator, r.marginals.scale_denominator)
         for r in (
-            recipe(book, epsilon=1.0, delta=1e-9, rows=1000, method="pegs-capped")
+            plan(book, epsilon=1.0, delta=1e-9, rows=1000, method="pegs-capped")
             for book in (alone, three)
         )
     ]
     assert float(variances[1] / variances[0]) == pytest.approx(9)
     for budget in ({"epsilon": 1.0}, {"epsilon_per_row": 1.0}, {"alpha": 1.0}):
-        assert unit_bounds(recipe(three, **budget)) == [3]
-        assert unit_bounds(recipe(alone, **budget)) == []
+        assert unit_bounds(plan(three, **budget)) == [3]
+        assert unit_bounds(plan(alone, **budget)) == []
 
 
 def unit_bounds(settled):
@@ -179,17 +179,17 @@ def unit_bounds(settled):
 
 
 def test_the_cap_makes_rows_and_datasets_free():
-    few = recipe(epsilon=1.0, rows=10, method="pegs-capped", visits=5)
-    many = recipe(epsilon=1.0, rows=10**6, datasets=9, sweeps=3, method="pegs-capped", visits=5)
+    few = plan(epsilon=1.0, rows=10, method="pegs-capped", visits=5)
+    many = plan(epsilon=1.0, rows=10**6, datasets=9, sweeps=3, method="pegs-capped", visits=5)
     assert few.numerator == many.numerator
-    assert recipe(epsilon=1.0, rows=None, method="pegs-capped", visits=5).numerator == few.numerator
+    assert plan(epsilon=1.0, rows=None, method="pegs-capped", visits=5).numerator == few.numerator
 
 
 def test_delta_never_makes_more_virtual_rows():
     for epsilon in (0.1, 1.0, 30.0):
         for rows in (1, 10, 1000):
-            pure = recipe(epsilon=epsilon, rows=rows)
-            assert recipe(epsilon=epsilon, delta=1e-9, rows=rows).numerator <= pure.numerator
+            pure = plan(epsilon=epsilon, rows=rows)
+            assert plan(epsilon=epsilon, delta=1e-9, rows=rows).numerator <= pure.numerator
 
 
 # Defaults
@@ -199,19 +199,17 @@ def test_delta_never_makes_more_virtual_rows():
 @pytest.mark.parametrize("listed", [False, True])
 def test_defaults_under_a_total(method, listed):
     capped = method == "pegs-capped"
-    settled = recipe(
-        schema(heads=listed), epsilon=1.0, method=method, urn=False if capped else None
-    )
-    assert settled.order == ("public" if listed else "private")
-    assert settled.heads == (1 if capped else 2)
+    settled = plan(schema(heads=listed), epsilon=1.0, method=method, urn=False if capped else None)
+    assert settled.keys.order == ("public" if listed else "private")
+    assert settled.keys.heads == (1 if capped else 2)
     assert settled.prior == ("marginal" if capped else "uniform")
     assert settled.seed_pool == "marginal"
-    assert settled.tail_bits == 1
+    assert settled.keys.tail_bits == 1
     kinds = [type(event) for event in settled.events]
     assert kinds.count(NoisyCounts) == 1
     assert kinds.count(Selection) == (0 if listed else 1)
     if not listed:
-        assert settled.choice.count == 4 * settled.heads
+        assert settled.choice.count == 4 * settled.keys.heads
 
 
 @pytest.mark.parametrize(
@@ -219,39 +217,44 @@ def test_defaults_under_a_total(method, listed):
 )
 @pytest.mark.parametrize("method", ["pegs", "pegs-rs"])
 def test_defaults_without_a_total_are_public_and_uniform(method, budget):
-    settled = recipe(method=method, **budget)
-    assert (settled.order, settled.prior, settled.seed_pool) == ("public", "uniform", "uniform")
-    assert settled.heads == 2
+    settled = plan(method=method, **budget)
+    assert (settled.keys.order, settled.prior, settled.seed_pool) == (
+        "public",
+        "uniform",
+        "uniform",
+    )
+    assert settled.keys.heads == 2
     assert settled.choice is None
     assert settled.marginals is None
 
 
 def test_heads_fit_few_features():
-    assert recipe(schema(1), epsilon=1.0).heads == 0
-    assert recipe(schema(1), epsilon=1.0).order == "public"
-    assert recipe(schema(2), epsilon=1.0).heads == 1
-    assert unpriced(schema(2), FitOptions()) == (1, 1, "public")
-    assert unpriced(schema(5), FitOptions(3, 2, "data")) == (3, 2, "data")
+    assert plan(schema(1), epsilon=1.0).keys == Keys(0, 1, "public")
+    assert plan(schema(2), epsilon=1.0).keys.heads == 1
+    options = get("pegs").options
+    assert settle_keys(schema(2), options(), total=False, heads=2) == Keys(1, 1, "public")
+    told = options(heads=3, tail_bits=2, order="data")
+    assert settle_keys(schema(5), told, total=False, heads=2) == Keys(3, 2, "data")
     with pytest.raises(ParameterError, match="--heads 4"):
-        recipe(epsilon=1.0, fit=FitOptions(4))
+        plan(epsilon=1.0, heads=4)
 
 
 def test_visits_and_chains_by_default():
-    settled = recipe(epsilon=1.0, rows=1000, datasets=2, method="pegs-capped", urn=False)
-    assert settled.draw.visits == default_visits(schema(), 2000, 1, 1)
-    assert settled.draw.chains == 4
-    assert recipe(epsilon=1.0, method="pegs-capped", visits=2, urn=False).draw.chains == 2
-    assert recipe(epsilon=1.0, method="pegs-capped", visits=9, chains=3).draw.chains == 3
+    settled = plan(epsilon=1.0, rows=1000, datasets=2, method="pegs-capped", urn=False)
+    assert settled.options.visits == default_visits(schema(), 2000, 1, 1)
+    assert settled.options.chains == 4
+    assert plan(epsilon=1.0, method="pegs-capped", visits=2, urn=False).options.chains == 2
+    assert plan(epsilon=1.0, method="pegs-capped", visits=9, chains=3).options.chains == 3
     assert default_visits(schema(), 1, 2, 1) == 1
 
 
 def test_what_is_drawn_without_a_price():
-    assert recipe(alpha=0).events == (NotPrivate.because("unperturbed"),)
-    (event,) = recipe(l=2.0).events
+    assert plan(alpha=0).events == (NotPrivate.because("unperturbed"),)
+    (event,) = plan(l=2.0).events
     assert event == Diversity(l=2.0, features=("f0", "f1", "f2", "f3"))
-    assert recipe(alpha=0).numerator == recipe(l=2.0).numerator == 0
-    assert recipe(alpha=0.5).numerator == 1 << 19
-    capped = recipe(alpha=0.5, method="pegs-capped", visits=7)
+    assert plan(alpha=0).numerator == plan(l=2.0).numerator == 0
+    assert plan(alpha=0.5).numerator == 1 << 19
+    capped = plan(alpha=0.5, method="pegs-capped", visits=7)
     assert ledger(capped).epsilon == pytest.approx(4 * 7 * math.log(3))
 
 
@@ -260,24 +263,24 @@ def test_what_is_drawn_without_a_price():
 
 def test_private_choices_need_a_total():
     for options in (
-        {"fit": FitOptions(order="private")},
+        {"order": "private"},
         {"prior": "marginal"},
         {"seed_pool": "marginal"},
     ):
         for budget in ({"epsilon_per_row": 1.0}, {"l": 2.0}, {"alpha": 1.0}):
             with pytest.raises(BudgetError, match="paid out of --epsilon"):
-                recipe(**options, **budget)
+                plan(**options, **budget)
 
 
 @pytest.mark.parametrize("method", ["pegs", "pegs-rs"])
 def test_rows_must_be_stated_where_they_cost(method):
     with pytest.raises(ParameterError, match=f"--rows is needed.*{method} grows with"):
-        recipe(epsilon=1.0, rows=None, method=method)
+        plan(epsilon=1.0, rows=None, method=method)
 
 
 def test_a_cap_must_come_from_somewhere():
     with pytest.raises(ParameterError, match="--rows or --visits"):
-        recipe(epsilon=1.0, rows=None, method="pegs-capped")
+        plan(epsilon=1.0, rows=None, method="pegs-capped")
 
 
 @pytest.mark.parametrize(
@@ -293,17 +296,17 @@ def test_a_cap_must_come_from_somewhere():
 )
 def test_caps_that_cannot_be(options):
     with pytest.raises(ParameterError, match=r"--visits|--chains"):
-        recipe(epsilon=1.0, method="pegs-capped", **options)
+        plan(epsilon=1.0, method="pegs-capped", **options)
 
 
 def test_caps_belong_to_one_method():
     with pytest.raises(ParameterError, match="--visits goes with --method pegs-capped only"):
-        recipe(epsilon=1.0, visits=3)
+        plan(epsilon=1.0, visits=3)
 
 
 def test_a_cap_has_no_price_per_row():
     with pytest.raises(BudgetError, match="state --epsilon"):
-        recipe(epsilon_per_row=1.0, method="pegs-capped", visits=3)
+        plan(epsilon_per_row=1.0, method="pegs-capped", visits=3)
 
 
 @pytest.mark.parametrize(
@@ -316,22 +319,22 @@ def test_shares_above_one(shares):
 
 def test_a_part_that_must_be_paid_needs_a_share():
     with pytest.raises(BudgetError, match="pays for order"):
-        recipe(epsilon=1.0, shares=Shares(0.0, 0.1, 0.9))
+        plan(epsilon=1.0, shares=Shares(0.0, 0.1, 0.9))
 
 
 @pytest.mark.parametrize("name", ["rows", "datasets", "sweeps", "block_size", "rows_in"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, True])
 def test_whole_numbers(name, value):
     with pytest.raises(ParameterError, match="--" + name.replace("_", "-")):
-        recipe(epsilon=1.0, **{name: value})
+        plan(epsilon=1.0, **{name: value})
 
 
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda: recipe(epsilon=1.0, method="nonsense"),
-        lambda: recipe(epsilon=1.0, prior="data"),
-        lambda: FitOptions(order="best"),
+        lambda: plan(epsilon=1.0, method="nonsense"),
+        lambda: plan(epsilon=1.0, prior="data"),
+        lambda: get("pegs").options(order="best"),
     ],
 )
 def test_unknown_words(ask):
@@ -341,7 +344,7 @@ def test_unknown_words(ask):
 
 def test_a_budget_that_cannot_be_met_says_what_would_help():
     with pytest.raises(BudgetError, match=r"larger epsilon or a delta.*fewer rows.*pegs-capped"):
-        recipe(epsilon=1e-9, rows=10**9)
+        plan(epsilon=1e-9, rows=10**9)
 
 
 # Flags that a method would not use
@@ -361,4 +364,4 @@ def test_a_budget_that_cannot_be_met_says_what_would_help():
 )
 def test_flags_without_a_meaning_are_refused(method, given):
     with pytest.raises(ParameterError, match=r"--|meaning"):
-        DrawOptions(10, method, **given)
+        Request(rows=10, method=method, **given).options_for(get(method))

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from pegsynth.errors import BudgetError, ModelError, ParameterError
-from pegsynth.options import DrawOptions, FitOptions
+from pegsynth.methods.method_options import PegsRsOptions
+from pegsynth.methods.session import Session, Spent
 from pegsynth.privacy import BlockDraws, CappedDraws, PegsDraws
 from pegsynth.random import RandomStream
 from pegsynth.sampling import trace_row
-from pegsynth.synthesizers.session import Session, Spent
 from significance import ALPHA
 from small_release import small_model, small_session, taken
 
@@ -161,10 +161,10 @@ def test_counters_carry_over_and_stay_within_the_cap():
 
 def test_a_trace_counts_its_visits():
     session = small_session(**BUDGETS["pegs-capped"])
-    counters, limit = session.first_chain()
+    counters, limit = session.sampler.first_chain()
     assert counters is session.spent.counters[0]
     assert limit == 2  # 6 visits over 4 chains: 2, 2, 1, 1
-    ready = session.prepared
+    ready = session.sampler
     for _ in range(30):
         trace_row(ready.machine, ready.pool, 1, RandomStream(1), counters=counters, limit=limit)
     assert session.spent.counters[0].max() == limit
@@ -174,10 +174,10 @@ def test_a_trace_counts_its_visits():
 def test_a_trace_of_a_block_asks_every_entry_once():
     """Several sweeps of one row are one block: each entry answers from its counts once (R4)."""
     session = small_session(alpha=0.001, rows=10, method="pegs-rs", sweeps=60)
-    counters, limit = session.first_chain()
+    counters, limit = session.sampler.first_chain()
     assert limit == 1
     assert counters is not None
-    ready = session.prepared
+    ready = session.sampler
     _, steps = trace_row(
         ready.machine, ready.pool, 60, RandomStream(1), counters=counters, limit=limit
     )
@@ -187,17 +187,17 @@ def test_a_trace_of_a_block_asks_every_entry_once():
     absent = {(0, 2), (1, 3), (2, 1)}
     drawn = {(step.feature, step.row[step.feature]) for step in steps[90:]}
     assert drawn & absent
-    assert session.first_chain()[0] is not counters
+    assert session.sampler.first_chain()[0] is not counters
 
 
 def test_a_trace_of_pegs_is_free_of_counters():
-    assert small_session(**BUDGETS["pegs"]).first_chain() == (None, 0)
+    assert small_session(**BUDGETS["pegs"]).sampler.first_chain() == (None, 0)
 
 
 def test_capped_rows_are_dealt_to_datasets_by_a_permutation():
     """Later rows of a chain are flatter; every dataset gets its share of them (R13)."""
     session = small_session(
-        alpha=1e-6, rows=400, method="pegs-capped", visits=40, chains=1, fitted=FitOptions(0, 0)
+        alpha=1e-6, rows=400, method="pegs-capped", visits=40, chains=1, heads=0, tail_bits=0
     )
     first, second = taken(session, 400, 2)
     absent = [
@@ -281,4 +281,4 @@ def test_a_forked_process_cannot_spend_the_budget_again():
 def test_options_that_must_be_numbers(name):
     """A damaged model file may say null."""
     with pytest.raises(ParameterError, match="at least 1"):
-        DrawOptions(5, **{name: None})
+        PegsRsOptions(rows=5, **{name: None})

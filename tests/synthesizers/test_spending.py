@@ -14,9 +14,9 @@ import pytest
 
 from command import check_refused, done, pegs, pegs_process
 from pegsynth.errors import ModelError
-from pegsynth.synthesizers.model_file import load_model, read_manifest, save_model
-from pegsynth.synthesizers.session import Spent
-from pegsynth.synthesizers.spending import locked, read_spent, spent_path, write_spent
+from pegsynth.methods.session import Spent
+from pegsynth.storage.model_file import load_model, read_manifest, save_model
+from pegsynth.storage.spending import locked, read_spent, spent_path, write_spent
 from small_release import small_schema, small_session, small_table, taken
 
 TOTAL = ("--epsilon", 20, "--rows", 30)
@@ -265,7 +265,7 @@ def test_two_processes_cannot_spend_the_same_rows(models):
 
 def test_a_lock_is_held_by_one_process_and_waited_for(models):
     script = (
-        "import sys; from pegsynth.synthesizers.spending import locked\n"
+        "import sys; from pegsynth.storage.spending import locked\n"
         "with locked(sys.argv[1]): print('mine', flush=True)"
     )
     with locked(models / "pegs.pegs"):
@@ -409,9 +409,9 @@ def test_a_loaded_model_is_the_saved_one(models):
         save_model(first, models / "again.pegs")
         again = load_model(models / "again.pegs")
         # Shares of the budget were used up when it was settled.
-        assert first.recipe == again.recipe
+        assert first.plan == again.plan
         assert first.ledger == again.ledger
-        assert first.blocks.spec == again.blocks.spec
+        assert first.content.blocks.spec == again.content.blocks.spec
     assert read_manifest(models / "again.pegs").identity != (
         read_manifest(models / "rowwise.pegs").identity
     )

@@ -11,11 +11,10 @@ import pegsynth
 from command import check_refused, done, pegs
 from pegsynth.errors import DataError
 from pegsynth.io.read import open_table
-from pegsynth.options import FitOptions
+from pegsynth.methods.gibbs.fitting import one_way_counts
 from pegsynth.random import RandomStream
-from pegsynth.synthesizers.model import one_way_counts
-from pegsynth.synthesizers.reading import bounded_codes
-from pegsynth.synthesizers.units import kept_rows
+from pegsynth.tables.code_table import bounded_codes
+from pegsynth.tables.units import kept_rows
 from small_release import LEVELS, small_model, small_schema, small_session, small_table, taken
 
 
@@ -43,9 +42,9 @@ def test_at_most_k_rows_of_every_unit_are_kept(k):
     "options",
     [
         {"epsilon": 5.0, "rows": 5},
-        {"epsilon": 5.0, "rows": 5, "fitted": FitOptions(order="public")},
+        {"epsilon": 5.0, "rows": 5, "order": "public"},
         {"alpha": 1.0, "rows": 5},
-        {"alpha": 1.0, "rows": 5, "fitted": FitOptions(order="data")},
+        {"alpha": 1.0, "rows": 5, "order": "data"},
     ],
     ids=["private order", "public order", "alpha", "order of the data"],
 )
@@ -53,7 +52,7 @@ def test_blocks_count_the_kept_rows_only(k, options):
     table = people(1, 2, 3, 4, 9, 1)
     model, _ = small_model(small_schema(rows_per_unit=k), table, **options)
     total = sum(min(size, k) for size in (1, 2, 3, 4, 9, 1))
-    assert [int(line.sum()) for line in one_way_counts(model.blocks)] == [total] * 3
+    assert [int(line.sum()) for line in one_way_counts(model.content.blocks)] == [total] * 3
 
 
 def test_both_passes_see_the_same_rows():

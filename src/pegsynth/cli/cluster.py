@@ -15,23 +15,20 @@ from pegsynth.cli.notes import (
 from pegsynth.cli.working import (
     check_not_inputs,
     ledger_path_of,
-    planned,
     save_fitted,
-    saved_session,
 )
-from pegsynth.errors import DataError, ParameterError
+from pegsynth.errors import BudgetError, DataError, ParameterError
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.files import EXTENSIONS, refuse_secrets, scheme_of, table_format
+from pegsynth.methods.session import Session
+from pegsynth.pipeline import open_saved, settle
 from pegsynth.random import RandomStream
-from pegsynth.schema import Schema
-from pegsynth.spark.fitting import check_recipe, count_model
+from pegsynth.request import Request
+from pegsynth.spark.fitting import check_plan, count_model
 from pegsynth.spark.folders import check_free
-from pegsynth.spark.sampling import check_method, write_rows
+from pegsynth.spark.sampling import check_drawing, check_sampler, write_rows
 from pegsynth.spark.session import configured, open_session, spark_errors, unreadable_files
-from pegsynth.synthesizers.recipe import Recipe
-from pegsynth.synthesizers.request import Request
-from pegsynth.synthesizers.session import Session
-from pegsynth.synthesizers.spending import locked, spent_path
+from pegsynth.storage.spending import locked, spent_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,23 +41,19 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     check_target(output)
     source = _check_source(data, request)
     check_not_inputs((output,), source, schema_file)
-    _, chosen = request.settled(Schema.load(schema_file), saved=True)
-    schema, request, plan = planned(source, schema_file, request)
-    if isinstance(plan, Recipe):
-        check_recipe(plan)
+    settled = settle(schema_file, request, data=source, saved=True)
+    check_plan(settled)
     stream = RandomStream(request.seed)
     with open_session(request.master) as spark:
         model = count_model(
             _read(spark, source),
-            schema,
-            plan,
+            settled,
             stream,
-            accept_unreviewed=request.accept_unreviewed_schema,
             source=source,
             folder=not Path(source).is_file(),
         )
     save_fitted(model, output, stream)
-    say_method(chosen)
+    say_method(settled.notes)
 
 
 def sample(model_file: Path, output: str, ledger_file: Path | None, request: Request) -> None:
@@ -68,11 +61,18 @@ def sample(model_file: Path, output: str, ledger_file: Path | None, request: Req
     ledger_path = _ledger_path(output, ledger_file)
     check_not_inputs((ledger_path,), str(model_file), spent_path(model_file))
     with locked(model_file):
-        session, commit = saved_session(model_file, request)
-        check_method(session.recipe)
+        saved = open_saved(model_file, request)
+        check_sampler(saved.session)
         with open_session(request.master) as spark:
-            remembered = session.model.recipe is not None
-            _write(session, spark, output, ledger_path, request, commit, remembered=remembered)
+            _write(
+                saved.session,
+                spark,
+                output,
+                ledger_path,
+                request,
+                saved.commit,
+                remembered=saved.remembered,
+            )
 
 
 def synthesize(
@@ -83,26 +83,24 @@ def synthesize(
     ledger_path = _ledger_path(output, ledger_file)
     check_not_inputs((ledger_path,), source, schema_file)
     request.check_rows()
-    _, chosen = request.settled(Schema.load(schema_file), saved=True)
-    schema, request, plan = planned(source, schema_file, request)
-    recipe = plan if isinstance(plan, Recipe) else request.recipe(schema, source=str(schema_file))
-    check_recipe(recipe)
-    check_method(recipe)
+    settled = settle(schema_file, request, data=source, saved=True)
+    if settled.plan is None:
+        raise BudgetError("rows are drawn under a budget; state one")
+    check_plan(settled)
+    check_drawing(settled.plan)
     stream = RandomStream(request.seed)
     with open_session(request.master) as spark:
         check_free(spark, output)
         model = count_model(
             _read(spark, source),
-            schema,
-            recipe,
+            settled,
             stream,
-            accept_unreviewed=request.accept_unreviewed_schema,
             source=source,
             folder=not Path(source).is_file(),
         )
-        session = Session(model, recipe, stream)
+        session = Session(model, model.plan or settled.plan, stream)
         _write(session, spark, output, ledger_path, request)
-    say_method(chosen)
+    say_method(settled.notes)
 
 
 def _write(

@@ -11,7 +11,7 @@ from pegsynth.cli import flags
 
 if TYPE_CHECKING:
     from pegsynth.io.database import DatabaseTarget
-    from pegsynth.synthesizers.request import Request
+    from pegsynth.request import Request
 
 
 Threads = Annotated[int | None, flags.of("threads")]
@@ -137,6 +137,7 @@ def plan(
     *flags.KEYS,
     *flags.DRAWS,
     *flags.GIVEN,
+    *flags.of_registered_methods(),
     *flags.RUN,
     "accept_unreviewed_schema",
     *flags.SOURCE,
@@ -172,6 +173,7 @@ def synthesize_table(
     *flags.KEYS,
     *flags.DRAWS,
     *flags.GIVEN,
+    *flags.of_registered_methods(),
     *flags.RUN,
     "accept_unreviewed_schema",
     *flags.SOURCE,
@@ -216,6 +218,7 @@ def release(
     "shares",
     *flags.KEYS,
     *flags.DRAWS,
+    *flags.of_registered_methods(),
     "threads",
     "seed",
     "accept_unreviewed_schema",
@@ -443,7 +446,8 @@ def study(
 
 def audit(
     method: Annotated[
-        str | None, typer.Option("--method", help="This method only; doors: readers.")
+        str | None,
+        typer.Option("--method", help="This one only; numbers: measured edges; doors: readers."),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="More cases and more releases.")] = False,
     threads: Threads = None,

@@ -21,7 +21,7 @@ from pegsynth.io.read import table_files
 from pegsynth.io.write import write_table
 from pegsynth.options import SourceOptions
 from pegsynth.privacy import Ledger
-from pegsynth.release.write import guarantee_fields
+from pegsynth.publishing.write import guarantee_fields
 from pegsynth.schema import Schema
 
 PRIVATE = 0o600
@@ -127,7 +127,7 @@ def _write(found: Evaluation, ledger: Ledger | None, wishes: Wishes) -> None:
         write_table(wishes.per_record_file, found.per_record, mode=PRIVATE)
     if wishes.report is None:
         return
-    from pegsynth.report import render, write_figures
+    from pegsynth.reporting import render, write_figures
 
     page = render(
         found,

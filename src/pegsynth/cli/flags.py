@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from pegsynth.methods.registry import method_options
 from pegsynth.option_kinds import METADATA, Kind, Option
 from pegsynth.options import GROUPS
 
@@ -68,12 +69,23 @@ _TYPES: dict[Kind, Any] = {
     "values": list[str],
     "shares": list[str],
 }
-_DECLARED = {
-    each.name: (each.metadata[METADATA], each.default)
-    for group in GROUPS
-    for each in fields(group)
-    if METADATA in each.metadata
-}
+
+
+def _declared() -> dict[str, tuple[Option, Any]]:
+    """Return every option with its default, those of registered methods too."""
+    ours = {
+        each.name: (each.metadata[METADATA], each.default)
+        for group in GROUPS
+        for each in fields(group)
+        if METADATA in each.metadata
+    }
+    return method_options() | ours
+
+
+def of_registered_methods() -> tuple[str, ...]:
+    """Return the options of methods that were registered from outside."""
+    ours = {each.name for group in GROUPS for each in fields(group)}
+    return tuple(name for name in method_options() if name not in ours)
 
 
 def taking(
@@ -107,10 +119,10 @@ def taking(
 
         @wraps(command)
         def run(**given: Any) -> None:
-            from pegsynth.synthesizers.request import Request
+            from pegsynth.request import Request
 
             options = {name: given.pop(name) for name in names}
-            command(**given, request=Request(**options))
+            command(**given, request=Request.of(**options))
 
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*needed, *rest)]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -123,17 +135,17 @@ def taking(
 
 def of(name: str) -> Any:
     """Return the flag of one option, for a command that has few others of a release."""
-    option, default = _DECLARED[name]
+    option, default = _declared()[name]
     return _flag(name, option, "", default)
 
 
 def _unstated(name: str) -> Any:
-    option, default = _DECLARED[name]
+    option, default = _declared()[name]
     return None if option.kind in ("values", "names", "shares") else default
 
 
 def _parameter(name: str, said: str, default: Any) -> inspect.Parameter:
-    option, _ = _DECLARED[name]
+    option, _ = _declared()[name]
     kind, empty = _TYPES[option.kind], inspect.Parameter.empty
     return inspect.Parameter(
         name,
@@ -150,7 +162,7 @@ def _flag(name: str, option: Option, said: str, default: Any) -> Any:
     if option.kind == "flag" and default is None:
         # A flag that is off by default has no other side.
         flag = f"{flag}/--no-{name}"
-    text = option.help
+    text = option.text
     if option.unless:
         text = f"{text.removesuffix('.')} [default: {option.unless}]."
     return typer.Option(flag, help=said or text, metavar=option.metavar or None)

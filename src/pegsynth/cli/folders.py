@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from pegsynth.cli.console import progress_bar, say
-from pegsynth.cli.notes import say_guarantee, say_release_replaced
-from pegsynth.cli.working import check_not_inputs, kept_columns, opened_session
-from pegsynth.errors import OutputError, ParameterError
+from pegsynth.cli.notes import say_guarantee, say_method, say_release_replaced
+from pegsynth.cli.working import check_not_inputs
+from pegsynth.errors import OutputError
 from pegsynth.option_kinds import check_whole
 from pegsynth.privacy import Ledger
-from pegsynth.release.folder import check_folder, is_release, new_folder
+from pegsynth.publishing.folder import check_folder
+from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.schema.toml import dumps
-from pegsynth.synthesizers.request import Request
 
 
 def release(
@@ -29,43 +29,27 @@ def release(
     quiet: bool = False,
 ) -> None:
     """Write a release folder and say where to look."""
-    from pegsynth.release.write import write_internal, write_public
+    from pegsynth.publishing.write import make_folder
 
-    if table_format not in ("csv", "parquet"):
-        raise ParameterError(f"--format is csv or parquet, not {table_format!r}")
-    check_folder(output, force=force)
-    replaced = output.exists() and is_release(output)
     check_not_inputs((), data, resume=request.resume)
-    with (
-        opened_session(data, schema, request) as (session, reader),
-        new_folder(output, force=force) as folder,
-    ):
-        with progress_bar() as progress:
-            written = write_public(
-                folder,
-                session,
-                rows=session.rows_of_a_table(request.rows),
-                datasets=request.datasets,
-                table_format="parquet" if table_format == "parquet" else "csv",
-                how=request.decode,
-                progress=progress,
-                kept=kept_columns(reader, session),
-            )
-        if not public_only:
-            write_internal(
-                folder,
-                reader,
-                session.model.schema,
-                session.ledger,
-                written,
-                threads=request.thread_count,
-            )
-    say_guarantee(session.ledger)
+    with progress_bar() as progress:
+        made = make_folder(
+            data,
+            schema,
+            output,
+            request,
+            force=force,
+            public_only=public_only,
+            table_format=table_format,
+            progress=progress,
+        )
+    say_method(made.notes)
+    say_guarantee(made.ledger)
     if quiet:
         return
-    if replaced:
+    if made.replaced:
         say_release_replaced(output)
-    print(_may_leave(output, session.model.schema, session.ledger, internal=not public_only))
+    print(_may_leave(output, made.schema, made.ledger, internal=not public_only))
 
 
 def _may_leave(output: Path, schema: Schema, ledger: Ledger, *, internal: bool) -> str:

@@ -10,17 +10,17 @@ from typing import Any
 
 from pegsynth.cli.console import say
 from pegsynth.errors import ModelError, ParameterError, escaped
-from pegsynth.once import NoisyTable, Released
-from pegsynth.privacy import Event, Ledger, NotPrivate, verify
+from pegsynth.methods import get
+from pegsynth.methods.base import Model
+from pegsynth.methods.session import Session
+from pegsynth.privacy import Event, Ledger, verify
 from pegsynth.privacy.events import NoisyCounts, UnknownEvent
 from pegsynth.privacy.files import event_to_builtins
 from pegsynth.privacy.rounding import display_up
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.synthesizers.model import Model
-from pegsynth.synthesizers.model_file import load_model, notice_of, read_manifest
-from pegsynth.synthesizers.session import Session
-from pegsynth.synthesizers.spending import read_spent
+from pegsynth.storage.model_file import load_model, notice_of, read_manifest
+from pegsynth.storage.spending import read_spent
 
 _EMPTY: tuple[Any, ...] = ("", None, [], ())
 
@@ -131,10 +131,10 @@ def _inspect_schema(file: Path) -> None:
 
 def _session_of(file: Path, identity: str, model: Model) -> Session | None:
     """Return a session on a model with a budget, with its record of what was spent."""
-    if model.recipe is None:
+    if model.plan is None:
         return None
-    spent = None if model.released is not None else read_spent(file, identity)
-    return Session(model, model.recipe, RandomStream(), spent=spent)
+    spent = None if get(model.method).released else read_spent(file, identity)
+    return Session(model, model.plan, RandomStream(), spent=spent)
 
 
 def _print_budget(session: Session | None) -> None:
@@ -143,52 +143,10 @@ def _print_budget(session: Session | None) -> None:
         return
     left = session.left()
     rows = "any number of" if left is None else f"{left}"
-    _show(f"budget: {session.recipe.draw.method}, {rows} rows left")
+    _show(f"budget: {session.plan.method}, {rows} rows left")
     guarantee = session.ledger.guarantee
     if guarantee.epsilon is not None:
         _show(f"in total: epsilon {display_up(guarantee.epsilon)}, delta {guarantee.delta:g}")
-
-
-def _print_released(model: Model) -> None:
-    """Show the structure of released blocks: all of it was paid for."""
-    released, names = model.released, model.schema.names
-    if released is None:
-        return
-    heads = {block.features[-1]: block for block in released.blocks}
-    rows = max(released.total[0], 0)
-    _show(f"about {rows} rows (noisy); noise is given as its standard deviation, in rows")
-    _show("features in the order of drawing:")
-    for feature in released.order:
-        block = heads.get(feature)
-        given = ", ".join(names[h] for h in block.features[:-1]) if block else "nothing"
-        noise = f", {_size(released, block)}" if block else ""
-        _show(f"  {names[feature]}: {_levels(released, feature)}, given {given}{noise}")
-    if released.extra:
-        _show("tables of the second round, in the order of measuring:")
-    times: dict[tuple[int, ...], int] = {}
-    for number, table in enumerate(released.extra, start=1):
-        shown = " x ".join(names[f] for f in table.features)
-        times[table.features] = times.get(table.features, 0) + 1
-        again = f", time {times[table.features]}" if times[table.features] > 1 else ""
-        _show(f"  {number}. {shown}{again}: {_size(released, table)}")
-
-
-def _levels(released: Released, feature: int) -> str:
-    """Say how many levels a feature has, and of how many categories they were merged."""
-    levels, categories = released.sizes[feature], len(released.levels[feature])
-    merged = f" of {categories} categories" if levels < categories else ""
-    return f"{_counted(levels, 'level')}{merged}"
-
-
-def _size(released: Released, table: NoisyTable) -> str:
-    """Say how large a table is, on levels and not on categories, and how loud its noise."""
-    levels = " x ".join(str(released.sizes[feature]) for feature in table.features)
-    cells = _counted(len(table.counts), "cell")
-    return f"{cells} ({levels} levels), noise {table.deviation:.4g} rows"
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _print_terms(ledger: Ledger) -> None:
@@ -202,31 +160,19 @@ def _print_terms(ledger: Ledger) -> None:
 def _inspect_model(file: Path, *, confidential: bool) -> None:
     manifest = read_manifest(file)
     model = load_model(file)
-    spec = model.blocks.spec
-    # Heads read off the data are not public, whatever else the manifest is.
-    heads_public = confidential or not any(
-        isinstance(event, NotPrivate) and event.code == "data-order"
-        for event in model.ledger.events
-    )
+    method = get(model.method)
     # Before anything is printed: the record may be missing or damaged.
     session = _session_of(file, manifest.identity, model)
     ledger = session.ledger if session else model.ledger
     # Not what the file calls itself, which may be a lie.
     _show(notice_of(model))
-    if model.released is not None:
-        _print_released(model)
-        _print_budget(session)
-        _print_terms(ledger)
-        return
-    _show(f"format {manifest.format}; {len(spec.names)} features; tail bits: {spec.tail_bits}")
-    for target, name in enumerate(spec.names):
-        heads = ", ".join(spec.names[head] for head in spec.heads[target]) or "none"
-        shown = f", heads {heads}, key space {spec.key_space(target)}" if heads_public else ""
-        _show(f"  {name}: {spec.category_counts[target]} categories{shown}")
+    if not method.released:
+        _show(f"format {manifest.format}; {len(model.schema.features)} features")
+    for line in method.describe(model, confidential=confidential):
+        _show(line)
     _print_budget(session)
     _print_terms(ledger)
-    if confidential:
+    if confidential and (figures := method.confidential_figures(model)):
         _show("CONFIDENTIAL figures read off the counts:")
-        for name, block in zip(spec.names, model.blocks.blocks, strict=True):
-            keys, _, counts = block.cells()
-            _show(f"  {name}: {len(set(keys.tolist()))} keys seen, {int(counts.sum())} rows")
+        for line in figures:
+            _show(line)

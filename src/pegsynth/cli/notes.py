@@ -7,9 +7,10 @@ from pathlib import Path
 
 from pegsynth.cli.console import say
 from pegsynth.errors import PegsynthError
+from pegsynth.methods import get
+from pegsynth.methods.session import Session
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
-from pegsynth.synthesizers.session import Session
 
 
 def say_guarantee(ledger: Ledger) -> None:
@@ -30,7 +31,7 @@ def say_budget(session: Session) -> None:
     """Say what a saved model gives for its total budget; released blocks are the release."""
     ledger = session.ledger
     guarantee = ledger.guarantee
-    if session.model.released is not None or guarantee.epsilon is None:
+    if get(session.plan.method).released or guarantee.epsilon is None:
         say_guarantee(ledger)
         return
     left = session.left()

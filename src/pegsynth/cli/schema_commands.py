@@ -23,7 +23,7 @@ from pegsynth.schema.toml import save
 from pegsynth.schema.toml_text import confidential
 
 if TYPE_CHECKING:
-    from pegsynth.synthesizers.request import Request
+    from pegsynth.request import Request
 
 
 @dataclass(frozen=True)

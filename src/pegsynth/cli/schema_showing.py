@@ -69,7 +69,9 @@ def _line(column: Feature, total: int) -> tuple[str, ...]:
 
 def _values(column: Feature) -> str:
     labels = column.labels[: column.bin_count]
-    if column.kind == "numeric":
+    if column.private_edges:
+        text = "edges measured privately"
+    elif column.kind == "numeric":
         text = f"{len(labels)} bins from {column.edges[0]:g} to {column.edges[-1]:g}"
     else:
         named = dict(column.value_labels)

@@ -14,8 +14,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Float64
 from pegsynth.datasets import discharge_tables as tables
-from pegsynth.datasets.draws import Codes, Draws, Floats, cumulate
+from pegsynth.datasets.draws import Codes, Draws, cumulate
 
 Flags = NDArray[np.bool_]
 
@@ -63,7 +64,7 @@ def age(draws: Draws, sex: Codes, wealth: Codes) -> Codes:
 
 
 @cache
-def _age_bins() -> Floats:
+def _age_bins() -> Float64:
     rows = []
     for wealth in (tables.POOR, tables.MIDDLE, tables.RICH):
         young, old = tables.AGE_TILT[wealth]
@@ -73,7 +74,7 @@ def _age_bins() -> Floats:
 
 
 @cache
-def _old_age() -> Floats:
+def _old_age() -> Float64:
     return cumulate(tables.OLD_AGE_DECAY ** np.arange(tables.OLDEST_AGE - 80))
 
 
@@ -97,7 +98,7 @@ def diagnosis(draws: Draws, age: Codes, sex: Codes) -> Codes:
 
 
 @cache
-def _diagnoses() -> Floats:
+def _diagnoses() -> Float64:
     women = np.array([d.by_age for d in tables.DIAGNOSES]).T * [d.women for d in tables.DIAGNOSES]
     men = np.array([d.by_age for d in tables.DIAGNOSES]).T
     men[:, [tables.PREGNANCY, tables.FEMALE_REPRODUCTIVE]] = 0
@@ -110,7 +111,7 @@ def care(draws: Draws, diagnosis: Codes, stage: Codes) -> Codes:
 
 
 @cache
-def _cares() -> Floats:
+def _cares() -> Float64:
     weights = np.array([tables.CARE_BY_STAGE] * len(tables.DIAGNOSES))
     for diagnosis, own in tables.CARE_BY_DIAGNOSIS.items():
         weights[diagnosis] = own
@@ -165,7 +166,7 @@ def payer(draws: Draws, age: Codes, wealth: Codes, diagnosis: Codes) -> Codes:
 
 
 @cache
-def _payers() -> Floats:
+def _payers() -> Float64:
     usual = np.array(tables.PAYER_WEIGHTS)
     hurt = usual.copy()
     for payer, factor in tables.PAYER_HURT.items():
@@ -184,7 +185,7 @@ def disposition(
 
 
 @cache
-def _dispositions() -> Floats:
+def _dispositions() -> Float64:
     weights = (
         np.array(tables.DISPOSITION_BY_CARE)[:, None, None, None, None]
         * _factors(*tables.DISPOSITION_BY_STAGE)[:, None, None, None]
@@ -195,7 +196,7 @@ def _dispositions() -> Floats:
     return cumulate(weights.reshape(-1, len(tables.DISPOSITION)))
 
 
-def _factors(*groups: Mapping[str, float]) -> Floats:
+def _factors(*groups: Mapping[str, float]) -> Float64:
     return np.array([[group.get(name, 1.0) for name in tables.DISPOSITION] for group in groups])
 
 

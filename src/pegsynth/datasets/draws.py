@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Float64
+
 if TYPE_CHECKING:
     from pegsynth.random import RandomStream
 
 Codes = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _UNIT = 2.0**-53
 # Group plus uniform must not round up to the next group.
@@ -44,12 +45,12 @@ class Draws:
         self._numbers = {name: chunk * len(names) + k for k, name in enumerate(names)}
         self._rows = rows
 
-    def uniform(self, name: str) -> Floats:
+    def uniform(self, name: str) -> Float64:
         """One uniform number in [0, 1) per row; a name always gives the same numbers."""
         words = self._stream.substream(self._numbers[name]).take(self._rows)
         return np.asarray((words >> np.uint64(11)) * _UNIT, dtype=np.float64)
 
-    def normal(self, name: str) -> Floats:
+    def normal(self, name: str) -> Float64:
         """One standard normal number per row."""
         from scipy.special import ndtri
 
@@ -60,7 +61,7 @@ class Draws:
         return np.asarray(self.uniform(name) < probability)
 
     def category(
-        self, name: str, cumulative: Floats, group: NDArray[np.integer[Any]] | int = 0
+        self, name: str, cumulative: Float64, group: NDArray[np.integer[Any]] | int = 0
     ) -> Codes:
         """One category per row, from row `group` of a table made by `cumulate`."""
         count = cumulative.shape[-1]
@@ -70,7 +71,7 @@ class Draws:
         return np.asarray(np.searchsorted(flat, keys, side="right") - count * np.asarray(group))
 
 
-def cumulate(weights: Any) -> Floats:
+def cumulate(weights: Any) -> Float64:
     """Scale the last axis of a table of weights to one and sum it up.
 
     Categories of weight 0 are never drawn: they repeat the step before them, and the last

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Float64, Int64
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.statistics import Floats
-from pegsynth.evaluation.tabulation import Int64
 
 _LARGE_MEAN = 500.0
 
 
-def shares(counts: NDArray[Any]) -> Floats:
+def shares(counts: NDArray[Any]) -> Float64:
     """Return counts as shares of their sum."""
     total = counts.sum()
     if not total > 0:
@@ -112,12 +111,12 @@ def conditional_floor(given: Int64, counts: Int64, rows: int) -> float:
     return float(np.sum((1 - squares) * one_over + np.exp(-mean) * squares))
 
 
-def _conditional(given: Int64, counts: Int64) -> Floats:
+def _conditional(given: Int64, counts: Int64) -> Float64:
     totals = np.bincount(given, counts)
     return np.asarray(counts / np.maximum(totals, 1)[given], dtype=np.float64)
 
 
-def _mean_of_reciprocal(mean: Floats) -> Floats:
+def _mean_of_reciprocal(mean: Float64) -> Float64:
     """E[1/X; X > 0] for X ~ Poisson(mean): exp(-mean) (Ei(mean) - gamma - log mean)."""
     from scipy.special import expi
 

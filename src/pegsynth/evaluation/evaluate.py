@@ -13,8 +13,10 @@ from typing import Any
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.evaluate_options import EvaluateOptions, options_of
 from pegsynth.evaluation.judged_tables import read_tables
-from pegsynth.evaluation.measuring import Evaluation, Progress, evaluate_tables, quiet
+from pegsynth.evaluation.measuring import Evaluation, evaluate_tables
 from pegsynth.forks import check_threads
+from pegsynth.progress import Progress, quiet, shown
+from pegsynth.release_views import tables_of
 from pegsynth.schema import Schema
 
 
@@ -30,6 +32,7 @@ def evaluate(
     formulas: Any = None,
     per_record: bool = False,
     threads: int | None = None,
+    progress: bool | Progress | None = None,
 ) -> Evaluation:
     """Compare one or more synthetic tables with their original.
 
@@ -38,7 +41,7 @@ def evaluate(
     original
         The confidential table: a file, a glob of files or a dataframe.
     synthetic
-        The synthetic table, or a list of several that were made alike.
+        The synthetic table, a list of several that were made alike, or a `Release`.
     schema
         The codebook, or its file; it need not be reviewed.
     holdout
@@ -57,6 +60,9 @@ def evaluate(
         Whether to keep figures for every row of the original.
     threads
         Parts of the work done at a time; all processors by default.
+    progress
+        By default a bar on a terminal and in a notebook; False shows none, and a function is
+        called with the stage, what is done of it and the total.
 
     Returns
     -------
@@ -82,7 +88,10 @@ def evaluate(
         per_record=per_record,
         threads=threads,
     )
-    return evaluate_files(original, listed(synthetic), codebook, options, holdout=holdout)
+    with shown(progress) as told:
+        return evaluate_files(
+            original, tables_of(synthetic), codebook, options, holdout=holdout, progress=told
+        )
 
 
 def evaluate_files(
@@ -100,8 +109,3 @@ def evaluate_files(
         raise ParameterError("there is no synthetic table to compare with the original")
     tables = read_tables(original, synthetic, schema, holdout=holdout, threads=options.threads)
     return evaluate_tables(tables, options, progress=progress)
-
-
-def listed(synthetic: Any) -> list[Any]:
-    """Return one or several tables as a list."""
-    return list(synthetic) if isinstance(synthetic, list | tuple) else [synthetic]

@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pegsynth.arrays import Float64
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.numeric import is_numeric, numeric_values
-from pegsynth.evaluation.statistics import Floats
 from pegsynth.schema import Schema
 from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import Feature
@@ -133,7 +133,7 @@ def read_response(text: str, schema: Schema) -> Term:
     return term
 
 
-def truth(term: Term, feature: Feature) -> Floats:
+def truth(term: Term, feature: Feature) -> Float64:
     """Return 1 where a code fulfils a comparison, 0 where not, NaN where it has no answer.
 
     A bin is judged by its midpoint. Categories that are names are compared as text, and

@@ -12,10 +12,11 @@ import math
 
 import numpy as np
 
+from pegsynth.arrays import Codes
 from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.risk_tables import CHANCE
 from pegsynth.evaluation.statistics import Estimate
-from pegsynth.evaluation.tabulation import Codes, group_rows
+from pegsynth.evaluation.tabulation import group_rows
 
 NAME = "holdout_in_original"
 NEARLY_ALL = 0.9

@@ -31,10 +31,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.numeric import is_numeric, numeric_values
-from pegsynth.evaluation.statistics import LEVEL, Estimate, Floats, share, weighted_mean
-from pegsynth.evaluation.tabulation import Codes, Crossing, Int64, cross, group_rows, row_keys
+from pegsynth.evaluation.statistics import LEVEL, Estimate, share, weighted_mean
+from pegsynth.evaluation.tabulation import Crossing, cross, group_rows, row_keys
 from pegsynth.schema.schema import Schema
 
 PAPER_ATTACKS = (
@@ -59,7 +60,7 @@ class Attack:
 
     infer: str
     known: tuple[str, ...]
-    values: Floats | None = field(default=None, compare=False, repr=False)
+    values: Float64 | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def on(cls, schema: Schema, infer: str, known: Sequence[str]) -> Attack:
@@ -119,7 +120,7 @@ class Reach(NamedTuple):
 class CellErrors:
     """Error of a target in each cell, and whether a released row matches it."""
 
-    errors: Floats
+    errors: Float64
     matched: NDArray[np.bool_]
 
     def reach(self, targets: Int64, *, amounts: bool, level: float = LEVEL) -> Reach:
@@ -147,7 +148,7 @@ def cells_of(
     return cross(groups, [table[sensitive] for table in tables], sizes[sensitive])
 
 
-def guess(crossing: Crossing, released: Int64, values: Floats | None) -> CellErrors:
+def guess(crossing: Crossing, released: Int64, values: Float64 | None) -> CellErrors:
     """Guess for every cell, from the counts of the released rows in each."""
     starts, position = crossing.starts()
     if values is None:
@@ -234,7 +235,7 @@ def _by_category(crossing: Crossing, released: Int64, starts: Int64, position: I
 
 
 def _by_mean(
-    crossing: Crossing, released: Int64, starts: Int64, position: Int64, values: Floats
+    crossing: Crossing, released: Int64, starts: Int64, position: Int64, values: Float64
 ) -> CellErrors:
     amounts = values[crossing.category]
     counted = np.where(np.isnan(amounts), 0, released)

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pegsynth.arrays import Float64, Int64
 from pegsynth.evaluation.intruder import Attack, Reach, cells_of, guess
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, NO_SENSITIVE, SEED, RiskTables
-from pegsynth.evaluation.statistics import NOTHING, Estimate, Floats, hull, share
-from pegsynth.evaluation.tabulation import Crossing, Int64
+from pegsynth.evaluation.statistics import NOTHING, Estimate, hull, share
+from pegsynth.evaluation.tabulation import Crossing
 
 DRAWS = 20
 NAMES = ("intruder_error", "intruder_matched")
@@ -50,7 +51,7 @@ class _Outcome:
     reach: Reach
     bootstrap: Reach
     outside: _Outside | None
-    per_row: Floats
+    per_row: Float64
 
     @property
     def reference(self) -> Reach:
@@ -60,7 +61,7 @@ class _Outcome:
 
 def intruder_records(
     tables: RiskTables, chosen: Sequence[Attack]
-) -> tuple[list[Record], dict[str, Floats]]:
+) -> tuple[list[Record], dict[str, Float64]]:
     """Run the attacks.
 
     Returns

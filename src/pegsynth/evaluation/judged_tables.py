@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from pegsynth.arrays import Codes
 from pegsynth.errors import DataError, EmptyTableError, SchemaError
 from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.statistics import NOTHING, Estimate, spread
-from pegsynth.evaluation.tabulation import Codes
 from pegsynth.io.read import open_table
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import encode

@@ -33,10 +33,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pegsynth.arrays import Float64, Int64
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, NO_SENSITIVE, RiskTables
-from pegsynth.evaluation.statistics import Estimate, Floats, hull, share
-from pegsynth.evaluation.tabulation import Int64, group_rows
+from pegsynth.evaluation.statistics import Estimate, hull, share
+from pegsynth.evaluation.tabulation import group_rows
 
 Rates = tuple[float, float, float]
 
@@ -57,7 +58,7 @@ class Matches:
     right: Int64
 
     @property
-    def probability(self) -> Floats:
+    def probability(self) -> Float64:
         """Chance that a matching row taken at random is right; 0 without a match."""
         return np.asarray(self.right / np.maximum(self.found, 1), dtype=np.float64)
 
@@ -81,7 +82,7 @@ class _Found:
     without: Rates
 
 
-def matching_records(tables: RiskTables) -> tuple[list[Record], dict[str, Floats]]:
+def matching_records(tables: RiskTables) -> tuple[list[Record], dict[str, Float64]]:
     """Match every row of the original with what is released.
 
     Returns

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.evaluate_options import EvaluateOptions
 from pegsynth.evaluation.formula import read_response
@@ -20,10 +21,8 @@ from pegsynth.evaluation.records import SUMMARY_KEYS, Metrics, Record, not_compu
 from pegsynth.evaluation.regression_records import compare, not_fitted, regression_records
 from pegsynth.evaluation.risk import RiskResult, risk_records
 from pegsynth.evaluation.table_distances import evaluate_codes
-from pegsynth.evaluation.tabulation import Codes
+from pegsynth.progress import Progress, quiet
 from pegsynth.schema import Schema
-
-Progress = Callable[[str, int, int | None], None]
 
 UTILITY_KEYS = ("interval_overlap", "pmse", "pmse_ratio", "auc_synthetic")
 RISK_KEYS = (
@@ -37,10 +36,6 @@ RISK_KEYS = (
     "l_diversity_violations",
 )
 _LACKING = "a synthetic table lacks the column {name!r}"
-
-
-def quiet(stage: str, done: int, total: int | None) -> None:
-    """Take a report and say nothing."""
 
 
 class Evaluation(Metrics, frozen=True, kw_only=True):

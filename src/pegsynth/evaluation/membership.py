@@ -24,11 +24,11 @@ from itertools import combinations
 
 import numpy as np
 
+from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.evaluation.nearest_rows import nearest, searchable
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.risk_tables import SEED, RiskTables, drawn
-from pegsynth.evaluation.statistics import Floats, advantage, roc_area
-from pegsynth.evaluation.tabulation import Codes, Int64
+from pegsynth.evaluation.statistics import advantage, roc_area
 
 NAMES = ("membership_auc", "membership_advantage")
 DISTANCE, DENSITY = "nearest released row", "density ratio"
@@ -43,11 +43,11 @@ _MEMBERS, _OTHERS, _HALVES = 5, 6, 7
 class Scores:
     """What an attack says of members and non-members; higher for a supposed member."""
 
-    members: Floats
-    others: Floats
+    members: Float64
+    others: Float64
 
 
-def membership_records(tables: RiskTables) -> tuple[list[Record], dict[str, Floats]]:
+def membership_records(tables: RiskTables) -> tuple[list[Record], dict[str, Float64]]:
     """Attack every row, or a stated part of them.
 
     Returns
@@ -76,7 +76,7 @@ def distance_scores(tables: RiskTables, holdout: Codes) -> Scores:
     most = searchable(tables.released)
     tags = np.zeros(tables.released_rows, dtype=np.int64)
 
-    def score(table: Codes, stream: int) -> Floats:
+    def score(table: Codes, stream: int) -> Float64:
         rows = drawn(table.shape[1], most, stream=stream)
         own = np.zeros(len(rows), dtype=np.int64)
         found = nearest(tables.released, tags, table[:, rows], own, threads=tables.threads)
@@ -123,7 +123,7 @@ def _cells(table: Codes, pair: tuple[int, int], right: int) -> Int64:
     return cells
 
 
-def _log_shares(table: Codes, pair: tuple[int, int], left: int, right: int) -> Floats:
+def _log_shares(table: Codes, pair: tuple[int, int], left: int, right: int) -> Float64:
     counts = np.bincount(_cells(table, pair, right), minlength=left * right) + _SMOOTHING
     return np.asarray(np.log(counts / counts.sum()), dtype=np.float64)
 

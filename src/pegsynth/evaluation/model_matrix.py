@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.evaluation.formula import Formula, Term, truth
 from pegsynth.evaluation.numeric import is_numeric, numeric_values
-from pegsynth.evaluation.statistics import Floats
-from pegsynth.evaluation.tabulation import DENSE_CELLS, Codes, Int64, numbered
+from pegsynth.evaluation.tabulation import DENSE_CELLS, numbered
 from pegsynth.schema import Schema
 from pegsynth.schema.feature import Feature
 
@@ -41,7 +41,7 @@ class Column:
 
     name: str
     feature: int
-    values: Floats
+    values: Float64
     category: int | None = None
 
 
@@ -63,7 +63,7 @@ class Sample:
 
     codes: Codes
     counts: Int64
-    response: Floats
+    response: Float64
     dropped: int
 
     @property
@@ -71,7 +71,7 @@ class Sample:
         """Usable rows."""
         return int(self.counts.sum())
 
-    def matrix(self, columns: Sequence[Column]) -> Floats:
+    def matrix(self, columns: Sequence[Column]) -> Float64:
         """Return the design matrix, intercept first."""
         ones = np.ones(self.codes.shape[1])
         return np.column_stack([ones, *(c.values[self.codes[c.feature]] for c in columns)])
@@ -96,7 +96,7 @@ def sample_of(formula: Formula, table: Codes, schema: Schema) -> Sample:
     return Sample(codes[:, usable], counts[usable], response[usable], dropped)
 
 
-def response_values(formula: Formula, schema: Schema) -> Floats:
+def response_values(formula: Formula, schema: Schema) -> Float64:
     """Return what each code of the response stands for.
 
     Of a feature of two categories the second is what a logistic regression explains.
@@ -163,7 +163,7 @@ def _feature(term: Term, schema: Schema) -> Feature:
     return schema.features[schema.index(term.feature)]
 
 
-def _numbers(term: Term, feature: Feature) -> Floats | None:
+def _numbers(term: Term, feature: Feature) -> Float64 | None:
     """Return the numbers of a term's codes; None for a term of categories."""
     if term.sign:
         return truth(term, feature)

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.tabulation import Codes, Int64
+from pegsynth.arrays import Codes, Int64
 
 COMPARISONS = 50_000_000_000
 FEWEST = 500

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.statistics import Floats
-from pegsynth.evaluation.tabulation import Codes
+from pegsynth.arrays import Codes, Float64
 from pegsynth.kernels.binomial import add_derivatives
 
-Slopes = Callable[[Floats], tuple[float, Floats, Floats]]
+Slopes = Callable[[Float64], tuple[float, Float64, Float64]]
 
 MOST_SCORES = 4096
 _MOST_STEPS = 60
@@ -39,8 +38,8 @@ class Rows:
     """Rows to be explained: codes one feature a line, how many of each, and responses."""
 
     columns: Codes
-    counts: Floats
-    responses: Floats
+    counts: Float64
+    responses: Float64
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,9 @@ class Maximum:
         Whether the steps came to rest.
     """
 
-    coefficients: Floats
-    scores: Floats
-    covariance: Floats
+    coefficients: Float64
+    scores: Float64
+    covariance: Float64
     rank: int
     settled: bool
 
@@ -75,7 +74,7 @@ def starts_of(sizes: Sequence[int]) -> NDArray[np.int64]:
 
 
 def maximise(
-    parts: Sequence[Rows], sizes: Sequence[int], model: Floats | None = None, *, threads: int = 1
+    parts: Sequence[Rows], sizes: Sequence[int], model: Float64 | None = None, *, threads: int = 1
 ) -> Maximum:
     """Fit a logistic regression.
 
@@ -98,7 +97,7 @@ def maximise(
     shares = [chunks[first::_SUMS] for first in range(min(_SUMS, len(chunks)))]
     with ThreadPoolExecutor(threads) as pool:
 
-        def slopes(scores: Floats) -> tuple[float, Floats, Floats]:
+        def slopes(scores: Float64) -> tuple[float, Float64, Float64]:
             found = list(pool.map(lambda share: _slopes(share, starts, scores), shares))
             return (
                 sum(each[0] for each in found),
@@ -109,10 +108,10 @@ def maximise(
         return _climb(slopes, _null_scores(parts, int(starts[-1])), _whole(model))
 
 
-def maximise_matrix(matrix: Floats, counts: NDArray[Any], responses: Floats) -> Maximum:
+def maximise_matrix(matrix: Float64, counts: NDArray[Any], responses: Float64) -> Maximum:
     """Fit a logistic regression to a design matrix, its last column the intercept."""
 
-    def slopes(coefficients: Floats) -> tuple[float, Floats, Floats]:
+    def slopes(coefficients: Float64) -> tuple[float, Float64, Float64]:
         scores = matrix @ coefficients
         chances = 1 / (1 + np.exp(-scores))
         likelihood = counts @ (responses * scores - np.logaddexp(0, scores))
@@ -130,7 +129,7 @@ def maximise_matrix(matrix: Floats, counts: NDArray[Any], responses: Floats) -> 
 
 def second_moments(
     parts: Sequence[Rows], sizes: Sequence[int], *, threads: int = 1
-) -> tuple[Floats, Floats]:
+) -> tuple[Float64, Float64]:
     """Return how often two categories meet, and the sum of the responses of each.
 
     The last row and column, and the last sum, are those of all rows together.
@@ -152,7 +151,7 @@ def rank_of(parts: Sequence[Rows], sizes: Sequence[int]) -> int:
 
 
 def _climb(
-    slopes: Slopes, scores: Floats, whole: Floats | None, *, enough: float = _SETTLED
+    slopes: Slopes, scores: Float64, whole: Float64 | None, *, enough: float = _SETTLED
 ) -> Maximum:
     """Take Newton's steps, each halved until the likelihood does not fall."""
     likelihood, gradient, information = slopes(scores)
@@ -188,7 +187,7 @@ def _climb(
     return Maximum(coefficients, scores, covariance, len(kept), settled)
 
 
-def _whole(model: Floats | None) -> Floats | None:
+def _whole(model: Float64 | None) -> Float64 | None:
     """Return the model with the intercept as its last row and column."""
     if model is None:
         return None
@@ -198,19 +197,19 @@ def _whole(model: Floats | None) -> Floats | None:
 
 
 def _reduced(
-    gradient: Floats, information: Floats, kept: NDArray[np.int64], columns: Floats | None
-) -> tuple[Floats, Floats]:
+    gradient: Float64, information: Float64, kept: NDArray[np.int64], columns: Float64 | None
+) -> tuple[Float64, Float64]:
     """Return the derivatives with respect to the coefficients that are kept."""
     if columns is None:
         return gradient[kept], information[np.ix_(kept, kept)]
     return columns.T @ gradient, columns.T @ information @ columns
 
 
-def _symmetric(upper: Floats) -> Floats:
+def _symmetric(upper: Float64) -> Float64:
     return np.asarray(upper + np.triu(upper, 1).T)
 
 
-def _independent(information: Floats) -> NDArray[np.int64]:
+def _independent(information: Float64) -> NDArray[np.int64]:
     """Choose columns that do not depend on each other: the intercept, then the largest."""
     from scipy.linalg.lapack import dpstrf
 
@@ -226,7 +225,7 @@ def _independent(information: Floats) -> NDArray[np.int64]:
     return np.concatenate([np.sort(held[order[:rank] - 1]), last])
 
 
-def _solve(information: Floats, right: Floats) -> Floats:
+def _solve(information: Float64, right: Float64) -> Float64:
     scale = np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
     scaled = information / np.outer(scale, scale)
     # A little ridge: on the way to an infinite coefficient its information vanishes.
@@ -235,7 +234,7 @@ def _solve(information: Floats, right: Floats) -> Floats:
     return np.asarray(np.linalg.solve(scaled, right / across) / across)
 
 
-def _null_scores(parts: Sequence[Rows], count: int) -> Floats:
+def _null_scores(parts: Sequence[Rows], count: int) -> Float64:
     """Return scores of 0, and the intercept that gives every row the mean response."""
     total = sum(float(part.counts.sum()) for part in parts)
     ones = sum(float(part.counts @ part.responses) for part in parts)
@@ -252,8 +251,8 @@ def _chunks(part: Rows) -> list[Rows]:
 
 
 def _slopes(
-    chunks: Sequence[Rows], starts: NDArray[np.int64], scores: Floats
-) -> tuple[float, Floats, Floats]:
+    chunks: Sequence[Rows], starts: NDArray[np.int64], scores: Float64
+) -> tuple[float, Float64, Float64]:
     gradient, information = np.zeros(len(scores)), np.zeros((len(scores), len(scores)))
     likelihood = 0.0
     for chunk in chunks:

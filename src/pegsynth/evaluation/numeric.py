@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from pegsynth.evaluation.statistics import Floats
+from pegsynth.arrays import Float64
 from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import Feature
 
@@ -29,7 +29,7 @@ def is_numeric(feature: Feature) -> bool:
     )
 
 
-def numeric_values(feature: Feature) -> Floats:
+def numeric_values(feature: Feature) -> Float64:
     """Return one number per code; NaN where a code has none.
 
     Parameters
@@ -52,7 +52,7 @@ def numeric_values(feature: Feature) -> Floats:
     return values
 
 
-def _midpoints(feature: Feature) -> Floats:
+def _midpoints(feature: Feature) -> Float64:
     edges = np.asarray(feature.edges, dtype=np.float64)
     low, high = edges[:-1], edges[1:].copy()
     if feature.integer:
@@ -62,6 +62,6 @@ def _midpoints(feature: Feature) -> Floats:
     return np.asarray(low / 2 + high / 2, dtype=np.float64)
 
 
-def _spelled(feature: Feature) -> Floats:
+def _spelled(feature: Feature) -> Float64:
     numbers = (parsed_number(text) for text in feature.categories)
     return np.array([math.nan if number is None else number for number in numbers])

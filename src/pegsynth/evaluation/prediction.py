@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Float64
 from pegsynth.evaluation.formula import Term, read_response, truth
 from pegsynth.evaluation.records import Record, measured, not_computed
-from pegsynth.evaluation.statistics import Estimate, Floats, placements, quantile
-from pegsynth.evaluation.tabulation import Codes
+from pegsynth.evaluation.statistics import Estimate, placements, quantile
 from pegsynth.schema import Schema
 
 Labels = NDArray[np.int64]
@@ -36,7 +36,7 @@ class Area:
     """An area under the curve, and how much each test row moves it (DeLong's components)."""
 
     value: float
-    influence: Floats
+    influence: Float64
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class _Part:
         return np.asarray(self.task.labels[self.table[self.task.target, self.rows]])
 
     @property
-    def inputs(self) -> Floats:
+    def inputs(self) -> Float64:
         codes = self.table[np.ix_(np.array(self.task.others), self.rows)]
         return np.asarray(codes.T, dtype=np.float64)
 
@@ -135,7 +135,7 @@ def prediction_records(
     ]
 
 
-def area(scores: Floats, hit: NDArray[np.bool_]) -> Area:
+def area(scores: Float64, hit: NDArray[np.bool_]) -> Area:
     """Area under the ROC curve: chance that a hit scores above another row, ties half.
 
     Parameters
@@ -155,7 +155,7 @@ def area(scores: Floats, hit: NDArray[np.bool_]) -> Area:
     return Area(value, influence)
 
 
-def mean_area(chances: Floats, labels: Labels) -> Area:
+def mean_area(chances: Float64, labels: Labels) -> Area:
     """Mean of the areas of every category against the rest, where both occur."""
     parts = [
         area(chances[:, label], labels == label)

@@ -26,10 +26,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes
 from pegsynth.evaluation.newton import Rows, maximise, rank_of, starts_of
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.statistics import Estimate, spread
-from pegsynth.evaluation.tabulation import Codes, one_way
+from pegsynth.evaluation.tabulation import one_way
 from pegsynth.kernels.binomial import squared_deviation
 
 MOST_COEFFICIENTS = 1000

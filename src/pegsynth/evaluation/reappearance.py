@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Int64
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, RiskTables
 from pegsynth.evaluation.statistics import NOTHING, Estimate, share
-from pegsynth.evaluation.tabulation import Int64, group_rows
+from pegsynth.evaluation.tabulation import group_rows
 
 NAMES = ("reappearing_uniques", "reappearing_as_unique")
 ALL_FEATURES = "all features"

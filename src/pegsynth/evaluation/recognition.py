@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from pegsynth.arrays import Codes, Int64
 from pegsynth.evaluation.nearest_rows import Nearest, nearest, searchable
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.risk_tables import NO_SENSITIVE, RiskTables, drawn
 from pegsynth.evaluation.statistics import Estimate, hull, share
-from pegsynth.evaluation.tabulation import Codes, Groups, Int64, group_rows
+from pegsynth.evaluation.tabulation import Groups, group_rows
 
 _NAME = "recognition"
 _TARGETS, _CONTROLS = 2, 3

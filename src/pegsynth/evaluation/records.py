@@ -9,12 +9,17 @@ to each other. A figure that could not be computed is None (null in the file), n
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from pegsynth.errors import ModelError, ParameterError, legible
 from pegsynth.evaluation.statistics import Estimate
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pegsynth.picture import Picture
 
 FORMAT = 1
 
@@ -134,6 +139,19 @@ class Marginal(msgspec.Struct, frozen=True, kw_only=True):
         if not all(0 <= share <= 1 for share in (*self.original, *self.synthetic)):
             raise ParameterError("the shares of a marginal lie between 0 and 1")
 
+    def to_frame(self) -> pl.DataFrame:
+        """Return one line for each category, with both shares."""
+        import polars as pl
+
+        shares = {"original": self.original, "synthetic": self.synthetic}
+        return pl.DataFrame({"category": self.categories, **shares})
+
+    def plot(self) -> Picture:
+        """Draw both shares of every category."""
+        from pegsynth.evaluation.record_views import marginal_picture
+
+        return marginal_picture(self)
+
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     """All figures of one comparison, as ``metrics.json`` holds them.
@@ -167,6 +185,29 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
         """Return the record of that name and subject, if there is one."""
         found = (r for r in self.records if r.name == name and r.subject == subject)
         return next(found, None)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one line for each record (Polars)."""
+        from pegsynth.evaluation.record_views import records_frame
+
+        return records_frame(self.records)
+
+    def plot(self, name: str | None = None) -> Picture:
+        """Draw a measure for all its subjects; by default the figures of the whole table."""
+        from pegsynth.evaluation.record_views import records_picture
+
+        return records_picture(self.records, name)
+
+    def __repr__(self) -> str:
+        figures = (
+            f"{name}={value:.4g}" for name, value in self.summary.items() if value is not None
+        )
+        return f"{type(self).__name__}({len(self.records)} records: {', '.join(figures)})"
+
+    def _repr_html_(self) -> str:
+        from pegsynth.evaluation.record_views import records_card
+
+        return records_card(type(self).__name__, self.records, first=tuple(self.summary))
 
     def to_json(self) -> str:
         """Write ``metrics.json``; the same metrics give the same text."""

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pegsynth.arrays import Float64
 from pegsynth.evaluation.formula import Kind
 from pegsynth.evaluation.model_matrix import INTERCEPT, Column, Sample
 from pegsynth.evaluation.newton import (
@@ -29,7 +30,7 @@ from pegsynth.evaluation.newton import (
     second_moments,
     starts_of,
 )
-from pegsynth.evaluation.statistics import LEVEL, Estimate, Floats, interval
+from pegsynth.evaluation.statistics import LEVEL, Estimate, interval
 
 MOST_COEFFICIENTS = 1000
 MOST_ENTRIES = 1 << 21
@@ -70,8 +71,8 @@ class Fit:
 class _Solution(NamedTuple):
     """Coefficients with the intercept first, their variances; or a reason why there are none."""
 
-    values: Floats
-    variances: Floats
+    values: Float64
+    variances: Float64
     freedom: float = np.inf
     reason: str = ""
 
@@ -81,8 +82,8 @@ class _Scores(NamedTuple):
 
     rows: Rows
     sizes: list[int]
-    model: Floats
-    scales: Floats
+    model: Float64
+    scales: Float64
 
 
 def fit(
@@ -210,7 +211,7 @@ def _collinear(unknowns: int, rank: int) -> _Solution:
     return _none(f"the terms are collinear: {unknowns} coefficients, rank {rank}")
 
 
-def _triangle(sample: Sample, columns: Sequence[Column]) -> tuple[Floats, int]:
+def _triangle(sample: Sample, columns: Sequence[Column]) -> tuple[Float64, int]:
     """Return the triangular factor of the weighted design with the response last, and its rank.
 
     It holds all that least squares needs, whatever the number of rows.
@@ -229,7 +230,7 @@ def _triangle(sample: Sample, columns: Sequence[Column]) -> tuple[Floats, int]:
 
 def _triangle_by_scores(
     sample: Sample, columns: Sequence[Column], threads: int
-) -> tuple[Floats, int]:
+) -> tuple[Float64, int]:
     """Return the same from two-way tables of counts, without a matrix of all rows."""
     scores = _scores(sample, columns)
     squares, products = second_moments([scores.rows], scores.sizes, threads=threads)
@@ -252,7 +253,7 @@ def _triangle_by_scores(
     return np.linalg.cholesky(joint).T * lengths, rank
 
 
-def _least_squares(triangle: Floats, rows: int) -> _Solution:
+def _least_squares(triangle: Float64, rows: int) -> _Solution:
     from scipy.linalg import solve_triangular
 
     unknowns = triangle.shape[1] - 1
@@ -305,7 +306,7 @@ def _scores(sample: Sample, columns: Sequence[Column]) -> _Scores:
     return _Scores(rows, sizes, model, scales)
 
 
-def _failure(sample: Sample, matrix: Floats, settled: bool) -> str:
+def _failure(sample: Sample, matrix: Float64, settled: bool) -> str:
     """Say why there is no maximum.
 
     Notes

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pegsynth.arrays import Codes
 from pegsynth.evaluation.formula import Formula, cuts_a_bin
 from pegsynth.evaluation.model_matrix import INTERCEPT, columns_of, sample_of
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.regression_fit import Fit, fit
 from pegsynth.evaluation.statistics import LEVEL, Estimate, interval, overlap
-from pegsynth.evaluation.tabulation import Codes
 from pegsynth.inference.rules import Moments, plug_in
 from pegsynth.schema import Schema
 

@@ -10,21 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes
 from pegsynth.evaluation.intruder import attacks_of
 from pegsynth.evaluation.intruder_records import intruder_records
 from pegsynth.evaluation.matching import matching_records
 from pegsynth.evaluation.membership import membership_records
 from pegsynth.evaluation.reappearance import reappearance_records
 from pegsynth.evaluation.recognition import recognition_records
+from pegsynth.evaluation.record_views import records_card, records_frame, records_picture
 from pegsynth.evaluation.records import Record
 from pegsynth.evaluation.risk_tables import risk_tables
-from pegsynth.evaluation.tabulation import Codes
 from pegsynth.evaluation.violations import violation_records
 from pegsynth.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pegsynth.picture import Picture
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,18 @@ class RiskResult:
     """
 
     records: tuple[Record, ...]
-    per_record: dict[str, NDArray[Any]] = field(default_factory=dict)
+    per_record: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one line for each record (Polars)."""
+        return records_frame(self.records)
+
+    def plot(self, name: str | None = None) -> Picture:
+        """Draw a risk for all its subjects; by default those of the whole table."""
+        return records_picture(self.records, name)
+
+    def _repr_html_(self) -> str:
+        return records_card("RiskResult", self.records)
 
 
 def risk_records(

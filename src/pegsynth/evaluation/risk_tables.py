@@ -17,9 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pegsynth.arrays import Codes, Int64
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.statistics import quantile
-from pegsynth.evaluation.tabulation import Codes, Int64, column_major
+from pegsynth.evaluation.tabulation import column_major
 from pegsynth.schema.schema import Schema
 
 SEED = 20130

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Float64
 from pegsynth.errors import ParameterError
 
-Floats = NDArray[np.float64]
-Values = Sequence[float] | Floats
+Values = Sequence[float] | Float64
 
 LEVEL = 0.95
 
@@ -123,7 +123,7 @@ def share(value: float, n: int, *, level: float) -> Estimate:
     return Estimate(value, min(low, value), max(high, value), n)
 
 
-def weighted_mean(values: Floats, weights: NDArray[Any], *, level: float) -> Estimate:
+def weighted_mean(values: Float64, weights: NDArray[Any], *, level: float) -> Estimate:
     """Mean of values that stand for `weights` targets each, with the normal interval."""
     n = int(weights.sum())
     if n == 0:
@@ -156,14 +156,14 @@ def hull(estimates: Sequence[Estimate]) -> Estimate:
     )
 
 
-def placements(scores: Floats, others: Floats) -> Floats:
+def placements(scores: Float64, others: Float64) -> Float64:
     """Share of `others`, in increasing order, below each score, ties counted half."""
     left = np.searchsorted(others, scores, side="left")
     right = np.searchsorted(others, scores, side="right")
     return np.asarray((left + right) / (2 * len(others)), dtype=np.float64)
 
 
-def roc_area(members: Floats, others: Floats, *, level: float) -> Estimate:
+def roc_area(members: Float64, others: Float64, *, level: float) -> Estimate:
     """Chance that a member scores above a non-member, ties counted half.
 
     Notes
@@ -188,7 +188,7 @@ def roc_area(members: Floats, others: Floats, *, level: float) -> Estimate:
     return Estimate(area, max(0.0, area - half), min(1.0, area + half), m + n)
 
 
-def advantage(members: Floats, others: Floats, *, level: float) -> Estimate:
+def advantage(members: Float64, others: Float64, *, level: float) -> Estimate:
     """Largest true positive rate minus false positive rate over all thresholds.
 
     The figure, a maximum, is never negative and lies above 0 by chance alone.

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.distances import (
     conditional_distance,
@@ -37,7 +38,6 @@ from pegsynth.evaluation.records import (
 from pegsynth.evaluation.statistics import spread
 from pegsynth.evaluation.tabulation import (
     Cells,
-    Codes,
     align,
     column_major,
     count_cells,

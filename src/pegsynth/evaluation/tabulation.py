@@ -12,17 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Int64
 from pegsynth.errors import DataError
 from pegsynth.hashing import count_pairs
 from pegsynth.kernels.counting import add_dense
-
-Codes = NDArray[np.unsignedinteger[Any]]
-Int64 = NDArray[np.int64]
 
 DENSE_CELLS = 1 << 20
 CELL_LIMIT = 1 << 63

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Int64
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, NO_SENSITIVE, SEED, RiskTables
 from pegsynth.evaluation.statistics import Estimate
-from pegsynth.evaluation.tabulation import Crossing, Groups, Int64, cross, group_rows
+from pegsynth.evaluation.tabulation import Crossing, Groups, cross, group_rows
 
 NAMES = ("k_anonymity_violations", "l_diversity_violations")
 SIZES = (5, 2, 3)

@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Int64
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.counting import run_lengths
-
-Int64 = NDArray[np.int64]
 
 _PENDING = 1 << 20
 

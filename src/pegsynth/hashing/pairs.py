@@ -15,13 +15,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Int64
 from pegsynth.errors import ParameterError
 from pegsynth.hashing.cells import CellCounter, absorb_cells, cell_arrays
 from pegsynth.hashing.columns import column_major
 from pegsynth.kernels.counting import add_pair
 
 Pair = tuple[int, int]
-Int64 = NDArray[np.int64]
 
 DENSE_PAIR_CELLS = 1 << 24
 

@@ -17,17 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Float64
 from pegsynth.errors import ParameterError
 from pegsynth.imputation.fitting import MOST_CATEGORIES
-from pegsynth.imputation.protocol import (
-    Arrays,
-    Codes,
-    Floats,
-    Integers,
-    cell_starts,
-    damaged,
-    take,
-)
+from pegsynth.imputation.protocol import Arrays, Integers, cell_starts, damaged, take
 from pegsynth.kernels.logistic import Layout
 
 if TYPE_CHECKING:
@@ -56,7 +49,7 @@ class Design:
     """
 
     cell_start: Integers
-    values: Floats
+    values: Float64
     first_cell: Integers
     first_column: Integers
 
@@ -106,7 +99,7 @@ class Design:
 
 
 def make_design(
-    codes: Codes, schema: Schema, *, weights: Floats, scores: Scores = "auto"
+    codes: Codes, schema: Schema, *, weights: Float64, scores: Scores = "auto"
 ) -> Design:
     """Lay out the columns of a schema, standardising scores over the rows given.
 
@@ -121,7 +114,7 @@ def make_design(
     """
     if scores not in get_args(Scores):
         raise ParameterError(f"scores must be one of {', '.join(get_args(Scores))}")
-    values: list[Floats] = []
+    values: list[Float64] = []
     sizes: list[int] = []
     first_column = [0]
     for index, feature in enumerate(schema.features):
@@ -154,7 +147,7 @@ def row_columns(codes: Codes) -> NDArray[np.int32]:
     return out
 
 
-def _indicators(feature: Feature) -> tuple[Floats, list[int]]:
+def _indicators(feature: Feature) -> tuple[Float64, list[int]]:
     count = feature.category_count
     if count > MOST_CATEGORIES:
         raise ParameterError(
@@ -166,8 +159,8 @@ def _indicators(feature: Feature) -> tuple[Floats, list[int]]:
 
 
 def _scored(
-    feature: Feature, codes: NDArray[np.unsignedinteger[Any]], weights: Floats
-) -> tuple[Floats, list[int]]:
+    feature: Feature, codes: NDArray[np.unsignedinteger[Any]], weights: Float64
+) -> tuple[Float64, list[int]]:
     bins = feature.bin_count
     special = feature.category_count - bins
     if bins == 0:
@@ -178,7 +171,7 @@ def _scored(
     return np.concatenate([_standardised(raw, mass), np.ones(special)]), [bins, *[1] * special]
 
 
-def _standardised(raw: Floats, mass: Floats) -> Floats:
+def _standardised(raw: Float64, mass: Float64) -> Float64:
     """Centre and scale; a score that does not vary is 0 everywhere."""
     total = mass.sum()
     if total <= 0:
@@ -188,7 +181,7 @@ def _standardised(raw: Floats, mass: Floats) -> Floats:
     # Rounding leaves a trace of variance where all rows hold one category.
     if np.count_nonzero(mass) < 2 or variance <= 0:
         return np.zeros(len(raw))
-    scaled: Floats = centred / np.sqrt(variance)
+    scaled: Float64 = centred / np.sqrt(variance)
     return scaled
 
 

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Float64
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.imputation.protocol import Codes, Floats, check_rows
+from pegsynth.imputation.protocol import check_rows
+from pegsynth.interruptible import Stop, run_each
+from pegsynth.progress import Progress
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
-Progress = Callable[[str, int, int | None], None]
 _Fitted = TypeVar("_Fitted")
 
 STAGE = "models"
 MOST_CATEGORIES = 1_000
 
 
-def quiet(stage: str, done: int, total: int | None) -> None:
-    """Show no progress."""
-
-
 def kept_rows(
-    codes: Codes, schema: Schema, sample_weight: Floats | None, max_rows: int | None
-) -> tuple[Codes, Floats]:
+    codes: Codes, schema: Schema, sample_weight: Float64 | None, max_rows: int | None
+) -> tuple[Codes, Float64]:
     """Return the rows to fit to and their weights, all 1 if there are none.
 
     Rows of weight 0 are left out; of the others at most `max_rows`, evenly spaced.
@@ -42,7 +39,7 @@ def kept_rows(
     return codes[kept], weights[kept]
 
 
-def check_weights(sample_weight: Floats | None, rows: int) -> Floats:
+def check_weights(sample_weight: Float64 | None, rows: int) -> Float64:
     """Return weights as floating point numbers, 1 for every row if there are none."""
     if sample_weight is None:
         return np.ones(rows)
@@ -82,17 +79,18 @@ def spaced_rows(rows: int, most: int | None) -> NDArray[np.intp]:
 
 def fit_each(
     targets: Sequence[int],
-    fit: Callable[[int], _Fitted],
+    fit: Callable[[int, Stop], _Fitted],
     *,
     threads: int,
     progress: Progress,
 ) -> dict[int, _Fitted]:
-    """Fit all targets, several at a time, and tell of every one that is done."""
+    """Fit all targets, several at a time, and tell of every one that is done.
+
+    Ctrl-C ends it at once; fits look at the `Stop` they are given to end soon after.
+    """
     fitted: dict[int, _Fitted] = {}
     progress(STAGE, 0, len(targets))
-    with ThreadPoolExecutor(threads) as pool:
-        futures: dict[Future[_Fitted], int] = {pool.submit(fit, t): t for t in targets}
-        for done, future in enumerate(as_completed(futures), start=1):
-            fitted[futures[future]] = future.result()
-            progress(STAGE, done, len(targets))
+    for target, result in run_each(targets, fit, threads=threads):
+        fitted[target] = result
+        progress(STAGE, len(fitted), len(targets))
     return {target: fitted[target] for target in sorted(fitted)}

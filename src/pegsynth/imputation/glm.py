@@ -19,18 +19,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Float64
 from pegsynth.errors import ParameterError
 from pegsynth.imputation.design import Design, row_columns
-from pegsynth.imputation.protocol import (
-    Arrays,
-    Codes,
-    Floats,
-    check_rows,
-    damaged,
-    pack_text,
-    take,
-    unpack_text,
-)
+from pegsynth.imputation.protocol import Arrays, check_rows, damaged, pack_text, take, unpack_text
 from pegsynth.kernels.logistic import cell_table, gathered_softmax
 
 if TYPE_CHECKING:
@@ -52,7 +44,7 @@ class Regression:
         The penalty that was used, lambda of the elastic net.
     """
 
-    coefficients: Floats = field(repr=False)
+    coefficients: Float64 = field(repr=False)
     unseen: float
     penalty: float
 
@@ -78,7 +70,7 @@ class GlmModel:
     regressions: Mapping[int, Regression] = field(repr=False)
     note: str = ""
 
-    def probabilities(self, target: int, rows: Codes) -> Floats:
+    def probabilities(self, target: int, rows: Codes) -> Float64:
         """Return the probabilities of the target's categories, one line per row of codes."""
         if target not in self.regressions:
             raise ParameterError(f"feature {target} was not among the targets of this model")
@@ -96,7 +88,7 @@ class GlmModel:
         return out
 
     @cached_property
-    def _tables(self) -> dict[int, Floats]:
+    def _tables(self) -> dict[int, Float64]:
         """Contribution of every cell to the linear predictor of every target."""
         tables = {}
         for target, regression in self.regressions.items():
@@ -145,7 +137,7 @@ class GlmModel:
         return cls(schema, design, regressions, unpack_text(take(arrays, "note", np.uint8)))
 
 
-def _check_coefficients(held: Floats, unseen: float) -> None:
+def _check_coefficients(held: Float64, unseen: float) -> None:
     never = np.isneginf(held[-1])
     finite = np.isfinite(held[:-1]).all() and np.isfinite(held[-1][~never]).all()
     shares = unseen >= 0.0 and unseen * np.count_nonzero(never) < 1.0

@@ -18,20 +18,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Float64
 from pegsynth.errors import ParameterError
 from pegsynth.imputation.design import Scores, make_design, row_columns
-from pegsynth.imputation.fitting import (
-    Progress,
-    check_targets,
-    fit_each,
-    kept_rows,
-    quiet,
-    spaced_rows,
-)
+from pegsynth.imputation.fitting import check_targets, fit_each, kept_rows, spaced_rows
 from pegsynth.imputation.glm import GlmModel, Regression
-from pegsynth.imputation.protocol import Codes, Floats
 from pegsynth.imputation.regression import Problem
+from pegsynth.interruptible import Stop
 from pegsynth.kernels.logistic import Layout
+from pegsynth.progress import Progress, quiet
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
@@ -90,7 +85,7 @@ def fit_glm(
     schema: Schema,
     *,
     targets: Sequence[int] | None = None,
-    sample_weight: Floats | None = None,
+    sample_weight: Float64 | None = None,
     mixing: float = 0.5,
     scores: Scores = "auto",
     tuning_rows: int = 2_000,
@@ -138,7 +133,7 @@ def fit_glm(
     _check_size(schema, chosen, len(codes), design.columns)
     columns = row_columns(codes)
 
-    def regress(target: int) -> Regression:
+    def regress(target: int, stop: Stop) -> Regression:
         held = _regress(
             columns,
             design.layout(target),
@@ -146,6 +141,7 @@ def fit_glm(
             weights,
             target,
             tuning,
+            stop,
         )
         held.coefficients[design.own_columns(target)] = 0.0
         return held
@@ -161,13 +157,14 @@ def _regress(
     columns: NDArray[np.int32],
     layout: Layout,
     categories: int,
-    weights: Floats,
+    weights: Float64,
     target: int,
     tuning: Tuning,
+    stop: Stop,
 ) -> Regression:
     """Fit one target over the categories that occur."""
     seen, outcome = np.unique(columns[target], return_inverse=True)
-    problem = Problem.make(columns, layout, outcome.astype(np.int64), weights, len(seen))
+    problem = Problem.make(columns, layout, outcome.astype(np.int64), weights, len(seen), stop)
     penalty = choose_penalty(problem, tuning) if tuning.penalty is None else tuning.penalty
     held = fit_path(problem, penalty, tuning.mixing)
     full = np.zeros((len(held), categories))
@@ -200,7 +197,7 @@ def choose_penalty(problem: Problem, tuning: Tuning) -> float:
     return chosen * (1.0 - 1.0 / folds) * sample.total / problem.total
 
 
-def fit_path(problem: Problem, penalty: float, mixing: float) -> Floats:
+def fit_path(problem: Problem, penalty: float, mixing: float) -> Float64:
     """Fit at one penalty, warm-started down a path from the empty model."""
     held = problem.start()
     step = 10.0**0.5

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Float64
 from pegsynth.errors import DataError, ModelError
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
-Codes = NDArray[np.unsignedinteger[Any]]
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
 
@@ -31,7 +30,7 @@ class ConditionalModel(Protocol):
     def note(self) -> str:
         """How the model was tuned, in words."""
 
-    def probabilities(self, target: int, rows: Codes) -> Floats:
+    def probabilities(self, target: int, rows: Codes) -> Float64:
         """Return P(category of `target` | other features), one line per row, each summing to 1.
 
         The column of the target itself is not read.

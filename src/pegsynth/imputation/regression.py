@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.imputation.protocol import Floats
+from pegsynth.arrays import Float64
+from pegsynth.interruptible import Stop
 from pegsynth.kernels.logistic import (
     Layout,
     Rows,
@@ -22,13 +23,17 @@ _MOST_SWEEPS = 1_000
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows of one regression: predictors, outcome, weights, observed (cell, class) weights."""
+    """Rows of one regression: predictors, outcome, weights, observed (cell, class) weights.
+
+    `stop` ends its descents when nobody waits for the result any more.
+    """
 
     columns: NDArray[np.int32]
     layout: Layout
     outcome: NDArray[np.int64]
-    weights: Floats
-    counts: Floats
+    weights: Float64
+    counts: Float64
+    stop: Stop
 
     @classmethod
     def make(
@@ -36,13 +41,14 @@ class Problem:
         columns: NDArray[np.int32],
         layout: Layout,
         outcome: NDArray[np.int64],
-        weights: Floats,
+        weights: Float64,
         classes: int,
+        stop: Stop,
     ) -> Problem:
         """Count the (cell, class) weights and bundle everything."""
         counts = np.empty((int(layout.cell_start[-1]), classes))
         observed_counts(columns, layout, outcome, weights, counts)
-        return cls(columns, layout, outcome, weights, counts)
+        return cls(columns, layout, outcome, weights, counts, stop)
 
     def part(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Problem:
         """Return the problem on some of its rows."""
@@ -53,6 +59,7 @@ class Problem:
             self.outcome[chosen],
             self.weights[chosen],
             self.counts.shape[1],
+            self.stop,
         )
 
     @property
@@ -60,7 +67,7 @@ class Problem:
         """Sum of the weights."""
         return float(self.weights.sum())
 
-    def start(self) -> Floats:
+    def start(self) -> Float64:
         """Return coefficients of the model without predictors."""
         classes = self.counts.shape[1]
         held = np.zeros((len(self.layout.first_cell) - 1, classes))
@@ -77,7 +84,7 @@ class Problem:
         slopes = np.add.reduceat(surplus, self.layout.first_cell[:-1], axis=0)[:-1]
         return float(np.abs(slopes).max(initial=0.0)) / (mixing * self.total)
 
-    def descend(self, coefficients: Floats, penalty: float, mixing: float, close: float) -> float:
+    def descend(self, coefficients: Float64, penalty: float, mixing: float, close: float) -> float:
         """Improve coefficients in place; return the objective per unit of weight."""
         scale = penalty * self.total
         value, _ = descend(
@@ -88,10 +95,12 @@ class Problem:
             coefficients,
             close,
             _MOST_SWEEPS,
+            self.stop.flag,
         )
+        self.stop.check()
         return float(value) / self.total
 
-    def log_loss(self, coefficients: Floats, floor: float) -> float:
+    def log_loss(self, coefficients: Float64, floor: float) -> float:
         """Return the weighted sum of -log P(outcome), no probability counted below `floor`."""
         table = np.empty((int(self.layout.cell_start[-1]), coefficients.shape[1]))
         cell_table(self.layout, coefficients, table)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.imputation.protocol import Codes, Floats
+from pegsynth.arrays import Codes, Float64
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
@@ -35,7 +35,7 @@ class Splits:
         codes: Codes,
         schema: Schema,
         target: int,
-        weights: Floats,
+        weights: Float64,
         outcome: NDArray[np.int64],
         *,
         one_by_one: bool,
@@ -76,7 +76,7 @@ class Splits:
 def category_ranks(
     codes: NDArray[np.unsignedinteger[Any]],
     outcome: NDArray[np.int64],
-    weights: Floats,
+    weights: Float64,
     count: int,
 ) -> NDArray[np.int32]:
     """Rank the categories of a predictor by what they say of the outcome.

@@ -7,6 +7,7 @@ Trees are not pruned: as in synthpop, only the smallest leaf limits them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Float64
 from pegsynth.errors import ParameterError
-from pegsynth.imputation.fitting import Progress, check_targets, fit_each, kept_rows, quiet
-from pegsynth.imputation.protocol import Codes, Floats
+from pegsynth.imputation.fitting import check_targets, fit_each, kept_rows
 from pegsynth.imputation.splits import Splits
 from pegsynth.imputation.trees import TreeModel, Trees
+from pegsynth.interruptible import Stop
 from pegsynth.kernels.trees import Nodes
+from pegsynth.progress import Progress, quiet
 from pegsynth.random import Words
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 FOREST_FEATURES = "sqrt"
 MOST_CELLS = 1 << 27
 _SEEDS = 1 << 32
+_LOT_SECONDS = 0.3
+"""About how long a forest may grow before it looks whether it is still wanted."""
 
 
 def fit_cart(
@@ -36,7 +41,7 @@ def fit_cart(
     *,
     words: Words,
     targets: Sequence[int] | None = None,
-    sample_weight: Floats | None = None,
+    sample_weight: Float64 | None = None,
     min_leaf: float = 5,
     max_rows: int | None = None,
     threads: int = 1,
@@ -83,7 +88,7 @@ def fit_forest(
     words: Words,
     trees: int = 20,
     targets: Sequence[int] | None = None,
-    sample_weight: Floats | None = None,
+    sample_weight: Float64 | None = None,
     min_leaf: float = 5,
     max_rows: int | None = None,
     progress: Progress = quiet,
@@ -132,7 +137,12 @@ class _Growth:
         )
 
     def grow(
-        self, matrix: NDArray[np.float32], outcome: NDArray[np.int64], weights: Floats, seed: int
+        self,
+        matrix: NDArray[np.float32],
+        outcome: NDArray[np.int64],
+        weights: Float64,
+        seed: int,
+        stop: Stop,
     ) -> list[Any]:
         """Return scikit-learn's trees."""
         from sklearn.ensemble import RandomForestClassifier
@@ -144,19 +154,28 @@ class _Growth:
             tree = DecisionTreeClassifier(min_weight_fraction_leaf=least, random_state=seed)
             return [tree.fit(matrix, outcome, sample_weight=weights).tree_]
         forest = RandomForestClassifier(
-            self.trees,
             min_weight_fraction_leaf=least,
             max_features=FOREST_FEATURES,
             random_state=seed,
+            warm_start=True,
         )
-        forest.fit(matrix, outcome, sample_weight=weights)
+        # A few trees at a time, so that growing can be stopped; a warm start gives each tree
+        # the seed that it would have had among all, so their number does not matter.
+        grown, lot = 0, 1
+        while grown < self.trees:
+            stop.check()
+            began = time.monotonic()
+            grown = min(grown + lot, self.trees)
+            forest.set_params(n_estimators=grown).fit(matrix, outcome, sample_weight=weights)
+            seconds = max(time.monotonic() - began, _LOT_SECONDS / self.trees)
+            lot = max(1, int(lot * _LOT_SECONDS / seconds))
         return [tree.tree_ for tree in forest.estimators_]
 
 
 def _fit(
     codes: Codes,
     schema: Schema,
-    weights: Floats,
+    weights: Float64,
     targets: Sequence[int],
     how: _Growth,
     *,
@@ -167,15 +186,21 @@ def _fit(
     _check_size(schema, targets, weights, how)
     seeds = {target: words.below(_SEEDS) for target in targets}
 
-    def grow(target: int) -> Trees:
-        return _grow(codes, schema, target, weights, how, seeds[target])
+    def grow(target: int, stop: Stop) -> Trees:
+        return _grow(codes, schema, target, weights, how, seeds[target], stop)
 
     trees = fit_each(targets, grow, threads=threads, progress=progress)
     return TreeModel(schema, trees, how.note)
 
 
 def _grow(
-    codes: Codes, schema: Schema, target: int, weights: Floats, how: _Growth, seed: int
+    codes: Codes,
+    schema: Schema,
+    target: int,
+    weights: Float64,
+    how: _Growth,
+    seed: int,
+    stop: Stop,
 ) -> Trees:
     """Grow the trees of one target over the categories that occur."""
     seen, outcome = np.unique(codes[:, target], return_inverse=True)
@@ -184,7 +209,7 @@ def _grow(
     if len(seen) == 1 or not split.features or weights.sum() < 2 * how.min_leaf:
         shares = np.bincount(outcome, weights) / weights.sum()
         return Trees(split.ranks, np.zeros(1, dtype=np.int64), _single_leaf(seen, shares))
-    grown = how.grow(split.matrix(codes), outcome, weights, seed)
+    grown = how.grow(split.matrix(codes), outcome, weights, seed, stop)
     sizes = [tree.node_count for tree in grown]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     return Trees(split.ranks, roots, _nodes(grown, roots, split, seen))
@@ -219,13 +244,13 @@ def _children(
     return np.where(leaf, -1, np.concatenate(parts) + shift).astype(np.int32)
 
 
-def _single_leaf(seen: NDArray[Any], shares: Floats) -> Nodes:
+def _single_leaf(seen: NDArray[Any], shares: Float64) -> Nodes:
     none = np.full(1, -1, dtype=np.int32)
     start = np.array([0, len(seen)], dtype=np.int64)
     return Nodes(none, none, none, none, start, seen.astype(np.int32), shares)
 
 
-def _check_size(schema: Schema, targets: Sequence[int], weights: Floats, how: _Growth) -> None:
+def _check_size(schema: Schema, targets: Sequence[int], weights: Float64, how: _Growth) -> None:
     leaves = min(len(weights), weights.sum() / how.min_leaf)
     for target in targets:
         classes = schema.category_counts[target]

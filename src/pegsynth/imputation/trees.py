@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Float64
 from pegsynth.errors import ParameterError
 from pegsynth.imputation.protocol import (
     Arrays,
-    Codes,
-    Floats,
     Integers,
     cell_starts,
     check_rows,
@@ -72,7 +71,7 @@ class TreeModel:
     trees: Mapping[int, Trees] = field(repr=False)
     note: str = ""
 
-    def probabilities(self, target: int, rows: Codes) -> Floats:
+    def probabilities(self, target: int, rows: Codes) -> Float64:
         """Return the probabilities of the target's categories, one line per row of codes."""
         if target not in self.trees:
             raise ParameterError(f"feature {target} was not among the targets of this model")

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from pegsynth.arrays import Float64
 from pegsynth.errors import ParameterError
-from pegsynth.imputation.protocol import Floats
 from pegsynth.random import Words
 
 _UNIT = 2.0**-53
 
 
-def bayesian_bootstrap(rows: int, words: Words) -> Floats:
+def bayesian_bootstrap(rows: int, words: Words) -> Float64:
     """Return `rows` weights: Dirichlet(1, .., 1) shares times `rows`, so that they average 1.
 
     Parameters
@@ -30,5 +30,5 @@ def bayesian_bootstrap(rows: int, words: Words) -> Floats:
     # The middle of one of 2**53 equal intervals is never 0, so the logarithm is finite.
     uniform = ((words.take(rows) >> np.uint64(11)).astype(np.float64) + 0.5) * _UNIT
     waits = -np.log(uniform)
-    weights: Floats = waits * (rows / waits.sum())
+    weights: Float64 = waits * (rows / waits.sum())
     return weights

@@ -1,7 +1,17 @@
-"""Valid inference from several synthetic datasets (R16): one estimate, one variance each."""
+"""Valid inference from synthetic datasets (R16, R28): one estimate, one variance each."""
 
-from pegsynth.inference.combine import Combined, combine
+from pegsynth.inference.combine import Combined, Floor, combine
 from pegsynth.inference.pooled import Pooled, pooled
+from pegsynth.inference.replicated import replicated
 from pegsynth.inference.rules import RULES, Rule
 
-__all__ = ["RULES", "Combined", "Pooled", "Rule", "combine", "pooled"]
+__all__ = [
+    "RULES",
+    "Combined",
+    "Floor",
+    "Pooled",
+    "Rule",
+    "combine",
+    "pooled",
+    "replicated",
+]

@@ -1,18 +1,31 @@
 """Which rule fits, and with which row counts, read off a ledger.
 
-The ledger records how the datasets were made; that decides the rule (R16). Where it is
+The ledger records how the datasets were made; that decides the rule (R16, R28). Where it is
 not clear whether datasets share a parameter draw, the wider rule is taken.
+
+A release of blocks records two more options of its run, in the assumption "public-options":
+`noise`, which is "own" where every table has sampling and noise of its own and "shared" where
+all were drawn from the published counts themselves; and `replicates`, the number K of replicate
+weights beside the weight of every row. Ledgers that say neither are of shared noise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
-from pegsynth.inference.rules import Rule
+from pegsynth.errors import ParameterError
+from pegsynth.inference.rules import REPLICATED, Rule
 from pegsynth.privacy import Ledger
+from pegsynth.privacy.assumptions import Parameters
 from pegsynth.privacy.draws import DRAWS, Draws, UrnDraws
 from pegsynth.privacy.events import NotPrivate, UnknownEvent, Unspent
+
+NOISE_OPTION: Final = "noise"
+OWN_NOISE: Final = "own"
+SHARED_NOISE: Final = "shared"
+REPLICATES_OPTION: Final = "replicates"
 
 
 @dataclass(frozen=True)
@@ -33,10 +46,68 @@ def rule_for(ledger: Ledger, datasets: int) -> Choice:
     if any(isinstance(event, UrnDraws) for event in events):
         return Choice("plug-in", "every dataset has urns of its own")
     if from_released_blocks(ledger):
-        return Choice("plug-in", "all datasets were drawn from the same released counts")
+        return _released_choice(ledger)
     if any(isinstance(event, UnknownEvent) for event in events):
         return Choice("plug-in", "the ledger names no other, but holds events of a newer version")
     return Choice("plug-in", "the datasets do not share a drawn parameter")
+
+
+def _released_choice(ledger: Ledger) -> Choice:
+    if replicates_of(ledger):
+        return Choice("replicate-weights", "the rows have replicate weights")
+    if has_own_noise(ledger):
+        return Choice("own-noise", "every dataset has sampling and noise of its own")
+    return Choice(
+        "plug-in",
+        "all datasets were drawn from the same released counts, and the noise on these is in no "
+        "interval",
+    )
+
+
+def check_rule(rule: Rule, ledger: Ledger) -> None:
+    """Refuse a rule that is wrong for what the ledger records, with the reason (R28)."""
+    reason = _refusal(rule, ledger)
+    if reason:
+        raise ParameterError(
+            f"the {rule} rule is wrong for these datasets: {reason}; the ledger implies the "
+            f"{rule_for(ledger, 2).rule} rule"
+        )
+
+
+def _refusal(rule: Rule, ledger: Ledger) -> str:
+    """Return why a rule is wrong; nothing where it is not."""
+    reason = ""
+    own, weighted = has_own_noise(ledger), replicates_of(ledger) is not None
+    if not from_released_blocks(ledger):
+        if rule in REPLICATED:
+            reason = "they are not replicates of released blocks, and b does not hold their error"
+    elif rule == "fully":
+        reason = (
+            "rows of pegs-once are drawn with little variance, so that taking v off b takes off "
+            "more than drawing added"
+        )
+    elif (own or weighted) and rule not in REPLICATED:
+        reason = "their spread holds sampling error and noise already, and v leaves the noise out"
+    elif rule == "own-noise" and not own:
+        reason = "they share the noise of the published counts, so that b is about drawing alone"
+    elif rule == "replicate-weights" and not weighted:
+        reason = "the release has no replicate weights"
+    return reason
+
+
+def has_own_noise(ledger: Ledger) -> bool:
+    """Whether every dataset has sampling and noise of its own."""
+    return any(each.get(NOISE_OPTION) == OWN_NOISE for each in _options(ledger))
+
+
+def replicates_of(ledger: Ledger) -> int | None:
+    """Return the number of replicate weights; None where there are none."""
+    told = [each[REPLICATES_OPTION] for each in _options(ledger) if REPLICATES_OPTION in each]
+    return _only(value if type(value) is int and value > 0 else None for value in told)
+
+
+def _options(ledger: Ledger) -> list[Parameters]:
+    return [a.parameters for a in ledger.assumptions if a.code == "public-options"]
 
 
 def from_released_blocks(ledger: Ledger) -> bool:
@@ -61,8 +132,7 @@ def rows_of(ledger: Ledger, datasets: int) -> int | None:
     draws = [event for event in ledger.events if isinstance(event, DRAWS)]
     if draws:
         return _only(_rows(event, datasets) for event in draws)
-    stated = [a.parameters for a in ledger.assumptions if a.code == "public-options"]
-    told = [each.get("rows") for each in stated if each.get("datasets") == datasets]
+    told = [each.get("rows") for each in _options(ledger) if each.get("datasets") == datasets]
     return _only(value if type(value) is int and value > 0 else None for value in told)
 
 

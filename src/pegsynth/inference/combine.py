@@ -1,25 +1,42 @@
-"""From K estimates and their variances to one estimate with a valid interval (R16)."""
+"""From K estimates and their variances to one estimate with a valid interval (R16, R28)."""
 
 from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
 
 from pegsynth.errors import ParameterError
 from pegsynth.inference import rules
-from pegsynth.inference.choice import rows_in_of, rows_of, rule_for
-from pegsynth.inference.estimates import Table, matched
-from pegsynth.inference.rules import ROWS_NEEDED, RULES, Moments, Numbers, Rule, Spread
+from pegsynth.inference.choice import check_rule, rows_in_of, rows_of, rule_for
+from pegsynth.inference.estimates import Table, alone, matched, one_each
+from pegsynth.inference.rules import (
+    REPLICATED,
+    ROWS_NEEDED,
+    RULES,
+    Moments,
+    Numbers,
+    Rule,
+    Spread,
+)
 from pegsynth.privacy import Ledger
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pegsynth.picture import Picture
 
 Value: TypeAlias = float | Numbers
 
 NOT_COVERED: Final = (
     "no rule covers the bias of the virtual rows (alpha), or noise that all datasets share: "
     "the interval is about sampling and synthesis only"
+)
+NOT_HELD: Final = (
+    "the interval holds the sampling error and the noise; a relation that no published table holds "
+    "is covered by no rule (see supported)"
 )
 FEW_DATASETS: Final = 5
 _MOST_NAMED = 5
@@ -71,15 +88,53 @@ class Combined:
         estimate, variance, degrees = (float(np.atleast_1d(value)[place]) for value in values)
         return Combined(estimate, variance, degrees, self.rule, self.notes)
 
+    def to_frame(self, level: float = 0.95) -> pl.DataFrame:
+        """Return one line for each quantity, with intervals of a level (Polars)."""
+        import polars as pl
+
+        from pegsynth.inference.table import columns
+
+        return pl.DataFrame(columns(self, level))
+
+    def plot(self, level: float = 0.95) -> Picture:
+        """Draw the estimates with their intervals."""
+        from pegsynth.inference.table import picture
+
+        return picture(self, level)
+
+    def _repr_html_(self) -> str:
+        from pegsynth.inference.table import combined_card
+
+        return combined_card(self)
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Published noise on quantities that are shares, which bounds their variance below (R28).
+
+    Parameters
+    ----------
+    deviation
+        s/N for every share: standard deviation of the published noise on its count over
+        the number of rows. A number, an array or a mapping; 0 for what is not a share.
+    total
+        N, the published estimate of the number of original rows.
+    """
+
+    deviation: Any
+    total: float
+
 
 def combine(
     estimates: Any,
-    variances: Any,
+    variances: Any = None,
     *,
     rule: Rule | None = None,
     rows: int | None = None,
     rows_in: int | None = None,
     ledger: Ledger | None = None,
+    main: Any = None,
+    floor: Floor | None = None,
 ) -> Combined:
     """Combine the estimates from K >= 2 synthetic datasets.
 
@@ -88,16 +143,23 @@ def combine(
     estimates, variances
         K numbers; or K rows of p numbers; or a mapping or dataframe of columns, or K
         mappings, keyed by the name of the quantity. A variance is a squared standard
-        error as the analysis of that one dataset gives it.
+        error as the analysis of that one dataset gives it; the rules for replicates
+        need none.
     rule
-        "plug-in", "fully" (the paper's T_s), "partial" or "shared-urn". By default the
-        rule that fits the `ledger`, and "plug-in" without one.
+        "plug-in", "fully" (the paper's T_s), "partial" or "shared-urn"; for released
+        blocks "own-noise", and "replicate-weights" for estimates with K replicate
+        weights. By default the rule that fits the `ledger`, and without one "plug-in", or
+        "replicate-weights" if `main` is given.
     rows
         Rows of one synthetic dataset (n); by default as the ledger records them.
     rows_in
         Public number of original rows (N); by default as the ledger states it.
     ledger
         How the datasets were made.
+    main
+        For replicate weights: the estimates with the weights of the published counts.
+    floor
+        For the rules for replicates: the published noise on quantities that are shares.
 
     Returns
     -------
@@ -107,27 +169,71 @@ def combine(
     Raises
     ------
     ParameterError
-        If the numbers cannot be combined, or the rule needs row counts that are not known.
+        If the numbers cannot be combined, the rule needs row counts that are not known, or
+        it is wrong for what the ledger records.
     """
-    table, checked = matched(estimates, variances)
-    datasets = len(table.values)
     notes: list[str] = []
     if rule is None:
-        rule = _default_rule(ledger, datasets, notes)
+        rule = _default_rule(ledger, estimates, main, notes)
     elif rule not in RULES:
         raise ParameterError(f"rule is one of {', '.join(RULES)}, not {rule!r}")
+    if ledger is not None:
+        check_rule(rule, ledger)
+    _check_arguments(rule, variances, main, floor)
+    if rule in REPLICATED:
+        return _replicated(rule, estimates, main, floor, notes)
+    table, checked = matched(estimates, variances)
+    datasets = len(table.values)
     share = _share(ledger, datasets, rows, rows_in)
     spread = _spread(rule, Moments.of(table.values, checked), share)
     notes += _remarks(rule, table, spread, share)
-    return _combined(rule, table, spread, (*notes, NOT_COVERED))
+    return _combined(rule, table, table.values.mean(axis=0), spread, (*notes, NOT_COVERED))
 
 
-def _default_rule(ledger: Ledger | None, datasets: int, notes: list[str]) -> Rule:
+def _default_rule(ledger: Ledger | None, estimates: Any, main: Any, notes: list[str]) -> Rule:
     if ledger is None:
-        return "plug-in"
-    choice = rule_for(ledger, datasets)
+        return "plug-in" if main is None else "replicate-weights"
+    choice = rule_for(ledger, len(alone(estimates).values))
     notes.append(f"rule {choice.rule} by the ledger: {choice.reason}")
     return choice.rule
+
+
+def _check_arguments(rule: Rule, variances: Any, main: Any, floor: Floor | None) -> None:
+    """Refuse what a rule lacks, and what it would not use."""
+    if rule == "replicate-weights" and main is None:
+        raise ParameterError(
+            "the replicate-weights rule needs main, the estimate with the column `weight`, beside "
+            "those with weight_1, weight_2, .."
+        )
+    if rule != "replicate-weights" and main is not None:
+        raise ParameterError(f"main is for the replicate-weights rule, not for {rule}")
+    if rule not in REPLICATED and variances is None:
+        raise ParameterError(
+            f"the {rule} rule needs the variance of every estimate, a squared standard error"
+        )
+    if rule not in REPLICATED and floor is not None:
+        raise ParameterError(f"a floor is for the rules {' and '.join(REPLICATED)}, not for {rule}")
+
+
+def _replicated(
+    rule: Rule, estimates: Any, main: Any, floor: Floor | None, notes: list[str]
+) -> Combined:
+    """Combine replicates, whose spread holds sampling error and noise (R28)."""
+    table = alone(estimates)
+    if rule == "replicate-weights":
+        centre = one_each(main, table, "main")
+        spread = rules.replicate_weights(table.values, centre)
+    else:
+        centre, spread = table.values.mean(axis=0), rules.own_noise(table.values)
+    if floor is not None:
+        deviations = one_each(floor.deviation, table, "the floor's deviation")
+        spread, below = rules.with_floor(spread, centre, deviations, floor.total)
+        if below.any():
+            notes.append(
+                f"below the noise{_where(below, table)}: the variance is that of the published "
+                "noise and of sampling"
+            )
+    return _combined(rule, table, centre, spread, (*notes, NOT_HELD))
 
 
 def _share(
@@ -185,8 +291,10 @@ def _where(hit: Any, table: Table) -> str:
     )
 
 
-def _combined(rule: Rule, table: Table, spread: Spread, notes: tuple[str, ...]) -> Combined:
-    values = (table.values.mean(axis=0), spread.variance, spread.degrees_of_freedom)
+def _combined(
+    rule: Rule, table: Table, centre: Numbers, spread: Spread, notes: tuple[str, ...]
+) -> Combined:
+    values = (centre, spread.variance, spread.degrees_of_freedom)
     if table.scalar:
         estimate, variance, degrees = (float(value[0]) for value in values)
         return Combined(estimate, variance, degrees, rule, notes)

@@ -46,16 +46,39 @@ def matched(estimates: Any, variances: Any) -> tuple[Table, Numbers]:
             "estimates and variances must have the same shape: one number per dataset and "
             "quantity (of a covariance matrix take the diagonal)"
         )
-    if len(first.values) < 2:
+    _check_enough(first)
+    if (second.values < 0).any():
+        raise ParameterError("variances cannot be negative (standard errors must be squared)")
+    return first, second.values
+
+
+def alone(estimates: Any) -> Table:
+    """Read estimates whose variances are not needed."""
+    table = read(estimates, "estimates")
+    _check_enough(table)
+    return table
+
+
+def one_each(values: Any, table: Table, what: str) -> Numbers:
+    """Read one number for every quantity of a table: a number, p numbers, or a mapping."""
+    if table.names and hasattr(values, "keys"):
+        check_same(tuple(map(str, values.keys())), table.names, what)
+        by_name = {str(name): values[name] for name in values.keys()}  # noqa: SIM118
+        values = [by_name[name] for name in table.names]
+    found = np.atleast_1d(_numbers(values, what))
+    if found.shape != table.values.shape[1:]:
+        raise ParameterError(f"{what} must hold one number for every quantity")
+    return found
+
+
+def _check_enough(table: Table) -> None:
+    if len(table.values) < 2:
         raise ParameterError(
             "combining needs estimates from at least 2 datasets; one dataset does not tell how "
             "much synthesis itself varies"
         )
-    if first.values.size == 0:
+    if table.values.size == 0:
         raise ParameterError("there are no estimates to combine")
-    if (second.values < 0).any():
-        raise ParameterError("variances cannot be negative (standard errors must be squared)")
-    return first, second.values
 
 
 def read(data: Any, what: str) -> Table:

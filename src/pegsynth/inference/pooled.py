@@ -16,9 +16,11 @@ from pegsynth.errors import ParameterError
 from pegsynth.inference.combine import Combined, combine
 from pegsynth.inference.estimates import check_same
 from pegsynth.inference.rules import Numbers, Rule
-from pegsynth.inference.table import columns, text
+from pegsynth.inference.table import columns, combined_card, picture, text
 from pegsynth.io.frames import FrameKind, frame_kind, to_kind
+from pegsynth.picture import Picture
 from pegsynth.privacy import Ledger
+from pegsynth.release_views import ReleaseViews
 
 _ONE_EACH: Final = (
     "a fit must give one estimate and one variance (or standard error) per coefficient"
@@ -45,8 +47,15 @@ class Pooled:
         """Return a dataframe of the kind the datasets had, with intervals of a level."""
         return to_kind(pl.DataFrame(columns(self.combined, level)), self.kind)
 
+    def plot(self, level: float = 0.95) -> Picture:
+        """Draw the coefficients with their intervals."""
+        return picture(self.combined, level)
+
     def __repr__(self) -> str:
         return text(self.combined)
+
+    def _repr_html_(self) -> str:
+        return combined_card(self.combined)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +73,7 @@ class _Fit:
 
 def pooled(
     fit: Callable[[Any], Any],
-    frames: Sequence[Any],
+    frames: Sequence[Any] | ReleaseViews,
     *,
     names: Sequence[str] | None = None,
     uncertainty: Uncertainty = "variance",
@@ -81,14 +90,15 @@ def pooled(
         Takes one dataset; returns a result with `params` and `bse`, as statsmodels does,
         or a pair: estimates and their variances, each a number, an array or a mapping.
     frames
-        The K synthetic datasets.
+        The K synthetic datasets, or the `Release` that holds them.
     names
         Names of the coefficients in their order; where the fit names them itself, the
         ones to keep.
     uncertainty
         What the second member of a pair is: "variance", or "std_error".
     rule, rows, rows_in, ledger
-        As for `combine`; `rows` is by default the number of rows of a frame.
+        As for `combine`; `rows` is by default the number of rows of a frame, and `ledger`
+        that of the release.
 
     Returns
     -------
@@ -97,6 +107,9 @@ def pooled(
     """
     if uncertainty not in ("variance", "std_error"):
         raise ParameterError("uncertainty is variance or std_error: the second member of a pair")
+    if isinstance(frames, ReleaseViews):
+        ledger = frames.ledger if ledger is None else ledger
+        frames = frames.frames
     tables = list(frames)
     fits = [_coefficients(fit(table), uncertainty) for table in tables]
     if names is not None:
@@ -110,6 +123,18 @@ def pooled(
         ledger=ledger,
     )
     return Pooled(result, frame_kind(tables[0]) if tables else None)
+
+
+def estimates_of(result: Any, names: Sequence[str] | None = None) -> dict[str, float]:
+    """Return the coefficients of a fit whose standard errors are not needed, by name."""
+    estimates = getattr(result, "params", result)
+    keys = list(estimates.keys()) if hasattr(estimates, "keys") else None
+    values = _flat(estimates, keys)
+    labels = tuple(map(str, keys or _made_up(result, len(values))))
+    found = _Fit(labels, values, np.zeros(len(values)), keys is not None)
+    if names is not None:
+        found = _relabelled(found, names, 1)
+    return found.by_label(found.estimates)
 
 
 def _rows(tables: list[Any]) -> int | None:

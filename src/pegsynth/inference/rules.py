@@ -1,4 +1,4 @@
-"""The combining rules of R16, each a function from moments to a variance.
+"""The combining rules of R16 and R28, each a function from moments to a variance.
 
 In goes what K datasets say about one or more quantities: the mean of the estimates (q),
 their variance between datasets (b) and the mean of their variances (v). Out comes the
@@ -16,10 +16,15 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
 
-Rule: TypeAlias = Literal["plug-in", "fully", "partial", "shared-urn"]
+Rule: TypeAlias = Literal[
+    "plug-in", "fully", "partial", "shared-urn", "own-noise", "replicate-weights"
+]
 Numbers: TypeAlias = NDArray[np.float64]
 
 RULES: Final[tuple[str, ...]] = get_args(Rule)
+REPLICATED: Final = ("own-noise", "replicate-weights")
+"""Rules for replicates (R28), which need no variance of a single dataset."""
+
 ROWS_NEEDED: Final = (
     "rows, the number of rows of one synthetic dataset, and rows_in, the public number of "
     "original rows (--rows and --rows-in)"
@@ -116,6 +121,54 @@ def fully(moments: Moments, share: float | None) -> Spread:
         variance=np.where(adjusted, (share or 0.0) * moments.within, variance),
         degrees_of_freedom=np.where(adjusted, float(one_less), degrees),
         adjusted=adjusted,
+    )
+
+
+def own_noise(estimates: Numbers) -> Spread:
+    """Tables with sampling and noise of their own (R28): T = (1 + 1/K) b, K - 1 degrees."""
+    count = len(estimates)
+    return _replicated((1 + 1 / count) * estimates.var(axis=0, ddof=1), count - 1)
+
+
+def replicate_weights(estimates: Numbers, main: Numbers) -> Spread:
+    """Replicates of one weighted table (R28): T = mean (q_k - q_0)^2, K degrees of freedom.
+
+    `main` is q_0, the estimate with the weights of the published counts.
+    """
+    return _replicated(((estimates - main) ** 2).mean(axis=0), len(estimates))
+
+
+def _replicated(variance: Numbers, degrees: int) -> Spread:
+    return Spread(
+        variance=variance,
+        degrees_of_freedom=np.full(variance.shape, float(degrees)),
+        adjusted=np.zeros(variance.shape, dtype=np.bool_),
+    )
+
+
+def with_floor(
+    spread: Spread, shares: Numbers, deviations: Numbers, total: float
+) -> tuple[Spread, NDArray[np.bool_]]:
+    """Widen the variance of shares that lie below the noise (R28); say which were.
+
+    Below two deviations of the published noise an estimate cannot fall much further, so
+    that its replicates vary too little: T is at least (s/N)^2 + q (1 - q)/N.
+
+    Parameters
+    ----------
+    shares
+        Estimated shares.
+    deviations
+        s/N, the noise on each as a share; NaN for what is not a share.
+    total
+        N, the estimated number of original rows.
+    """
+    q = np.clip(shares, 0.0, 1.0)
+    least = deviations**2 + q * (1 - q) / total
+    below = (q < 2 * deviations) & (spread.variance < least)
+    return (
+        Spread(np.where(below, least, spread.variance), spread.degrees_of_freedom, spread.adjusted),
+        below,
     )
 
 

@@ -1,4 +1,4 @@
-"""Combined estimates as columns, and as text."""
+"""Combined estimates as columns, as text, as a picture and as a card for a notebook."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any, Final
 import numpy as np
 
 from pegsynth.inference.combine import Combined
+from pegsynth.notebook import card, table
+from pegsynth.picture import Picture
 
 HEADER: Final = ("term", "estimate", "std_error", "dof", "low", "high", "rule")
+_MOST_PANELS = 60
 
 
 def columns(combined: Combined, level: float = 0.95) -> dict[str, list[Any]]:
@@ -29,6 +32,28 @@ def text(combined: Combined, level: float = 0.95) -> str:
     aligned = [_aligned(line, widths) for line in lines]
     notes = [f"- {note}" for note in combined.notes]
     return "\n".join([*aligned, "", f"low to high: {level:.4g} interval", *notes])
+
+
+def picture(combined: Combined, level: float = 0.95) -> Picture:
+    """Draw the estimates with their intervals, each on a scale of its own."""
+    found = columns(combined, level)
+    names = ("term", "estimate", "low", "high")
+    rows = [
+        {**dict(zip(names, row, strict=True)), "series": ""}
+        for row in zip(*(found[name] for name in names), strict=True)
+    ]
+    title = f"estimates and {level:.4g} intervals by the rule {combined.rule}"
+    return Picture(
+        "forest_plot", rows[:_MOST_PANELS], title, {"label": "term", "value": "estimate"}
+    )
+
+
+def combined_card(combined: Combined) -> str:
+    """Return the figures with 0.95 intervals; what is drawn from released tables is public."""
+    found = columns(combined)
+    title = f"Estimates combined by the rule {combined.rule}, with 0.95 intervals"
+    rows = zip(*found.values(), strict=True)
+    return card(title, [" ".join(combined.notes)], table=table(HEADER, rows))
 
 
 def _line(row: tuple[Any, ...]) -> tuple[str, ...]:

@@ -178,7 +178,7 @@ def ipc_batches(
 ) -> Iterator[pl.DataFrame]:
     """Yield the wanted columns of an Arrow file or stream in order, after `skip` rows."""
     with _refusing(path, "Arrow"), _ipc(path) as (_, batches):
-        yield from _after(skip, sliced(batches, columns))
+        yield from after(skip, sliced(batches, columns))
 
 
 def sliced(batches: Iterable[Any], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -189,7 +189,7 @@ def sliced(batches: Iterable[Any], columns: Sequence[str]) -> Iterator[pl.DataFr
             yield to_polars(batch.slice(start, size).select(list(columns)))
 
 
-def _after(skip: int, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def after(skip: int, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """Leave out the first rows of a stream."""
     for frame in frames:
         passed = min(skip, frame.height)

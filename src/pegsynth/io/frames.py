@@ -16,6 +16,12 @@ from pegsynth.io.object_values import object_texts
 
 MOST_COLUMNS = 10_000
 
+_READABLE = (
+    *(pl.String, pl.Boolean, pl.Categorical, pl.Enum, pl.Decimal, pl.Null),
+    *(pl.Date, pl.Time, pl.Datetime, pl.Duration),
+)
+"""Types of columns, beside numbers, whose values have a text; extensions have none."""
+
 FrameKind = Literal["pandas", "polars", "pyarrow"]
 
 
@@ -60,13 +66,23 @@ def to_kind(frame: pl.DataFrame, kind: FrameKind | None, like: Any = None) -> An
         The caller's own table: columns of the same name take its types where the values
         allow it. A pandas integer column with missing values becomes a nullable one;
         categories come from `frame`, that is from the schema, never from `like`, and
-        so a Polars Categorical comes back as an Enum.
+        so a Polars Categorical comes back as an Enum. A table of another kind, such as a
+        stream, says nothing of types.
     """
+    if like is not None and frame_kind(like) != kind:
+        like = None
     if kind == "pandas":
         return _to_pandas(frame, like)
     if kind == "pyarrow":
         return _to_pyarrow(frame, None if is_relation(like) else like)
     return _like_polars(frame, like)
+
+
+def with_index(frame: Any, like: Any) -> Any:
+    """Give a pandas frame the index of another one whose rows it holds; return it."""
+    if frame_kind(like) == frame_kind(frame) == "pandas":
+        frame.index = like.index
+    return frame
 
 
 def _is_pandas(kind: type) -> bool:
@@ -107,6 +123,13 @@ def _from_series(values: Any, name: str) -> pl.Series:
         if pd.api.types.infer_dtype(values) != "string":
             return object_texts(values, name)
         return pl.Series(name, pa.array(values, pa.large_string(), from_pandas=True))
+    if isinstance(values.dtype, pd.PeriodDtype):
+        return object_texts(values.astype(object), name)
+    if isinstance(values.dtype, pd.IntervalDtype):
+        raise DataError(
+            f"the table: column {name!r} holds intervals; convert it to text with astype(str), or "
+            "to numbers with .array.left"
+        )
     try:
         found: Any = pl.from_pandas(values, nan_to_null=True)
     except (pa.ArrowException, pl.exceptions.PolarsError, TypeError, ValueError):
@@ -148,13 +171,34 @@ def check_names(names: list[str] | tuple[str, ...], source: str) -> None:
         raise DataError(f"{source}: column {twice!r} appears twice; rename one of them")
 
 
+def check_polars_types(schema: pl.Schema, source: str) -> None:
+    """Refuse columns that hold anything but text, numbers, truth values, dates and times."""
+    for name, dtype in schema.items():
+        if not (dtype.is_numeric() or isinstance(dtype, _READABLE)):
+            raise DataError(
+                f"{source}: column {name!r} holds lists, structs, bytes or objects; turn it into "
+                "columns of text, numbers or dates, or drop it"
+            )
+
+
 def _to_pandas(frame: pl.DataFrame, like: Any) -> Any:
     table = frame.to_pandas()
+    for column in frame:
+        if column.dtype.is_integer() and column.null_count():
+            table[column.name] = _nullable(column)
     wanted = {} if like is None else {str(name): dtype for name, dtype in like.dtypes.items()}
     for name in frame.columns:
         if name in wanted:
             table[name] = _like_pandas(table[name], wanted[name])
     return table
+
+
+def _nullable(column: pl.Series) -> Any:
+    """Return whole numbers with gaps as pandas' whole numbers; it would make floats of them."""
+    import pandas as pd
+
+    numbers = column.fill_null(0).to_numpy().copy()
+    return pd.Series(pd.arrays.IntegerArray(numbers, column.is_null().to_numpy().copy()))
 
 
 def _like_pandas(values: Any, dtype: Any) -> Any:
@@ -168,6 +212,9 @@ def _like_pandas(values: Any, dtype: Any) -> Any:
             str(8 * dtype.itemsize) if dtype.kind in "iu" else ""
         )
     try:
+        if _holds_objects(dtype):
+            # Objects mark gaps by None, which every program knows.
+            return values.astype(object).where(values.notna(), None)
         return values.astype(dtype)
     except (TypeError, ValueError, OverflowError, pa.ArrowException):
         # The schema writes values that the caller's type cannot hold.

@@ -25,7 +25,7 @@ def object_texts(values: Iterable[Any], name: str) -> pl.Series:
     Raises
     ------
     DataError
-        An object is neither text nor a number, a truth value, a date or a time.
+        An object is neither text nor a number, a truth value, a date, a period or a time.
     """
     known: dict[tuple[type, Any], str | None] = {}
     texts: list[str | None] = []
@@ -56,6 +56,9 @@ def _text(value: Any) -> str | None:
     for kinds, text in _TEXTS:
         if isinstance(value, kinds):
             return text(value)
+    # pandas' month, quarter or week: its text tells it, and pandas reads it back.
+    if type(value).__name__ == "Period":
+        return str(value)
     raise TypeError
 
 

@@ -49,13 +49,21 @@ class PassDigest:
 
 
 class SameRows:
-    """A lazy frame that is refused when it gives other rows in another pass.
+    """A part of a table that is refused when it gives other rows in another pass.
 
     Its rows may come in another order: only counts are made of them.
+
+    Parameters
+    ----------
+    part
+        What gives the rows, such as a lazy frame.
+    source, remedy
+        What it is called when it is refused, and what to do then.
     """
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Part, source: str, remedy: str) -> None:
         self._part = part
+        self._source, self._remedy = source, remedy
         self._first: dict[frozenset[str], tuple[int, int]] = {}
 
     def __call__(
@@ -72,7 +80,7 @@ class SameRows:
             digest.add(frame.select(sorted(columns)))
             yield frame
         if self._first.setdefault(frozenset(columns), digest.value) != digest.value:
-            raise other_rows("the lazy frame", "collect() it first")
+            raise other_rows(self._source, self._remedy)
 
 
 def other_rows(source: str, remedy: str) -> DataError:

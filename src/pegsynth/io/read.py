@@ -36,10 +36,18 @@ from pegsynth.io.files import (
 )
 from pegsynth.io.foreign_read import NAMES as FOREIGN
 from pegsynth.io.foreign_read import foreign_table, open_foreign
-from pegsynth.io.frames import check_names, frame_kind, from_frame, is_relation, text_columns
+from pegsynth.io.frames import (
+    check_names,
+    check_polars_types,
+    frame_kind,
+    from_frame,
+    is_relation,
+    text_columns,
+)
 from pegsynth.io.partitions import with_fixed
 from pegsynth.io.passes import SameRows
 from pegsynth.io.reader import Part, TableReader, no_rows, unreadable
+from pegsynth.io.streams import is_stream, open_stream
 from pegsynth.schema.dialect import Dialect
 
 BATCH_ROWS = 1 << 17
@@ -53,10 +61,11 @@ def open_table(source: Source, *, dialect: Dialect | None = None) -> TableReader
     Parameters
     ----------
     source
-        Path of a .csv, .tsv, .txt (also .gz and .zst), .parquet, .pq, .arrow, .feather or
-        .ipc file; a glob of files of one kind with the same columns, or a folder of them; an
-        address of such in an object store; a `DatabaseTable`; or a pandas, Polars or PyArrow
-        table. A reader that is open already is returned as it is.
+        Path of a file of a known kind (`pegsynth.io.files.EXTENSIONS`); a glob of files of one
+        kind with the same columns, or a folder of them; an address of such in an object store;
+        a `DatabaseTable`, a `TableInFile`; a pandas, Polars or PyArrow table; a relation of
+        DuckDB; an object with an Arrow stream, a dataset of PyArrow, or an iterator of tables,
+        which is read once. A reader that is open already is returned as it is.
     dialect
         How a text file is written; what it leaves open is settled by the file's name. No
         value is looked at to find out (R30).
@@ -81,12 +90,14 @@ def open_table(source: Source, *, dialect: Dialect | None = None) -> TableReader
         return _open_files(source.path, find_files(source.path), _open_as(dialect, source))
     if is_relation(source):
         source = source.to_arrow_table()
-    if frame_kind(source) is None:
-        raise DataError(
-            f"the table is a {type(source).__name__}; give a file name or a pandas, Polars or "
-            "PyArrow table"
-        )
-    return _open_frame(source)
+    if frame_kind(source) is not None:
+        return _open_frame(source)
+    if is_stream(source):
+        return open_stream(source)
+    raise DataError(
+        f"the table is a {type(source).__name__}; give a file name, a pandas, Polars or PyArrow "
+        "table, an Arrow stream or an iterator of such tables"
+    )
 
 
 def named_source(
@@ -287,7 +298,7 @@ def _open_frame(data: Any) -> TableReader:
     except pl.exceptions.PolarsError:
         raise DataError(f"{source}: the lazy frame cannot be collected") from None
     check_names(schema.names(), source)
-    _check_polars_types(schema, source)
+    check_polars_types(schema, source)
     if empty:
         raise no_rows(source)
     steady = isinstance(frame, pl.DataFrame)
@@ -297,7 +308,7 @@ def _open_frame(data: Any) -> TableReader:
         tuple(schema.names()),
         source,
         True,
-        (stream if steady else SameRows(stream),),
+        (stream if steady else SameRows(stream, "the lazy frame", "collect() it first"),),
         {name: dtype for name, dtype in schema.items() if name not in untyped},
         frame_kind(data),
         frame.height if isinstance(frame, pl.DataFrame) else None,
@@ -325,12 +336,3 @@ def _frame_batches(
             yield from chosen.collect().iter_slices(BATCH_ROWS)
     except pl.exceptions.PolarsError:
         raise DataError("the table: the lazy frame cannot be collected") from None
-
-
-def _check_polars_types(schema: pl.Schema, source: str) -> None:
-    for name, dtype in schema.items():
-        if dtype.is_nested() or dtype in {pl.Binary, pl.Object}:
-            raise DataError(
-                f"{source}: column {name!r} holds lists, structs, bytes or objects; turn it into "
-                "columns of text, numbers or dates, or drop it"
-            )

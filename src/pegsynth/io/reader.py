@@ -134,6 +134,8 @@ class TableReader:
         whose files may differ in it.
     steady
         Whether rows come in the same order in every pass.
+    once
+        Whether rows come in one pass only; another one is refused.
     files
         The files that the table is read from.
     states
@@ -154,6 +156,7 @@ class TableReader:
     dialect: Dialect = field(default_factory=Dialect)
     one_header: bool = True
     steady: bool = True
+    once: bool = False
     files: tuple[File, ...] = field(default=(), repr=False)
     states: tuple[FileState, ...] = field(default=(), repr=False)
     interrupt: Callable[[], None] | None = field(default=None, repr=False)

@@ -180,10 +180,13 @@ def sweep(
     probabilities: Any,
     sums: Any,
     factors: Any,
+    stop: Any,
 ) -> None:
     """Take one step in every predictor; the last feature, the intercept, has no penalty."""
     intercept = len(layout.cell_start) - 2
     for feature in layout.order:
+        if stop[0]:
+            return
         paid = 0.0 if feature == intercept else 1.0
         fitted_sums(rows.columns[feature], rows.weights, probabilities, sums)
         if improve(rows, layout, feature, sums, coefficients, paid * lasso, paid * ridge, factors):
@@ -209,13 +212,15 @@ def descend(
     coefficients: Any,
     tolerance: float,
     most_sweeps: int,
+    stop: Any,
 ) -> tuple[float, int]:
     """Sweep until the objective settles; return it and the number of sweeps.
 
     Between sweeps the coefficients are carried on in the direction of the last change
     (Nesterov's momentum). When that stops helping, the momentum starts anew from the best
     point; when a sweep without momentum does not help either, the descent is over. The
-    last column of `coefficients` is the intercept.
+    last column of `coefficients` is the intercept. Once another thread sets ``stop[0]``
+    it ends soon, and what it leaves is of no use.
     """
     classes = coefficients.shape[1]
     widest = np.max(layout.cell_start[1:] - layout.cell_start[:-1])
@@ -226,10 +231,12 @@ def descend(
     before = np.inf
     momentum = 1.0
     for done in range(most_sweeps):
+        if stop[0]:
+            return before, done
         # Probabilities are made anew from the coefficients, so rounding does not pile up.
         cell_table(layout, coefficients, table)
         gathered_softmax(rows.columns, layout.cell_start, layout.order, table, probabilities)
-        sweep(rows, layout, lasso, ridge, coefficients, probabilities, sums, factors)
+        sweep(rows, layout, lasso, ridge, coefficients, probabilities, sums, factors, stop)
         now = objective(rows, probabilities, coefficients, lasso, ridge)
         progress = before - now
         if progress > 0.0:

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Float64, Int64
 from pegsynth.kernels.compiled import kernel
 
-Float64 = NDArray[np.float64]
-Int64 = NDArray[np.int64]
 UInt16 = NDArray[np.uint16]
 UInt32 = NDArray[np.uint32]
 UInt64 = NDArray[np.uint64]

@@ -12,8 +12,6 @@ from pegsynth.privacy.calibrate import (
     Calibration,
     alpha_per_row,
     calibrate,
-    calibrate_draws,
-    smallest_alpha,
     stated_alpha,
 )
 from pegsynth.privacy.draws import (
@@ -71,8 +69,6 @@ __all__ = [
     "UrnDraws",
     "alpha_per_row",
     "calibrate",
-    "calibrate_draws",
-    "smallest_alpha",
     "stated_alpha",
     "this_program",
     "verify",

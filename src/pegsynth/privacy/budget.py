@@ -99,6 +99,9 @@ class Budget:
         Virtual rows per category, taken as they are; 0 means unperturbed.
     shares
         How `epsilon` is split over order, marginals and draws.
+    paid
+        What was spent before, of the same total: for a codec that is itself measured (R21).
+        Everything else is then paid along the same route.
     released_blocks
         The method releases noisy blocks (`pegs-once`), where l-diversity is
         post-processing: `l` may then stand beside `epsilon` (R7).
@@ -111,6 +114,7 @@ class Budget:
     alpha: float | None = None
     shares: Shares = field(default_factory=Shares)
     released_blocks: bool = False
+    paid: Allowance | None = None
 
     def __post_init__(self) -> None:
         self._check_choice()
@@ -153,17 +157,21 @@ class Budget:
     @property
     def routes(self) -> tuple[Route, ...]:
         """Currencies in which a total may be paid; zCDP needs a delta (R6)."""
+        if self.paid is not None:
+            return (self.paid.route,)
         return ("pure",) if self.delta is None else ("pure", "zcdp")
 
     def whole(self, route: Route) -> Allowance:
         """Return the whole of epsilon, or the largest rho that stays within it at delta."""
         if self.epsilon is None:
             raise BudgetError("only an epsilon for the whole release can be split into parts")
-        if route == "pure":
-            return Allowance(route, Fraction(self.epsilon))
-        if self.delta is None:
+        if route not in self.routes:
             raise BudgetError("state a delta: without one only pure prices add up")
-        return Allowance(route, Fraction(rho_at(self.epsilon, delta=self.delta)))
+        before = Fraction(0) if self.paid is None else self.paid.amount
+        if route == "pure":
+            return Allowance(route, Fraction(self.epsilon) - before)
+        rho = rho_at(self.epsilon, delta=self.delta or 0.0)
+        return Allowance(route, Fraction(rho) - before)
 
     def parts(self, parts: Collection[str], *, route: Route) -> dict[str, Allowance]:
         """Split the whole over order, marginals and draws.

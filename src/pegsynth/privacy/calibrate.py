@@ -17,7 +17,7 @@ from typing import Final
 
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, draw_price
-from pegsynth.privacy.budget import Allowance, Budget, Route
+from pegsynth.privacy.budget import Allowance, Route
 from pegsynth.privacy.conversion import check_epsilon
 from pegsynth.privacy.draws import Draws, UrnDraws
 from pegsynth.privacy.rounding import fraction_down
@@ -55,27 +55,6 @@ class Calibration:
     def alpha(self) -> Fraction:
         """The exact alpha."""
         return Fraction(self.numerator, self.scale)
-
-
-def smallest_alpha(
-    epsilon: float, *, count: int, scale: int = DEFAULT_SCALE, categories: int = 1
-) -> int:
-    """Smallest p with `count` draws of log(1 + s/p) within `epsilon`, all rounded up (R2, R3).
-
-    Parameters
-    ----------
-    epsilon
-        Pure allowance of all the draws together.
-    count
-        Draws that one row can influence.
-    scale
-        Steps of alpha (s).
-    categories
-        The largest number of categories C_i; p times it must stay below 2**62 (R15).
-    """
-    check_epsilon(epsilon)
-    _check_at_least_one(count=count, scale=scale, categories=categories)
-    return _per_unit(Fraction(epsilon) / count, scale=scale, categories=categories)
 
 
 def alpha_per_row(
@@ -131,47 +110,6 @@ def calibrate(
     guess = _guess(_draw_allowance(shape, allowance, rows_per_unit), scale)
     numerator = _smallest(affordable, scale, categories, guess)
     return Calibration(numerator, scale, allowance.route, shape.event(numerator, scale))
-
-
-def calibrate_draws(
-    shape: Shape,
-    budget: Budget,
-    *,
-    parts: tuple[str, ...] = (),
-    routes: tuple[Route, ...] | None = None,
-    rows_per_unit: int = 1,
-    scale: int = DEFAULT_SCALE,
-    categories: int = 1,
-) -> Calibration:
-    """Find the smallest alpha that the draws' share of a total allows, by the better accountant.
-
-    Parameters
-    ----------
-    shape
-        The release.
-    budget
-        Its epsilon, with or without delta.
-    parts
-        What else the release pays for: "order", "marginals".
-    routes
-        Currencies to try; by default all that the budget has. A release that uses Gaussian
-        noise elsewhere must leave out "pure".
-    rows_per_unit
-        Most rows per unit, k (R12).
-    scale, categories
-        As in `smallest_alpha`.
-    """
-    found = [
-        calibrate(
-            shape,
-            budget.parts(parts, route=route)["draws"],
-            rows_per_unit=rows_per_unit,
-            scale=scale,
-            categories=categories,
-        )
-        for route in routes or budget.routes
-    ]
-    return min(found, key=lambda calibration: calibration.numerator)
 
 
 def _per_unit(draw: Fraction, *, scale: int, categories: int) -> int:

@@ -66,24 +66,6 @@ def epsilon_at(rho: Decimal | float, *, delta: float) -> float:
     return max(0.0, float_up(_sum_with_slack(terms, sign=1)))
 
 
-def delta_at(rho: Decimal | float, *, epsilon: float) -> float:
-    """Delta that `rho`-zCDP gives at `epsilon`, rounded up, at most 1 (R6)."""
-    exact_rho = Decimal(rho)
-    if exact_rho <= 0:
-        return 0.0
-    approximate = float_up(exact_rho)
-    # The derivative of log delta in t.
-    t = _root(lambda t: (1 + 2 * t) * approximate - epsilon - math.log1p(1 / t))
-    exact_t = Decimal(t)
-    terms = (
-        _EXACT.multiply(1 + exact_t, exact_rho),
-        -Decimal(epsilon),
-        *_shape_terms(exact_t),
-    )
-    logarithm = _EXACT.multiply(exact_t, _sum_with_slack(terms, sign=1))
-    return min(1.0, float_up(_EXACT.next_plus(_EXACT.exp(logarithm))))
-
-
 def rho_at(epsilon: float, *, delta: float) -> float:
     """Return the largest rho that stays within `epsilon` at `delta`, rounded down (R6).
 

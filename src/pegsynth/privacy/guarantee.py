@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -35,6 +35,9 @@ from pegsynth.privacy.events import (
     Unspent,
 )
 from pegsynth.privacy.rounding import float_up, product_up, ratio_up, sum_up
+
+if TYPE_CHECKING:
+    import polars as pl
 
 GuaranteeKind: TypeAlias = Literal["pure", "approximate", "l-diversity", "none"]
 
@@ -72,6 +75,17 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     rows_per_unit: int = 1
     l: float | None = None  # noqa: E741
 
+    def to_frame(self) -> pl.DataFrame:
+        """Return the promise as one line (Polars)."""
+        from pegsynth.privacy.ledger_views import guarantee_frame
+
+        return guarantee_frame(self)
+
+    def _repr_html_(self) -> str:
+        from pegsynth.privacy.ledger_views import guarantee_card
+
+        return guarantee_card(self)
+
 
 def guarantee_of(events: Sequence[Event], *, delta: float | None) -> Guarantee:
     """Work out the claim that `events` support at the stated `delta`."""
@@ -104,13 +118,17 @@ def guarantee_of(events: Sequence[Event], *, delta: float | None) -> Guarantee:
 
 def not_covered(events: Sequence[Event], *, delta: float | None) -> tuple[str, ...]:
     """One line for each event that no result covers: which it is, and why."""
-    lines = []
+    return tuple(
+        f"event {place + 1} ({_name(events[place])}): {reason}"
+        for place, reason in uncovered_places(events, delta=delta).items()
+    )
+
+
+def uncovered_places(events: Sequence[Event], *, delta: float | None) -> dict[int, str]:
+    """Return where the events stand that no result covers, and why each is not covered."""
     pure = _has_pure_price(events)
-    for position, event in enumerate(events, start=1):
-        reason = _why_not_covered(event, delta, pure=pure)
-        if reason:
-            lines.append(f"event {position} ({_name(event)}): {reason}")
-    return tuple(lines)
+    reasons = (_why_not_covered(event, delta, pure=pure) for event in events)
+    return {place: reason for place, reason in enumerate(reasons) if reason}
 
 
 def epsilon_per_row(events: Sequence[Event]) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pegsynth.errors import ParameterError
 from pegsynth.privacy.assumptions import Assumption
@@ -18,11 +18,16 @@ from pegsynth.privacy.events import Diversity, Event, NotPrivate, UnitBound
 from pegsynth.privacy.guarantee import Guarantee, guarantee_of, not_covered
 from pegsynth.privacy.program import Program
 
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pegsynth.picture import Picture
+
 LARGEST_USUAL_DELTA = 1e-6
 _Kept = TypeVar("_Kept")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ledger:
     """Events, assumptions, a stated delta, and the programs that took part.
 
@@ -108,6 +113,34 @@ class Ledger:
         from pegsynth.privacy.statement import statement
 
         return statement(self)
+
+    def explain(self) -> str:
+        """Say in one sentence for each event what was read, what it cost and what it means."""
+        from pegsynth.privacy.explanation import explanation
+
+        return explanation(self)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one line for each event: its kind, price, sentence, and whether it is covered."""
+        from pegsynth.privacy.ledger_views import ledger_frame
+
+        return ledger_frame(self)
+
+    def plot(self) -> Picture:
+        """Draw which share of the price each kind of event has."""
+        from pegsynth.privacy.ledger_views import ledger_picture
+
+        return ledger_picture(self)
+
+    def __repr__(self) -> str:
+        from pegsynth.privacy.ledger_views import promise
+
+        return f"Ledger({len(self.events)} events: {promise(self.guarantee)})"
+
+    def _repr_html_(self) -> str:
+        from pegsynth.privacy.ledger_views import ledger_card
+
+        return ledger_card(self)
 
     def to_json(self) -> str:
         """Write ``privacy.json``."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pegsynth.errors import ModelError, ParameterError, SchemaError
 from pegsynth.kernels.conditional import LANE, STUCK, draw_categories
 from pegsynth.kernels.tables import RuleTables
-from pegsynth.perturb.rules import rule_tables
+from pegsynth.mechanisms.rules import rule_tables
 from pegsynth.random import RandomStream, Words
 from pegsynth.sampling.chains import CHUNK_ROWS
 from pegsynth.sampling.seeds import WORD_BITS, Codes, SeedPool

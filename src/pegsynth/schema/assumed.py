@@ -36,6 +36,9 @@ def assumed(schema: Schema) -> Iterator[str]:
         yield f"Read off the data, and public only by that declaration: {_named(drafted)}."
     if schema.drafted_rules:
         yield f"{len(schema.drafted_rules)} rules were found in the data; the same holds for them."
+    measured = [each.name for each in features if each.private_edges]
+    if measured:
+        yield f"Edges are measured, and paid for: {_named(measured)}."
     yield from _refusals(features)
     yield from _public(schema)
 

@@ -16,11 +16,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.io.ahead import run_ahead
 from pegsynth.io.reader import made
 from pegsynth.processors import spare_processors, usable_processors
-from pegsynth.schema.decoding import How, column_decoder
+from pegsynth.schema.decoding import How, InBins, column_decoder
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.encoding import ColumnEncoder
 from pegsynth.schema.number_text import NumberText
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pegsynth.io.reader import Piece, Place, TableReader, Track
     from pegsynth.schema.schema import Schema
 
-Codes = NDArray[np.unsignedinteger[Any]]
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _CELLS_WORTH_THREADS = 1 << 15
@@ -148,6 +148,8 @@ class Decoder:
     listed
         Whether columns of text may come as positions in the list of their categories,
         which is faster to write; the attribute `listed` then names them.
+    shapes
+        How values lie inside the bins of some numeric features; uniformly otherwise.
     """
 
     def __init__(
@@ -158,6 +160,7 @@ class Decoder:
         columns: Sequence[str] | None = None,
         dtypes: Mapping[str, Any] | None = None,
         listed: bool = False,
+        shapes: Mapping[str, InBins] | None = None,
     ) -> None:
         if how not in {"values", "labels"}:
             raise ParameterError(f'decode is "values" or "labels", not {how!r}')
@@ -170,7 +173,11 @@ class Decoder:
         self._word_of = {name: index for index, name in enumerate(numeric)}
         self._decoders = [
             column_decoder(
-                schema.features[index], how, polars_dtype(seen.get(name, "")), listed=listed
+                schema.features[index],
+                how,
+                polars_dtype(seen.get(name, "")),
+                listed=listed,
+                shape=(shapes or {}).get(name),
             )
             for name, index in zip(order, self._positions, strict=True)
         ]
@@ -199,7 +206,7 @@ class Decoder:
             `words_needed` words, row by row: a table decoded in parts, with the words
             of one stream, equals the table decoded at once.
         """
-        needed = self.words_needed(len(codes))
+        needed = len(codes) * len(self._word_of)
         if needed and (words is None or len(words) < needed):
             raise ParameterError(f"decoding {len(codes)} rows takes {needed} random words")
         grid = None if words is None or not needed else words[:needed].reshape(len(codes), -1)

@@ -1,25 +1,26 @@
 """Codes of one feature in, a column of values out.
 
 Categories are looked up. Numbers are drawn inside their public bin, one 64-bit word per
-cell, so that no value of the data is ever used. The type of the column follows from the
-schema and the types asked for, never from the codes, so every batch has the same.
+cell, uniformly or by a shape that was paid for (R21); no value of the data is ever used.
+The type of the column follows from the schema and the types asked for, never from the
+codes, so every batch has the same.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes
 from pegsynth.schema.dtypes import as_text, polars_dtype, typed_labels
 from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
 
 How = Literal["values", "labels"]
-Codes = NDArray[np.unsignedinteger[Any]]
 
 MOST_LISTED = 1 << 12
 
@@ -52,14 +53,27 @@ class LabelDecoder:
         return self._labels.gather(positions).alias(self._name)
 
 
+class InBins(Protocol):
+    """How values lie inside the bins of a feature."""
+
+    def values(
+        self, bins: NDArray[np.integer[Any]], ranks: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the value at a rank, in [0, 1), among those of its bin."""
+        ...
+
+
 class NumberDecoder:
-    """Draws a number uniformly inside the bin of every code."""
+    """Draws a number inside the bin of every code: by a shape, or uniformly."""
 
     words = True
     listed = False
 
-    def __init__(self, feature: Feature, dtype: pl.DataType | None) -> None:
+    def __init__(
+        self, feature: Feature, dtype: pl.DataType | None, shape: InBins | None = None
+    ) -> None:
         self._feature = feature
+        self._shape = shape
         not_applicable = feature.not_applicable[0] if feature.not_applicable else None
         self._not_applicable = parsed_number(not_applicable or "")
         numbers = {parsed_number(text) for text in (*feature.missing, *feature.not_applicable)}
@@ -79,9 +93,13 @@ class NumberDecoder:
         if words is None:
             words = np.zeros(len(codes), dtype=np.uint64)
         bins = np.minimum(codes, feature.bin_count - 1)
-        drawn = (
-            self._whole(bins, words) if self._draw_dtype.is_integer() else self._float(bins, words)
-        )
+        drawn: NDArray[Any]
+        if self._shape is not None:
+            drawn = self._shaped(self._shape, bins, words)
+        elif self._draw_dtype.is_integer():
+            drawn = self._whole(bins, words)
+        else:
+            drawn = self._rounded(self._float(bins, words), bins)
         column = pl.Series(feature.name, drawn).cast(self._draw_dtype)
         if self.dtype == pl.String:
             column = as_text(column)
@@ -121,6 +139,31 @@ class NumberDecoder:
             for number in self._taken:
                 values += steps_over & number.is_integer() & (low <= number) & (values >= number)
         return values
+
+    def _shaped(self, shape: InBins, bins: Codes, words: NDArray[np.uint64]) -> NDArray[Any]:
+        """Return values by a shape; a number that means "missing" becomes its neighbour."""
+        values = shape.values(bins, _unit(words))
+        whole = self._draw_dtype.is_integer()
+        if whole:
+            values = np.floor(values)
+        edges = np.asarray(self._feature.edges)
+        step = 1.0 if whole else 10.0 ** -(self._feature.decimals or 0)
+        for number in self._taken:
+            hit = values == number
+            if hit.any():
+                above = number + step < edges[1:][bins]
+                values = np.where(hit, np.where(above, number + step, number - step), values)
+        return values.astype(np.int64) if whole else values
+
+    def _rounded(self, values: NDArray[np.floating[Any]], bins: Codes) -> NDArray[np.floating[Any]]:
+        """Cut values to the decimals of the feature, without leaving their bin."""
+        decimals = self._feature.decimals
+        if decimals is None:
+            return values
+        scale = 10.0**decimals
+        cut = (np.floor(values.astype(np.float64) * scale) / scale).astype(values.dtype)
+        kept: NDArray[np.floating[Any]] = np.maximum(cut, self._low[bins])
+        return kept
 
     def _float_bins(self) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
         """Smallest and largest number of every bin that the column's type can hold."""
@@ -165,7 +208,12 @@ class NumberDecoder:
 
 
 def column_decoder(
-    feature: Feature, how: How, dtype: pl.DataType | None, *, listed: bool = False
+    feature: Feature,
+    how: How,
+    dtype: pl.DataType | None,
+    *,
+    listed: bool = False,
+    shape: InBins | None = None,
 ) -> LabelDecoder | NumberDecoder:
     """Choose how a feature is decoded; the schema's own type comes before `dtype`.
 
@@ -177,7 +225,7 @@ def column_decoder(
     if feature.kind != "numeric":
         return LabelDecoder(feature, wanted, listed=listed)
     if how == "values":
-        return NumberDecoder(feature, wanted)
+        return NumberDecoder(feature, wanted, shape)
     return LabelDecoder(feature, None, listed=listed)
 
 

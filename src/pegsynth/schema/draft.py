@@ -9,7 +9,7 @@ to look at. The table is read in batches, once, in bounded memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -20,12 +20,12 @@ from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.io.dialect_guess import check_known, recognised
 from pegsynth.io.files import DATABASES, find_files, scheme_of
 from pegsynth.io.frames import frame_kind
+from pegsynth.io.object_values import object_texts
 from pegsynth.io.read import named_source, open_table
 from pegsynth.io.reader import TableReader
 from pegsynth.schema import suggest
 from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
 from pegsynth.schema.dialect import Dialect
-from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.feature import MISSING_LABEL, UNKNOWN_LABEL, Feature
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.schema import Schema
@@ -209,7 +209,10 @@ def _declared_categories(data: Any, types: Mapping[str, pl.DataType]) -> dict[st
     Those of a pandas frame are asked for here: on the way through Arrow they are lost.
     """
     declared = {
-        str(name): _Declared(_category_texts(dtype.categories), bool(dtype.ordered))
+        str(name): _Declared(
+            _category_texts(object_texts(dtype.categories.astype(object), str(name))),
+            bool(dtype.ordered),
+        )
         for name, dtype in (data.dtypes.items() if frame_kind(data) == "pandas" else ())
         if hasattr(dtype, "categories") and hasattr(dtype, "ordered")
     }
@@ -221,8 +224,7 @@ def _declared_categories(data: Any, types: Mapping[str, pl.DataType]) -> dict[st
     return declared
 
 
-def _category_texts(values: Iterable[Any]) -> tuple[str, ...]:
-    texts = as_text(pl.Series(list(values), strict=False))
+def _category_texts(texts: pl.Series) -> tuple[str, ...]:
     return tuple(text for text in texts if text)
 
 

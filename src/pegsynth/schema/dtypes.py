@@ -28,6 +28,10 @@ _NAMES: dict[str, pl.DataType] = {
     "date32[day]": pl.Date(),
     "date64": pl.Date(),
     "date64[ms]": pl.Date(),
+    "time64[ns]": pl.Time(),
+    "time64[us]": pl.Time(),
+    "time32[ms]": pl.Time(),
+    "time32[s]": pl.Time(),
     "dictionary": pl.Categorical(),
     **{
         str(dtype).lower(): dtype
@@ -64,8 +68,8 @@ def as_text(values: pl.Series) -> pl.Series:
 
     Whole floats are written without a decimal point, so that integers read as floats
     because of a gap keep their text; decimals exactly, without zeros at their end; times
-    at midnight as their date; booleans as "true" and "false". The text of a value depends
-    on that value and the column's type alone (R30).
+    with the parts of a second, those at midnight as their date; booleans as "true" and
+    "false". The text of a value depends on that value and the column's type alone (R30).
     """
     dtype = values.dtype
     if dtype == pl.String:
@@ -77,8 +81,9 @@ def as_text(values: pl.Series) -> pl.Series:
     if isinstance(dtype, pl.Datetime):
         text = values.dt.to_string("%Y-%m-%dT%H:%M:%S%.f")
         return text.str.strip_suffix("T00:00:00")
-    if isinstance(dtype, pl.Duration):
-        return values.dt.to_string("iso")
+    if isinstance(dtype, pl.Time | pl.Duration):
+        # Casting drops the parts of a second, and two people could become one unit (R12).
+        return values.dt.to_string("iso" if dtype == pl.Duration else "%H:%M:%S%.f")
     return values.cast(pl.String)
 
 
@@ -150,6 +155,7 @@ _READERS: dict[Any, Any] = {
     pl.Boolean: lambda text: {"true": True, "false": False}[text.lower()],
     pl.Date: dt.date.fromisoformat,
     pl.Datetime: dt.datetime.fromisoformat,
+    pl.Time: dt.time.fromisoformat,
 }
 
 

@@ -80,6 +80,10 @@ class Entry:
             raise self.error(f"{key} must be a whole number, without quotes")
         return value
 
+    def whole_or_none(self, key: str) -> int | None:
+        """Read a whole number; None when absent."""
+        return self.whole(key, 0) if key in self.values else None
+
     def number(self, key: str) -> float | None:
         """Read a finite number; None when absent."""
         if key not in self.values:

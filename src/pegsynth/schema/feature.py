@@ -19,12 +19,16 @@ from pegsynth.errors import SchemaError
 Kind = Literal["nominal", "ordinal", "numeric"]
 Role = Literal["identifier", "quasi-identifier", "sensitive", "other"]
 Unknown = Literal["error", "category"]
+Inside = Literal["measured", "uniform"]
 
 KINDS: tuple[str, ...] = get_args(Kind)
 ROLES: tuple[str, ...] = get_args(Role)
 
 MISSING_LABEL = "(missing)"
 UNKNOWN_LABEL = "(other)"
+PRIVATE = "private"
+MOST_PRIVATE_BINS = 1_000
+MOST_DECIMALS = 15
 _SHARES_OFF = 1e-6
 _KEPT_OF_IDENTIFIERS = ("name", "role", "notes")
 
@@ -44,7 +48,8 @@ class Feature:
         Listed values as text, in order; empty for numeric features and identifiers.
     edges
         Bin edges of a numeric feature, lowest and highest included. Bins are
-        half-open, the last one closed; values beyond fall in the end bins.
+        half-open, the last one closed; values beyond fall in the end bins. The text
+        "private" stands for edges that a release measures and pays for (R21).
     missing
         Texts read as missing (nulls always are, when the tuple is not empty). Empty:
         the feature has no missing category.
@@ -73,6 +78,17 @@ class Feature:
         A line of description.
     value_labels
         What codes mean, as pairs of a code and a text; for files that hold such labels.
+    private_edges
+        Whether the edges are still to be measured; set by ``edges="private"``.
+    lowest, highest
+        Public bounds of a feature with private edges; values beyond count as these.
+    bins
+        How many bins to make of a feature with private edges; None: by rows and budget.
+    inside
+        How values are drawn inside a bin: "measured", by a shape that was paid for, or
+        "uniform"; None: "measured" where there are private edges.
+    decimals
+        How many decimals values have; None: as many as it takes.
     notes
         Remarks on a draft for its reviewer, such as counts. They are confidential: written as
         comments into a draft and nowhere else, and never read back.
@@ -94,6 +110,12 @@ class Feature:
     drafted_from_data: bool = False
     label: str = ""
     value_labels: tuple[tuple[str, str], ...] = ()
+    private_edges: bool = False
+    lowest: float | None = None
+    highest: float | None = None
+    bins: int | None = None
+    inside: Inside | None = None
+    decimals: int | None = None
     notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -111,7 +133,10 @@ class Feature:
         if self.role == "identifier":
             self._forget()
             return
-        if self.kind == "numeric":
+        self._check_numbers()
+        if self.private_edges:
+            self._check_private_edges()
+        elif self.kind == "numeric":
             self._check_edges()
         else:
             self._check_categories()
@@ -121,6 +146,9 @@ class Feature:
 
     def _take_lists(self) -> None:
         """Take any sequence where several values belong, but no text for its letters."""
+        if isinstance(self.edges, str) and self.edges == PRIVATE:
+            object.__setattr__(self, "edges", ())
+            object.__setattr__(self, "private_edges", True)
         for name in ("categories", "missing", "not_applicable", "heads", "edges", "shares"):
             values = getattr(self, name)
             if isinstance(values, str) or not isinstance(values, Iterable):
@@ -142,14 +170,53 @@ class Feature:
     def _check_edges(self) -> None:
         if self.categories:
             raise self._error("a numeric feature has edges, not categories")
+        if any(value is not None for value in (self.lowest, self.highest, self.bins)):
+            raise self._error('lowest, highest and a number of bins go with edges = "private"')
         if len(self.edges) < 2:
-            raise self._error("a numeric feature needs at least two edges: lowest and highest")
+            raise self._error(
+                "a numeric feature needs at least two edges, lowest and highest; or "
+                'edges = "private", which a release measures and pays for'
+            )
         if not all(math.isfinite(edge) for edge in self.edges):
             raise self._error("edges must be finite; values beyond fall in the end bins")
         if any(a >= b for a, b in zip(self.edges, self.edges[1:], strict=False)):
             raise self._error("edges must increase strictly")
         if self.integer and any(edge != int(edge) for edge in self.edges):
             raise self._error("edges of an integer column must be whole numbers")
+
+    def _check_numbers(self) -> None:
+        """Check what only numbers have."""
+        if self.kind != "numeric":
+            for name in ("lowest", "highest", "bins", "inside", "decimals"):
+                if getattr(self, name) is not None:
+                    raise self._error(f"{name} goes with a numeric feature; it is {self.kind}")
+            if self.private_edges:
+                raise self._error(f"a {self.kind} feature has categories, not edges")
+        if self.inside is not None and self.inside not in get_args(Inside):
+            raise self._error('inside must be "measured" or "uniform"')
+        if self.decimals is not None:
+            if not 0 <= self.decimals <= MOST_DECIMALS:
+                raise self._error(f"decimals must be a whole number from 0 to {MOST_DECIMALS}")
+            if self.integer and self.decimals:
+                raise self._error("an integer column has no decimals; change dtype or decimals")
+
+    def _check_private_edges(self) -> None:
+        if self.edges:
+            raise self._error('give either edges or edges = "private", not both')
+        if self.categories:
+            raise self._error("a numeric feature has edges, not categories")
+        if self.shares:
+            raise self._error("shares are of public bins; list the edges, or leave shares out")
+        if self.bins is not None and not 2 <= self.bins <= MOST_PRIVATE_BINS:
+            raise self._error(f"bins must be a whole number from 2 to {MOST_PRIVATE_BINS:,}")
+        for name in ("lowest", "highest"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise self._error(f"{name} must be a finite number")
+            if value is not None and self.integer and value != int(value):
+                raise self._error(f"{name} of an integer column must be a whole number")
+        if self.lowest is not None and self.highest is not None and self.lowest >= self.highest:
+            raise self._error("lowest must be less than highest")
 
     def _check_categories(self) -> None:
         if self.edges:
@@ -201,8 +268,18 @@ class Feature:
 
     @property
     def bin_count(self) -> int:
-        """Number of listed categories or bins, special categories aside."""
-        return len(self.edges) - 1 if self.kind == "numeric" else len(self.categories)
+        """Number of listed categories or bins, special categories aside.
+
+        Private edges have no bins before they are measured.
+        """
+        if self.kind == "numeric":
+            return max(len(self.edges) - 1, 0)
+        return len(self.categories)
+
+    @property
+    def wants_shape(self) -> bool:
+        """Whether a release measures its values: for edges, or for the shape inside bins."""
+        return self.private_edges or self.inside == "measured"
 
     @property
     def unknown_code(self) -> int | None:

@@ -16,6 +16,8 @@ _PLAIN: dict[Form, dict[str, Any]] = {
     "numbers": {"type": "array", "items": {"type": "number"}},
     "table": {"type": "object"},
     "tables": {"type": "array", "items": {"type": "object"}},
+    "edges": {"anyOf": [{"type": "array", "items": {"type": "number"}}, {"const": "private"}]},
+    "bins": {"anyOf": [{"type": "object"}, {"type": "integer"}]},
 }
 _NEEDED: dict[Place, list[str]] = {"features": ["name"], "bins": ["lowest", "highest"]}
 _INSIDE: dict[tuple[Place, str], Place] = {
@@ -51,7 +53,9 @@ def _key(key: Key) -> dict[str, Any]:
     found = dict(_PLAIN[key.form])
     if inside is not None:
         whole = _place(inside)
-        found = {"type": "array", "items": whole} if key.form == "tables" else whole
+        several: dict[str, Any] = {"type": "array", "items": whole}
+        counted: dict[str, Any] = {"anyOf": [whole, {"type": "integer"}]}
+        found = {"tables": several, "bins": counted}.get(key.form, whole)
     if key.name == "value_labels":
         found["additionalProperties"] = {"type": "string"}
     if key.choices:

@@ -14,7 +14,19 @@ from typing import Literal
 from pegsynth.schema.dialect import DECIMALS, ENCODINGS, SEPARATORS, THOUSANDS
 
 Place = Literal["file", "table", "features", "bins", "rules"]
-Form = Literal["flag", "whole", "number", "text", "texts", "values", "numbers", "table", "tables"]
+Form = Literal[
+    "flag",
+    "whole",
+    "number",
+    "text",
+    "texts",
+    "values",
+    "numbers",
+    "table",
+    "tables",
+    "edges",
+    "bins",
+]
 
 REFERENCE = "docs/schema.md"
 
@@ -35,6 +47,8 @@ FORMS: dict[Form, str] = {
     "numbers": "list of numbers",
     "table": "table",
     "tables": "tables in double brackets",
+    "edges": 'list of numbers, or "private"',
+    "bins": "table, or a whole number with private edges",
 }
 
 
@@ -216,19 +230,57 @@ KEYS: tuple[Key, ...] = (
     Key(
         "features",
         "edges",
-        "numbers",
+        "edges",
         "none",
         "[0, 18, 65, 110]",
-        "Edges of the bins of a numeric feature; values beyond fall in the end bins.",
-        f"{_PUBLIC}; round figures, not values of the data",
+        "Edges of the bins of a numeric feature; values beyond fall in the end bins. `private`: a "
+        "release measures them ([numbers.md](numbers.md)).",
+        f"{_PUBLIC}; round figures, not values of the data. Private ones are paid for",
     ),
     Key(
         "features",
         "bins",
-        "table",
+        "bins",
         "none",
         "{ lowest = 0, highest = 100, count = 20 }",
-        "Bins of equal width, instead of `edges`.",
+        "Bins of equal width, instead of `edges`; with private edges, how many.",
+        _PUBLIC,
+    ),
+    Key(
+        "features",
+        "lowest",
+        "number",
+        "none",
+        "0",
+        "With private edges: values below count as this one.",
+        _PUBLIC,
+    ),
+    Key(
+        "features",
+        "highest",
+        "number",
+        "none",
+        "5000000",
+        "With private edges: values above count as this one.",
+        _PUBLIC,
+    ),
+    Key(
+        "features",
+        "inside",
+        "text",
+        '`"measured"` with private edges',
+        '"uniform"',
+        "How values lie inside their bin: by a measured shape, or uniformly.",
+        "a measured shape is paid for",
+        ("measured", "uniform"),
+    ),
+    Key(
+        "features",
+        "decimals",
+        "whole",
+        "as many as it takes",
+        "2",
+        "How many decimals its values have.",
         _PUBLIC,
     ),
     Key(

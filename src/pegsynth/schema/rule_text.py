@@ -135,6 +135,11 @@ def _flatten(
 
 def _codes(entry: Entry, feature: Feature, value: Any) -> tuple[int, ...]:
     where = f"{entry.where}, feature {feature.name!r}"
+    if isinstance(value, dict) and feature.private_edges:
+        raise SchemaError(
+            f"{where}: its edges are private, so no range of it is known yet; list its edges, or "
+            "take it out of the rule"
+        )
     if isinstance(value, dict):
         return _range_codes(Entry.of(where, value, _RANGE_KEYS), feature)
     if not isinstance(value, list) or not value:

@@ -17,9 +17,15 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema.dialect import Dialect
-from pegsynth.schema.feature import Feature, category_counts
+from pegsynth.schema.feature import PRIVATE, Feature, category_counts
 from pegsynth.schema.rule_text import resolved, rule_labels
 from pegsynth.schema.rules import NamedRule, Rule
+
+_DECLARED = (
+    *("categories", "edges", "kind", "missing", "not_applicable", "unknown", "shares"),
+    *("private_edges", "lowest", "highest"),
+)
+"""What a reviewer declares to be public."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ class Schema:
         return replace(column, role="identifier") if column.name == self.unit else column
 
     def _check_rule(self, name: str, rule: Rule) -> None:
-        counts = self.category_counts
+        counts = category_counts(self.features)
         if any(
             not 0 <= index < len(counts) or not 0 <= min(codes) <= max(codes) < counts[index]
             for index, codes in rule.forbidden
@@ -122,6 +128,10 @@ class Schema:
         unknown = [key for key in changes if key not in Feature.__dataclass_fields__]
         if unknown:
             raise SchemaError(f"a feature has no property {unknown[0]!r}")
+        if old.private_edges and not isinstance(changes.get("edges", PRIVATE), str):
+            # Edges that are listed now take the place of those that were to be measured.
+            public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
+            changes = public | changes
         new = replace(old, **changes)
         columns = tuple(new if column is old else column for column in self.columns)
         named: Any = tuple(
@@ -130,8 +140,7 @@ class Schema:
             )
             for rule in self.rules
         )
-        public = ("categories", "edges", "kind", "missing", "not_applicable", "unknown", "shares")
-        same = all(getattr(old, key) == getattr(new, key) for key in public)
+        same = all(getattr(old, key) == getattr(new, key) for key in _DECLARED)
         return replace(self, columns=columns, rules=named, reviewed=self.reviewed and same)
 
     def with_rules(self, *rules: Rule | NamedRule) -> Schema:
@@ -146,6 +155,8 @@ class Schema:
             dropped = column.role == "identifier"
             what = "" if dropped else column.kind
             count = "" if dropped else f"{column.bin_count}"
+            if column.private_edges:
+                count = PRIVATE
             gaps = "yes" if column.missing else ""
             unit = "unit" if column.name == self.unit else column.role
             lines.append((column.name, what, count, unit, gaps))
@@ -170,8 +181,24 @@ class Schema:
 
     @cached_property
     def category_counts(self) -> tuple[int, ...]:
-        """C_1 .. C_M of the modelled columns."""
+        """C_1 .. C_M of the modelled columns.
+
+        Raises
+        ------
+        SchemaError
+            The edges of a feature are private and were not measured yet.
+        """
+        if self.unsettled:
+            raise SchemaError(
+                f"feature {self.unsettled[0]!r}: its edges are private and were not measured, so "
+                "it has no bins yet; list its edges, or measure them (pegsynth.numbers)"
+            )
         return category_counts(self.features)
+
+    @property
+    def unsettled(self) -> tuple[str, ...]:
+        """Names of the features whose edges are private and not measured yet (R21)."""
+        return tuple(feature.name for feature in self.features if feature.private_edges)
 
     @cached_property
     def code_dtype(self) -> np.dtype[Any]:

@@ -18,7 +18,7 @@ from pegsynth.errors import SchemaError
 from pegsynth.schema.binning import MAX_BINS
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.entry import Entry, shown
-from pegsynth.schema.feature import Feature, Kind, Role, Unknown
+from pegsynth.schema.feature import PRIVATE, Feature, Inside, Kind, Role, Unknown
 from pegsynth.schema.rule_text import read_rules
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.toml_text import FORMAT, confidential, dumps
@@ -130,7 +130,7 @@ def _read_features(tables: list[Any]) -> Iterator[Feature]:
     bins = 0
     for number, raw in enumerate(tables, start=1):
         feature = _read_feature(number, raw)
-        bins += len(feature.edges) if "bins" in raw else 0
+        bins += len(feature.edges) if "bins" in raw and not feature.private_edges else 0
         if bins > MOST_BINS:
             raise SchemaError(
                 f"the features have more than {MOST_BINS:,} bins in all; use fewer, or list the "
@@ -168,6 +168,7 @@ def _read_feature(number: int, raw: Any) -> Feature:
         name=entry.text("name"),
         kind=cast(Kind, entry.text("kind", "nominal")),
         categories=entry.categories("categories"),
+        **_private_edges(entry),
         edges=_read_edges(entry),
         missing=entry.categories("missing"),
         not_applicable=entry.categories("not_applicable"),
@@ -181,12 +182,35 @@ def _read_feature(number: int, raw: Any) -> Feature:
         drafted_from_data=entry.flag("drafted_from_data"),
         label=entry.text("label"),
         value_labels=entry.labels("value_labels"),
+        inside=cast(Inside | None, entry.text("inside") or None),
+        decimals=entry.whole_or_none("decimals"),
     )
 
 
-def _read_edges(entry: Entry) -> tuple[float, ...]:
+def _private_edges(entry: Entry) -> dict[str, Any]:
+    """Read what goes with edges that a release measures."""
     if entry.values.get("role") == "identifier":
+        return {}
+    private = entry.values.get("edges") == PRIVATE
+    whole = isinstance(entry.values.get("bins"), int)
+    if whole and not private:
+        raise entry.error(
+            'bins as a whole number goes with edges = "private"; list the edges, or write '
+            "bins = { lowest = .., highest = .., count = .. }"
+        )
+    return {
+        "private_edges": private,
+        "lowest": entry.number("lowest"),
+        "highest": entry.number("highest"),
+        "bins": entry.whole_or_none("bins") if private else None,
+    }
+
+
+def _read_edges(entry: Entry) -> tuple[float, ...]:
+    if entry.values.get("role") == "identifier" or entry.values.get("edges") == PRIVATE:
         return ()
+    if isinstance(entry.values.get("edges"), str):
+        raise entry.error('edges must be a list of numbers, or "private"')
     if "bins" not in entry.values:
         return entry.numbers("edges")
     if "edges" in entry.values:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 
 from pegsynth.errors import SchemaError
-from pegsynth.schema.feature import Feature, number_text
+from pegsynth.schema.feature import PRIVATE, Feature, number_text
 from pegsynth.schema.rule_text import rule_labels
 from pegsynth.schema.rules import Rule
 from pegsynth.schema.schema import Schema
@@ -127,8 +127,15 @@ def _value_lines(feature: Feature) -> Iterator[str]:
     if feature.value_labels:
         pairs = ", ".join(f"{_key(code)} = {_text(text)}" for code, text in feature.value_labels)
         yield f"value_labels = {{ {pairs} }}"
+    if feature.private_edges:
+        yield f"edges = {_text(PRIVATE)}"
     if feature.edges:
         yield f"edges = {_list([number_text(edge) for edge in feature.edges])}"
+    for key in ("lowest", "highest", "bins", "decimals"):
+        if (value := getattr(feature, key)) is not None:
+            yield f"{key} = {number_text(value)}"
+    if feature.inside is not None:
+        yield f"inside = {_text(feature.inside)}"
     for key in ("missing", "not_applicable"):
         if texts := getattr(feature, key):
             yield f"{key} = {_list([_text(text) for text in texts])}"

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Int64
 from pegsynth.errors import DataError
 from pegsynth.random import RandomStream
 from pegsynth.schema.codec import Encoder
 from pegsynth.schema.dtypes import unit_text
 from pegsynth.spark import frames
 from pegsynth.spark.session import mapped, plain_errors
-from pegsynth.synthesizers.units import is_blank, least_words
+from pegsynth.tables.units import is_blank, least_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from pegsynth.schema import Schema
 
-Codes = NDArray[np.unsignedinteger[Any]]
-Int64 = NDArray[np.int64]
 
 PACKED = "codes binary, seen binary"
 _UNITS = "unit string, word bigint, codes binary, seen binary"

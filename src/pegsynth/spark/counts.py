@@ -11,22 +11,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes, Int64
 from pegsynth.blocks import BlockCounter, Blocks
+from pegsynth.errors import EngineError
 from pegsynth.hashing import HashSpec, PairCounter, PairCounts
 from pegsynth.io.passes import other_rows
 from pegsynth.io.reader import no_rows
 from pegsynth.schema.codec import Encoder
 from pegsynth.spark import frames
-from pegsynth.spark.codes import Codes, Seen, code_source, partition_number, unpacked
+from pegsynth.spark.codes import Seen, code_source, partition_number, unpacked
 from pegsynth.spark.files import file_source
 from pegsynth.spark.session import configured, mapped, plain_errors
-from pegsynth.synthesizers.counting import one_row_in
-from pegsynth.synthesizers.units import missing_units
+from pegsynth.tables.counting import one_row_in
+from pegsynth.tables.units import missing_units
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
+    from pegsynth.spark.released_tables import ClusterTable
 
-Int64 = NDArray[np.int64]
 Arrays = Mapping[str, Int64]
 
 FAN_IN = 16
@@ -95,14 +96,24 @@ class ClusterCounts:
                 rows = self._frame.count()
         every = one_row_in(rows, order_rows)
         counter: PairCounter
-        with self.counted(partial(PairCounter, category_counts, every=every)) as counter:
+        with self.totals(partial(PairCounter, category_counts, every=every)) as counter:
             return counter.counts()
 
     def blocks(self, spec: HashSpec, *, drawn_heads: bool) -> Blocks:
         """Count blocks in one pass."""
         counter: BlockCounter
-        with self.counted(partial(BlockCounter, spec)) as counter:
+        with self.totals(partial(BlockCounter, spec)) as counter:
             return counter.blocks()
+
+    def rows(self) -> NoReturn:
+        """Refuse: rows stay where they are."""
+        raise EngineError("the rows of a cluster's table stay where they are; use --engine local")
+
+    def counted(self) -> ClusterTable:
+        """Return what tables of any features can be counted from."""
+        from pegsynth.spark.released_tables import ClusterTable
+
+        return ClusterTable(self, self._schema)
 
     def keep(self) -> None:
         """Let the workers hold the codes in memory for passes to come."""
@@ -122,7 +133,7 @@ class ClusterCounts:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def counted(self, new: NewCounter) -> Any:
+    def totals(self, new: NewCounter) -> Any:
         """Return a counter with the counts of all rows."""
         with self._configured(), plain_errors("counting the table"):
             count = CountCodes(self._schema, new)

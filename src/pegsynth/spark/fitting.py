@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pegsynth.errors import ParameterError
+from pegsynth.estimator import PeGS
 from pegsynth.io.frames import check_names
+from pegsynth.methods import get, methods
+from pegsynth.methods.base import Model
+from pegsynth.methods.drawn_features import replaced_features
+from pegsynth.methods.ledgers import schema_ledger
+from pegsynth.numbers import GridCounter, wants_codec
 from pegsynth.option_kinds import python_names
-from pegsynth.options import PEGS_METHODS, FitOptions
-from pegsynth.processors import usable_processors
+from pegsynth.options import DEFAULT_METHOD
+from pegsynth.pipeline import Settled, fit_counted, pay_for_codec, with_codec
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.spark import frames
 from pegsynth.spark.counts import ClusterCounts
 from pegsynth.spark.files import folder_columns
-from pegsynth.spark.once import ClusterTable
 from pegsynth.spark.session import check_session
-from pegsynth.synthesizers.estimator import PeGS
-from pegsynth.synthesizers.model import Model, fit_counts, fit_released, schema_ledger
-from pegsynth.synthesizers.recipe import Recipe
-from pegsynth.synthesizers.released_blocks import ONCE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,28 +55,24 @@ def fit(df: DataFrame, schema: Schema | str | Path, **options: Any) -> PeGS:
         The fitted sampler, on the driver. `pegsynth.spark.sample` lets the workers draw
         from it; its own `sample` draws here.
     """
-    if options.get("method") == "pegs-capped" and options.get("urn") is None:
-        options = {**options, "urn": False}
     sampler = PeGS(**options)
 
-    def count(book: Schema, recipe: Recipe, stream: RandomStream) -> Model:
-        accept = sampler.accept_unreviewed
-        return count_model(df, book, recipe, stream, accept_unreviewed=accept)
+    def count(settled: Settled, stream: RandomStream) -> Model:
+        check_plan(settled)
+        return count_model(df, settled, stream)
 
     return sampler.fit_with(count, schema)
 
 
 def count_model(
     df: DataFrame,
-    schema: Schema,
-    plan: FitOptions | Recipe,
+    settled: Settled,
     stream: RandomStream,
     *,
-    accept_unreviewed: bool = False,
     source: str = "the DataFrame",
     folder: bool = False,
 ) -> Model:
-    """Count a DataFrame into a model, as `synthesizers.model.fit` does with a table.
+    """Count a DataFrame into a model, as `pegsynth.pipeline.fit` does with a table.
 
     Parameters
     ----------
@@ -81,33 +83,49 @@ def count_model(
         columns, and the type of those that the names of folders give, as it does for the
         local engine.
     """
+    schema, request = settled.schema, settled.request
     check_session(df.sparkSession)
-    if isinstance(plan, Recipe):
-        check_recipe(plan)
+    check_plan(settled)
     check_names(df.columns, source)
-    ledger = schema_ledger(schema, accept_unreviewed=accept_unreviewed)
+    ledger = schema_ledger(schema, accept_unreviewed=request.accept_unreviewed_schema)
+    shapes: Mapping[str, Any] = {}
+    if wants_codec(schema):
+        codec = pay_for_codec(
+            settled, lambda grid: _grid_counts(df, grid, stream, source=source), stream
+        )
+        schema, shapes, settled = codec.schema, codec.shapes, with_codec(settled, codec)
+        ledger = ledger.add(*codec.events)
     with ClusterCounts(df, schema, stream, source=source) as counts:
-        if isinstance(plan, Recipe) and plan.draw.method == ONCE:
-            table = ClusterTable(counts, schema)
-            model = fit_released(table, schema, plan, ledger, stream, threads=usable_processors())
-        else:
-            model = fit_counts(counts, schema, plan, stream, ledger)
+        model = fit_counted(counts, settled, stream, ledger)
     named = folder_columns(df) if folder else ()
     types = frames.column_types(df, [name for name in schema.names if name not in named])
-    return replace(model, columns=() if folder else tuple(df.columns), dtypes=types)
+    columns = () if folder else tuple(df.columns)
+    return replace(model, columns=columns, dtypes=types, shapes=shapes)
 
 
-def check_recipe(recipe: Recipe) -> None:
+def _grid_counts(
+    df: DataFrame, grid: Schema, stream: RandomStream, *, source: str
+) -> dict[str, NDArray[np.int64]]:
+    """Count the numbers of a table on their public grids, where its rows are."""
+    with ClusterCounts(df, grid, stream, source=source) as counts:
+        counter: GridCounter = counts.totals(partial(GridCounter, grid))
+    return counter.counts()
+
+
+def check_plan(settled: Settled) -> None:
     """Refuse what would bring the rows of the table to one machine."""
-    draw = recipe.draw
-    if draw.method not in (*PEGS_METHODS, ONCE):
+    method, plan = get(settled.request.method or DEFAULT_METHOD), settled.plan
+    if not method.on_cluster:
+        able = ", ".join(each.name for each in methods() if each.on_cluster)
         raise ParameterError(
-            f"--method {draw.method} works on the whole table in one memory; use pegs, pegs-rs, "
-            "pegs-capped or pegs-once on Spark, or --engine local"
+            f"--method {method.name} works on the whole table in one memory; use {able} on Spark, "
+            "or --engine local"
         )
-    if draw.urn:
+    if plan is None:
+        return
+    if getattr(plan.options, "urn", False):
         raise ParameterError("--urn draws one chain on one machine; leave it out on Spark")
-    if draw.synthesize or recipe.seed_pool == "original":
+    if replaced_features(plan.options) or getattr(plan, "seed_pool", None) == "original":
         raise ParameterError(
             "--synthesize and original seed rows need the rows of the table on one machine; leave "
             "them out on Spark, or use --engine local"

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-Int64 = NDArray[np.int64]
 
 PIECE_BYTES = 1 << 22
 _BATCH_CELLS = 1 << 22

@@ -10,10 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegsynth.errors import ParameterError
+from pegsynth.estimator import PeGS
+from pegsynth.methods.base import Plan
+from pegsynth.methods.drawn_features import replaced_features
+from pegsynth.methods.gibbs.plan import GibbsPlan
+from pegsynth.methods.gibbs.samplers import (
+    BlockSampler,
+    CappedSampler,
+    RestartedSampler,
+    UrnSampler,
+)
+from pegsynth.methods.session import Session
 from pegsynth.option_kinds import check_whole, python_names
-from pegsynth.options import PEGS_METHODS
+from pegsynth.options import How
+from pegsynth.pipeline import decoder_of
 from pegsynth.sampling.capped import chain_limits
-from pegsynth.schema.decoding import How
 from pegsynth.spark import frames
 from pegsynth.spark.counts import TASKS_PER_CORE
 from pegsynth.spark.draws import DRAWN, DecodeRows, DrawChunks, RunChains, Sampler, Stream
@@ -25,10 +36,6 @@ from pegsynth.spark.session import (
     plain_errors,
     refuse_speculation,
 )
-from pegsynth.synthesizers.estimator import PeGS
-from pegsynth.synthesizers.recipe import Recipe
-from pegsynth.synthesizers.session import Session
-from pegsynth.synthesizers.synthesize import decoder_of
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
@@ -70,7 +77,7 @@ def write_rows(
     spark: SparkSession,
     path: str,
     *,
-    how: How = "values",
+    how: How | None = None,
     partitions: int | None = None,
     before: Callable[[], None] | None = None,
 ) -> None:
@@ -83,7 +90,7 @@ def write_rows(
     """
     check_session(spark)
     refuse_speculation(spark)
-    check_method(session.recipe)
+    sampler = check_sampler(session)
     check_whole("rows", rows)
     tasks = partitions or max(
         TASKS_PER_CORE * spark.sparkContext.defaultParallelism, rows // _MOST_ROWS_PER_TASK
@@ -91,46 +98,74 @@ def write_rows(
     with new_folder(spark, path, before=before) as folder:
         session.charge(rows)
         with session.drawing(), plain_errors("drawing rows"):
-            if session.recipe.draw.method == "pegs-capped":
-                _draw_capped(session, rows, spark, folder, how, tasks)
+            if isinstance(sampler, CappedSampler):
+                _draw_capped(session, sampler, rows, spark, folder, how, tasks)
             else:
-                _draw_chunks(session, rows, spark, folder, how, tasks)
+                _draw_chunks(session, sampler, rows, spark, folder, how, tasks)
 
 
-def check_method(recipe: Recipe) -> None:
-    """Refuse a model whose rows cannot be drawn apart."""
-    draw = recipe.draw
-    if draw.method not in PEGS_METHODS or draw.synthesize:
-        raise ParameterError(
-            f"rows of {draw.method} are drawn on one machine: fit a model, on Spark or here, and "
-            "sample it with --engine local"
-        )
-    if draw.urn:
-        raise ParameterError(
-            "urns draw one chain on one machine; use --engine local, or fit with --no-urn"
-        )
+def check_drawing(plan: Plan) -> None:
+    """Refuse, before anything is counted, a plan whose rows cannot be drawn apart."""
+    if not isinstance(plan, GibbsPlan) or replaced_features(plan.options):
+        raise _drawn_here(plan.method)
+    if getattr(plan.options, "urn", False):
+        raise _one_chain()
+
+
+def check_sampler(session: Session) -> RestartedSampler | CappedSampler:
+    """Return the sampler of a session, refusing one whose rows cannot be drawn apart."""
+    sampler = session.sampler
+    if isinstance(sampler, UrnSampler):
+        raise _one_chain()
+    if not isinstance(sampler, RestartedSampler | CappedSampler):
+        raise _drawn_here(session.plan.method)
+    return sampler
+
+
+def _drawn_here(method: str) -> ParameterError:
+    return ParameterError(
+        f"rows of {method} are drawn on one machine: fit a model, on Spark or here, and sample it "
+        "with --engine local"
+    )
+
+
+def _one_chain() -> ParameterError:
+    return ParameterError(
+        "urns draw one chain on one machine; use --engine local, or fit with --no-urn"
+    )
 
 
 def _draw_chunks(
-    session: Session, rows: int, spark: SparkSession, folder: str, how: How, tasks: int
+    session: Session,
+    restarted: RestartedSampler,
+    rows: int,
+    spark: SparkSession,
+    folder: str,
+    how: How | None,
+    tasks: int,
 ) -> None:
-    ready, stream = session.prepared, session.stream
-    chunks = -(-rows // ready.schedule.chunk_rows)
+    stream, schedule = session.stream, restarted.schedule
+    chunks = -(-rows // schedule.chunk_rows)
     words = Stream(stream.shared_key, rows=stream.substreams(chunks), values=stream.substreams(1))
-    sampler = _sampler(session, how)
+    sampler = _sampler(session, restarted, how)
     with _shared(spark, sampler) as shared:
-        task = DrawChunks(shared, ready.schedule, rows, words)
+        task = DrawChunks(shared, schedule, rows, words)
         types = frames.spark_types(sampler.decoder.schema)
         numbers = spark.range(0, chunks, 1, min(tasks, chunks))
         _write(mapped(numbers, task, types), f"{folder}/table")
 
 
 def _draw_capped(
-    session: Session, rows: int, spark: SparkSession, folder: str, how: How, tasks: int
+    session: Session,
+    capped: CappedSampler,
+    rows: int,
+    spark: SparkSession,
+    folder: str,
+    how: How | None,
+    tasks: int,
 ) -> None:
     """Run the chains and write what they drew; then put the rows in random order (R13)."""
-    draw, stream = session.recipe.draw, session.stream
-    chains = draw.chains or 1
+    stream, chains = session.stream, capped.chains
     words = Stream(
         stream.shared_key,
         rows=stream.substreams(chains),
@@ -138,10 +173,10 @@ def _draw_capped(
         values=stream.substreams(1),
     )
     buckets = max(1, min(tasks, -(-rows // (1 << 13))))
-    sampler = _sampler(session, how)
+    sampler = _sampler(session, capped, how)
     with _shared(spark, sampler) as shared:
-        limits = chain_limits(draw.visits or 1, chains)
-        task = RunChains(shared, rows, limits, draw.sweeps, buckets, words)
+        limits = chain_limits(capped.visits, chains)
+        task = RunChains(shared, rows, limits, capped.sweeps, buckets, words)
         _write(mapped(spark.range(0, chains, 1, chains), task, DRAWN), f"{folder}/drawn")
         drawn = spark.read.parquet(f"{folder}/drawn")
         counted = drawn.where("chain is not null").select("chain", "piece", "codes").toArrow()
@@ -167,11 +202,10 @@ def _draw_capped(
         counters[:] = np.frombuffer(b"".join(raw for _, raw in own), dtype=np.uint32)
 
 
-def _sampler(session: Session, how: How) -> Sampler:
-    ready = session.prepared
+def _sampler(session: Session, drawing: BlockSampler, how: How | None) -> Sampler:
     return Sampler(
-        ready.machine,
-        ready.pool,
+        drawing.machine,
+        drawing.pool,
         decoder_of(session.model, how),
         session.model.schema.code_dtype,
         session.spent.counters,

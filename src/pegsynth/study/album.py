@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.report.charts import curves
-from pegsynth.report.figure import Figure
+from pegsynth.reporting.charts import curves
+from pegsynth.reporting.figure import Figure
 from pegsynth.study.arms import MAIN
 from pegsynth.study.findings import LABELS
 from pegsynth.study.results import Results
@@ -21,7 +21,7 @@ from pegsynth.study.workshop import FRESH
 from pegsynth.study.yardstick import headlines
 
 if TYPE_CHECKING:
-    from pegsynth.report.drawing import Chart
+    from pegsynth.reporting.drawing import Chart
 
 Rows = list[dict[str, Any]]
 

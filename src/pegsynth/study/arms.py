@@ -1,8 +1,8 @@
 """Ways of making synthetic rows that the study compares.
 
 An `Arm` is a method with everything settled but one quantity, its *level*: epsilon per row,
-epsilon of the whole release, l, the number of sweeps or the size of a block. `plan` turns
-an arm and a level into a budget and the options of the library.
+epsilon of the whole release, l, the number of sweeps or the size of a block. `request_of` turns
+an arm and a level into a request of the library.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pegsynth.errors import ParameterError
-from pegsynth.options import DrawOptions, FitOptions
-from pegsynth.privacy import Budget
-from pegsynth.synthesizers.request import budget_for
+from pegsynth.methods import get
+from pegsynth.request import Request
 
 Axis = Literal["row", "rows", "total", "l", "none", "sweeps", "block", "chain"]
 Pool = Literal["public", "uniform", "original", "default"]
@@ -68,17 +67,8 @@ class Arm:
     heads: int | None = None
 
 
-@dataclass(frozen=True)
-class Plan:
-    """An arm at one level, in the library's own terms."""
-
-    budget: Budget
-    fit: FitOptions
-    draw: DrawOptions
-
-
-def plan(arm: Arm, level: float | None, rows: int, *, seed_pool: str | None) -> Plan:
-    """Return budget and options of an arm at a level.
+def request_of(arm: Arm, level: float | None, rows: int, *, seed_pool: str | None) -> Request:
+    """Return what an arm asks for at a level, in the library's own terms.
 
     Parameters
     ----------
@@ -88,8 +78,7 @@ def plan(arm: Arm, level: float | None, rows: int, *, seed_pool: str | None) -> 
     if (level is None) != (arm.axis == "none"):
         raise ParameterError(f"arm {arm.name!r}: a level goes with every axis but none")
     whole = int(level or 1)
-    draw: dict[str, Any] = {"seed_pool": seed_pool}
-    stated: dict[str, Any] = {}
+    stated: dict[str, Any] = {"seed_pool": seed_pool}
     match arm.axis:
         case "row":
             stated["epsilon_per_row"] = level
@@ -100,15 +89,13 @@ def plan(arm: Arm, level: float | None, rows: int, *, seed_pool: str | None) -> 
         case "l":
             stated["l"] = level
         case "sweeps":
-            stated["alpha"], draw["sweeps"] = 0.0, whole
+            stated["alpha"], stated["sweeps"] = 0.0, whole
         case "block":
-            stated["epsilon_per_row"], draw["block_size"] = arm.epsilon, whole
+            stated["epsilon_per_row"], stated["block_size"] = arm.epsilon, whole
         case "chain":
             # One chain is one block: the same alpha whatever its length (R4).
-            stated["epsilon_per_row"], draw["block_size"] = arm.epsilon / whole, whole
-    order = {"data": "data", "pool": "public", "default": None}[arm.order]
-    return Plan(
-        budget_for(arm.method, **stated),
-        FitOptions(arm.heads, order=order),  # type: ignore[arg-type]
-        DrawOptions(rows, arm.method, **draw),
-    )
+            stated["epsilon_per_row"], stated["block_size"] = arm.epsilon / whole, whole
+    if "order" in get(arm.method).options.__dataclass_fields__:
+        stated["order"] = {"data": "data", "pool": "public", "default": None}[arm.order]
+        stated["heads"] = arm.heads
+    return Request(method=arm.method, rows=rows, accept_unreviewed_schema=True, **stated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pegsynth.methods.gibbs.plan import DEFAULT_HEADS
 from pegsynth.options import DEFAULT_BLOCK_SIZE
 from pegsynth.study.demonstration import EPSILON
 from pegsynth.study.populations import HELD_OUT
@@ -9,7 +10,6 @@ from pegsynth.study.setting import Setting
 from pegsynth.study.size import StudySize
 from pegsynth.study.study_design import BLOCK_EPSILON, CHAIN_EPSILON
 from pegsynth.study.workshop import Population
-from pegsynth.synthesizers.recipe import DEFAULT_HEADS
 
 Decision = tuple[str, str]
 

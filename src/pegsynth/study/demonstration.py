@@ -14,17 +14,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Codes
 from pegsynth.blocks import Blocks, disintegrate
-from pegsynth.evaluation.tabulation import Codes
 from pegsynth.hashing import HashSpec
-from pegsynth.options import DrawOptions, FitOptions
+from pegsynth.methods.gibbs.fitting import GibbsFit
+from pegsynth.methods.gibbs.samplers import prepare
+from pegsynth.methods.method_options import PegsRsOptions
+from pegsynth.methods.pegs_rs import PEGS_RS
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.sampling import FilePool, trace_row
 from pegsynth.sampling.capped import new_counters
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.synthesizers.model import Model, prepare, schema_ledger
-from pegsynth.synthesizers.recipe import make_recipe
 
 BLOCK_SIZE = 10
 EPSILON = 1.0
@@ -132,9 +133,15 @@ def demonstrate(
     spec = HashSpec(small.names, small.category_counts, heads, 0)
     blocks = disintegrate([np.ascontiguousarray(codes[:, places])], spec)
     budget = Budget(epsilon_per_row=epsilon / block_size)
-    options = DrawOptions(block_size, "pegs-rs", block_size=block_size)
-    recipe = make_recipe(small, budget, FitOptions(len(places) - 1, 0, "public"), options)
-    ready = prepare(Model(small, blocks, schema_ledger(small)), recipe, seeded=True)
+    options = PegsRsOptions(
+        rows=block_size,
+        block_size=block_size,
+        heads=len(places) - 1,
+        tail_bits=0,
+        order="public",
+    )
+    plan = PEGS_RS.settle(small, budget, options)
+    ready = prepare(small, GibbsFit(blocks), plan)
     start = pool[:, places]
     start = start[~small.breaks_a_rule(start)].astype(np.uint32)
     chosen = FilePool(start).draw(1, stream.substream().take)
@@ -158,7 +165,7 @@ def demonstrate(
         small,
         heads,
         _counts(blocks),
-        recipe.numerator / recipe.scale,
+        plan.alpha,
         tuple(int(code) for code in chosen[0]),
         tuple(visits),
     )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from pegsynth.report.charts import forest_plot, histograms, risk_utility_map
-from pegsynth.report.figure import Figure
+from pegsynth.reporting.charts import forest_plot, histograms, risk_utility_map
+from pegsynth.reporting.figure import Figure
 from pegsynth.study.album import (
     ORIGINAL,
     REAL_ROWS,

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from pegsynth.errors import ParameterError, PegsynthError
+from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.study.cell_file import CellValues, Checkpoint, open_checkpoint, plain_values
-from pegsynth.synthesizers.progress import Progress, quiet
 
 Work = Callable[["Cell", RandomStream], CellValues]
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pegsynth.evaluation.tabulation import row_keys
-from pegsynth.options import FitOptions
+from pegsynth.methods.gibbs.plan import DEFAULT_HEADS, Keys
 from pegsynth.study.arms import Arm
 from pegsynth.study.cell_file import CellValues
 from pegsynth.study.size import StudySize
 from pegsynth.study.workshop import Population, Workshop
-from pegsynth.synthesizers.recipe import DEFAULT_HEADS
 
 PARAMETERS = "parameters"
 """Name of the cell that holds these numbers."""
@@ -116,17 +115,17 @@ def measure_models(
     }
     arm = Arm(PARAMETERS, "pegs")
     heads = min(DEFAULT_HEADS, len(counts) - 1)
-    blocks = workshop.blocks_model(arm, FitOptions(heads, 1, "data")).blocks
+    blocks = workshop.blocks_model(arm, Keys(heads, 1, "data")).content.blocks
     cells = [block.cells() for block in blocks.blocks]
     values["blocks_keys"] = float(sum(map(blocks.spec.key_space, range(len(counts)))))
     values["blocks_seen"] = float(sum(len(np.unique(keys)) for keys, _, _ in cells))
     values["blocks_cells"] = float(sum(len(keys) for keys, _, _ in cells))
     for method in ("pegs", "pegs-rs", "pmi"):
-        recipe = workshop.recipe(Arm(PARAMETERS, method, pool="uniform"), 1.0, size.rows)
-        values[f"alpha_{method.replace('-', '_')}"] = recipe.numerator / recipe.scale
+        plan = workshop.plan(Arm(PARAMETERS, method, pool="uniform"), 1.0, size.rows)
+        values[f"alpha_{method.replace('-', '_')}"] = plan.alpha
     if "pegs-capped" in methods:
-        recipe = workshop.recipe(Arm(PARAMETERS, "pegs-capped", "rows"), 1.0, size.rows)
-        values["capped_visits"] = float(recipe.draw.visits or 0)
+        plan = workshop.plan(Arm(PARAMETERS, "pegs-capped", "rows"), 1.0, size.rows)
+        values["capped_visits"] = float(plan.options.visits or 0)
     if "pegs-once" in methods:
         values["once"] = 1.0
     if "pmi" in methods:

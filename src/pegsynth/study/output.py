@@ -17,9 +17,9 @@ from typing import Any
 
 from pegsynth.io.atomic import atomic_text, output_error
 from pegsynth.io.csv_text import protect
-from pegsynth.report.drawing import save_chart
-from pegsynth.report.figure import Table, chart_of, table_of
-from pegsynth.report.page import Section, render_study
+from pegsynth.reporting.drawing import save_chart
+from pegsynth.reporting.figure import Table, chart_of, table_of
+from pegsynth.reporting.page import Section, render_study
 from pegsynth.study.album import Drawing
 from pegsynth.study.checks import RULE
 from pegsynth.study.conclude import Conclusion, tally

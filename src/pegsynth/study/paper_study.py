@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pegsynth.notebook import CONFIDENTIAL, card, table
+from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.sampling import trace_row
 from pegsynth.schema import Schema
@@ -35,7 +37,9 @@ from pegsynth.study.step_figures import step_figures, steps_table
 from pegsynth.study.study_design import Design, design_of
 from pegsynth.study.workshop import Population, Workshop
 from pegsynth.study.yardstick import Yardstick
-from pegsynth.synthesizers.progress import Progress, quiet
+
+if TYPE_CHECKING:
+    import polars as pl
 
 CHECKPOINT = "checkpoint.jsonl"
 TITLE = "Perturbed Gibbs samplers: the study"
@@ -58,7 +62,17 @@ class Study:
 
     folder: Path
     conclusions: tuple[Conclusion, ...]
-    results: Results
+    results: Results = field(repr=False)
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one line for each figure of each repeat (Polars)."""
+        return self.results.to_frame()
+
+    def _repr_html_(self) -> str:
+        rows = [(each.number, each.title, each.verdict) for each in self.conclusions]
+        verdicts = table(("finding", "what the paper says", "verdict"), rows)
+        note = f"Figures, tables and the page are in {self.folder}."
+        return card("The paper's study", [note], table=verdicts, warning=CONFIDENTIAL)
 
 
 @dataclass(frozen=True)

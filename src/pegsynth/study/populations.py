@@ -23,7 +23,7 @@ from pegsynth.study.arms import MAIN
 from pegsynth.study.size import StudySize
 from pegsynth.study.study_design import other_population
 from pegsynth.study.workshop import Population
-from pegsynth.synthesizers.reading import bounded_codes
+from pegsynth.tables.code_table import bounded_codes
 
 POOL_SEED, FRESH_SEED = 1_000_003, 2_000_003
 """Added to the seed of the built-in table for the public pool and the hold-out."""

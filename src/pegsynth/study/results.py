@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 from pegsynth.evaluation.statistics import Estimate, mean
 from pegsynth.study.cell_file import CellValues
 from pegsynth.study.grid import REASON, Cell
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Place = tuple[str, float | None]
 
@@ -51,6 +55,26 @@ class Results:
         for cell in sorted(cells, key=lambda each: each.repeat):
             places.setdefault((cell.arm, cell.level), []).append(cells[cell])
         return cls(places, floors or {}, coefficients or {})
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one line for each figure of each repeat (Polars)."""
+        import polars as pl
+
+        kinds = {
+            "arm": pl.String,
+            "level": pl.Float64,
+            "repeat": pl.Int64,
+            "figure": pl.String,
+            "value": pl.Float64,
+        }
+        lines = [
+            (arm, level, number, figure, value)
+            for (arm, level), cells in self.repeats.items()
+            for number, cell in enumerate(cells, start=1)
+            for figure, value in cell.items()
+            if isinstance(value, int | float)
+        ]
+        return pl.DataFrame(lines, schema=kinds, orient="row")
 
     def values(self, arm: str, level: float | None, figure: str) -> NDArray[np.float64]:
         """Return a figure of all repeats, NaN where it could not be computed."""

@@ -13,11 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.statistics import Estimate
-from pegsynth.evaluation.tabulation import Codes
 from pegsynth.io.read import open_table
-from pegsynth.options import METHODS, UNBUDGETED_METHODS
+from pegsynth.methods import get, names
+from pegsynth.notebook import CONFIDENTIAL, card, table
+from pegsynth.picture import Picture
+from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import decode, encode, one_matrix
@@ -30,11 +33,12 @@ from pegsynth.study.setting import setting_of
 from pegsynth.study.study_design import PER_ROW
 from pegsynth.study.workshop import FRESH, Population, Workshop
 from pegsynth.study.yardstick import Yardstick
-from pegsynth.synthesizers.progress import Progress, quiet
-from pegsynth.synthesizers.reading import bounded_codes
+from pegsynth.tables.code_table import bounded_codes
 
 if TYPE_CHECKING:
-    from pegsynth.report.drawing import Chart
+    import polars as pl
+
+    from pegsynth.reporting.drawing import Chart
 
 Measure = Callable[[Codes, Codes], float]
 BudgetKind = Literal["epsilon_per_row", "epsilon", "l"]
@@ -104,21 +108,37 @@ class RiskUtilityMap:
             for point in self.points
         ]
 
-    def chart(self, *, log_risk: bool = False, log_utility: bool = True) -> Chart:
-        """Draw the map."""
-        from pegsynth.report.charts import risk_utility_map as draw
+    def to_frame(self) -> pl.DataFrame:
+        """Return one line for each point (Polars)."""
+        import polars as pl
 
-        return draw(
-            self.rows(),
-            x="risk",
-            y="utility",
-            series="method",
-            path="budget",
-            x_title=self.risk,
-            y_title=self.utility,
-            log_x=log_risk,
-            log_y=log_utility,
+        return pl.DataFrame(
+            self.rows(), schema_overrides={"budget": pl.Float64}, infer_schema_length=None
         )
+
+    def plot(self, *, log_risk: bool = False, log_utility: bool = True) -> Picture:
+        """Draw the map."""
+        options = {"x": "risk", "y": "utility", "series": "method", "path": "budget"}
+        titles = {"x_title": self.risk, "y_title": self.utility}
+        scales = {"log_x": log_risk, "log_y": log_utility}
+        return Picture(
+            "risk_utility_map",
+            self.rows(),
+            f"{self.risk} against {self.utility}",
+            {**options, **titles, **scales},
+            confidential=True,
+        )
+
+    def chart(self, *, log_risk: bool = False, log_utility: bool = True) -> Chart:
+        """Return the map as a chart, which can be changed and combined."""
+        drawn: Chart = self.plot(log_risk=log_risk, log_utility=log_utility).chart
+        return drawn
+
+    def _repr_html_(self) -> str:
+        header = ("method", "budget", "risk", "utility", "repeats", "reason")
+        rows = [[row[name] for name in header] for row in self.rows()]
+        title = f"{self.risk} against {self.utility}, {len(rows):,} points"
+        return card(title, table=table(header, rows), warning=CONFIDENTIAL)
 
 
 def risk_utility_map(
@@ -268,13 +288,13 @@ def _arm(
 ) -> Arm:
     if method == FRESH and not len(population.fresh):
         raise ParameterError("fresh rows are those of a hold-out; give one")
-    if method != FRESH and method not in METHODS:
-        raise ParameterError(f"there is no method {method!r}; there are {', '.join(METHODS)}")
+    if method != FRESH and method not in names():
+        raise ParameterError(f"there is no method {method!r}; there are {', '.join(names())}")
     axes: dict[str, Axis] = {"epsilon_per_row": "row", "epsilon": "total", "l": "l"}
     if budget not in axes:
         raise ParameterError(f"a budget is one of {', '.join(axes)}, not {budget!r}")
     axis = axes[budget]
-    if method in (FRESH, *UNBUDGETED_METHODS):
+    if method == FRESH or not get(method).has_proof:
         axis = "none"
     elif axis == "row" and method not in PER_ROW:
         axis = "rows"

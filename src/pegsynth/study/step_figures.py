@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegsynth.report import step_charts as charts
-from pegsynth.report.figure import Figure
+from pegsynth.reporting import step_charts as charts
+from pegsynth.reporting.figure import Figure
 from pegsynth.sampling import Step
 from pegsynth.schema import Schema
 from pegsynth.study.album import Drawing, Rows

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pegsynth.options import METHODS, UNBUDGETED_METHODS
+from pegsynth.methods import get, names
 from pegsynth.study.arms import MAIN, Arm, Pool
 from pegsynth.study.grid import Cell
 from pegsynth.study.size import StudySize
@@ -144,8 +144,8 @@ def variants_of(size: StudySize) -> tuple[Variant, ...]:
 def design_of(size: StudySize) -> Design:
     """Lay out the study."""
     variants = variants_of(size)
-    others = [m for m in METHODS if m not in PAPER and (not size.methods or m in size.methods)]
-    budgeted = [method for method in others if method not in UNBUDGETED_METHODS]
+    others = [m for m in names() if m not in PAPER and (not size.methods or m in size.methods)]
+    budgeted = [method for method in others if get(method).has_proof]
     families = {
         variant.name: Family(
             _paper_arms(variant),
@@ -161,7 +161,7 @@ def design_of(size: StudySize) -> Design:
         "references": Family(
             tuple(
                 Arm(method, method, "none")
-                for method in (*(m for m in others if m in UNBUDGETED_METHODS), FRESH)
+                for method in (*(m for m in others if not get(m).has_proof), FRESH)
             ),
             (None,),
             size.repeats,

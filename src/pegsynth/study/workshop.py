@@ -1,6 +1,6 @@
 """Tables to synthesize, models fitted to them once, and any number of draws.
 
-Every draw goes through the library's own recipe and session, so what the study shows is
+Every draw goes through the library's own plan and session, so what the study shows is
 what a user would get. Fits that no random number enters (blocks by a given order, imputation
 models) are made once and shared by all budgets and repeats; where a fit is itself noisy
 (heads chosen privately, released blocks) every draw gets a fit of its own.
@@ -16,29 +16,35 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
+from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError, PegsynthError
-from pegsynth.evaluation.tabulation import Codes
 from pegsynth.hashing import count_pairs, heads_by_score
 from pegsynth.hashing.order import plain_features
 from pegsynth.io.read import open_table
-from pegsynth.options import IMPUTATION_METHODS, FitOptions
-from pegsynth.perturb.marginals import noisy_marginals
+from pegsynth.mechanisms.marginals import noisy_marginals
+from pegsynth.methods import get
+from pegsynth.methods.base import Model, Plan
+from pegsynth.methods.conditional_models import fit_conditionals
+from pegsynth.methods.gibbs.fitting import GibbsFit, mapped, one_way_counts
+from pegsynth.methods.gibbs.plan import GibbsPlan, Keys
+from pegsynth.methods.gibbs.samplers import Prepared, prepare
+from pegsynth.methods.imputation import ImputationFit, ImputationPlan
+from pegsynth.methods.ledgers import schema_ledger
+from pegsynth.methods.pricing import PricedPlan
+from pegsynth.methods.session import Session
+from pegsynth.pipeline import Settled, fit, settle
+from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
+from pegsynth.request import Request
 from pegsynth.sampling import Schedule, sample_rows
 from pegsynth.sampling.conditional import ConditionalModel
 from pegsynth.schema import Schema
-from pegsynth.study.arms import Arm, plan
-from pegsynth.synthesizers.imputing import fit_conditionals
-from pegsynth.synthesizers.model import Model, Prepared, fit, mapped, one_way_counts, prepare
-from pegsynth.synthesizers.progress import Progress, quiet
-from pegsynth.synthesizers.recipe import Recipe, make_recipe
-from pegsynth.synthesizers.session import Session
+from pegsynth.study.arms import Arm, request_of
 
 T = TypeVar("T")
 
 FRESH = "fresh"
-SHARED_FITS = ("pegs", "pegs-rs", "pegs-capped")
-TABLE_METHODS = ("contingency", "marginal", "bootstrap")
+NO_KEYS = Keys(0, 0, "public")
 _PUBLIC_POOL = "public-pool.parquet"
 
 
@@ -118,33 +124,41 @@ class Workshop:
         population = self._population(arm)
         if arm.method == FRESH:
             return Drawn(_chosen(population.fresh, rows, stream), np.nan, np.nan)
-        recipe = self.recipe(arm, level, rows)
-        model = self._model(arm, recipe, stream)
-        # A fit that spends the budget itself says in its own recipe what it spent.
-        recipe = model.recipe or recipe
-        ready = _with_held_pool(arm, recipe)
+        settled = self.settled(arm, level, rows)
+        model = self._model(arm, settled, stream)
+        # A fit that spends the budget itself says in its own plan what it spent.
+        plan = model.plan or self._plan(settled)
+        ready = _with_held_pool(arm, plan)
         if arm.axis == "chain" and not arm.reset:
-            codes = _chained(prepare(model, ready, seeded=True), int(level or 1), rows, stream)
+            machine = prepare(model.schema, model.content, ready)  # type: ignore[arg-type]
+            codes = _chained(machine, int(level or 1), rows, stream)
         else:
             codes = np.concatenate(list(Session(model, ready, stream).draw(rows)[0]))
-        alpha = recipe.numerator / recipe.scale if recipe.draws is not None else np.nan
-        return Drawn(codes.astype(population.codes.dtype), self._price(model, recipe), alpha)
+        alpha = plan.alpha if isinstance(plan, PricedPlan) and plan.draws is not None else np.nan
+        return Drawn(codes.astype(population.codes.dtype), self._price(model, plan), alpha)
 
     def prepared(self, arm: Arm, level: float | None, rows: int, stream: RandomStream) -> Prepared:
         """Return the sampler of an arm at a level, for the trace of a row."""
-        recipe = self.recipe(arm, level, rows)
-        model = self._model(arm, recipe, stream)
-        return prepare(model, _with_held_pool(arm, recipe), seeded=True)
+        settled = self.settled(arm, level, rows)
+        model = self._model(arm, settled, stream)
+        plan: Any = _with_held_pool(arm, self._plan(settled))
+        return prepare(model.schema, model.content, plan)
 
-    def recipe(self, arm: Arm, level: float | None, rows: int) -> Recipe:
+    def plan(self, arm: Arm, level: float | None, rows: int) -> Any:
+        """Settle an arm at a level; return its plan."""
+        return self._plan(self.settled(arm, level, rows))
+
+    def settled(self, arm: Arm, level: float | None, rows: int) -> Settled:
         """Settle an arm at a level."""
         pool = {"public": _PUBLIC_POOL, "default": None}.get(arm.pool, arm.pool)
-        if arm.method in TABLE_METHODS:
-            pool = None
-        each = plan(arm, level, rows, seed_pool=pool)
-        keyed = arm.method in SHARED_FITS
-        fitting = each.fit if keyed else FitOptions()
-        return make_recipe(self._schema(arm), each.budget, fitting, each.draw)
+        seeded = "seed_pool" in get(arm.method).options.__dataclass_fields__
+        request = request_of(arm, level, rows, seed_pool=pool if seeded else None)
+        return settle(self._schema(arm), request)
+
+    def _plan(self, settled: Settled) -> Plan:
+        if settled.plan is None:
+            raise ParameterError("an arm is drawn under a budget")
+        return settled.plan
 
     def conditionals(self, arm: Arm) -> ConditionalModel:
         """Return the imputation models of an arm, fitted when they are first asked for."""
@@ -165,52 +179,59 @@ class Workshop:
 
         return self._once((arm.population, family), fitted)
 
-    def blocks_model(self, arm: Arm, options: FitOptions) -> Model:
+    def blocks_model(self, arm: Arm, keys: Keys) -> Model:
         """Return a table's blocks by a given order, counted when they are first asked for."""
         population, schema = self._population(arm), self._schema(arm)
-        key = (arm.population, options, arm.order == "pool")
+        request = Request(
+            heads=keys.heads,
+            tail_bits=keys.tail_bits,
+            order=keys.order,
+            threads=self._threads,
+            accept_unreviewed_schema=True,
+        )
         return self._once(
-            key,
+            (arm.population, keys, arm.order == "pool"),
             lambda: fit(
                 open_table(population.frame),
-                schema,
-                options,
+                Settled(schema, request, None),
                 RandomStream("study blocks"),
-                accept_unreviewed=True,
-                threads=self._threads,
             ),
         )
 
-    def _model(self, arm: Arm, recipe: Recipe, stream: RandomStream) -> Model:
+    def _model(self, arm: Arm, settled: Settled, stream: RandomStream) -> Model:
         """Return a model for one draw, sharing whatever no random number enters."""
-        population = self._population(arm)
-        shared = arm.method in SHARED_FITS and recipe.order != "private"
-        if shared:
-            options = FitOptions(recipe.heads, recipe.tail_bits, recipe.order)
-        elif arm.method in (*IMPUTATION_METHODS, *TABLE_METHODS):
-            options = FitOptions(0, 0, "public")
-        else:
-            reader = open_table(population.frame)
-            fresh = fit(reader, self._schema(arm), recipe, stream, accept_unreviewed=True)
-            return replace(fresh, originals=self._seed_rows(arm, fresh.originals))
-        base = self.blocks_model(arm, options)
-        return replace(
-            base,
-            recipe=recipe,
-            marginals=noisy_marginals(one_way_counts(base.blocks), recipe.marginals, stream)
-            if recipe.marginals
-            else None,
-            originals=self._seed_rows(arm, population.codes),
-            conditionals=self.conditionals(arm) if arm.method in IMPUTATION_METHODS else None,
-        )
+        population, plan = self._population(arm), settled.plan
+        if isinstance(plan, GibbsPlan) and plan.keys.order != "private":
+            base = self.blocks_model(arm, plan.keys)
+            blocks = base.content.blocks
+            marginals = (
+                noisy_marginals(one_way_counts(blocks), plan.marginals, stream)
+                if plan.marginals
+                else None
+            )
+            content = GibbsFit(blocks, marginals, self._seed_rows(arm, population.codes))
+            return replace(base, method=plan.method, content=content, plan=plan)
+        if isinstance(plan, ImputationPlan):
+            marginals = None
+            if plan.marginals:
+                one_ways = one_way_counts(self.blocks_model(arm, NO_KEYS).content.blocks)
+                marginals = noisy_marginals(one_ways, plan.marginals, stream)
+            rows = self._seed_rows(arm, population.codes)
+            imputed = ImputationFit(self.conditionals(arm), rows, marginals)
+            ledger = schema_ledger(population.schema, accept_unreviewed=True)
+            return Model(self._schema(arm), plan.method, imputed, ledger, plan)
+        fresh = fit(open_table(population.frame), settled, stream)
+        if isinstance(fresh.content, GibbsFit):
+            rows = self._seed_rows(arm, fresh.content.rows)
+            return replace(fresh, content=replace(fresh.content, rows=rows))
+        return fresh
 
     def _seed_rows(self, arm: Arm, originals: Codes | None) -> Codes | None:
-        keeps_rows = arm.method in TABLE_METHODS or arm.pool != "public"
-        return originals if keeps_rows else self._population(arm).pool
+        return self._population(arm).pool if arm.pool == "public" else originals
 
-    def _price(self, model: Model, recipe: Recipe) -> float:
+    def _price(self, model: Model, plan: Plan) -> float:
         """Return the pure or approximate epsilon of everything that a result covers."""
-        ledger = replace(model.ledger, delta=recipe.budget.delta or 0.0).add(*recipe.events)
+        ledger = replace(model.ledger, delta=plan.budget.delta or 0.0).add(*plan.events)
         epsilon = ledger.covered_part().epsilon
         return epsilon or np.nan
 
@@ -259,10 +280,10 @@ def with_heads(schema: Schema, rows: Codes) -> Schema:
     return replace(schema, columns=columns)
 
 
-def _with_held_pool(arm: Arm, recipe: Recipe) -> Recipe:
+def _with_held_pool(arm: Arm, plan: Plan) -> Plan:
     """Let a pool held in memory take the place of the original rows; the price is settled."""
-    held = arm.pool == "public" and arm.method not in TABLE_METHODS
-    return replace(recipe, seed_pool="original") if held else recipe
+    held = arm.pool == "public" and isinstance(plan, GibbsPlan | ImputationPlan)
+    return replace(plan, seed_pool="original") if held else plan  # type: ignore[call-arg]
 
 
 def _chosen(rows: Codes, count: int, stream: RandomStream) -> Codes:

@@ -17,6 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pegsynth.arrays import Codes, Int64
 from pegsynth.evaluation.distances import (
     conditional_distance,
     conditional_floor,
@@ -28,14 +29,7 @@ from pegsynth.evaluation.formula import Formula, read_formula
 from pegsynth.evaluation.intruder import Targets
 from pegsynth.evaluation.model_matrix import INTERCEPT, Column, columns_of, sample_of
 from pegsynth.evaluation.regression_fit import fit
-from pegsynth.evaluation.tabulation import (
-    Codes,
-    Int64,
-    column_major,
-    group_sizes,
-    one_way,
-    row_keys,
-)
+from pegsynth.evaluation.tabulation import column_major, group_sizes, one_way, row_keys
 from pegsynth.evaluation.uniqueness import expected_uniqueness
 from pegsynth.schema import Schema
 from pegsynth.study.setting import Setting

@@ -112,7 +112,7 @@ def _write_variable(data: ET.Element, feature: Feature, number: int) -> None:
     )
     if feature.label:
         ET.SubElement(variable, "labl").text = feature.label
-    if numeric:
+    if feature.edges:
         limits = {"min": f"{feature.edges[0]:.17g}", "max": f"{feature.edges[-1]:.17g}"}
         ET.SubElement(ET.SubElement(variable, "valrng"), "range", limits)
     labels = dict(feature.value_labels)

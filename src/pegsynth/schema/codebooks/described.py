@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pegsynth.schema.binning import round_edges, within_type
-from pegsynth.schema.feature import Feature, Role, number_text
+from pegsynth.schema.feature import PRIVATE, Feature, Role, number_text
 
 Type = Literal["", "text", "whole", "number", "bool", "date", "time"]
 
@@ -99,17 +99,31 @@ def _numeric(told: Described, common: dict[str, Any]) -> Feature:
 def left_for_review(told: Described) -> Feature:
     """Return the column of which a codebook tells neither values nor limits.
 
-    It is dropped until a person lists them. Whatever finds categories or edges privately takes
-    its place here.
+    Edges of numbers are measured privately. Other columns are dropped until a person lists their
+    categories; whatever finds categories privately takes its place here.
     """
-    wanted = "edges or bins" if told.type in ("whole", "number") else "categories"
+    if told.type in ("whole", "number"):
+        return Feature(
+            told.name,
+            "numeric",
+            edges=PRIVATE,  # type: ignore[arg-type]
+            missing=tuple(dict.fromkeys(("", *told.missing))),
+            dtype=told.written,
+            role=told.role,
+            label=told.label,
+            value_labels=tuple((code, text) for code, text in told.codes if text),
+            notes=(
+                "OPEN: the codebook tells no limits, so that edges are measured; list edges or "
+                "state lowest and highest if they are public knowledge",
+            ),
+        )
     what = f" ({told.label})" if told.label else ""
     return Feature(
         told.name,
         role="identifier",
         notes=(
-            f"OPEN{what}: the codebook tells no values and no limits, so that the column is "
-            f"dropped; to keep it, change its role and list {wanted} that are public knowledge",
+            f"OPEN{what}: the codebook tells no values, so that the column is dropped; to keep it, "
+            "change its role and list categories that are public knowledge",
         ),
     )
 

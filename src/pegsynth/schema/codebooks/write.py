@@ -47,7 +47,7 @@ def _frictionless_field(feature: Feature) -> dict[str, Any]:
         field["categories"] = named if labels else list(codes)
         field["categoriesOrdered"] = feature.kind == "ordinal"
         field["constraints"] = {"enum": list(codes)}
-    if feature.kind == "numeric":
+    if feature.edges:
         field["constraints"] = {"minimum": feature.edges[0], "maximum": feature.edges[-1]}
     if feature.missing:
         field["missingValues"] = [
@@ -85,7 +85,7 @@ def _csvw_column(feature: Feature) -> dict[str, Any]:
     column: dict[str, Any] = {"datatype": _type(feature, _XML, "string")}
     if feature.label:
         column["dc:description"] = feature.label
-    if feature.kind == "numeric":
+    if feature.edges:
         column["datatype"] = {
             "base": column["datatype"],
             "minimum": feature.edges[0],
@@ -109,8 +109,7 @@ def _sdv(schema: Schema) -> dict[str, Any]:
             columns[each.name] = {
                 "sdtype": "numerical",
                 **({"computer_representation": "Int64"} if each.integer else {}),
-                "pegs:lowest": each.edges[0],
-                "pegs:highest": each.edges[-1],
+                **_limits(each),
             }
         else:
             labels = dict(each.value_labels)
@@ -124,6 +123,13 @@ def _sdv(schema: Schema) -> dict[str, Any]:
         if each.missing and each.role != "identifier":
             columns[each.name]["pegs:missing"] = list(each.missing)
     return {"METADATA_SPEC_VERSION": "SINGLE_TABLE_V1", "columns": columns}
+
+
+def _limits(feature: Feature) -> dict[str, float]:
+    """Return public limits; edges that are measured have none."""
+    if not feature.edges:
+        return {}
+    return {"pegs:lowest": feature.edges[0], "pegs:highest": feature.edges[-1]}
 
 
 def _type(feature: Feature, names: Mapping[str, str], text: str) -> str:

@@ -1,0 +1,277 @@
+"""The functions that callers in Python use: `synthesize`, `fit`, `release` and so on.
+
+Each makes a `Request` of its keyword arguments and goes the way of the pipeline, as the
+command line does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.fitted import FittedModel, SavedModel, empty_like
+from pegsynth.forks import check_threads
+from pegsynth.io.frames import to_kind, with_index
+from pegsynth.io.read import named_source, open_table
+from pegsynth.methods.forecast import Forecast, forecast
+from pegsynth.methods.session import Session
+from pegsynth.option_kinds import keywords, python_names
+from pegsynth.options import AUTO
+from pegsynth.pipeline import fit as fit_table
+from pegsynth.pipeline import open_draws, settle
+from pegsynth.processors import usable_processors
+from pegsynth.progress import Progress, shown
+from pegsynth.publishing.result import Release
+from pegsynth.random import RandomStream
+from pegsynth.request import Request, registered_options
+from pegsynth.schema import Schema
+
+if TYPE_CHECKING:
+    from pegsynth.auditing.run import Finding
+    from pegsynth.evaluation.records import Metrics
+    from pegsynth.privacy import Ledger
+
+_ELSEWHERE = ("engine", "master")
+
+
+@keywords(Request, without=_ELSEWHERE, more=registered_options, method=AUTO)
+def synthesize(
+    data: Any,
+    schema: Schema | str | Path,
+    *,
+    progress: bool | Progress | None = None,
+    **options: Any,
+) -> Release:
+    """Return synthetic tables and their ledger.
+
+    Parameters
+    ----------
+    data
+        A pandas, Polars or PyArrow table, an Arrow stream, a PyArrow dataset or an iterator
+        of tables; the name of a file, a glob or a folder, or an
+        address of such (``s3://..``); or a database, ``postgresql://..`` or
+        ``sqlite:///..``.
+    schema
+        A `Schema` or the name of its file.
+    rows, datasets
+        n rows in each of K datasets.
+    method
+        ``auto`` takes the method with the smallest predicted error, as ``pegs release``
+        does; or the name of one.
+    epsilon, delta, epsilon_per_row, l, alpha
+        The budget: exactly one of epsilon (with or without delta, for everything
+        together), epsilon per row (the paper's convention), l, or alpha.
+    shares
+        How epsilon is split over order, marginals and draws.
+    where
+        Features and the value each keeps in every row; they are not drawn.
+    synthesize
+        Features to replace in the original rows, the others being kept: no guarantee.
+    seed
+        For tests and studies: reproducible, and without any guarantee.
+    table, query, query_is_rowwise
+        For a database: which table, or which SELECT, and the caller's word that the
+        query selects rows one by one.
+    resume
+        For files: where to save counts on the way (CONFIDENTIAL) and go on from;
+        deleted at the end.
+    progress
+        By default a bar on a terminal and in a notebook; False shows none, and a function is
+        called with the stage, what is done of it and the total.
+    **options
+        All others are the flags of ``pegs synthesize`` with underscores; docs/options.md
+        lists them.
+
+    Returns
+    -------
+    Release
+        `frames`, of the same kind as `data`, and `ledger`.
+    """
+    check_threads()
+    request = Request.of(**options)
+    source = _source(data, request)
+    with (
+        shown(progress) as told,
+        open_draws(source, schema, request, progress=told) as draws,
+    ):
+        kind = draws.reader.frame_kind
+        frames = [
+            to_kind(frame, kind, like=data if kind else None)
+            for frame in draws.frames(progress=told)
+        ]
+        if draws.keeps_rows:
+            # Rows that are kept keep their names; drawn rows have none.
+            frames = [with_index(frame, data) for frame in frames]
+        return Release(frames, draws.session.ledger, draws.session.model.schema)
+
+
+@keywords(
+    Request,
+    without=(*_ELSEWHERE, "datasets", "synthesize", "no_guarantee"),
+    more=registered_options,
+    method=AUTO,
+)
+def fit(
+    data: Any,
+    schema: Schema | str | Path,
+    *,
+    progress: bool | Progress | None = None,
+    **options: Any,
+) -> FittedModel:
+    """Fit a table once, to sample as long as the budget lasts.
+
+    Parameters are those of `synthesize`; `rows` is the most rows ever to be sampled, for
+    methods whose price grows with them.
+
+    Returns
+    -------
+    FittedModel
+        `sample`, `save`, `ledger`, `rows_left`.
+    """
+    check_threads()
+    request = Request.of(**options)
+    source = _source(data, request)
+    settled = settle(schema, request, data=source, saved=True)
+    if settled.plan is None:
+        raise BudgetError(f"--method {settled.request.method} is fitted under a budget; state one")
+    if request.resume is not None:
+        raise ParameterError("--resume goes with synthesize and with the command line")
+    stream = RandomStream(request.seed)
+    with shown(progress) as told, open_table(source, dialect=settled.schema.dialect) as reader:
+        model = fit_table(reader, settled, stream, progress=told)
+    session = Session(model, model.plan or settled.plan, stream, threads=request.thread_count)
+    return FittedModel(session, settled.request, reader.frame_kind, empty_like(data))
+
+
+@python_names()
+def load(path: str | Path) -> SavedModel:
+    """Open a model file; what is sampled is charged to the record beside it."""
+    return SavedModel(Path(path))
+
+
+@keywords(
+    Request,
+    without=(*_ELSEWHERE, "method", "seed", "resume", "synthesize"),
+    more=registered_options,
+)
+def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
+    """Show what every method could do with a budget; no data is read.
+
+    Options that only some methods take are left out for the others.
+    """
+    request = Request.of(**options)
+    if request.epsilon is None:
+        raise BudgetError("a plan needs --epsilon, the total for the whole release")
+    replace(request, method=AUTO).budget  # noqa: B018 (a budget that cannot be is refused as such)
+    book = schema if isinstance(schema, Schema) else Schema.load(schema)
+    return forecast(request.planned_schema(book), request.asked(lenient=True))
+
+
+@keywords(Request, without=_ELSEWHERE, more=registered_options, method=AUTO)
+def release(
+    data: Any,
+    schema: Schema | str | Path,
+    *,
+    folder: str | Path,
+    force: bool = False,
+    public_only: bool = False,
+    table_format: str = "csv",
+    progress: bool | Progress | None = None,
+    **options: Any,
+) -> Release:
+    """Write a release folder, as ``pegs release`` does, and return what is in it.
+
+    Parameters
+    ----------
+    folder
+        Where to write; ``public/`` may leave, ``internal/`` may not.
+    force
+        Replace an earlier release or an empty folder.
+    public_only
+        Do not write ``internal/``.
+    table_format
+        ``csv`` or ``parquet``.
+    **options
+        Those of `synthesize`.
+    """
+    from pegsynth.publishing.write import make_folder
+
+    check_threads()
+    request = Request.of(**options)
+    source = _source(data, request)
+    with shown(progress) as told:
+        made = make_folder(
+            source,
+            schema,
+            Path(folder),
+            request,
+            force=force,
+            public_only=public_only,
+            table_format=table_format,
+            progress=told,
+        )
+    return Release.load(made.folder)
+
+
+@python_names()
+def audit(
+    method: str | None = None, *, full: bool = False, threads: int | None = None
+) -> list[Finding]:
+    """Check the claimed guarantee of the shipped code, as ``pegs audit`` does.
+
+    Parameters
+    ----------
+    method
+        The method to check, ``numbers`` for edges and shapes, or ``doors`` for the readers;
+        None for all.
+    full
+        More cases and more releases.
+
+    Returns
+    -------
+    list of Finding
+        Each with `holds`.
+    """
+    from pegsynth.auditing.run import audit as findings
+    from pegsynth.auditing.run import audits
+
+    known = audits()
+    if method is not None and method not in known:
+        raise ParameterError(f"--method is one of {', '.join(known)}, not {method!r}")
+    return list(findings(method, full=full, threads=threads or usable_processors()))
+
+
+@python_names()
+def report(metrics: Metrics, path: str | Path, *, ledger: Ledger | None = None) -> Path:
+    """Write the page of an evaluation; CONFIDENTIAL, as it shows the original's figures.
+
+    Parameters
+    ----------
+    metrics
+        What `evaluate` returned.
+    path
+        The HTML file to write, readable by its owner only.
+    ledger
+        What the tables promise, for the page.
+    """
+    from pegsynth.io.atomic import atomic_text, check_target
+    from pegsynth.publishing.write import guarantee_fields
+    from pegsynth.reporting import render
+
+    target = Path(path)
+    check_target(target)
+    page = render(
+        metrics,
+        statement="" if ledger is None else ledger.statement(),
+        guarantee=None if ledger is None else guarantee_fields(ledger),
+    )
+    atomic_text(target, page, mode=0o600)
+    return target
+
+
+def _source(data: Any, request: Request) -> Any:
+    return named_source(
+        data, table=request.table, query=request.query, rowwise=request.query_is_rowwise
+    )

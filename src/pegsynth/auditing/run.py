@@ -1,0 +1,201 @@
+"""All audits, as lines of a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from pegsynth.auditing.cases import Case, all_cases
+from pegsynth.auditing.choices import private_case, worst_path
+from pegsynth.auditing.divergence import worst_loss
+from pegsynth.auditing.door_readers import DOORS
+from pegsynth.auditing.doors import failures
+from pegsynth.auditing.numbers import NUMBERS, number_cases
+from pegsynth.auditing.released import audit_paths, released_cases
+from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
+from pegsynth.auditing.statistical import lower_bound, trial
+from pegsynth.auditing.tables import TableCase, table_cases
+from pegsynth.methods import methods
+from pegsynth.options import PriorKind
+from pegsynth.privacy.conversion import epsilon_at
+
+RELEASES = 200_000
+FULL_RELEASES = 2_000_000
+BLOCK_RELEASES = 400
+FULL_BLOCK_RELEASES = 10_000
+PAIRS = 20
+FULL_PAIRS = 10_000
+"""Neighbouring tables that are read: at every door, and at all of them together (R30)."""
+READERS = "doors"
+MOST_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One audited claim.
+
+    Parameters
+    ----------
+    method, name, kind
+        What was audited, and how: "exact", "statistical" or "read".
+    claimed, realised
+        Pure epsilon of the ledger, and the worst that was found (statistical: proved);
+        None for readers, which claim that nothing differs.
+    claimed_rho, realised_rho
+        The same in zCDP; None where it was not computed.
+    skipped
+        Why nothing was audited; empty if something was.
+    details
+        What it takes to see again what was broken.
+    """
+
+    method: str
+    name: str
+    kind: str
+    claimed: float | None
+    realised: float | None
+    claimed_rho: float | None
+    realised_rho: float | None
+    holds: bool
+    skipped: str = ""
+    details: tuple[str, ...] = ()
+
+
+def audit(method: str | None = None, *, full: bool = False, threads: int = 1) -> Iterator[Finding]:
+    """Yield one finding after another; those of one method, or of the readers, if named."""
+    for each in methods():
+        if method in (None, each.name):
+            yield from each.audit(full=full, threads=threads)
+    if method in (None, NUMBERS):
+        yield from _numbers()
+    if method in (None, READERS):
+        yield from _doors(-(-FULL_PAIRS // len(DOORS)) if full else PAIRS)
+
+
+def audits() -> tuple[str, ...]:
+    """Return what can be audited by name: methods, numbers, and the readers."""
+    return (*audited_methods(), NUMBERS, READERS)
+
+
+def audited_methods() -> tuple[str, ...]:
+    """Return the names of the methods that claim a guarantee; each has audits of its own."""
+    return tuple(method.name for method in methods() if method.has_proof)
+
+
+def audit_gibbs(name: str, *, full: bool, threads: int) -> Iterator[Finding]:
+    """Audit a Gibbs sampler: every outcome of tiny releases, and many real ones."""
+    yield from _exact([case for case in all_cases() if case.method == name])
+    yield from _private(name, full=full)
+    yield from _statistical(name, full=full, threads=threads)
+
+
+def audit_table_method(name: str) -> Iterator[Finding]:
+    """Audit a method that works on the table itself: every outcome of tiny releases."""
+    yield from _exact([case for case in table_cases() if case.method == name])
+
+
+def audit_released(*, full: bool) -> Iterator[Finding]:
+    """Audit released blocks: every path of tiny releases, and many real ones."""
+    yield from _released(full=full)
+    yield _released_statistically(FULL_BLOCK_RELEASES if full else BLOCK_RELEASES)
+
+
+def _doors(count: int) -> Iterator[Finding]:
+    """Read neighbouring tables through every door of this process (R30)."""
+    for door in DOORS:
+        missing = door.needs if door.needs and find_spec(door.needs) is None else ""
+        broken = () if missing else tuple(map(str, failures(door, count)))
+        yield Finding(
+            READERS,
+            f"{door.name}, {count:,} pairs",
+            "read",
+            None,
+            None,
+            None,
+            None,
+            not broken,
+            f"{missing} is not installed" if missing else "",
+            broken[:MOST_SHOWN],
+        )
+
+
+def _exact(cases: Sequence[Case | TableCase]) -> Iterator[Finding]:
+    for case in cases:
+        unit = case.schema.rows_per_unit if case.schema.unit else 1
+        counts = case.schema.category_counts
+        loss = worst_loss(case.distribution, counts, case.most_rows, rows_per_unit=unit)
+        guarantee = case.claim.guarantee
+        epsilon, rho = guarantee.epsilon or 0.0, guarantee.rho or 0.0
+        yield Finding(
+            case.method,
+            case.name,
+            "exact",
+            epsilon,
+            loss.epsilon,
+            rho,
+            loss.rho,
+            loss.within(epsilon, rho),
+        )
+
+
+def _private(name: str, *, full: bool) -> Iterator[Finding]:
+    kinds: tuple[PriorKind, ...] = ("uniform", "marginal") if full else ("uniform",)
+    for prior in kinds:
+        case = private_case(prior=prior)
+        if case.method != name:
+            return
+        claimed = case.claim.guarantee.epsilon or 0.0
+        loss = worst_path(case)
+        held = loss.within(claimed, 1.0)
+        yield Finding(name, case.name, "exact", claimed, loss.epsilon, None, None, held)
+
+
+def _statistical(name: str, *, full: bool, threads: int) -> Iterator[Finding]:
+    releases = FULL_RELEASES if full else RELEASES
+    each = trial(name)
+    bound = lower_bound(each, releases, threads=threads)
+    text = f"{releases:,} releases, 99.9 % lower bound"
+    yield Finding(name, text, "statistical", each.claim, bound, None, None, bound <= each.claim)
+
+
+def _released(*, full: bool) -> Iterator[Finding]:
+    for case in released_cases(full=full):
+        worst, delta = audit_paths(case), case.plan.budget.delta
+        loss, holds = worst.loss, worst.holds(case.stated)
+        if delta is None:
+            yield Finding(
+                case.method, case.name, "exact", worst.epsilon, loss.epsilon, None, None, holds
+            )
+        else:
+            realised = math.inf if math.isinf(loss.rho) else epsilon_at(loss.rho, delta=delta)
+            yield Finding(
+                case.method, case.name, "exact", worst.epsilon, realised, worst.rho, loss.rho, holds
+            )
+
+
+def _numbers() -> Iterator[Finding]:
+    """Follow the measurement of numbers path by path (R21)."""
+    for case in number_cases():
+        worst = audit_paths(case)
+        pure = case.delta is None
+        yield Finding(
+            NUMBERS,
+            case.name,
+            "exact",
+            worst.epsilon if pure else None,
+            worst.loss.epsilon if pure else None,
+            None if pure else worst.rho,
+            None if pure else worst.loss.rho,
+            worst.holds(case.stated),
+        )
+
+
+def _released_statistically(releases: int) -> Finding:
+    each = blocks_trial()
+    bound = blocks_lower_bound(each, releases)
+    text = f"{releases:,} releases, 99.9 % lower bound"
+    return Finding(
+        each.plan.method, text, "statistical", each.claim, bound, None, None, bound <= each.claim
+    )

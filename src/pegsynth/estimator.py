@@ -1,0 +1,158 @@
+"""`PeGS`: an estimator in the manner of scikit-learn; fit once, sample while the budget lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.fitted import FittedModel, empty_like
+from pegsynth.forks import check_threads
+from pegsynth.io.read import named_source, open_table
+from pegsynth.methods import get
+from pegsynth.methods.base import Model
+from pegsynth.methods.session import Session
+from pegsynth.option_kinds import keywords, python_names, refuse_unknown
+from pegsynth.options import AUTO, How
+from pegsynth.pipeline import Settled, settle
+from pegsynth.pipeline import fit as fit_table
+from pegsynth.privacy import Ledger
+from pegsynth.progress import Progress, shown
+from pegsynth.random import RandomStream
+from pegsynth.request import Request, registered_options
+from pegsynth.schema import Schema
+
+_NOT_HERE = ("engine", "master", "resume", "table", "query", "query_is_rowwise")
+
+
+class PeGS:
+    """Fit once, sample as long as the budget lasts; any method of `pegsynth.synthesize`.
+
+    Parameters
+    ----------
+    method
+        ``pegs`` unless another one is named.
+    rows
+        The most rows ever to be sampled; needed with `epsilon` for methods whose price
+        grows with rows.
+    seed
+        For tests and studies: reproducible, and without any guarantee.
+    **options
+        The budget and the options of `pegsynth.synthesize`; docs/options.md lists them.
+    """
+
+    @keywords(Request, without=_NOT_HERE, more=registered_options)
+    def __init__(self, **options: Any) -> None:
+        self._given = options
+        self._request = Request.of(**options)
+        # Whatever does not need the schema is refused at once.
+        if self._request.method != AUTO:
+            self._request.options_for(get(self._request.method)), self._request.budget
+        self._stream = RandomStream(self._request.seed)
+        self._fitted: FittedModel | None = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return every option as it was given, or its default."""
+        plain = Request()
+        names = [name for name in plain.__dataclass_fields__ if name not in (*_NOT_HERE, "own")]
+        return {name: self._given.get(name, getattr(plain, name)) for name in names}
+
+    def set_params(self, **options: Any) -> Self:
+        """Change options; what was fitted before is forgotten."""
+        refuse_unknown(options, set(self.get_params()), "PeGS")
+        self.__init__(**{**self._given, **options})  # type: ignore[misc]
+        return self
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self._given.items())
+        fitted = "" if self._fitted is None else f", fitted: {self.ledger.guarantee.kind}"
+        return f"PeGS({given}){fitted}"
+
+    @property
+    def how(self) -> How | None:
+        """How codes become values."""
+        return self._request.decode
+
+    @python_names()
+    def fit(
+        self,
+        data: Any,
+        schema: Schema | str | Path,
+        *,
+        table: str | None = None,
+        query: str | None = None,
+        query_is_rowwise: bool = False,
+        progress: bool | Progress | None = None,
+    ) -> Self:
+        """Fit a table; return this estimator.
+
+        `table`, `query` and `query_is_rowwise` go with the address of a database; `progress`
+        is as for `pegsynth.synthesize`.
+        """
+        origin = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
+
+        def read(settled: Settled, stream: RandomStream) -> tuple[Model, Any]:
+            with (
+                shown(progress) as told,
+                open_table(origin, dialect=settled.schema.dialect) as reader,
+            ):
+                return fit_table(reader, settled, stream, progress=told), reader.frame_kind
+
+        return self._settled_fit(read, schema, data, saved=False)
+
+    @python_names()
+    def fit_with(
+        self,
+        read: Callable[[Settled, RandomStream], Model],
+        schema: Schema | str | Path,
+    ) -> Self:
+        """Settle a plan and let an engine read the table; return this estimator."""
+        return self._settled_fit(lambda *given: (read(*given), None), schema, None, saved=True)
+
+    def _settled_fit(
+        self,
+        read: Callable[[Settled, RandomStream], tuple[Model, Any]],
+        schema: Schema | str | Path,
+        data: Any,
+        *,
+        saved: bool,
+    ) -> Self:
+        check_threads()
+        request = self._request
+        settled = settle(schema, request, data=data, saved=saved, rows_later=True)
+        if settled.plan is None:
+            raise BudgetError("rows are drawn under a budget; state one")
+        model, kind = read(settled, self._stream)
+        session = Session(
+            model, model.plan or settled.plan, self._stream, threads=request.thread_count
+        )
+        self._fitted = FittedModel(session, settled.request, kind, empty_like(data))
+        return self
+
+    @python_names()
+    def sample(self, rows: int) -> Any:
+        """Return a synthetic table of the kind that was fitted."""
+        return self.model.sample(rows)
+
+    @property
+    def model(self) -> FittedModel:
+        """The fitted model."""
+        if self._fitted is None:
+            raise ParameterError("this PeGS has not been fitted; call fit(data, schema) first")
+        return self._fitted
+
+    @property
+    def ledger(self) -> Ledger:
+        """What all samples from this model together promise."""
+        return self.model.ledger
+
+    @property
+    def rows_left(self) -> int | None:
+        """Rows the budget still covers; None when there is no limit."""
+        return self.model.rows_left
+
+    @property
+    def session(self) -> Session:
+        """The model, its plan and what was drawn so far."""
+        return self.model.session

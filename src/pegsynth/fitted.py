@@ -1,0 +1,201 @@
+"""A fitted model in Python: sample it as long as its budget lasts, save it, load it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pegsynth.io.frames import frame_kind, to_kind
+from pegsynth.methods.base import Plan
+from pegsynth.methods.session import Session
+from pegsynth.option_kinds import python_names
+from pegsynth.options import How
+from pegsynth.pipeline import decoded, open_saved, to_be_saved
+from pegsynth.privacy import Ledger
+from pegsynth.publishing.result import Release
+from pegsynth.request import Request
+from pegsynth.schema import Schema
+from pegsynth.storage.model_file import load_model, save_model
+from pegsynth.storage.spending import locked
+
+
+class FittedModel:
+    """A fitted table, to be sampled as long as its budget lasts.
+
+    Made by `pegsynth.fit`. Once it is saved, everything that is sampled is charged to the
+    record beside the file, so that nobody spends the same budget twice.
+    """
+
+    def __init__(self, session: Session, request: Request, kind: Any, like: Any) -> None:
+        self._session, self._request = session, request
+        self._kind, self._like = kind, like
+        self._saved: SavedModel | None = None
+
+    @python_names()
+    def sample(
+        self,
+        rows: int,
+        *,
+        datasets: int | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return synthetic rows of the kind that was fitted.
+
+        Parameters
+        ----------
+        rows
+            Rows of each table.
+        datasets
+            How many tables, as a `Release` with their ledger; None for one table by itself.
+        where
+            Features and the value each keeps, for models whose rows cost nothing more
+            (`pegs-once`); others fix them when they are fitted.
+
+        Returns
+        -------
+        frame or Release
+        """
+        if self._saved is not None:
+            return self._saved.sample(rows, datasets=datasets, where=where)
+        session = self._session
+        if where:
+            session = session.given(Request(where=where).where)  # type: ignore[arg-type]
+        return _sampled(session, rows, datasets, self._request.decode, self._kind, self._like)
+
+    @python_names()
+    def save(self, path: str | Path) -> None:
+        """Write the model, and what was spent so far beside it."""
+        session, path = self._session, Path(path)
+        model = to_be_saved(session.model, session.stream)
+        save_model(model, path, spent=session.spent)
+        self._saved = SavedModel(path, self._kind, self._like)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What all samples from this model together promise."""
+        return self._session.ledger if self._saved is None else self._saved.ledger
+
+    @property
+    def rows_left(self) -> int | None:
+        """Rows the budget still covers; None when there is no limit."""
+        return self._session.left() if self._saved is None else self._saved.rows_left
+
+    @property
+    def schema(self) -> Schema:
+        """The codebook."""
+        return self._session.model.schema
+
+    @property
+    def plan(self) -> Plan:
+        """Every public choice and price."""
+        return self._session.plan
+
+    @property
+    def session(self) -> Session:
+        """The session that draws; for engines."""
+        return self._session
+
+    def __repr__(self) -> str:
+        return _shown(self.plan.method, self.schema, self.ledger, self.rows_left)
+
+
+class SavedModel:
+    """A model file. Every sample is charged to the record beside it before rows are handed out.
+
+    Parameters
+    ----------
+    path
+        A file that `FittedModel.save` or ``pegs fit`` wrote.
+    """
+
+    def __init__(self, path: Path, kind: Any = None, like: Any = None) -> None:
+        self.path = path
+        self._model = load_model(path)
+        self._kind, self._like = kind, like
+
+    @python_names()
+    def sample(
+        self,
+        rows: int,
+        *,
+        datasets: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Return synthetic rows; see `FittedModel.sample`.
+
+        Parameters
+        ----------
+        **options
+            A budget and options on how to draw, for a model that was counted without any.
+        """
+        given = {"where": where} if where else {}
+        options = {"method": None, **options}
+        request = Request.of(rows=rows, datasets=datasets or 1, **given, **options)
+        with locked(self.path):
+            saved = open_saved(self.path, request)
+            tables = _sampled(saved.session, rows, datasets, request.decode, self._kind, self._like)
+            saved.commit()
+        return tables
+
+    @property
+    def schema(self) -> Schema:
+        """The codebook."""
+        return self._model.schema
+
+    @property
+    def ledger(self) -> Ledger:
+        """What all samples from this model together promise."""
+        if self._model.plan is None:
+            return self._model.ledger
+        return self._opened().ledger
+
+    @property
+    def rows_left(self) -> int | None:
+        """Rows the budget still covers; None when there is no limit."""
+        return None if self._model.plan is None else self._opened().left()
+
+    @property
+    def plan(self) -> Plan | None:
+        """Every public choice and price; None for a model without a budget."""
+        return self._model.plan
+
+    def _opened(self) -> Session:
+        with locked(self.path):
+            return open_saved(self.path, Request(method=None)).session  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.path}: {_shown(self._model.method, self.schema, self.ledger, self.rows_left)}"
+        )
+
+
+def empty_like(data: Any) -> Any:
+    """Return an empty table that keeps the types of the caller's and none of its rows."""
+    return data[:0] if frame_kind(data) in ("pandas", "polars") else None
+
+
+def _sampled(
+    session: Session,
+    rows: int,
+    datasets: int | None,
+    how: How | None,
+    kind: Any,
+    like: Any,
+) -> Any:
+    frames = []
+    for chunks in session.draw(rows, datasets or 1):
+        frame = pl.concat(decoded(session.model, chunks, session.stream, how=how))
+        frames.append(to_kind(frame, kind, like=like))
+    return frames[0] if datasets is None else Release(frames, session.ledger, session.model.schema)
+
+
+def _shown(method: str, schema: Schema, ledger: Ledger, left: int | None) -> str:
+    rows = "any number of rows" if left is None else f"{left:,} rows left"
+    return (
+        f"{method} model of {len(schema.features)} features, {rows}, "
+        f"guarantee: {ledger.guarantee.kind}"
+    )

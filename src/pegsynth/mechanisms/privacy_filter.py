@@ -1,0 +1,203 @@
+"""The only way to the confidential counts: exact noise, exact choices, an event for each.
+
+A `PrivacyFilter` is a privacy filter. Later amounts may depend on earlier output, because along
+every path the prices add up to at most what was put in (R6, R11); whatever a path leaves
+over is recorded as unspent and still counts. Amounts are parts of the whole: of epsilon
+along the pure route (Laplace noise), of rho along the other (Gaussian noise).
+
+Every event says which features it is about and how large its table is. Levels and
+candidates may depend on earlier output of the privacy filter, and what was chosen is the output of
+the choice itself: all of it is paid for, and none of it is looked up in the counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import msgspec
+
+from pegsynth.arrays import Int64
+from pegsynth.errors import BudgetError, escaped
+from pegsynth.mechanisms.noise import add_noise, choose
+from pegsynth.privacy import Allowance, Event, NoisyCounts, Selection, Unspent
+from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
+from pegsynth.random import RandomStream
+
+Features = tuple[int, ...]
+
+_SLACK = Fraction(1, 10**12)
+_CHOICE_BITS = 40
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a part of an allowance buys.
+
+    Parameters
+    ----------
+    allowance
+        The whole, and its currency.
+    rows_per_unit
+        The most rows of a unit in the table (R12).
+    """
+
+    allowance: Allowance
+    rows_per_unit: int = 1
+
+    def deviation(self, share: float) -> float:
+        """Return the standard deviation of the noise that a part of the whole pays for."""
+        amount = share * float(self.allowance.amount)
+        if self.allowance.route == "pure":
+            return math.sqrt(2.0) * self.rows_per_unit / amount
+        return self.rows_per_unit / math.sqrt(2.0 * amount)
+
+
+class PrivacyFilter:
+    """A budget that can be spent in parts, and not beyond.
+
+    Parameters
+    ----------
+    allowance
+        What may be spent in all, and in which currency.
+    rows_per_unit
+        The most rows of a unit in the table (R12).
+    names
+        Names of the features, for the events; numbers stand in for those it lacks.
+    """
+
+    def __init__(
+        self,
+        allowance: Allowance,
+        stream: RandomStream,
+        *,
+        rows_per_unit: int = 1,
+        threads: int = 1,
+        names: Sequence[str] = (),
+    ) -> None:
+        self.price = Price(allowance, rows_per_unit)
+        self.route = allowance.route
+        self._whole = allowance.amount
+        # Prices are rounded up in the last of many digits; the slack keeps them inside.
+        self._left = allowance.amount * (1 - _SLACK)
+        self._accountant = PureAccountant() if self.route == "pure" else ZCDPAccountant()
+        self._unit = rows_per_unit
+        self._stream = stream
+        self._words = stream.substream()
+        self._threads = threads
+        self._names = tuple(map(escaped, names))
+        self._events: list[Event] = []
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What was done, and what was left unspent."""
+        left = (Unspent.of(self._left, route=self.route),) if self._left > 0 else ()
+        return (*self._events, *left)
+
+    @property
+    def done(self) -> tuple[Event, ...]:
+        """What was done so far."""
+        return tuple(self._events)
+
+    @property
+    def spent(self) -> Allowance:
+        """What was spent so far, and what rounding may have cost."""
+        return Allowance(self.route, self._whole - self._left)
+
+    @property
+    def left(self) -> float:
+        """The part of the whole that is left."""
+        return float(self._left / self._whole)
+
+    def deviation(self, share: float) -> float:
+        """Return the standard deviation of the noise that a part of the whole pays for."""
+        return self.price.deviation(share)
+
+    def measure(
+        self,
+        counts: Int64,
+        share: float,
+        *,
+        purpose: str,
+        features: Features = (),
+        levels: Sequence[int] = (),
+    ) -> tuple[Int64, float]:
+        """Return counts with noise, and the noise's standard deviation.
+
+        One row may change one of the counts by 1; all cells of a public table are there.
+
+        Parameters
+        ----------
+        features, levels
+            The features of the table, and how many levels each has; both from the schema
+            or from earlier output.
+        """
+        amount = share * float(self._whole)
+        # All cells of the table are counted, so their number tells nothing of the rows.
+        about = {
+            "features": self._named(features),
+            "levels": tuple(levels),
+            "table_cells": len(counts),
+        }
+        if self.route == "pure":
+            scale = self._unit / amount
+            event = NoisyCounts.laplace(scale, cells=1, purpose=purpose, **about)
+            deviation = math.sqrt(2.0) * scale
+        else:
+            deviation = self._unit / math.sqrt(2.0 * amount)
+            event = NoisyCounts.gaussian(deviation, cells=1, purpose=purpose, **about)
+        self._pay(event)
+        return self._noisy(counts, event), deviation
+
+    def choose(
+        self,
+        scores: Sequence[int],
+        share: float,
+        *,
+        purpose: str,
+        among: str = "",
+        features_of: Callable[[int], Features] = lambda _: (),
+    ) -> int:
+        """Choose an index by the exponential mechanism; scores have sensitivity 1 (R10).
+
+        Parameters
+        ----------
+        among
+            What the candidates are, in words.
+        features_of
+            The features of a candidate, for the event: what was chosen is paid output.
+        """
+        amount = share * float(self._whole)
+        exact = amount / self._unit if self.route == "pure" else math.sqrt(8 * amount) / self._unit
+        epsilon = Fraction(math.floor(exact * (1 << _CHOICE_BITS)), 1 << _CHOICE_BITS)
+        if epsilon <= 0:
+            raise BudgetError("epsilon is too small to choose anything privately; raise it")
+        paid = Selection.of(epsilon, count=1, purpose=purpose, candidates=len(scores), among=among)
+        self._pay(paid)
+        index = self._chosen(scores, epsilon)
+        chosen = self._named(features_of(index))
+        self._events[-1] = msgspec.structs.replace(paid, chosen=chosen)
+        return index
+
+    def _named(self, features: Features) -> tuple[str, ...]:
+        known = self._names
+        return tuple(known[i] if i < len(known) else f"feature {i + 1}" for i in features)
+
+    def _noisy(self, counts: Int64, event: NoisyCounts) -> Int64:
+        """Add the noise of an event that was paid for; the audit looks on here."""
+        return add_noise(counts, event, self._stream, threads=self._threads)
+
+    def _chosen(self, scores: Sequence[int], epsilon: Fraction) -> int:
+        """Make a choice that was paid for; the audit looks on here."""
+        return choose(scores, epsilon, self._words)
+
+    def _pay(self, event: Event) -> None:
+        price = self._accountant.price(event, rows_per_unit=self._unit)
+        cost = Fraction(price if price is not None else Decimal("Infinity"))
+        if cost > self._left:
+            raise BudgetError("a part of the release would cost more than what is left of epsilon")
+        self._left -= cost
+        self._events.append(event)

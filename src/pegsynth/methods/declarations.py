@@ -1,0 +1,130 @@
+"""What a run takes for public: every assumption that it uses, and none that it does not.
+
+Each public input of a release has a line in the ledger: parts of the schema that the
+method used, options, given values. Whatever is not listed here was not used, is an event,
+or comes from who knows it: the seed pool from the sampler, the number of rows from the
+session, a query from the reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pegsynth.errors import escaped
+from pegsynth.hashing.order import detail_features, plain_features
+from pegsynth.methods.drawn_features import drawn_features, given_values, promised_levels
+from pegsynth.privacy import assumptions
+from pegsynth.privacy.assumptions import Assumption, Parameters
+
+if TYPE_CHECKING:
+    from pegsynth.methods.base import Plan
+    from pegsynth.schema import Schema
+
+
+def of_schema(schema: Schema) -> tuple[Assumption, ...]:
+    """Return what every run takes from its schema: the codebook, and whose a row is."""
+    features = schema.features
+    refused = named(f.name for f in features if f.unknown == "error")
+    category = named(f.name for f in features if f.unknown == "category")
+    return (
+        *_codebook(schema),
+        assumptions.unlisted_values(refused=refused, category=category),
+        *_unit(schema),
+    )
+
+
+def _codebook(schema: Schema) -> Iterator[Assumption]:
+    if schema.reviewed:
+        features = schema.features
+        yield assumptions.reviewed_schema(
+            drafted_from_data=named(schema.drafted_from_data),
+            categories=named(f.name for f in features if f.kind != "numeric"),
+            # Edges that are measured are paid for, unless somebody states where they end.
+            edges=named(
+                f.name
+                for f in features
+                if f.kind == "numeric"
+                and (not f.private_edges or (f.lowest, f.highest) != (None, None))
+            ),
+            rows_per_unit=schema.rows_per_unit if schema.unit else None,
+        )
+
+
+def _unit(schema: Schema) -> Iterator[Assumption]:
+    if schema.unit:
+        yield assumptions.unit_column(escaped(schema.unit), rows_per_unit=schema.rows_per_unit)
+
+
+def of_heads(schema: Schema, heads: int) -> tuple[Assumption, ...]:
+    """Return where public heads come from: listed ones first, then features in their order."""
+    plain = plain_features(schema)
+    others = {schema.names[i] for i in plain}
+    listed = {schema.names[i]: len(others & set(schema.features[i].heads)) for i in plain}
+    listing = named(name for name, count in listed.items() if count and heads)
+    return (
+        *((assumptions.public_heads(listing),) if listing else ()),
+        *((assumptions.feature_order(),) if min(listed.values()) < heads else ()),
+    )
+
+
+def of_release(schema: Schema, plan: Plan) -> tuple[Assumption, ...]:
+    """Return what a settled release takes for public."""
+    return (*of_structure(schema, plan), *_of_choices(plan))
+
+
+def of_structure(schema: Schema, plan: Plan) -> tuple[Assumption, ...]:
+    """Return what it takes from the schema, which a saved model knows as well."""
+    from pegsynth.methods.registry import get
+
+    return (
+        *get(plan.method).declared_structure(schema, plan),
+        *_rules(schema),
+        *_diversity(schema, plan),
+    )
+
+
+def of_shares(schema: Schema) -> tuple[Assumption, ...]:
+    """Return the public shares of features, for a method that looks at them."""
+    stated = named(feature.name for feature in schema.features if feature.shares)
+    return (assumptions.public_shares(stated),) if stated else ()
+
+
+def of_parents(schema: Schema, options: Any) -> tuple[Assumption, ...]:
+    """Return the parents of drawn details, for a method that looks at them."""
+    drawn = set(drawn_features(schema, options)) & set(detail_features(schema))
+    if not drawn:
+        return ()
+    return (assumptions.public_parents(named(schema.names[i] for i in sorted(drawn))),)
+
+
+def _rules(schema: Schema) -> Iterator[Assumption]:
+    ruled = {feature for rule in schema.rules for feature, _ in rule.forbidden}
+    if ruled:
+        names = named(schema.names[i] for i in sorted(ruled))
+        yield assumptions.public_rules(names, count=len(schema.rules))
+
+
+def _diversity(schema: Schema, plan: Plan) -> Iterator[Assumption]:
+    levels = promised_levels(schema, plan)
+    if levels:
+        yield assumptions.public_diversity(
+            {escaped(schema.names[i]): levels[i] for i in sorted(levels)}
+        )
+
+
+def _of_choices(plan: Plan) -> Iterator[Assumption]:
+    """Yield what the user chose for this run."""
+    from pegsynth.methods.registry import get
+
+    if given := given_values(plan.options):
+        yield assumptions.given_values(named(name for name, _ in given))
+    stated: Parameters = {"method": plan.method, "datasets": plan.options.datasets}
+    if plan.options.rows is not None:
+        stated["rows"] = plan.options.rows
+    yield assumptions.public_options(stated | get(plan.method).declared_options(plan))
+
+
+def named(names: Iterable[str]) -> list[str]:
+    """Return names as a ledger can hold them: without what steers a terminal."""
+    return [escaped(name) for name in names]

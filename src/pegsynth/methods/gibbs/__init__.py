@@ -1,0 +1,1 @@
+"""Gibbs samplers over hashed blocks with virtual rows: plan, fit, samplers, storage."""

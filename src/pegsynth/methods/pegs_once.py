@@ -1,0 +1,141 @@
+"""`pegs-once`: noisy blocks are released once, and any number of rows is drawn from them (R11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from pegsynth.methods.base import Fitted, Method, Model, Prediction, Sampler
+from pegsynth.methods.method_options import PegsOnceOptions
+
+if TYPE_CHECKING:
+    from pegsynth.auditing.run import Finding
+    from pegsynth.methods.released_blocks import ReleasedFit, ReleasedPlan
+    from pegsynth.methods.stored_model import StoredModel
+    from pegsynth.privacy import Budget, Ledger
+    from pegsynth.privacy.assumptions import Assumption, Parameters
+    from pegsynth.progress import Progress
+    from pegsynth.random import RandomStream
+    from pegsynth.schema import Schema
+    from pegsynth.tables.counting import ConfidentialTable
+
+
+class PegsOnce(Method["ReleasedPlan", "ReleasedFit"]):
+    """Released blocks: the budget buys noisy tables, and rows cost nothing."""
+
+    name = "pegs-once"
+    summary = "noisy blocks are released once, and any number of rows is drawn from them"
+    options = PegsOnceOptions
+    released = True
+    on_cluster = True
+    resumes = False
+    # It has no virtual rows and no chains, and it chooses its heads privately.
+    harmless = MappingProxyType({"prior": (), "seed_pool": (), "order": ("private",)})
+
+    def settle(self, schema: Schema, budget: Budget, options: Any) -> ReleasedPlan:
+        """Reserve the whole budget for what fitting will do."""
+        from pegsynth.methods.released_blocks import settle_released
+
+        return settle_released(self.name, schema, budget, options)
+
+    def fit(
+        self,
+        table: ConfidentialTable,
+        schema: Schema,
+        plan: ReleasedPlan,
+        stream: RandomStream,
+        ledger: Ledger,
+        *,
+        threads: int,
+        progress: Progress,
+    ) -> Fitted[ReleasedPlan, ReleasedFit]:
+        """Release the blocks of a table; nothing else of it stays in the model."""
+        from pegsynth.methods.declarations import of_release
+        from pegsynth.methods.released_blocks import fit_released
+
+        fit, spent = fit_released(
+            table.counted(), schema, plan, stream, threads=threads, progress=progress
+        )
+        # The file of the model is itself published, so its ledger is complete.
+        return Fitted(fit, spent, ledger.assume(*of_release(schema, plan)))
+
+    def sampler(self, model: Model, plan: ReleasedPlan, *, threads: int) -> Sampler:
+        """Draw from the released tables alone."""
+        from pegsynth.methods.released_blocks import ReleasedSampler
+
+        return ReleasedSampler(model.content, model.schema, plan, threads=threads)
+
+    def looks_at_data(self, content: ReleasedFit) -> bool:
+        """Whether the pool that fitting left is still there; a model file does not hold it."""
+        return content.ready is not None
+
+    def declared_options(self, plan: ReleasedPlan) -> Parameters:
+        """Return the heads of a block."""
+        return {"heads": plan.heads}
+
+    def declared_structure(self, schema: Schema, plan: ReleasedPlan) -> tuple[Assumption, ...]:
+        """Return the public shares, which no other method looks at."""
+        from pegsynth.methods.declarations import of_shares
+
+        return of_shares(schema)
+
+    def store(self, content: ReleasedFit) -> StoredModel:
+        """Return the noisy tables."""
+        from pegsynth.methods.stored_released import stored_released
+
+        return stored_released(content.released)
+
+    def load(self, stored: StoredModel, schema: Schema, plan: ReleasedPlan | None) -> ReleasedFit:
+        """Rebuild the noisy tables."""
+        from pegsynth.methods.released_blocks import ReleasedFit
+        from pegsynth.methods.stored_released import loaded_released
+
+        return ReleasedFit(loaded_released(stored, schema))
+
+    def load_plan(
+        self, stored: Mapping[str, Any], schema: Schema, model: StoredModel
+    ) -> ReleasedPlan:
+        """Rebuild a plan, whose events say what was spent."""
+        from pegsynth.methods.released_blocks import ReleasedPlan
+        from pegsynth.released import Steps
+
+        options = stored["options"]
+        return ReleasedPlan(
+            method=self.name,
+            options=options,
+            budget=stored["budget"],
+            heads=options.heads or Steps().heads,
+            spent=stored["events"],
+        )
+
+    def predict(self, schema: Schema, plan: ReleasedPlan) -> Prediction:
+        """Predict the noise on a block, and what of the pairs it drowns."""
+        from pegsynth.methods.forecast import guarantees
+        from pegsynth.methods.released_prediction import released_error
+
+        noise, error = released_error(schema, plan)
+        pure, stated = guarantees(plan)
+        detail = f"noise of {noise:.4g} rows on a block, then any number of rows"
+        return Prediction(plan, error, pure, stated, detail, heads=plan.heads, noise=noise)
+
+    def describe(self, model: Model, *, confidential: bool) -> Iterable[str]:
+        """Yield the published tables, their levels and their noise."""
+        from pegsynth.methods.released_description import describe_released
+
+        return describe_released(model.content.released, model.schema.names)
+
+    def audit(self, *, full: bool, threads: int) -> Iterator[Finding]:
+        """Enumerate every path of tiny releases, and sample many."""
+        from pegsynth.auditing.run import audit_released
+
+        return audit_released(full=full)
+
+    def first_kernels(self) -> None:
+        """Load what draws noise."""
+        from pegsynth.kernels.warm import noise_kernels
+
+        noise_kernels()
+
+
+PEGS_ONCE = PegsOnce()

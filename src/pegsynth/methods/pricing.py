@@ -1,0 +1,249 @@
+"""Plans whose price is an alpha: the smallest one that a budget affords (R1-R5, R8, R9, R17).
+
+Methods that mix the data with virtual rows say what their draws look like, as a `Shape`. From
+that and the budget follows alpha, before any data is read.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pegsynth.errors import BudgetError, escaped
+from pegsynth.methods.base import F, Method, Plan
+from pegsynth.methods.drawn_features import replaced_features
+from pegsynth.privacy import (
+    Allowance,
+    Budget,
+    Draws,
+    Event,
+    NotPrivate,
+    Shape,
+    UnitBound,
+    alpha_per_row,
+    calibrate,
+    stated_alpha,
+)
+from pegsynth.privacy.calibrate import DEFAULT_SCALE
+from pegsynth.privacy.draws import DETAILS, DRAWS
+
+if TYPE_CHECKING:
+    from pegsynth.schema import Schema
+
+
+@dataclass(frozen=True, kw_only=True)
+class PricedPlan(Plan):
+    """A plan with an alpha.
+
+    Parameters
+    ----------
+    numerator, scale
+        Smallest alpha, exact: numerator / scale; 0 for unperturbed or l-diverse draws.
+    draws
+        The event of all draws together, or None when they carry no price.
+    details
+        How many of the drawn features are details, drawn given their parent.
+    before, after
+        What the ledger says around the draws.
+    """
+
+    numerator: int
+    scale: int
+    draws: Draws | None
+    before: tuple[Event, ...]
+    after: tuple[Event, ...] = ()
+    details: int = 0
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything the ledger will say, in order."""
+        return self.events_with(self.draws)
+
+    def events_with(self, draws: Draws | None) -> tuple[Event, ...]:
+        """Return the events with these draws, those of details on a line of their own."""
+        return (*self.before, *split_draws(draws, self.details), *self.after)
+
+    @property
+    def alpha(self) -> float:
+        """Virtual rows per category."""
+        return self.numerator / self.scale
+
+
+@dataclass(frozen=True)
+class AlphaPrice:
+    """What a budget buys along one route.
+
+    Parameters
+    ----------
+    paid
+        Events of the parts that were paid for before the draws, by the name of their share.
+    """
+
+    numerator: int
+    draws: Draws | None
+    before: tuple[Event, ...]
+    paid: Mapping[str, Any] = field(default_factory=dict)
+
+
+def split_draws(draws: Draws | None, details: int) -> tuple[Event, ...]:
+    """Return the draws as events; prices add up over features, so details stand apart."""
+    if draws is None:
+        return ()
+    if details == 0:
+        return (draws,)
+    fields = {name: getattr(draws, name) for name in draws.__struct_fields__}
+    apart = type(draws)(**fields | {"features": details, "label": DETAILS})
+    if details == draws.features:
+        return (apart,)
+    return (type(draws)(**fields | {"features": draws.features - details}), apart)
+
+
+def rows_of_a_unit(schema: Schema) -> int:
+    """Return how many rows one unit may change (R12)."""
+    return schema.rows_per_unit if schema.unit else 1
+
+
+def unit_bound(schema: Schema) -> tuple[Event, ...]:
+    """Return the event that bounds the rows of a unit, if the schema names one."""
+    if not schema.unit:
+        return ()
+    return (UnitBound(rows_per_unit=schema.rows_per_unit, label=escaped(schema.unit)),)
+
+
+def price_of_total(
+    schema: Schema,
+    budget: Budget,
+    shape: Shape,
+    *,
+    scale: int = DEFAULT_SCALE,
+    parts: Mapping[str, Callable[[Allowance], Event]] | None = None,
+) -> AlphaPrice:
+    """Split a total over its parts along every route; return the cheapest.
+
+    Parameters
+    ----------
+    parts
+        How to make the event of every part that is paid for before the draws, by the name of
+        its share, in the order of the ledger.
+    """
+    parts = parts or {}
+    unit, widest = rows_of_a_unit(schema), max(schema.category_counts)
+
+    def along(route: Any) -> AlphaPrice:
+        allowed = budget.parts(tuple(parts), route=route)
+        paid = {name: event(allowed[name]) for name, event in parts.items()}
+        found = calibrate(
+            shape, allowed["draws"], rows_per_unit=unit, scale=scale, categories=widest
+        )
+        before = (*unit_bound(schema), *paid.values())
+        return AlphaPrice(found.numerator, found.event, before, paid)
+
+    return min(map(along, budget.routes), key=lambda each: each.numerator)
+
+
+def price_as_stated(
+    name: str,
+    schema: Schema,
+    budget: Budget,
+    shape: Shape,
+    *,
+    scale: int = DEFAULT_SCALE,
+    per_row: int | None,
+) -> AlphaPrice:
+    """Return the price of an alpha, or of an epsilon per row.
+
+    Parameters
+    ----------
+    per_row
+        Draws of one row that a row of the data influences in one sweep; None where the price
+        does not grow in step with the rows.
+    """
+    widest, bound = max(schema.category_counts), unit_bound(schema)
+    if budget.alpha == 0:
+        return AlphaPrice(0, None, (*bound, NotPrivate.because("unperturbed")))
+    if budget.alpha is not None:
+        numerator = stated_alpha(budget.alpha, scale=scale, categories=widest)
+    elif per_row is None:
+        raise BudgetError(
+            f"{name} has no price per row: its price does not grow in step with the rows; "
+            "state --epsilon"
+        )
+    else:
+        numerator = alpha_per_row(
+            budget.epsilon_per_row or 0.0,
+            features=per_row,
+            sweeps=shape.sweeps,
+            block_size=shape.block_size,
+            scale=scale,
+            categories=widest,
+        )
+    return AlphaPrice(numerator, shape.event(numerator, scale), bound)
+
+
+class PricedMethod(Method["PricedPlan", F]):
+    """A method whose draws mix the data with virtual rows."""
+
+    @abstractmethod
+    def shape(self, schema: Schema, options: Any) -> Shape:
+        """Return the public structure of the draws, which decides their price."""
+
+    def per_row(self, shape: Shape) -> int | None:
+        """Return the draws of one row and sweep that a row of the data influences."""
+        return shape.features
+
+    def price(self, schema: Schema, budget: Budget, options: Any, *, scale: int) -> AlphaPrice:
+        """Return what the draws cost; only Gibbs samplers pay for anything before them."""
+        shape = self.shape(schema, options)
+        if budget.kind == "total":
+            return price_of_total(schema, budget, shape, scale=scale)
+        if budget.kind == "l-diversity":
+            raise BudgetError(f"--l is for the pegs family, not for {self.name}")
+        return price_as_stated(
+            self.name, schema, budget, shape, scale=scale, per_row=self.per_row(shape)
+        )
+
+    def limited(self, plan: PricedPlan) -> bool:
+        """Whether the plan covers a number of rows and no more."""
+        return plan.budget.epsilon is not None and bool(plan.options.rows)
+
+    def charged(self, schema: Schema, plan: PricedPlan, rows: int) -> tuple[Event, ...]:
+        """Without a total there is no limit: the price follows the rows drawn so far."""
+        partial = bool(replaced_features(plan.options))
+        total = plan.budget.epsilon is not None and not partial
+        if total or plan.draws is None or not rows:
+            return plan.events
+        shape = replace(self.shape(schema, plan.options), rows=rows, datasets=1)
+        return plan.events_with(shape.event(plan.numerator, plan.scale))
+
+    def stored_plan(self, plan: PricedPlan) -> dict[str, Any]:
+        """Return alpha, as a model file holds it."""
+        return {"numerator": plan.numerator, "scale": plan.scale}
+
+    def restored_price(
+        self, schema: Schema, options: Any, stored: Mapping[str, Any], details: int = 0
+    ) -> dict[str, Any]:
+        """Return the price of a plan from a file; raise ValueError if it is not that of its draws.
+
+        What is drawn must be what is charged.
+        """
+        events: tuple[Event, ...] = stored["events"]
+        places = [i for i, event in enumerate(events) if isinstance(event, DRAWS)]
+        charges = tuple(events[i] for i in places)
+        first: Any = charges[0] if charges else None
+        price = (first.alpha_numerator, first.alpha_denominator) if first else (0, stored["scale"])
+        draws = self.shape(schema, options).event(*price) if first else None
+        if (stored["numerator"], stored["scale"]) != price:
+            raise ValueError("another alpha than that of the events")
+        if split_draws(draws, details) != charges:
+            raise ValueError("other draws than those of the events")
+        cut = (places[0], places[-1] + 1) if places else (len(events), len(events))
+        return {
+            "numerator": stored["numerator"],
+            "scale": stored["scale"],
+            "draws": draws,
+            "details": details,
+            "before": events[: cut[0]],
+            "after": events[cut[1] :],
+        }

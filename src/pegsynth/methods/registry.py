@@ -1,0 +1,103 @@
+"""Every method by its name; the only place where names decide anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pegsynth.errors import ParameterError
+from pegsynth.methods.method_options import (
+    BootstrapOptions,
+    ContingencyOptions,
+    MarginalOptions,
+    MiOptions,
+    PegsCappedOptions,
+    PegsOnceOptions,
+    PegsOptions,
+    PegsRsOptions,
+    PmiOptions,
+)
+from pegsynth.option_kinds import METADATA, Option
+from pegsynth.options import RowOptions
+
+if TYPE_CHECKING:
+    from pegsynth.methods.base import Method
+
+_further: dict[str, Method[Any, Any]] = {}
+
+
+_BUILT_IN: dict[str, tuple[str, str, type[RowOptions]]] = {
+    "pegs": ("pegs", "PEGS", PegsOptions),
+    "pegs-rs": ("pegs_rs", "PEGS_RS", PegsRsOptions),
+    "pegs-capped": ("pegs_capped", "PEGS_CAPPED", PegsCappedOptions),
+    "pegs-once": ("pegs_once", "PEGS_ONCE", PegsOnceOptions),
+    "contingency": ("contingency", "CONTINGENCY", ContingencyOptions),
+    "marginal": ("marginal", "MARGINAL", MarginalOptions),
+    "bootstrap": ("bootstrap", "BOOTSTRAP", BootstrapOptions),
+    "mi": ("imputation", "MI", MiOptions),
+    "pmi": ("imputation", "PMI", PmiOptions),
+    "cart": ("imputation", "CART", MiOptions),
+    "forest": ("imputation", "FOREST", MiOptions),
+}
+"""Module, object and options of every method; the object is loaded when it is asked for."""
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all methods, those of the package first."""
+    return (*_BUILT_IN, *_further)
+
+
+def methods() -> tuple[Method[Any, Any], ...]:
+    """Return every method."""
+    return tuple(map(get, names()))
+
+
+def get(name: str) -> Method[Any, Any]:
+    """Return a method by its name."""
+    if name in _BUILT_IN:
+        module, object_name, _ = _BUILT_IN[name]
+        found: Method[Any, Any] = getattr(import_module(f"pegsynth.methods.{module}"), object_name)
+        return found
+    if name in _further:
+        return _further[name]
+    raise ParameterError(f"--method is one of {', '.join(names())}, not {name!r}")
+
+
+def options_of(name: str) -> type[RowOptions]:
+    """Return the options of a method, without loading the method."""
+    return _BUILT_IN[name][2] if name in _BUILT_IN else _further[name].options
+
+
+def register(method: Method[Any, Any]) -> None:
+    """Add a method. The command line, Python, model files, plan and ledger know it from now on."""
+    if method.name in names():
+        raise ParameterError(f"there is a method {method.name!r} already; choose another name")
+    _further[method.name] = method
+
+
+@contextmanager
+def registered(method: Method[Any, Any]) -> Iterator[None]:
+    """Add a method for a while, for tests."""
+    register(method)
+    try:
+        yield
+    finally:
+        del _further[method.name]
+
+
+def taking(option: str) -> tuple[str, ...]:
+    """Return the names of the methods that take an option."""
+    return tuple(name for name in names() if option in options_of(name).__dataclass_fields__)
+
+
+def method_options() -> dict[str, tuple[Option, Any]]:
+    """Return every option of any method with its default, each once."""
+    return {
+        each.name: (each.metadata[METADATA], each.default)
+        for name in names()
+        for each in fields(options_of(name))
+        if METADATA in each.metadata
+    }

@@ -1,0 +1,254 @@
+"""Released blocks: how `pegs-once` settles, spends and draws (R11).
+
+A plan reserves the whole budget before the data is read; fitting spends it through a
+budget_filter and replaces the reservation by what was done and what was left. Rows are drawn from
+the released tables alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.errors import BudgetError, ParameterError, escaped
+from pegsynth.mechanisms.privacy_filter import Price
+from pegsynth.methods.base import Plan, Sampler
+from pegsynth.methods.drawn_features import clamped_codes, diversity_levels, promised_levels
+from pegsynth.methods.pricing import rows_of_a_unit, unit_bound
+from pegsynth.privacy import Allowance, Budget, Diversity, Event, UnitBound, Unspent
+from pegsynth.progress import Progress, quiet
+from pegsynth.released import Diverse, PrivacyFilter, Released, Steps, draw_rows, release_blocks
+from pegsynth.released.draw import LOT, take_rows
+
+if TYPE_CHECKING:
+    from pegsynth.methods.base import Codes, Rows
+    from pegsynth.random import RandomStream
+    from pegsynth.released.counted import CountedTable
+    from pegsynth.released.second_round import Fit
+    from pegsynth.schema import Schema
+
+MOST_CATEGORIES = 1 << 24
+_PART_ROWS = 1 << 16
+MOST_APART = (1 << 16) - 1
+"""Levels are numbered by 16 bits; merging keeps other features far below that."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedPlan(Plan):
+    """A release of blocks, settled.
+
+    Parameters
+    ----------
+    heads
+        Most head features of a block, m.
+    spent
+        What the ledger says: the reservation of the whole budget before fitting, afterwards
+        what was done and what was left.
+    """
+
+    heads: int
+    spent: tuple[Event, ...]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything the ledger will say, in order."""
+        return self.spent
+
+
+@dataclass(frozen=True)
+class ReleasedFit:
+    """Released blocks, which may be published.
+
+    Parameters
+    ----------
+    released
+        Noisy tables and public structure.
+    ready
+        The weighted pool that fitting left; a model file does not hold it.
+    """
+
+    released: Released
+    ready: Fit | None = field(default=None, repr=False)
+
+
+def settle_released(method: str, schema: Schema, budget: Budget, options: Any) -> ReleasedPlan:
+    """Settle a release of blocks: the whole budget is reserved for what fitting will do."""
+    if budget.epsilon is None:
+        raise BudgetError(f"{method} is paid once for the whole release; state --epsilon")
+    if options.heads == 0:
+        raise ParameterError(f"--heads must be at least 1 for {method}; leave it out for 3")
+    if any(feature.parent for feature in schema.features):
+        raise ParameterError(
+            f"{method} has no details of a parent; leave `parent` out of the schema or use pegs"
+        )
+    if max(schema.category_counts) > MOST_CATEGORIES:
+        raise ParameterError(f"{method} takes at most {MOST_CATEGORIES} categories of a feature")
+    levels = diversity_levels(schema, budget, options)
+    under_rules(schema, levels).check(schema.names, schema.category_counts)
+    for feature, apart in zip(schema.features, _kept_apart(schema, levels, options), strict=True):
+        if apart and feature.category_count > MOST_APART:
+            raise ParameterError(
+                f"feature {feature.name!r}: with rules, an l or --where {method} takes at most "
+                f"{MOST_APART} categories; leave these out or use another method"
+            )
+    allowance = allowance_of(budget)
+    reserved = (Unspent.of(allowance.amount, route=allowance.route),)
+    return ReleasedPlan(
+        method=method,
+        options=options,
+        budget=budget,
+        heads=options.heads or Steps().heads,
+        spent=_around(schema, levels, reserved),
+    )
+
+
+def allowance_of(budget: Budget) -> Allowance:
+    """Return what may be spent: rho when a delta was stated, else epsilon."""
+    return budget.whole("pure" if budget.delta is None else "zcdp")
+
+
+def under_rules(schema: Schema, levels: Mapping[int, float]) -> Diverse:
+    """Return the l of some features under the rules of their schema."""
+    return Diverse.under(levels, schema.rules, schema.category_counts)
+
+
+def check_drawing(released: Released, schema: Schema, plan: ReleasedPlan) -> None:
+    """Refuse to draw where the l of the ledger would not hold (R7)."""
+    diverse = under_rules(schema, promised_levels(schema, plan))
+    diverse.check(schema.names, schema.category_counts)
+    diverse.check_given(clamped_codes(schema, plan.options), released.order, schema.names)
+
+
+def _around(
+    schema: Schema, levels: Mapping[int, float], spent: tuple[Event, ...]
+) -> tuple[Event, ...]:
+    """Return the events of a release: unit, what was spent, and l-diversity on top (R7)."""
+    names = tuple(escaped(schema.names[i]) for i in sorted(levels))
+    diverse: tuple[Event, ...] = (
+        (Diversity(l=min(levels.values()), features=names, source="released"),) if levels else ()
+    )
+    return (*unit_bound(schema), *spent, *diverse)
+
+
+def steps_of(plan: ReleasedPlan) -> Steps:
+    """Return the steps of a plan; what is made l-diverse is not weighed again (R7)."""
+    steps = Steps(heads=plan.heads)
+    return replace(steps, second_round=False, exchange=0) if plan.budget.l else steps
+
+
+def fit_released(
+    rows_of: Codes | CountedTable,
+    schema: Schema,
+    plan: ReleasedPlan,
+    stream: RandomStream,
+    *,
+    threads: int = 1,
+    progress: Progress = quiet,
+    filter_of: Callable[..., PrivacyFilter] = PrivacyFilter,
+) -> tuple[ReleasedFit, ReleasedPlan]:
+    """Spend the budget on a table; return what may be published and what it cost.
+
+    The table comes as codes, or as who counts it. The audit puts a privacy filter of its own in
+    place, which looks on.
+    """
+    levels = promised_levels(schema, plan)
+    rows = plan.options.rows
+    budget_filter = filter_of(
+        allowance_of(plan.budget),
+        stream,
+        rows_per_unit=rows_of_a_unit(schema),
+        threads=threads,
+        names=schema.names,
+    )
+    released, ready = release_blocks(
+        rows_of,
+        schema.category_counts,
+        budget_filter,
+        stream,
+        ordered=[feature.kind != "nominal" for feature in schema.features],
+        public=public_lines(schema),
+        whole=_kept_apart(schema, levels, plan.options),
+        diverse=under_rules(schema, levels),
+        rows=min(rows, LOT) if rows else None,
+        steps=steps_of(plan),
+        rules=schema.rules,
+        threads=threads,
+        progress=progress,
+    )
+    spent = _around(schema, levels, budget_filter.events)
+    return ReleasedFit(released, ready), replace(plan, spent=spent)
+
+
+def public_lines(schema: Schema) -> list[NDArray[np.float64] | None]:
+    """Return the public shares of every feature, None where the schema states none."""
+    return [
+        np.array(feature.shares) / math.fsum(feature.shares) if feature.shares else None
+        for feature in schema.features
+    ]
+
+
+def _kept_apart(schema: Schema, levels: Mapping[int, float], options: Any) -> list[bool]:
+    """Say which features must keep their categories apart: rules and l speak of these."""
+    ruled = {feature for rule in schema.rules for feature, _ in rule.forbidden}
+    apart = ruled | set(levels) | set(clamped_codes(schema, options))
+    return [feature in apart for feature in range(len(schema.features))]
+
+
+class ReleasedSampler(Sampler):
+    """Draws rows from the released tables, which costs nothing."""
+
+    def __init__(
+        self, fit: ReleasedFit, schema: Schema, plan: ReleasedPlan, *, threads: int
+    ) -> None:
+        super().__init__()
+        check_drawing(fit.released, schema, plan)
+        self._fit, self._schema, self._plan, self._threads = fit, schema, plan, threads
+
+    def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
+        """Return K datasets; the pool that fitting left serves the first."""
+        dtype = self._schema.code_dtype
+        return [
+            (part.astype(dtype) for part in self._table(rows, stream, first=number == 0))
+            for number in range(datasets)
+        ]
+
+    def _table(
+        self, rows: int, stream: RandomStream, *, first: bool
+    ) -> Iterator[NDArray[np.uint32]]:
+        schema, plan, fit = self._schema, self._plan, self._fit
+        given = clamped_codes(schema, plan.options)
+        levels = promised_levels(schema, plan)
+        # Under an l the pool does not serve: the blocks that were chosen by it tell something
+        # of its rows.
+        ready = None if given or levels else fit.ready
+        if first and ready is not None and plan.options.rows == rows <= LOT:
+            return _in_parts(iter([take_rows(fit.released, ready, rows, stream)]))
+        lots = draw_rows(
+            fit.released,
+            rows,
+            stream,
+            steps=steps_of(plan),
+            rules=schema.rules,
+            diverse=under_rules(schema, levels),
+            given=given,
+            threads=self._threads,
+        )
+        return _in_parts(lots)
+
+
+def _in_parts(lots: Iterator[NDArray[np.uint32]]) -> Iterator[NDArray[np.uint32]]:
+    """Yield lots in parts, so that decoding holds little at a time."""
+    for lot in lots:
+        for start in range(0, max(len(lot), 1), _PART_ROWS):
+            yield lot[start : start + _PART_ROWS]
+
+
+def price_of(plan: ReleasedPlan) -> Price:
+    """Return what parts of a plan's budget buy, for a prediction."""
+    units = [event.rows_per_unit for event in plan.events if isinstance(event, UnitBound)]
+    return Price(allowance_of(plan.budget), max(units, default=1))

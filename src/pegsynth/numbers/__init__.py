@@ -1,0 +1,45 @@
+"""Numbers that stay numbers: private edges, measured shapes, values inside bins (R21).
+
+`grid_schema` gives the public grids on which a table is counted (`count_grid`), `measure`
+looks at the counts through a privacy filter, `settle` makes bins and shapes of what came
+out, and `value_decoder` turns synthetic codes into values. Only `measure` crosses the
+privacy boundary; `exact_tree` is for methods without a guarantee.
+"""
+
+from pegsynth.numbers.counting import GridCounter, count_grid
+from pegsynth.numbers.decoding import ModelDecoder, decode_values, value_decoder
+from pegsynth.numbers.grid import Grid, grid_feature, grid_of, grid_schema
+from pegsynth.numbers.inside import InsideModel, fit_inside
+from pegsynth.numbers.paying import PaidCodec, foreseen, paid_codec, wants_codec
+from pegsynth.numbers.plan import NumbersPlan, check_budget, plan_numbers
+from pegsynth.numbers.settle import Settled, bins_for, settle
+from pegsynth.numbers.shape import Shape
+from pegsynth.numbers.tree import NumberTree, exact_tree, measure
+
+__all__ = [
+    "Grid",
+    "GridCounter",
+    "InsideModel",
+    "ModelDecoder",
+    "NumberTree",
+    "NumbersPlan",
+    "PaidCodec",
+    "Settled",
+    "Shape",
+    "bins_for",
+    "check_budget",
+    "count_grid",
+    "decode_values",
+    "exact_tree",
+    "fit_inside",
+    "foreseen",
+    "grid_feature",
+    "grid_of",
+    "grid_schema",
+    "measure",
+    "paid_codec",
+    "plan_numbers",
+    "settle",
+    "value_decoder",
+    "wants_codec",
+]

@@ -1,0 +1,149 @@
+"""From a noisy tree to the mass of every cell: post-processing of paid numbers (R21).
+
+Least squares up and down the tree make parents and children agree; masses below zero are
+projected away. Octaves beyond those that stand out of the noise are continued (`tails`),
+and a node that was not divided gets the shape that its neighbours suggest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pegsynth.arrays import Float64
+from pegsynth.numbers.grid import LEVELS, Grid
+from pegsynth.numbers.tails import octave_masses
+from pegsynth.numbers.tree import Level, NumberTree
+
+_ENDED_BELOW, _VISIBLE_ABOVE = 2.0, 6.0
+"""An octave ends early if its last eighth is below, and its mean eighth above, so much noise."""
+_ROUGHNESS = 1.0
+"""How far a child may be from its expected mass, relative to it, before noise is looked at."""
+_STEEPEST = 4.0
+
+
+def cell_masses(tree: NumberTree, grid: Grid) -> tuple[Float64, Float64]:
+    """Return estimated rows in every finest cell, and in every special category."""
+    estimates, variances = _upwards(tree, grid)
+    top = tree.levels[0]
+    octaves = grid.nodes(0)
+    special = np.maximum(top.counts[octaves:].astype(np.float64), 0.0)
+    low, high = grid.bounds(0)
+    sides = np.where(low > 0, 1, np.where(high <= 0, -1, 0))
+    masses = octave_masses(
+        estimates[0], top.deviation, sides, _end_densities(tree, grid), laplace=tree.laplace
+    )
+    slopes = _slopes(masses, grid)
+    for level in range(1, LEVELS):
+        masses = _downwards(masses, slopes, estimates[level], variances[level], grid, level)
+    return masses, special
+
+
+def _upwards(tree: NumberTree, grid: Grid) -> tuple[list[Float64], list[Float64]]:
+    """Combine what was measured of every node with the sum of its children, by variance."""
+    estimates = [np.zeros(grid.nodes(level)) for level in range(LEVELS)]
+    variances = [np.full(grid.nodes(level), np.inf) for level in range(LEVELS)]
+    for level in reversed(range(LEVELS)):
+        measured = tree.levels[level]
+        inside = measured.nodes < grid.nodes(level)
+        nodes = measured.nodes[inside]
+        own, spread = np.zeros(grid.nodes(level)), np.full(grid.nodes(level), np.inf)
+        own[nodes], spread[nodes] = measured.counts[inside], max(measured.deviation, 1e-9) ** 2
+        if level + 1 < LEVELS:
+            starts = np.searchsorted(grid.parents(level + 1), np.arange(grid.nodes(level)))
+            below = np.add.reduceat(estimates[level + 1], starts)
+            noise = np.add.reduceat(variances[level + 1], starts)
+        else:
+            below, noise = np.zeros_like(own), np.full_like(own, np.inf)
+        precision = 1 / spread + 1 / noise
+        known = precision > 0
+        combined = own / spread + np.where(np.isinf(noise), 0.0, below / noise)
+        estimates[level][known] = combined[known] / precision[known]
+        variances[level][known] = 1 / precision[known]
+    return estimates, variances
+
+
+def _end_densities(tree: NumberTree, grid: Grid) -> tuple[Float64, Float64]:
+    """Return 0 for the ends of octaves that hold nothing while the octave does, else 1."""
+    low, high = np.ones(grid.nodes(0)), np.ones(grid.nodes(0))
+    level: Level = tree.levels[1]
+    if not len(level.nodes):
+        return low, high
+    counts = level.counts.astype(np.float64)
+    parents = grid.parents(1)[level.nodes]
+    starts = np.flatnonzero(np.diff(parents, prepend=-1))
+    sums, number = np.add.reduceat(counts, starts), np.diff(np.append(starts, len(counts)))
+    for found, ends in ((low, starts), (high, starts + number - 1)):
+        ended = counts[ends] <= _ENDED_BELOW * level.deviation
+        visible = sums / number > _VISIBLE_ABOVE * level.deviation
+        found[parents[starts]] = np.where(ended & visible, 0.0, 1.0)
+    return low, high
+
+
+def _slopes(masses: Float64, grid: Grid) -> Float64:
+    """Return the slope of the log density against the log of the number, in every octave.
+
+    Both neighbours count, as far as they have the same sign and any mass.
+    """
+    low, high = grid.bounds(0)
+    side = np.where(low > 0, 1, np.where(high <= 0, -1, 0))
+    usable = (masses > 0) & (side != 0)
+    density = np.log(np.where(usable, masses, 1.0) / np.where(usable, high - low, 1.0))
+    centre = np.log(np.where(usable, np.abs(low + high) / 2, 1.0))
+    total, number = np.zeros(len(masses)), np.zeros(len(masses))
+    pairs = np.flatnonzero(usable[:-1] & usable[1:] & (side[:-1] == side[1:]))
+    rise = (density[pairs + 1] - density[pairs]) / (centre[pairs + 1] - centre[pairs])
+    for place in (pairs, pairs + 1):
+        total[place] += rise
+        number[place] += 1
+    return np.clip(total / np.maximum(number, 1), -_STEEPEST, _STEEPEST)
+
+
+def _downwards(
+    masses: Float64,
+    slopes: Float64,
+    estimates: Float64,
+    variances: Float64,
+    grid: Grid,
+    level: int,
+) -> Float64:
+    """Deal the masses of a level to its children: as they were measured, or by their shape."""
+    parents = grid.parents(level)
+    octave = np.searchsorted(grid.starts[0], grid.starts[level], side="right") - 1
+    weights = _power_weights(*grid.bounds(level), slopes[octave])
+    whole = np.bincount(parents, weights=weights, minlength=len(masses))
+    dealt: Float64 = masses[parents] * weights / whole[parents]
+    measured = np.flatnonzero(np.isfinite(variances))
+    groups = np.split(measured, np.flatnonzero(np.diff(parents[measured])) + 1)
+    for children in groups:
+        if len(children):
+            total = float(masses[parents[children[0]]])
+            expected = (_ROUGHNESS * dealt[children]) ** 2
+            weight = expected / (expected + variances[children])
+            pulled = dealt[children] + weight * (estimates[children] - dealt[children])
+            dealt[children] = _projected(pulled, weight * variances[children], total)
+    return dealt
+
+
+def _power_weights(low: Float64, high: Float64, slopes: Float64) -> Float64:
+    """Return the mass of a density x^slope in every cell, near enough."""
+    width, centre = high - low, np.abs(low + high) / 2
+    with np.errstate(divide="ignore", over="ignore"):
+        weights = width * np.where(centre > 0, centre, 1.0) ** slopes
+    return np.where(np.isfinite(weights) & (weights > 0), weights, width)
+
+
+def _projected(estimates: Float64, variances: Float64, total: float) -> Float64:
+    """Return non-negative masses of this total, each moved in proportion to its variance."""
+    kept, tiny = np.ones(len(estimates), dtype=bool), np.finfo(np.float64).tiny
+    masses = np.zeros(len(estimates))
+    while kept.any():
+        spread = variances[kept] + tiny
+        excess = (estimates[kept].sum() - total) / spread.sum()
+        masses[kept] = estimates[kept] - excess * spread
+        below = kept & (masses < 0)
+        if not below.any():
+            break
+        masses[below] = 0.0
+        kept &= ~below
+    whole = masses.sum()
+    return masses * (total / whole) if whole > 0 else np.full(len(masses), total / len(masses))

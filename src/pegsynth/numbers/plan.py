@@ -1,0 +1,85 @@
+"""What measuring numbers costs at most, and what it gives: before any data is read.
+
+In go the schema and the budget, both public; out comes the part of the budget that trees
+take, the noise that they have at the top, and, for a number of rows, how many bins there
+will be. Whatever the data is, a release spends no more (R11, R21).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.mechanisms.privacy_filter import Price
+from pegsynth.numbers.settle import bins_for
+from pegsynth.numbers.tree import LEVEL_SHARES
+from pegsynth.privacy import Allowance, Budget
+from pegsynth.schema.schema import Schema
+
+USUAL_SHARE, LOUD_SHARE = 0.02, 0.04
+"""Part of the budget for each feature, as long as they do not take too much together; and
+where the whole budget is so small that its noise has a deviation above `LOUD_ABOVE`."""
+LOUD_ABOVE = 20.0
+MOST_TOGETHER = 0.15
+
+
+@dataclass(frozen=True)
+class NumbersPlan:
+    """How the numbers of a schema are measured.
+
+    Parameters
+    ----------
+    names
+        Features that are measured, in the order of the schema.
+    share
+        The part of the whole budget that each may take.
+    whole_deviation
+        Deviation of the noise that the whole budget would put on one table.
+    top_deviation
+        Deviation of the noise on the octaves of a feature.
+    """
+
+    names: tuple[str, ...]
+    share: float
+    whole_deviation: float
+    top_deviation: float
+
+    @property
+    def together(self) -> float:
+        """The most of the whole budget that all features take; the rest is for the release."""
+        return self.share * len(self.names)
+
+    def bins(self, rows: float, *, model: bool = True) -> int:
+        """Return how many bins a feature gets that does not say so itself."""
+        return bins_for(rows, self.whole_deviation, model=model)
+
+
+def plan_numbers(
+    schema: Schema, allowance: Allowance, *, share: float | None = None
+) -> NumbersPlan:
+    """Plan how numbers are measured out of an allowance for the whole release.
+
+    Parameters
+    ----------
+    share
+        The part of it for each feature; None for the usual one.
+    """
+    names = tuple(feature.name for feature in schema.features if feature.wants_shape)
+    unit = schema.rows_per_unit if schema.unit else 1
+    price = Price(allowance, unit)
+    usual = LOUD_SHARE if price.deviation(1.0) > LOUD_ABOVE else USUAL_SHARE
+    each = min(usual, MOST_TOGETHER / max(len(names), 1)) if share is None else share
+    if not 0 < each * max(len(names), 1) < 1:
+        raise ParameterError("the share of the numbers must be above 0, and less than 1 in all")
+    return NumbersPlan(names, each, price.deviation(1.0), price.deviation(each * LEVEL_SHARES[0]))
+
+
+def check_budget(schema: Schema, budget: Budget) -> None:
+    """Refuse a budget that cannot pay for private edges, with the remedy."""
+    wanting = [feature for feature in schema.features if feature.wants_shape]
+    if wanting and budget.epsilon is None:
+        what = "edges are" if wanting[0].private_edges else "values are"
+        raise BudgetError(
+            f"feature {wanting[0].name!r}: its {what} to be measured, which takes an epsilon for "
+            "the whole release; give --epsilon, or list the edges of the feature"
+        )

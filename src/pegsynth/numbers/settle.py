@@ -1,0 +1,166 @@
+"""Edges and shapes out of noisy trees: a schema with private edges becomes one with bins.
+
+All of it is post-processing of what was paid for, and of public figures (R21). Bins hold
+about the same number of rows each; a number that is as frequent as a whole bin, such as
+zero, gets a bin of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pegsynth.arrays import Float64
+from pegsynth.errors import ParameterError
+from pegsynth.numbers.estimate import cell_masses
+from pegsynth.numbers.grid import Grid, grid_of
+from pegsynth.numbers.shape import Shape
+from pegsynth.numbers.tree import NumberTree
+from pegsynth.schema.encoding import parsed_number
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.rule_text import rule_labels
+from pegsynth.schema.rules import NamedRule
+from pegsynth.schema.schema import Schema
+
+FEWEST_BINS, MOST_BINS = 6, 24
+_USUAL_BINS, _USUAL_SIGNAL, _GROWTH = 12, 30_000.0, 0.18
+_VALUES_FACTOR = 2
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A schema with public edges, and the shape inside the bins of every measured feature."""
+
+    schema: Schema
+    shapes: Mapping[str, Shape]
+
+
+def bins_for(rows: float, deviation: float, *, model: bool = True) -> int:
+    """Return how many bins to make, from public figures or paid output.
+
+    Parameters
+    ----------
+    rows
+        Number of rows, public or noisy.
+    deviation
+        Standard deviation of the noise that the whole budget of the release would put on
+        one table of counts.
+    model
+        Whether values inside bins follow a model of the other features. Without one it
+        takes twice as many bins to keep what numbers have to do with each other.
+    """
+    signal = max(rows, 1.0) / max(deviation, 1e-9)
+    wanted = _USUAL_BINS * (signal / _USUAL_SIGNAL) ** _GROWTH
+    bins: int = round(min(max(wanted, FEWEST_BINS), MOST_BINS))
+    return bins if model else bins * _VALUES_FACTOR
+
+
+def settle(schema: Schema, trees: Mapping[str, NumberTree], bins: int) -> Settled:
+    """Return the schema with the edges that trees give, and the shapes inside all bins.
+
+    Parameters
+    ----------
+    schema
+        The schema that was measured; features with public edges keep them.
+    trees
+        The tree of every feature that wants a shape.
+    bins
+        Bins of a feature that does not say how many it wants.
+    """
+    shapes: dict[str, Shape] = {}
+    columns = []
+    for column in schema.columns:
+        if not column.wants_shape or column.role == "identifier":
+            columns.append(column)
+            continue
+        if column.name not in trees:
+            raise ParameterError(f"feature {column.name!r} was not measured")
+        settled, shapes[column.name] = _settled(column, trees[column.name], column.bins or bins)
+        columns.append(settled)
+    return Settled(_with_columns(schema, tuple(columns)), shapes)
+
+
+def provisional(schema: Schema, bins: int) -> Schema:
+    """Return the schema with as many bins as there will be, and edges that mean nothing.
+
+    It says how large tables become, so that a release can be settled before edges are known.
+    """
+    columns = tuple(
+        replace(
+            column,
+            edges=tuple(map(float, range((column.bins or bins) + 1))),
+            private_edges=False,
+            lowest=None,
+            highest=None,
+            bins=None,
+        )
+        if column.private_edges
+        else column
+        for column in schema.columns
+    )
+    return _with_columns(schema, columns)
+
+
+def _with_columns(schema: Schema, columns: tuple[Feature, ...]) -> Schema:
+    """Exchange columns; rules speak of categories by name, as codes have moved."""
+    named = tuple(
+        NamedRule(tuple(rule_labels(rule, schema.features).items()), rule.label)
+        for rule in schema.rules
+    )
+    return replace(schema, columns=columns, rules=named)  # type: ignore[arg-type]
+
+
+def _settled(feature: Feature, tree: NumberTree, bins: int) -> tuple[Feature, Shape]:
+    grid = grid_of(feature)
+    masses, _ = cell_masses(tree, grid)
+    cells, edges = grid.edges, feature.edges
+    if feature.private_edges:
+        cells, masses = _without_taken(feature, grid, masses)
+        edges = _edges(cells, masses, bins, grid.unit)
+    shape = Shape.of(edges, cells, masses, grid.unit)
+    if feature.inside == "uniform":
+        shape = Shape.uniform(edges, grid.unit, shape.shares)
+    public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
+    return replace(feature, edges=tuple(edges), **public), shape  # type: ignore[arg-type]
+
+
+def _without_taken(feature: Feature, grid: Grid, masses: Float64) -> tuple[Float64, Float64]:
+    """Leave out cells of numbers that mean "missing": rows that have them are not here."""
+    texts = (*feature.missing, *feature.not_applicable)
+    taken = [number for text in texts if (number := parsed_number(text)) is not None]
+    low, high = grid.edges[:-1], grid.edges[1:]
+    single = np.isin(low, taken) & (high - low <= max(grid.unit, 0.0) * 1.5)
+    masses = np.where(single, 0.0, masses)
+    return grid.edges, masses
+
+
+def _edges(cells: Float64, masses: Float64, bins: int, unit: float) -> tuple[float, ...]:
+    """Return edges of about equal masses, all at edges of cells that hold any mass."""
+    seen = np.flatnonzero(masses > 0)
+    if not len(seen):
+        return float(cells[0]), float(cells[-1])
+    low, high, mass = cells[seen], cells[seen + 1], masses[seen]
+    single = high - low <= 1.5 * unit if unit else high == np.nextafter(low, np.inf)
+    edges = [float(low[0])]
+    left, open_mass = float(mass.sum()), 0.0
+    to_make = bins
+    for place, here in enumerate(mass.tolist()):
+        wanted = left / max(to_make, 1)
+        heavy = here >= wanted
+        # A bin ends before a cell if it is nearer to its wanted mass without it.
+        full = open_mass > 0 and (heavy or open_mass + here / 2 > wanted)
+        # Better an edge at a round number than just after it.
+        after = place > 0 and single[place - 1] and not single[place]
+        if full and to_make > 1 and low[place] > edges[-1] and (heavy or not after):
+            edges.append(float(low[place]))
+            left -= open_mass
+            open_mass, to_make = 0.0, to_make - 1
+        open_mass += here
+        if heavy and to_make > 1 and place + 1 < len(mass):
+            edges.append(float(low[place + 1]))
+            left -= open_mass
+            open_mass, to_make = 0.0, to_make - 1
+    edges.append(float(high[-1]))
+    return tuple(edges)

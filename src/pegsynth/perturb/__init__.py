@@ -1,6 +1,0 @@
-"""Virtual rows: Dirichlet priors, l-diversity, and the rules that restrict a draw."""
-
-from pegsynth.perturb.prior import SCALE, Prior, dirichlet, diverse, uniform_weights
-from pegsynth.perturb.rules import rule_tables
-
-__all__ = ["SCALE", "Prior", "dirichlet", "diverse", "rule_tables", "uniform_weights"]

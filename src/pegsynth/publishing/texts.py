@@ -1,0 +1,153 @@
+"""The pages of the public folder: what is promised, and how to analyse the tables."""
+
+from __future__ import annotations
+
+from pegsynth.inference.choice import Choice, from_released_blocks, rows_in_of, rule_for
+from pegsynth.privacy import Ledger
+from pegsynth.publishing.examples import analysis_code
+from pegsynth.schema import Schema
+from pegsynth.schema.decoding import How
+
+_FORMULAS = {
+    "plug-in": "T = (n/N) v + b/K",
+    "shared-urn": "T = 2 (n/N) v + b/K",
+    "partial": "T = v + b/K",
+}
+
+
+def privacy_page(ledger: Ledger) -> str:
+    """Return PRIVACY.md: the statement, and how to check it."""
+    return (
+        "# What this release promises\n\n"
+        f"{ledger.statement().strip()}\n\n"
+        "## How to check this page\n\n"
+        "`privacy.json` lists every event that touched the original table, with all public\n"
+        "parameters. `pegs inspect privacy.json` works the promise out again from these events\n"
+        "alone.\n"
+    )
+
+
+def how_to_analyse(
+    schema: Schema,
+    *,
+    rows: int,
+    datasets: int,
+    table_format: str,
+    ledger: Ledger,
+    decode: How = "values",
+) -> str:
+    """Return HOW-TO-ANALYSE.md: what the tables are, the rule that fits, code that runs.
+
+    Parameters
+    ----------
+    schema
+        The public codebook; the example analyses are about its features.
+    rows, datasets
+        n rows in each of K tables.
+    table_format
+        "csv" or "parquet".
+    ledger
+        How the tables were made, which decides the combining rule (R16).
+    decode
+        Whether numbers are written as values or as bin labels.
+    """
+    choice = rule_for(ledger, datasets)
+    released = from_released_blocks(ledger)
+    sections = [
+        _opening(choice, rows=rows, datasets=datasets),
+        _DEPENDENT if released else "",
+        _one_table() if datasets == 1 else _rule(choice, rows=rows, datasets=datasets),
+        "" if datasets == 1 or choice.rule == "partial" else _original_rows(rows_in_of(ledger)),
+        "## Code\n\nRun it in this folder, with `pegsynth` installed.",
+        *analysis_code(
+            schema,
+            datasets=datasets,
+            table_format=table_format,
+            decode=decode,
+            rows_in=rows_in_of(ledger),
+            needs_rows_in=choice.rule != "partial",
+        ),
+        _LIMITS_OF_NOISE if released else _LIMITS,
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _opening(choice: Choice, *, rows: int, datasets: int) -> str:
+    tables = "1 synthetic table" if datasets == 1 else f"{datasets} synthetic tables"
+    each = "" if datasets == 1 else " each"
+    kept = choice.rule == "partial"
+    made = (
+        "Some columns hold original values, which `privacy.json`\nnames; the others were drawn "
+        "from a model."
+        if kept
+        else "Every row was drawn anew from what\nthe method keeps of the original table."
+    )
+    return f"""# How to analyse {"this table" if datasets == 1 else "these tables"}
+
+The folder holds {tables} of {rows} rows{each}. {made}
+`schema.toml` lists every feature with its categories. Numeric features are drawn uniformly
+inside public bins, so nothing finer than a bin is information."""
+
+
+def _one_table() -> str:
+    return """## One table has no standard errors
+
+Analyse the table as if it were the original: estimates are what they seem. Standard errors
+are not. They cannot be estimated from one synthetic table, which does not tell how much
+synthesis itself varies; those that your software prints are too small. Ask the publisher for
+a release of several tables (`--datasets`) if you need them."""
+
+
+def _rule(choice: Choice, *, rows: int, datasets: int) -> str:
+    return f"""## Combine the tables
+
+Analyse each table as if it were the original, then combine the {datasets} results. Let q be the
+mean of the estimates, b their variance between tables (divisor K - 1) and v the mean of
+their variances; K = {datasets} and n = {rows}. The rule that fits this release is
+**{choice.rule}**, because {choice.reason}:
+
+- estimate: q
+- variance: {_FORMULAS[choice.rule]}
+
+`pegsynth.combine` does this and adds degrees of freedom and intervals. For estimates in a
+file with the columns term, estimate, and variance or std_error, so does
+`pegs combine FILE --ledger privacy.json --rows {rows}`."""
+
+
+def _original_rows(rows_in: int | None) -> str:
+    if rows_in is not None:
+        return f"N, the number of original rows, was stated by the publisher to be {rows_in}."
+    return """N, the number of original rows, is not part of this release. Standard errors need it,
+exact or rounded: if the publisher has made it known, write it after `rows_in =` below (and
+after `--rows-in`). Until then the code prints estimates only."""
+
+
+_DEPENDENT = """## Rows are not independent draws
+
+Noisy counts of the original were published once, and rows were drawn from them so that the
+counts in a table come out nearly as in the model, up to a few rows and not up to sampling
+error. So rows depend on each other:
+
+- Estimates from a table are what they seem. Tests and standard errors that treat its rows as
+  a sample do not know this; a test of fit finds the table too good.
+- Tables of one release differ less than independent samples would. Their variance b is about
+  drawing alone, and understates the error of the estimates: a small b is no sign that they
+  are precise. Never use the rule `fully` here, which takes v off b.
+- Rows come in random order. A part of a table is a random part of it, with sampling error."""
+
+
+_LIMITS_OF_NOISE = """## What no rule covers
+
+The noise that protects people was drawn once and is the same in all tables. It moves all
+estimates together, the more the smaller epsilon and the smaller the group, and nothing in the
+tables tells how far. `privacy.json` says how large it is on every count, and of which features
+each noisy table is. Relations between features that no published table holds are filled in as
+if they were not there. No combining rule covers either: the intervals are about sampling and
+synthesis only."""
+
+
+_LIMITS = """## What no rule covers
+
+Virtual rows that protect people pull every table towards a prior distribution, more so at a
+small epsilon. No combining rule corrects that bias, nor noise that all tables share. The
+intervals are about sampling and synthesis only."""

@@ -1,0 +1,214 @@
+"""Rows from released blocks alone: no data, no budget, any number of times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.arrays import Float64
+from pegsynth.errors import DataError
+from pegsynth.random import RandomStream
+from pegsynth.released.diversity import Diverse
+from pegsynth.released.first_round import block_counts, block_shares
+from pegsynth.released.levels import split_again
+from pegsynth.released.margins import Margins, anchored, common_total, one_way_shares
+from pegsynth.released.plain import plain_targets
+from pegsynth.released.pool import Features, Pool
+from pegsynth.released.published import Released
+from pegsynth.released.rows import choose_rows, exchange_rows
+from pegsynth.released.second_round import Fit
+from pegsynth.released.steps import Steps
+from pegsynth.schema.rules import Rule
+
+Codes = NDArray[np.uint32]
+
+LOT = 1 << 20
+MOST_POOLS_FOR_GIVEN = 64
+_SMALLEST_GIVEN = 1 << 14
+_POOLS_TO_JUDGE_BY = 8
+
+
+def draw_rows(
+    released: Released,
+    rows: int,
+    stream: RandomStream,
+    *,
+    steps: Steps | None = None,
+    rules: Sequence[Rule] = (),
+    diverse: Diverse | None = None,
+    given: Mapping[int, int] | None = None,
+    threads: int = 1,
+) -> Iterator[Codes]:
+    """Yield code rows in lots; every lot has a pool of its own.
+
+    Parameters
+    ----------
+    diverse
+        The l that the distributions of some features must reach. Its rules are those that
+        rows obey then: they say all that the schema's rules imply.
+    given
+        Features and the code that each has in every row: the pool is conditioned on it,
+        so the other features follow. None may be drawn after a feature with an l (R7).
+    """
+    steps = steps or Steps()
+    steps = steps.under_noise() if released.loud else steps
+    rules = diverse.rules if diverse and diverse.levels else rules
+
+    def fresh(size: int) -> Fit:
+        pool = Pool(released.sizes, size, stream, rules=rules, threads=threads)
+        return rebuild(released, pool, steps, diverse)
+
+    for start in range(0, rows, LOT):
+        wanted = min(LOT, rows - start)
+        size = pool_rows(released, wanted, steps)
+        if given:
+            yield _given(released, wanted, size, stream, given, fresh)
+        else:
+            yield take_rows(released, fresh(size), wanted, stream)
+
+
+def pool_rows(released: Released, rows: int, steps: Steps) -> int:
+    """Return the rows of the pool: several times those wanted where the table is small."""
+    count = max(released.total[0], 1)
+    times = min(max(steps.pool_rows / count, 1.0), steps.most_pools) if steps.larger_pool else 1.0
+    return max(math.ceil(rows * times), 1)
+
+
+def rebuild(released: Released, pool: Pool, steps: Steps, diverse: Diverse | None = None) -> Fit:
+    """Fill a pool by the blocks and weigh it to every table that was released.
+
+    Features with an l are drawn row by row. Whoever asks for an l leaves out the second
+    round: weights would undo it (R7).
+    """
+    margins, estimates = fill(released, pool, steps, diverse)
+    fit = Fit(pool, margins, steps)
+    if not steps.second_round:
+        pool.weigh(margins.total)
+        return fit
+    if not steps.shrink:
+        plain = plain_margins(released, steps)
+        fit.margins = plain
+        fit.meet(plain_targets(released, plain), steps.last_sweeps)
+        return fit
+    fit.start(estimates)
+    for table in released.extra:
+        fit.take(table)
+    fit.sweep(steps.last_sweeps)
+    return fit
+
+
+def fill(
+    released: Released, pool: Pool, steps: Steps, diverse: Diverse | None = None
+) -> tuple[Margins, list[tuple[Features, Float64]]]:
+    """Fill a pool by the blocks; return the one-way counts and what each block holds."""
+    margins = start_margins(released, steps)
+    if steps.fold:
+        for block in released.blocks:
+            margins.fold(block, block.features)
+    estimates: list[tuple[Features, Float64]] = []
+    drawn = {block.features[-1]: block for block in released.blocks}
+    for feature in released.order:
+        if feature in drawn:
+            block = drawn[feature]
+            counts = block_counts(block, pool, margins, steps)
+            estimates.append((block.features, counts))
+            shares = block_shares(block, counts, margins)
+            heads = block.features[:-1]
+        else:
+            shares, heads = margins.shares[feature][None, :], ()
+        if diverse and feature in diverse.levels:
+            pool.draw_alone(feature, heads, diverse.applied(shares, feature))
+        else:
+            pool.draw(feature, heads, shares)
+    return margins, estimates
+
+
+def plain_margins(released: Released, steps: Steps) -> Margins:
+    """Return the one-way counts as all published tables give them together (R28)."""
+    margins = start_margins(released, steps)
+    if steps.fold:
+        for table in (*released.blocks, *released.extra):
+            margins.fold(table, table.features)
+    return margins
+
+
+def start_margins(released: Released, steps: Steps) -> Margins:
+    """Return the one-way counts on merged levels, before any table has improved them."""
+    total = released_total(released)
+    one_ways = anchored(released.one_ways, released.public, total)
+    return Margins.of(one_ways, released.levels, fine_shares(released, steps), total)
+
+
+def fine_shares(released: Released, steps: Steps) -> tuple[Float64, ...]:
+    """Return the shares of all categories of every feature."""
+    total = released_total(released)
+    one_ways = anchored(released.one_ways, released.public, total)
+    lines = zip(one_ways, released.ordered, released.public, strict=True)
+    return tuple(
+        one_way_shares(table, total, smooth=steps.smooth and ordered and not public)
+        for table, ordered, public in lines
+    )
+
+
+def released_total(released: Released) -> float:
+    """Estimate the number of rows from everything that was measured."""
+    lines = zip(released.one_ways, released.public, strict=True)
+    return common_total(released.total, [table for table, public in lines if not public])
+
+
+def take_rows(released: Released, fit: Fit, rows: int, stream: RandomStream) -> Codes:
+    """Choose rows from a weighted pool, let all tables fit better, and split the levels."""
+    chosen = exchange_rows(fit, choose_rows(fit, rows), fit.steps.exchange)
+    return _codes(released, fit, chosen, stream)
+
+
+def _codes(released: Released, fit: Fit, chosen: NDArray[np.int64], stream: RandomStream) -> Codes:
+    shares = fine_shares(released, fit.steps)
+    words = stream.substream()
+    # Rows leave in random order: their places in the pool say nothing, but look sorted.
+    chosen = chosen[fit.pool.permutation(len(chosen))]
+    codes = np.empty((len(chosen), len(released.levels)), dtype=np.uint32)
+    for feature, levels in enumerate(released.levels):
+        column = fit.pool.columns[feature, chosen]
+        enough = words.take(len(chosen) + int(levels.max()) + 1)
+        codes[:, feature] = split_again(column, levels, shares[feature], enough)
+    return codes
+
+
+def _given(
+    released: Released,
+    rows: int,
+    size: int,
+    stream: RandomStream,
+    given: Mapping[int, int],
+    fresh: Callable[[int], Fit],
+) -> Codes:
+    """Condition pools on given values until there are enough rows."""
+    found: list[Codes] = []
+    have, size = 0, max(size, _SMALLEST_GIVEN)
+    for number in range(MOST_POOLS_FOR_GIVEN):
+        if number >= _POOLS_TO_JUDGE_BY and have * MOST_POOLS_FOR_GIVEN < rows * number:
+            break
+        fit = fresh(min(size, LOT))
+        weights = fit.pool.weights
+        for feature, code in given.items():
+            level = released.levels[feature][code]
+            weights = np.where(fit.pool.columns[feature] == level, weights, 0.0)
+        matching = int(np.count_nonzero(weights))
+        if matching:
+            fit.pool.weights = weights
+            codes = _codes(released, fit, choose_rows(fit, min(matching, rows - have)), stream)
+            for feature, code in given.items():
+                codes[:, feature] = code
+            found.append(codes)
+            have += len(codes)
+        if have >= rows:
+            return np.concatenate(found)
+        size *= 2
+    raise DataError(
+        f"the released blocks hold almost no rows with the values of --where: {have} of {rows} "
+        "were found; ask for fewer rows, or give fewer values"
+    )

@@ -1,0 +1,301 @@
+"""From a confidential table to released blocks, everything through one privacy filter (R11)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pegsynth.arrays import Codes, Float64, Int64
+from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
+from pegsynth.random import RandomStream
+from pegsynth.released.counted import CountedTable, MergedTable, Rows
+from pegsynth.released.diversity import Diverse
+from pegsynth.released.draw import fine_shares, pool_rows, released_total
+from pegsynth.released.first_round import FirstRound, block_counts, block_shares
+from pegsynth.released.levels import alone, merged
+from pegsynth.released.margins import Margins, anchored
+from pegsynth.released.pool import Pool, whole_numbers
+from pegsynth.released.published import NoisyTable, Released
+from pegsynth.released.second_round import Fit, SecondRound
+from pegsynth.released.steps import Steps
+from pegsynth.schema.rules import Rule
+
+Progress = Callable[[str, int, int | None], None]
+
+_MOST_POOL = 1 << 20
+_PUBLIC_DEVIATION = 0.5
+
+
+@dataclass(frozen=True)
+class Split:
+    """Parts of the whole budget: one-way counts, each choice, and both rounds."""
+
+    margins: float
+    choice: float
+    first: float
+    second: float
+
+
+def release_blocks(
+    rows_of: Codes | CountedTable,
+    category_counts: Sequence[int],
+    budget_filter: PrivacyFilter,
+    stream: RandomStream,
+    *,
+    ordered: Sequence[bool],
+    public: Sequence[Float64 | None] = (),
+    whole: Sequence[bool] = (),
+    diverse: Diverse | None = None,
+    rows: int | None = None,
+    steps: Steps | None = None,
+    rules: Sequence[Rule] = (),
+    threads: int = 1,
+    progress: Progress = lambda *_: None,
+) -> tuple[Released, Fit]:
+    """Measure a table; return what may be published, and a weighted pool made of it.
+
+    Parameters
+    ----------
+    rows_of
+        The confidential rows as codes, or who counts them.
+    ordered
+        For every feature whether neighbouring categories are alike.
+    public
+        For every feature its public shares, or None: what is public is not measured.
+    whole
+        For every feature whether its categories must stay apart.
+    diverse
+        The l that the distributions of some features must reach. These are placed after
+        all others. The pool is then good for choosing blocks and not for publishing: what
+        was chosen tells something of its rows. Its rules are those that rows obey.
+    rows
+        Rows to be drawn, which set the size of the pool; the noisy total otherwise.
+    """
+    steps, diverse = steps or Steps(), diverse or Diverse()
+    features = len(category_counts)
+    table = Rows(rows_of, tuple(category_counts)) if isinstance(rows_of, np.ndarray) else rows_of
+    noisy, deviation = budget_filter.measure(
+        np.array([table.rows], dtype=np.int64), steps.total_share, purpose="total"
+    )
+    total = (int(noisy[0]), deviation)
+    known = tuple(public) or (None,) * features
+    weights = margin_weights(category_counts, known)
+    error = margin_error(budget_filter.price, max(total[0], 1), category_counts, weights)
+    loud = error > steps.loud_above * steps.wanted_margin_error
+    if loud:
+        steps = steps.under_noise()
+    elif error < steps.quiet_below * steps.wanted_margin_error:
+        steps = steps.in_quiet()
+    split = split_budget(budget_filter.price, max(total[0], 1), category_counts, weights, steps)
+    one_ways = _one_ways(table, budget_filter, split.margins * weights, known, total[0])
+    is_public = tuple(line is not None for line in known)
+    measured = Released(total, one_ways, is_public, tuple(ordered), loud, (), (), (), ())
+    rows_estimated = released_total(measured)
+    shares = fine_shares(measured, steps)
+    levels = _levels(budget_filter, shares, rows_estimated, split, steps, ordered, whole)
+    merged_table = table.merged(levels)
+    scaled = anchored(one_ways, is_public, rows_estimated)
+    margins = Margins.of(scaled, levels, shares, rows_estimated)
+    wanted = rows if rows is not None else round(rows_estimated)
+    pool = Pool(
+        margins.sizes,
+        min(pool_rows(measured, max(wanted, 1), steps), _MOST_POOL),
+        stream,
+        rules=diverse.rules if diverse.levels else rules,
+        threads=threads,
+    )
+    progress("blocks", 0, features)
+    place = _Placing(pool, margins, steps, diverse)
+    blocks, left = _first_round(merged_table, place, budget_filter, split, progress)
+    fit = Fit(pool, margins, steps)
+    if steps.fold:
+        for block in blocks:
+            margins.fold(block, block.features[:-1])
+    extra: list[NoisyTable] = []
+    if steps.second_round and features > 1:
+        fit.start([(b.features, block_counts(b, pool, margins, steps)) for b in blocks])
+        extra = _second_round(merged_table, fit, budget_filter, split.second + left, progress)
+        fit.sweep(steps.last_sweeps)
+    else:
+        pool.weigh(margins.total)
+    released = replace(
+        measured,
+        levels=levels,
+        order=tuple(pool.placed),
+        blocks=tuple(blocks),
+        extra=tuple(extra),
+    )
+    return released, fit
+
+
+def margin_weights(
+    category_counts: Sequence[int], public: Sequence[Float64 | None] = ()
+) -> Float64:
+    """Return how the budget of the one-way counts is split: wide features get more."""
+    weights = np.array([count ** (2 / 3) for count in category_counts])
+    for feature, known in enumerate(public):
+        if known is not None:
+            weights[feature] = 0.0
+    whole = weights.sum()
+    shared: Float64 = weights / whole if whole > 0 else weights
+    return shared
+
+
+def _one_ways(
+    table: CountedTable,
+    budget_filter: PrivacyFilter,
+    shares: Float64,
+    public: Sequence[Float64 | None],
+    total: int,
+) -> tuple[NoisyTable, ...]:
+    """Measure the one-way counts, but those that are public shares of the noisy total."""
+    tables = []
+    for feature, known in enumerate(public):
+        if known is not None:
+            counts = whole_numbers(known * max(total, 1), max(total, 1))
+            tables.append(NoisyTable((feature,), counts, _PUBLIC_DEVIATION))
+            continue
+        counts = table.one_way(feature)
+        noisy, deviation = budget_filter.measure(
+            counts,
+            float(shares[feature]),
+            purpose="marginals",
+            features=(feature,),
+            levels=(len(counts),),
+        )
+        tables.append(NoisyTable((feature,), noisy, deviation))
+    return tuple(tables)
+
+
+def block_deviation(price: Price, split: Split, features: int) -> float:
+    """Return the noise on a block of the first round, if every feature gets one."""
+    return price.deviation(split.first / max(features - 1, 1))
+
+
+def margin_error(
+    price: Price, total: int, category_counts: Sequence[int], weights: Float64
+) -> float:
+    """Return the error of one-way tables if the whole budget went there."""
+    errors = [
+        math.sqrt(2 / math.pi) * count * price.deviation(float(weight)) / (2 * total)
+        for count, weight in zip(category_counts, weights, strict=True)
+        if weight > 0
+    ]
+    return float(np.sum(errors)) / len(category_counts)
+
+
+def split_budget(
+    price: Price,
+    total: int,
+    category_counts: Sequence[int],
+    weights: Float64,
+    steps: Steps,
+) -> Split:
+    """Split the whole by public figures and the noisy number of rows.
+
+    One-way counts get the more, the larger their error would be if everything went there.
+    """
+    wanted = margin_error(price, total, category_counts, weights) / steps.wanted_margin_error
+    needed = wanted if price.allowance.route == "pure" else wanted**2
+    margins = min(max(needed, steps.least_margins), steps.most_margins)
+    rest = (1 - steps.total_share - steps.first_choices - margins) * (1 - 1e-9)
+    first = rest * steps.first_round if steps.second_round else rest
+    choice = steps.first_choices / max(len(category_counts) - 1, 1)
+    return Split(margins, choice, first, rest - first)
+
+
+def _levels(
+    budget_filter: PrivacyFilter,
+    shares: Sequence[Float64],
+    total: float,
+    split: Split,
+    steps: Steps,
+    ordered: Sequence[bool],
+    whole: Sequence[bool],
+) -> tuple[Int64, ...]:
+    """Merge what the noise of a block of the first round would drown."""
+    least = steps.merge_below * block_deviation(budget_filter.price, split, len(shares))
+    levels = []
+    for feature, share in enumerate(shares):
+        if not steps.merge or len(share) <= 2 or (whole and whole[feature]):
+            levels.append(alone(len(share)))
+        else:
+            enough = max(least, total / steps.most_levels)
+            levels.append(merged(share * total, enough, ordered=ordered[feature]))
+    return tuple(levels)
+
+
+@dataclass(frozen=True)
+class _Placing:
+    """Where features are placed, and under which steps."""
+
+    pool: Pool
+    margins: Margins
+    steps: Steps
+    diverse: Diverse
+
+    def without_heads(self, feature: int) -> None:
+        """Draw a feature by its one-way shares."""
+        shares = self.margins.shares[feature][None, :]
+        self.pool.draw(feature, (), self.diverse.applied(shares, feature))
+
+    def with_block(self, block: NoisyTable) -> None:
+        """Draw a feature by its block."""
+        feature = block.features[-1]
+        if self.steps.fold:
+            self.margins.fold(block, (feature,))
+        counts = block_counts(block, self.pool, self.margins, self.steps)
+        shares = block_shares(block, counts, self.margins)
+        self.pool.draw(feature, block.features[:-1], self.diverse.applied(shares, feature))
+
+
+def _first_round(
+    table: MergedTable,
+    place: _Placing,
+    budget_filter: PrivacyFilter,
+    split: Split,
+    progress: Progress,
+) -> tuple[list[NoisyTable], float]:
+    """Place all features; return the blocks and what is left of the round's share."""
+    sizes = place.margins.sizes
+    last = place.diverse.levels
+    first = min(range(len(sizes)), key=lambda feature: (feature in last, sizes[feature]))
+    place.without_heads(first)
+    chooser = FirstRound(
+        table,
+        place.pool,
+        place.margins,
+        budget_filter,
+        place.steps,
+        split.choice,
+        split.first,
+        set(last),
+    )
+    left = [feature for feature in range(len(sizes)) if feature != first]
+    blocks: list[NoisyTable] = []
+    while left:
+        feature, block = chooser.next(left)
+        left.remove(feature)
+        if block is None:
+            place.without_heads(feature)
+        else:
+            place.with_block(block)
+            blocks.append(block)
+        progress("blocks", len(sizes) - len(left), len(sizes))
+    return blocks, chooser.left_share
+
+
+def _second_round(
+    table: MergedTable, fit: Fit, budget_filter: PrivacyFilter, share: float, progress: Progress
+) -> list[NoisyTable]:
+    """Measure tables until this share of the budget is used up."""
+    chooser = SecondRound(table, fit, budget_filter, fit.steps, share, share / fit.steps.rounds)
+    extra: list[NoisyTable] = []
+    while (found := chooser.next()) is not None:
+        chooser.heard(moved=fit.take(found))
+        extra.append(found)
+        progress("tables", len(extra), None)
+    return extra

@@ -1,0 +1,67 @@
+"""What published tables hold of a set of features, by their structure alone (R28)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from itertools import combinations
+
+import numpy as np
+
+from pegsynth.released.pool import cell_count
+from pegsynth.released.published import NoisyTable, Released
+
+
+def published_tables(released: Released) -> tuple[NoisyTable, ...]:
+    """Return the tables of several features."""
+    return (*released.blocks, *released.extra)
+
+
+def together(released: Released, features: Collection[int]) -> bool:
+    """Whether one published table holds all of these features."""
+    wanted = set(features)
+    return len(wanted) < 2 or any(
+        wanted <= set(table.features) for table in published_tables(released)
+    )
+
+
+def missing_pairs(released: Released, features: Collection[int]) -> list[tuple[int, int]]:
+    """Return the pairs of these features that no published table holds."""
+    pairs = combinations(sorted(set(features)), 2)
+    return [pair for pair in pairs if not together(released, pair)]
+
+
+def merged_categories(released: Released, feature: int) -> list[int]:
+    """Return the categories of a feature that share their level with others."""
+    levels = released.levels[feature]
+    sizes = np.bincount(levels)
+    found: list[int] = np.flatnonzero(sizes[levels] > 1).tolist()
+    return found
+
+
+def cell_deviation(released: Released, cell: Mapping[int, int]) -> float:
+    """Return the deviation of the noise on a published count, of all tables that hold it.
+
+    Independent noise is averaged by the inverse of its variance. Infinite where no table
+    holds the cell.
+
+    Parameters
+    ----------
+    cell
+        Feature to category.
+    """
+    precision = sum(1.0 / variance for variance in _variances(released, cell))
+    return 1.0 / math.sqrt(precision) if precision else math.inf
+
+
+def _variances(released: Released, cell: Mapping[int, int]) -> Iterator[float]:
+    if len(cell) == 1:
+        (feature,) = cell
+        # Public shares have no noise to speak of.
+        yield released.one_ways[feature].deviation ** 2
+    if any(code in merged_categories(released, feature) for feature, code in cell.items()):
+        return
+    for table in published_tables(released):
+        if set(cell) <= set(table.features):
+            own = cell_count(tuple(cell), released.sizes)
+            yield table.deviation**2 * (len(table.counts) / own)

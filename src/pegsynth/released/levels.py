@@ -1,0 +1,85 @@
+"""Levels: categories merged where the noise of a block would drown them.
+
+Neighbours of an ordered feature merge into runs that are large enough; categories of any
+other feature that are too small become one level. At the end a level's rows are split
+again by the one-way shares of its categories.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.arrays import Float64, Int64
+from pegsynth.kernels.pool import UInt16, grouped, shuffled, spread_within, uniforms
+
+
+def alone(categories: int) -> Int64:
+    """Return a level for every category."""
+    return np.arange(categories, dtype=np.int64)
+
+
+def merged(counts: Float64, least: float, *, ordered: bool) -> Int64:
+    """Return the level of every category, such that levels count at least `least`.
+
+    What is left over joins the run before it, or else one common level of small ones.
+    """
+    return _runs(counts, least) if ordered else _lumped(counts, least)
+
+
+def _lumped(counts: Float64, least: float) -> Int64:
+    large = counts >= least
+    if np.count_nonzero(~large) < 2:
+        return alone(len(counts))
+    levels = np.full(len(counts), np.count_nonzero(large), dtype=np.int64)
+    levels[large] = np.arange(np.count_nonzero(large))
+    return levels
+
+
+def _runs(counts: Float64, least: float) -> Int64:
+    levels = np.full(len(counts), -1, dtype=np.int64)
+    level, start, before = 0, 0, -1
+    small: list[tuple[int, int]] = []
+
+    def close(end: int) -> None:
+        """Give the open run a level if it is large enough, else to the run before it."""
+        nonlocal level, start, before
+        if start < end:
+            if counts[start:end].sum() >= least:
+                levels[start:end] = before = level
+                level += 1
+            elif before >= 0:
+                levels[start:end] = before
+            else:
+                small.append((start, end))
+        start = end
+
+    for category, count in enumerate(counts):
+        if count >= least:
+            close(category)
+            levels[category], before, start = level, -1, category + 1
+            level += 1
+        elif counts[start : category + 1].sum() >= least:
+            close(category + 1)
+    close(len(counts))
+    for first, end in small:
+        levels[first:end] = level
+    return levels
+
+
+def split_again(
+    column: UInt16, levels: Int64, shares: Float64, words: NDArray[np.uint64]
+) -> NDArray[np.uint32]:
+    """Return categories for a column of levels, those of a level in their shares.
+
+    Inside a level rows get equally spaced quantiles, in the random order of `words`: one
+    for each row and one for each level.
+    """
+    size = int(levels.max()) + 1
+    members = np.argsort(levels, kind="stable")
+    if size == len(levels):
+        return members.astype(np.uint32)[column]
+    first = np.searchsorted(levels[members], np.arange(size + 1))
+    order = shuffled(words[: len(column)])
+    rows, starts = grouped(column, order, size)
+    return spread_within(rows, starts, members, first, shares, uniforms(words[len(column) :]))

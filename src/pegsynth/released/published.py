@@ -1,0 +1,69 @@
+"""What was paid for and may be published: noisy tables and public structure, nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pegsynth.arrays import Float64, Int64
+
+
+@dataclass(frozen=True)
+class NoisyTable:
+    """A table of merged levels with noise on every cell.
+
+    Parameters
+    ----------
+    features
+        Its features, the last varying fastest; the last of a block is the one it draws.
+    counts
+        Noisy counts of all cells; whole numbers but in a replicate (R28).
+    deviation
+        Standard deviation of the noise.
+    """
+
+    features: tuple[int, ...]
+    counts: Int64 | Float64
+    deviation: float
+
+
+@dataclass(frozen=True)
+class Released:
+    """A published model.
+
+    Parameters
+    ----------
+    total
+        Noisy number of rows, with the deviation of its noise.
+    one_ways
+        Noisy one-way counts of every feature, on all of its categories.
+    public
+        For every feature whether its one-way counts are public shares of the noisy total
+        instead, which cost nothing.
+    ordered
+        For every feature whether neighbouring categories are alike; from the schema.
+    loud
+        Whether the noise is loud, compared with the noisy number of rows.
+    levels
+        For every feature the level that each category belongs to.
+    order
+        Features in the order in which they are drawn.
+    blocks
+        A block for every feature but those drawn without heads.
+    extra
+        Tables of the second round, in the order in which they were measured.
+    """
+
+    total: tuple[int, float]
+    one_ways: tuple[NoisyTable, ...]
+    public: tuple[bool, ...]
+    ordered: tuple[bool, ...]
+    loud: bool
+    levels: tuple[Int64, ...]
+    order: tuple[int, ...]
+    blocks: tuple[NoisyTable, ...]
+    extra: tuple[NoisyTable, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Levels of every feature."""
+        return tuple(int(line.max()) + 1 for line in self.levels)

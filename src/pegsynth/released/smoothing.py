@@ -1,0 +1,121 @@
+"""Estimates from noisy counts: projection on the simplex, smoothing, shrinkage.
+
+All of it is post-processing of paid-for numbers whose noise has a known deviation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pegsynth.arrays import Float64
+
+# The last two leave alone what no noise could have made.
+_SPREADS = np.concatenate(([0.0], np.geomspace(0.25, 64.0, 17), [1e3, 1e6]))
+_RATIO_SPREADS = np.concatenate(([0.0], np.geomspace(0.02, 8.0, 19)))
+_ITERATIONS = 30
+_FAITH_IN_NOTHING = 1.0
+_BISECTIONS = 100
+
+
+def on_simplex(noisy: Float64, variance: Float64 | float, total: float) -> Float64:
+    """Return the closest non-negative counts of this total, each pulled by its variance."""
+    variances = np.broadcast_to(np.asarray(variance, dtype=np.float64), noisy.shape)
+    low = float((noisy / variances).min() - total / variances.min() - 1.0)
+    high = float((noisy / variances).max() + 1.0)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        if np.maximum(noisy - middle * variances, 0.0).sum() > total:
+            low = middle
+        else:
+            high = middle
+    kept = np.maximum(noisy - high * variances, 0.0)
+    whole = kept.sum()
+    return kept * (total / whole) if whole > 0 else np.full(len(noisy), total / len(noisy))
+
+
+def smoothed(noisy: Float64, deviation: float) -> Float64:
+    """Smooth counts of ordered categories by shrinking their Haar coefficients.
+
+    Differences of neighbours at every scale and shift are replaced by their posterior
+    means under a mixture of normals around 0, fitted to the coefficients of that scale
+    (empirical Bayes); the shifts are averaged. A feature whose order means nothing has no
+    small coefficients, and stays as it is.
+    """
+    size = len(noisy)
+    average = np.concatenate((noisy, noisy[::-1])).astype(np.float64)
+    details: list[Float64] = []
+    shift = 1
+    while 2 * shift <= size:
+        following = np.roll(average, -shift)
+        spread = deviation / np.sqrt(2.0) ** (len(details) + 1)
+        details.append(_shrunken((average - following) / 2, spread))
+        average = (average + following) / 2
+        shift *= 2
+    for detail in reversed(details):
+        shift //= 2
+        average = (average + detail + np.roll(average - detail, shift)) / 2
+    return (average[:size] + average[size:][::-1]) / 2
+
+
+def _shrunken(coefficients: Float64, deviation: float) -> Float64:
+    """Return posterior means of coefficients that are mostly nothing but noise."""
+    spreads = _SPREADS * deviation
+    variance = deviation**2 + spreads**2
+    posterior = _mixture(coefficients, variance[:, None], faith=_FAITH_IN_NOTHING)
+    means: Float64 = coefficients * np.einsum("kc,k->c", posterior, spreads**2 / variance)
+    return means
+
+
+def shrunken(noisy: Float64, expected: Float64, deviation: float) -> Float64:
+    """Pull noisy counts towards what was expected of them, as far as the noise says.
+
+    The ratio of a count to its expectation has a mixture of normals around 1 as prior,
+    fitted to the cells of the table (empirical Bayes). Cells of which hardly anything is
+    expected, compared with the noise, stay as expected.
+    """
+    result = expected.copy()
+    seen = expected > 0.05 * deviation
+    if not seen.any():
+        return result
+    mean = expected[seen]
+    excess = noisy[seen] - mean
+    prior = (_RATIO_SPREADS[:, None] * mean) ** 2
+    variance = deviation**2 + prior
+    posterior = _mixture(excess, variance, faith=0.0)
+    gain = (posterior * (prior / variance)).sum(axis=0)
+    result[seen] = np.maximum(mean + gain * excess, 0.0)
+    return result
+
+
+def _mixture(values: Float64, variance: Float64, *, faith: float) -> Float64:
+    """Return the odds of every component for every value, weights by EM."""
+    logs = -0.5 * values**2 / variance - 0.5 * np.log(variance)
+    likelihood = np.exp(logs - logs.max(axis=0))
+    components = len(likelihood)
+    weights = np.full(components, 0.5 / (components - 1))
+    weights[0] = 0.5
+    for _ in range(_ITERATIONS):
+        odds = likelihood * weights[:, None]
+        odds /= odds.sum(axis=0)
+        weights = odds.sum(axis=1)
+        weights[0] += faith
+        weights /= weights.sum()
+    odds = likelihood * weights[:, None]
+    fitted: Float64 = odds / odds.sum(axis=0)
+    return fitted
+
+
+Axes = tuple[int, ...]
+
+
+def fitted_to(table: Float64, margins: Mapping[Axes, Float64], *, passes: int = 20) -> Float64:
+    """Scale a table until its margins over some axes are the given ones."""
+    for _ in range(passes):
+        for axes, margin in margins.items():
+            others = tuple(axis for axis in range(table.ndim) if axis not in axes)
+            sums = table.sum(axis=others)
+            factor = np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
+            table = table * np.expand_dims(factor, others)
+    return table

@@ -1,0 +1,146 @@
+"""The internal report: one HTML page from saved metrics.
+
+Goes in: `Metrics`, the privacy statement and the guarantee. Comes out: a page that opens
+offline, runs no script and fetches nothing. Every text that may stem from a file is
+escaped, by the template engine or where a figure is cleaned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pegsynth.reporting.features import feature_cards
+from pegsynth.reporting.figure import Figure, drawn
+from pegsynth.reporting.lookup import Lookup
+from pegsynth.reporting.measures import (
+    FAULTS,
+    figure_text,
+    in_percent,
+    measure,
+    range_text,
+    reference_of,
+)
+from pegsynth.reporting.missing import missing_entries, reason_of
+from pegsynth.reporting.page import page
+from pegsynth.reporting.pair_figures import pair_figures, worst
+from pegsynth.reporting.regression_figures import regression_figures
+from pegsynth.reporting.risk_figures import risk_figures, risk_maps
+from pegsynth.reporting.verdict import RISK_RULE, UTILITY_RULE, verdict
+from pegsynth.reporting.wording import guarantee_facts, guarantee_headline, paragraphs, short
+
+if TYPE_CHECKING:
+    from pegsynth.evaluation.records import Metrics
+
+WORST_SHOWN = 10
+MOST_LISTED = 60
+_SCALE = 1.2
+NO_LEDGER = "No ledger was given: nothing is known about a guarantee"
+
+
+def render(
+    metrics: Metrics,
+    *,
+    statement: str = "",
+    guarantee: Mapping[str, Any] | None = None,
+    title: str = "Original and synthetic table side by side",
+    points: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """Write the report.
+
+    Parameters
+    ----------
+    metrics
+        Saved results.
+    statement
+        The ledger in words; blank lines part paragraphs, lines that start with "- " are
+        items of a list.
+    guarantee
+        The ``guarantee`` of ``privacy.json``; None (or empty, without a statement) when no
+        ledger was given.
+    title
+        Heading of the page.
+    points
+        More points for the first map of risk and utility, as `risk_maps` takes them.
+
+    Returns
+    -------
+    str
+        A self-contained HTML document.
+    """
+    found = Lookup(metrics)
+    unknown = not guarantee and not statement.strip()
+    promised = dict(guarantee or {})
+    return page(
+        "report.html.j2",
+        title=title,
+        statement=paragraphs(statement),
+        kind=str(promised.get("kind", "none")),
+        headline=NO_LEDGER if unknown else guarantee_headline(promised),
+        facts=guarantee_facts(promised),
+        faults=_listed(
+            [
+                (measure(record.name).title, record.subject, reason_of(record))
+                for record in metrics.records
+                if record.name in FAULTS
+            ]
+        ),
+        verdict=verdict(found),
+        rules=(UTILITY_RULE, RISK_RULE),
+        summaries=_summaries(found),
+        features=feature_cards(found),
+        pair_figures=_drawings(pair_figures(found)),
+        pairs=worst(found, "tvd2", WORST_SHOWN),
+        conditionals=worst(found, "conditional_distance", WORST_SHOWN),
+        regressions=_drawings(regression_figures(found)),
+        risks=_drawings(risk_figures(found)),
+        maps=_drawings(risk_maps(found, points)),
+        missing=_listed(missing_entries(found)),
+    )
+
+
+def _drawings(figures: Sequence[Figure]) -> list[dict[str, Any]]:
+    return [drawn(figure, scale=_SCALE) for figure in figures]
+
+
+def _summaries(found: Lookup) -> list[dict[str, Any]]:
+    groups = (("utility", "Utility"), ("risk", "Risk"))
+    return [
+        {
+            "name": group,
+            "caption": caption,
+            "rows": [
+                _summary_row(found, name, value)
+                for name, value in found.metrics.summary.items()
+                if measure(name).group == group
+            ],
+        }
+        for group, caption in groups
+    ]
+
+
+def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any]:
+    record = found.headline(name)
+    words = measure(name)
+    as_percent = in_percent(name, record)
+    return {
+        "title": words.title,
+        "name": name,
+        "meaning": words.meaning,
+        "value": figure_text(value, as_percent=as_percent),
+        "range": range_text(record, as_percent=as_percent),
+        "baseline": figure_text(record.baseline if record else None, as_percent=as_percent),
+        "reference": reference_of(found, record) if record else "",
+        "better": record.better if record else "",
+        "note": record.note if record else "",
+        "n": record.n if record else 0,
+        "reason": reason_of(record) if value is None else "",
+    }
+
+
+def _listed(entries: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
+    rows = [
+        {"title": title, "subject": short(subject) if subject else "", "reason": reason}
+        for title, subject, reason in entries[:MOST_LISTED]
+    ]
+    return {"rows": rows, "more": len(entries) - len(rows)}

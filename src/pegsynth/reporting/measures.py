@@ -1,0 +1,192 @@
+"""How a page names each measure, what it means, and what its baseline is.
+
+A measure that is not listed here still has its place on the page, under its own name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pegsynth.reporting.wording import NOT_COMPUTED, number, percent, short
+
+if TYPE_CHECKING:
+    from pegsynth.evaluation.records import Record
+    from pegsynth.reporting.lookup import Lookup
+
+Group = Literal["utility", "risk"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a page speaks of a measure.
+
+    Parameters
+    ----------
+    title, meaning
+        A name and half a sentence.
+    reference
+        What its baseline is.
+    share
+        Whether it is a share of rows, and is written in percent.
+    group
+        Whether it speaks of utility or of risk.
+    """
+
+    title: str
+    meaning: str = ""
+    reference: str = "reference"
+    share: bool = False
+    group: Group = "utility"
+
+
+def _risk(title: str, meaning: str, reference: str = "bootstrap", *, share: bool = True) -> Measure:
+    return Measure(title, meaning, reference, share, "risk")
+
+
+_RESAMPLE = "plain resample"
+MEASURES = {
+    "tvd1": Measure(
+        "One-way tables", "rows out of place, mean over features", _RESAMPLE, share=True
+    ),
+    "tvd2": Measure("Two-way tables", "rows out of place, mean over pairs", _RESAMPLE, share=True),
+    "tvd3": Measure(
+        "Three-way tables", "rows out of place, mean over triples", _RESAMPLE, share=True
+    ),
+    "marginal_distance": Measure(
+        "Marginal distance", "squared differences of shares, mean over features", _RESAMPLE
+    ),
+    "conditional_distance": Measure(
+        "Conditional distance",
+        "squared differences of conditional shares, mean over ordered pairs",
+        _RESAMPLE,
+    ),
+    "regression_distance": Measure(
+        "Regression distance", "relative differences of coefficients, summed", _RESAMPLE
+    ),
+    "interval_overlap": Measure(
+        "Interval overlap", "of the coefficients' intervals, 1 when they agree", "same intervals"
+    ),
+    "pmse": Measure("Propensity error", "how well a model tells the two tables apart", "by chance"),
+    "pmse_ratio": Measure(
+        "Propensity ratio", "propensity error over what chance gives", "by chance"
+    ),
+    "auc_synthetic": Measure(
+        "Prediction, trained on synthetic", "area under the curve on real rows", "trained on real"
+    ),
+    "empty_table": Measure("Empty table"),
+    "missing_column": Measure("Missing column"),
+    "extra_columns": Measure("Columns that the schema does not describe"),
+    "unknown_values": Measure("Values that the schema does not list", share=True),
+    "holdout_in_original": Measure("Hold-out rows among the original rows", share=True),
+    "auc_real": Measure("Prediction, trained on real", "area under the curve on real rows"),
+    "uniqueness": _risk("Unique rows", "alone with their quasi-identifiers", "original"),
+    "intruder_error": _risk(
+        "Intruder's error", "wrong guesses of a sensitive value from what is known"
+    ),
+    "intruder_matched": _risk(
+        "Targets with a match", "people of whom a released row agrees with all that is known"
+    ),
+    "reappearing_uniques": _risk(
+        "Uniques that reappear", "unique originals whose combination is released"
+    ),
+    "reappearing_as_unique": _risk(
+        "Uniques that reappear alone", "unique originals whose combination is released exactly once"
+    ),
+    "reiter_risk": _risk(
+        "Expected match risk (Reiter)",
+        "chance that a matching released row is right, mean over people",
+    ),
+    "reiter_true_match_rate": _risk("True matches (Reiter)", "a single match, and right"),
+    "reiter_false_match_rate": _risk("False matches (Reiter)", "wrong ones among single matches"),
+    "recognition": _risk(
+        "Recognised rows (Franconi-Stander)",
+        "originals whose nearest released row gives them away",
+        "at random",
+    ),
+    "membership_auc": _risk(
+        "Membership, area under the curve",
+        "whether a row was in the original, guessed from the release",
+        "by chance",
+        share=False,
+    ),
+    "membership_advantage": _risk(
+        "Membership advantage", "right guesses beyond chance", "by chance", share=False
+    ),
+    "k_anonymity_violations": _risk(
+        "k-anonymity violated", "rows in groups that are too small", "original"
+    ),
+    "l_diversity_violations": _risk(
+        "l-diversity violated", "rows in groups with too few sensitive values", "original"
+    ),
+}
+_AMOUNTS = "mean absolute error"
+FAULTS = ("empty_table", "missing_column", "extra_columns", "unknown_values", "holdout_in_original")
+CONTROLS = ("_holdout", "_control")
+_PARTS = {
+    "_holdout": "the part for the hold-out",
+    "_control": "the part for people never given",
+    "_bootstrap": "the part for the bootstrap",
+}
+
+
+def measure(name: str) -> Measure:
+    """Return what is known of a measure; a variant is spoken of as its stem."""
+    if name in MEASURES:
+        return MEASURES[name]
+    stems = [stem for stem in MEASURES if name.startswith(stem + "_")]
+    if stems:
+        return MEASURES[max(stems, key=len)]
+    return Measure(short(name.replace("_", " ")))
+
+
+def titled(name: str) -> str:
+    """Return the title of a measure; that of a variant says which part of it is meant."""
+    title = measure(name).title
+    if name in MEASURES:
+        return title
+    return next((f"{title}, {words}" for end, words in _PARTS.items() if name.endswith(end)), title)
+
+
+def has_control(found: Lookup, record: Record) -> bool:
+    """Say whether its baseline is a hold-out: people who were never given."""
+    others = [other for end in CONTROLS for other in found.named(record.name + end)]
+    return any(
+        other.value is not None and (not record.subject or other.subject == record.subject)
+        for other in others
+    )
+
+
+def reference_of(found: Lookup, record: Record) -> str:
+    """Say in a word or two what the baseline of a record is."""
+    if record.baseline is None:
+        return ""
+    if has_control(found, record):
+        return "hold-out" if record.name.startswith("intruder") else "people never given"
+    return measure(record.name).reference
+
+
+def in_percent(name: str, record: Record | None = None) -> bool:
+    """Say whether a figure is written in percent: a share, unless it is an amount."""
+    if not measure(name).share:
+        return False
+    if record is None:
+        return True
+    figures = (record.value, record.low, record.high, record.baseline)
+    amounts = _AMOUNTS in record.note or any(f is not None and abs(f) > 1 for f in figures)
+    return not amounts
+
+
+def figure_text(value: float | None, *, as_percent: bool) -> str:
+    """Write a figure in its own unit; what is missing is not zero."""
+    if value is None:
+        return NOT_COMPUTED
+    return percent(value) if as_percent else number(value)
+
+
+def range_text(record: Record | None, *, as_percent: bool) -> str:
+    """Write the interval of a record; empty when there is none."""
+    if record is None or record.low is None or record.high is None:
+        return ""
+    low, high = (figure_text(end, as_percent=as_percent) for end in (record.low, record.high))
+    return f"{low} to {high}"

@@ -1,0 +1,278 @@
+"""What a command or a call asked for, in the library's own types.
+
+The command line and Python make the same `Request` of the same declarations
+(`pegsynth.options`), so that both refuse the same things and settle the same release.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from pegsynth.errors import BudgetError, ParameterError, SchemaError
+from pegsynth.methods import get, taking
+from pegsynth.methods.forecast import Asked, settle_method
+from pegsynth.methods.registry import method_options
+from pegsynth.numbers import foreseen, wants_codec
+from pegsynth.option_kinds import check_options
+from pegsynth.options import (
+    AUTO,
+    DEFAULT_METHOD,
+    BlockSizeOptions,
+    BudgetOptions,
+    CapOptions,
+    EngineOptions,
+    KeyOptions,
+    LogLinearOptions,
+    MethodChoice,
+    PartialOptions,
+    PriorOptions,
+    ProperOptions,
+    RowOptions,
+    RunOptions,
+    SourceOptions,
+)
+from pegsynth.privacy import Budget, Shares
+
+if TYPE_CHECKING:
+    from pegsynth.methods.base import Method, Plan
+    from pegsynth.schema import Schema
+
+_BUDGET_WORDS = re.compile(r"(?<![\w-])(?:epsilon per row|epsilon|delta|alpha|l)(?![\w-])")
+_BUDGETS = ("epsilon", "epsilon_per_row", "l", "alpha")
+_FITTED = ("heads", "tail_bits", "order", "order_rows")
+"""Options on how a table is counted, which drawing does not take."""
+
+
+@dataclass(frozen=True)
+class Request(
+    EngineOptions,
+    SourceOptions,
+    RunOptions,
+    BudgetOptions,
+    ProperOptions,
+    LogLinearOptions,
+    CapOptions,
+    BlockSizeOptions,
+    PriorOptions,
+    PartialOptions,
+    KeyOptions,
+    RowOptions,
+    MethodChoice,
+):
+    """All options of a release. Options that do not go together are refused when it is settled.
+
+    Parameters
+    ----------
+    own
+        Options of methods that were registered from outside, by name.
+    """
+
+    own: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if self.master is not None and self.engine != "spark":
+            raise ParameterError("--master goes with --engine spark")
+
+    @classmethod
+    def of(cls, **options: Any) -> Request:
+        """Make a request of options, those of registered methods among them."""
+        known = cls.__dataclass_fields__
+        own = {name: value for name, value in options.items() if name not in known}
+        return cls(**{n: v for n, v in options.items() if n in known}, own=own)
+
+    def stated(self, name: str, default: Any = None) -> Any:
+        """Return an option by its name, that of a registered method or ours."""
+        return self.own.get(name, getattr(self, name, default))
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether any budget was stated."""
+        return any(getattr(self, name) is not None for name in _BUDGETS)
+
+    @property
+    def budget(self) -> Budget:
+        """The stated budget."""
+        given = {name: getattr(self, name) for name in (*_BUDGETS, "delta", "shares")}
+        try:
+            return budget_for(
+                self.method or DEFAULT_METHOD,
+                partial=bool(self.synthesize),
+                no_guarantee=self.no_guarantee,
+                **given,
+            )
+        except BudgetError as error:
+            # `privacy` knows no flags; whoever stated the budget does.
+            raise BudgetError(_with_flags(str(error))) from None
+
+    def options_for(
+        self, method: Method[Any, Any], *, saved: bool = False, lenient: bool = False
+    ) -> Any:
+        """Return the options of a method, refusing what it does not take.
+
+        Parameters
+        ----------
+        saved
+            Whether the model is saved and sampled later.
+        lenient
+            Leave out what the method does not take, as a comparison of methods does.
+        """
+        for name, (each, default) in method_options().items():
+            value = self.stated(name)
+            taken = name in method.options.__dataclass_fields__
+            meant = method.harmless.get(name, each.harmless)
+            if not (taken or lenient) and value not in (None, (), False, default, *meant):
+                others = ", ".join(taking(name))
+                raise ParameterError(f"{each.flag_of(name)} goes with --method {others} only")
+        given = {each.name: self.stated(each.name, each.default) for each in fields(method.options)}
+        options = method.options(**given)
+        return method.saved_options(options) if saved else options
+
+    def settled(self, schema: Schema, *, saved: bool = False) -> tuple[Request, tuple[str, ...]]:
+        """Return the request with ``--method auto`` settled, and lines that say how and why.
+
+        Parameters
+        ----------
+        saved
+            Whether the model is saved and sampled later.
+        """
+        partial = bool(self.synthesize)
+        method, reason = settle_method(
+            self.method or DEFAULT_METHOD,
+            schema,
+            self.asked(saved=saved),
+            epsilon=self.epsilon,
+            partial=partial,
+        )
+        settled = replace(self, method=method)
+        if not reason:
+            return settled, ()
+        assumed = () if partial or self.epsilon is None else self.assumed()
+        return settled, (f"Method: {reason}.", *assumed)
+
+    def asked(self, *, saved: bool = False, lenient: bool = False) -> Asked:
+        """Return what is asked of each method by its name."""
+
+        def of(name: str) -> tuple[Budget, Any]:
+            options = self.options_for(get(name), saved=saved, lenient=lenient)
+            return replace(self, method=name).budget, options
+
+        return of
+
+    def assumed(self) -> tuple[str, ...]:
+        """Say what a method is chosen by where the number of original rows was not stated."""
+        if self.rows_in is not None:
+            return ()
+        instead = "--rows" if self.rows is not None else "1, for want of --rows"
+        return (f"The number of original rows was not stated (--rows-in); taken to be {instead}.",)
+
+    def changed(self) -> list[str]:
+        """Return the flags on how to draw that differ from their defaults."""
+        options = {name: each for name, (each, _) in method_options().items()}
+        ways = [name for name in options if name not in ("rows", "datasets", *_FITTED)]
+        plain = Request(method=None)  # type: ignore[arg-type]
+        stated = [each for each in ways if self.stated(each) != plain.stated(each)]
+        named = ["--method"] if self.method is not None else []
+        return [*named, *(options[name].flag_of(name) for name in stated)]
+
+    def check_rows(self) -> None:
+        """Ask for the number of rows, except where the original rows are kept."""
+        if self.synthesize and self.rows is not None:
+            raise ParameterError("--synthesize keeps the original rows; leave out --rows")
+        if not self.synthesize and self.rows is None:
+            raise ParameterError("--rows is needed: how many synthetic rows to draw")
+
+    def plan(self, schema: Schema, *, source: str, saved: bool = False) -> Plan:
+        """Settle the release from public quantities; refuse a schema that nobody reviewed.
+
+        Parameters
+        ----------
+        source
+            What messages call the schema.
+        saved
+            Whether the model is saved and sampled later.
+        """
+        method = get(self.method or DEFAULT_METHOD)
+        budget = self.budget
+        check_reviewed(schema, budget, accept=self.accept_unreviewed_schema, source=source)
+        if wants_codec(schema):
+            seen = foreseen(
+                schema, budget, rows=self.rows_in or self.rows, private=method.has_proof
+            )
+            schema, budget = seen.schema, seen.budget
+        plan: Plan = method.settle(schema, budget, self.options_for(method, saved=saved))
+        return plan
+
+    def planned_schema(self, schema: Schema) -> Schema:
+        """Return the schema with as many bins as there will be where edges are measured."""
+        if not schema.unsettled:
+            return schema
+        budget = replace(self, method=AUTO).budget if self.epsilon is not None else None
+        private = budget is not None
+        seen = foreseen(
+            schema,
+            budget or Budget(alpha=0.0),
+            rows=self.rows_in or self.rows,
+            private=private,
+        )
+        return seen.schema
+
+
+def registered_options() -> tuple[str, ...]:
+    """Return the options of methods that were registered from outside."""
+    ours = Request.__dataclass_fields__
+    return tuple(name for name in method_options() if name not in ours)
+
+
+def _with_flags(message: str) -> str:
+    """Call the ways of stating a budget by their flags."""
+    return _BUDGET_WORDS.sub(lambda found: "--" + found[0].replace(" ", "-"), message)
+
+
+def budget_for(
+    method: str,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    epsilon_per_row: float | None = None,
+    l: float | None = None,  # noqa: E741
+    alpha: float | None = None,
+    shares: Shares | None = None,
+    partial: bool = False,
+    no_guarantee: bool = False,
+) -> Budget:
+    """Return the stated budget of a method; those without any proof take none."""
+    stated = any(value is not None for value in (epsilon, delta, epsilon_per_row, l, alpha))
+    if partial and stated and not no_guarantee:
+        raise BudgetError(
+            "partially synthetic tables publish their other columns as they are, so no budget can "
+            "hold; leave it out, or perturb without a guarantee with --no-guarantee"
+        )
+    chosen = get(method) if method != AUTO else None
+    if (chosen is None or chosen.has_proof) and (stated or not partial):
+        return Budget(
+            epsilon=epsilon,
+            delta=delta,
+            epsilon_per_row=epsilon_per_row,
+            l=l,
+            alpha=alpha,
+            shares=shares or Shares(),
+            released_blocks=chosen is None or chosen.released,
+        )
+    if stated:
+        raise BudgetError(f"{method} has no privacy guarantee at any price; leave the budget out")
+    return Budget(alpha=0.0)
+
+
+def check_reviewed(schema: Schema, budget: Budget, *, accept: bool, source: str) -> None:
+    """Refuse a differentially private run under a schema that nobody has reviewed (R10)."""
+    private = budget.epsilon is not None or budget.epsilon_per_row is not None
+    if private and not schema.reviewed and not accept:
+        raise SchemaError(
+            f"{source}: the schema is not reviewed. Check that its categories, order, bin edges "
+            "and rows per unit are public knowledge, then set reviewed = true; or go on without "
+            "a guarantee with --accept-unreviewed-schema"
+        )

@@ -1,1 +1,0 @@
-"""Methods: how stages are put together to make synthetic tables."""

@@ -1,0 +1,1 @@
+"""The confidential table: read, bounded by unit, encoded and counted."""

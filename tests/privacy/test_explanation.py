@@ -1,0 +1,110 @@
+"""`Ledger.explain`: one sentence for each event, with what it cost, for every kind of event."""
+
+import re
+from fractions import Fraction
+from typing import get_args
+
+import pytest
+
+from pegsynth.privacy import (
+    BlockDraws,
+    CappedDraws,
+    ContingencyDraws,
+    Diversity,
+    ImputationDraws,
+    Ledger,
+    MarginalDraws,
+    NoisyCounts,
+    NotPrivate,
+    PegsDraws,
+    Selection,
+    UnitBound,
+    UnknownEvent,
+    Unspent,
+    UrnDraws,
+)
+from pegsynth.privacy.accountant import PureAccountant
+from pegsynth.privacy.events import KNOWN_KINDS, Event
+from pegsynth.privacy.explanation import explained, kind_of
+from pegsynth.privacy.rounding import display_up, float_up
+
+ALPHA = {"alpha_numerator": 16, "alpha_denominator": 1}
+# Every kind of event, and words that its sentence must hold.
+EVENTS = [
+    (PegsDraws(features=3, rows=10, sweeps=2, datasets=2, **ALPHA), "2 tables of 10 rows", "120"),
+    (BlockDraws(features=3, rows=10, block_size=4, **ALPHA), "3 blocks", "9 draws"),
+    (CappedDraws(features=3, visits=5, **ALPHA), "answering 5 times at most", "15 draws"),
+    (UrnDraws(features=3, visits=5, urns=2, **ALPHA), "put every drawn value back", "2 sets"),
+    (ImputationDraws(features=3, rows=10, **ALPHA), "models fitted to all rows", "30 draws"),
+    (ContingencyDraws(features=3, rows=10, **ALPHA), "full table", "10 draws"),
+    (MarginalDraws(features=3, rows=1, **ALPHA), "drew 1 row feature", "3 draws"),
+    (
+        NoisyCounts.laplace(2, cells=1, purpose="table", features=("age", "sex"), table_cells=12),
+        "by age, sex",
+        "discrete Laplace noise of scale 2 was added to every count, all 12 of them",
+    ),
+    (
+        NoisyCounts.gaussian(3, cells=2, purpose="total", label="first"),
+        "discrete Gaussian noise of variance 9",
+        "(first)",
+    ),
+    (
+        Selection.of(Fraction(1, 4), count=2, purpose="heads", candidates=7, chosen=("age",)),
+        "chose 2 times among 7 candidates",
+        "the choice was age",
+    ),
+    (Unspent.of(Fraction(1, 10), route="pure"), "not used", "counts as spent"),
+    (UnitBound(rows_per_unit=3), "At most 3 rows of each unit", "it cost nothing"),
+    (Diversity(l=2.0, features=("MDC",), source="released"), "l = 2", "it cost nothing"),
+    (Diversity(l=2.0, features=()), "all features", "not differential privacy"),
+    (NotPrivate.because("seeded"), "came from a seed", "carries no guarantee"),
+    (UnknownEvent(kind="of-tomorrow", content={}), "of-tomorrow", "update pegsynth"),
+]
+
+
+def test_every_kind_of_event_is_here() -> None:
+    assert {kind_of(event) for event, *_ in EVENTS} == KNOWN_KINDS | {"of-tomorrow"}
+    assert {type(event) for event, *_ in EVENTS} >= set(get_args(Event)) - {UnknownEvent}
+
+
+@pytest.mark.parametrize(("event", "first", "second"), EVENTS, ids=lambda e: type(e).__name__)
+def test_the_sentence_says_what_was_read_what_it_cost_and_what_it_means(
+    event: Event, first: str, second: str
+) -> None:
+    text = Ledger((event,)).explain()
+    assert first in text
+    assert second in text
+    assert text.startswith("1. ")
+    assert text.endswith(".\n")
+    assert text.count("\n") == 1
+    assert len(re.findall(r"; (?:it cost|it has no price)", text)) == 1
+    price = PureAccountant().price(event)
+    if price:
+        assert f"epsilon = {display_up(float_up(price))}" in text
+
+
+def test_prices_are_those_of_a_unit_with_all_its_rows() -> None:
+    noise = NoisyCounts.laplace(2, cells=1, purpose="total")
+    ledger = Ledger((UnitBound(rows_per_unit=3), noise))
+    bound, counted = explained(ledger)
+    assert (bound.epsilon, bound.rho) == (0, 0)
+    assert counted.epsilon == ledger.epsilon == 1.5
+    assert counted.rho == ledger.rho
+
+
+def test_what_is_covered_depends_on_the_stated_delta() -> None:
+    noise = NoisyCounts.gaussian(3, cells=1, purpose="total")
+    assert [line.covered for line in explained(Ledger((noise,)))] == [False]
+    assert [line.covered for line in explained(Ledger((noise,), delta=1e-9))] == [True]
+    assert "it cost rho = " in Ledger((noise,)).explain()
+
+
+def test_names_cannot_pose_as_further_lines_or_fill_the_page() -> None:
+    names = tuple(f"f{place}\n9. Nothing" for place in range(50))
+    text = Ledger((Diversity(l=2.0, features=names),)).explain()
+    assert text.count("\n") == 1
+    assert "and 44 more" in text
+
+
+def test_a_ledger_without_events_says_so() -> None:
+    assert Ledger().explain() == "Nothing has been done with the table.\n"

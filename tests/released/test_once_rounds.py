@@ -1,0 +1,478 @@
+"""What the two rounds ask of the table: candidates, scores, amounts, and the fit (R10, R11).
+
+A privacy filter looks on and answers without noise, so that everything can be worked out by hand.
+"""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from once_tables import COUNTS, ORDERED, released_of, table_of_codes, whole_of
+
+from pegsynth.auditing.watched import WatchedFilter
+from pegsynth.mechanisms.privacy_filter import Price
+from pegsynth.privacy import Allowance, NoisyCounts, Selection, Unspent
+from pegsynth.random import RandomStream
+from pegsynth.released import NoisyTable, Steps, release_blocks
+from pegsynth.released.counted import MergedRows
+from pegsynth.released.first_round import FirstRound, block_counts, block_shares
+from pegsynth.released.fit import margin_error, margin_weights, split_budget
+from pegsynth.released.levels import alone
+from pegsynth.released.margins import Margins
+from pegsynth.released.pool import Pool, cell_count
+from pegsynth.released.second_round import Fit, SecondRound, _spread_out
+
+SIZES = (2, 3, 4)
+ROWS = 600
+WORDS = np.random.default_rng(4)
+CODES = np.stack(
+    [
+        first := WORDS.integers(0, 2, ROWS),
+        (first + WORDS.integers(0, 2, ROWS)) % 3,
+        WORDS.integers(0, 4, ROWS),
+    ]
+).astype(np.uint16)
+TABLE = MergedRows(CODES, SIZES)
+MEAN = math.sqrt(2 / math.pi)
+
+
+def silent(choice=0):
+    """Answers without noise; choices by index, or by a function of the scores."""
+
+    def answer(event, inputs):
+        if isinstance(event, NoisyCounts):
+            return inputs
+        return (choice(inputs) if callable(choice) else choice,)
+
+    return answer
+
+
+def filter_of(answer, epsilon=10.0):
+    return WatchedFilter(whole_of(epsilon), RandomStream(1), answer=answer)
+
+
+def true_margins(total=float(ROWS)):
+    one_ways = tuple(
+        NoisyTable((f,), np.bincount(CODES[f], minlength=size), 1.0) for f, size in enumerate(SIZES)
+    )
+    shares = tuple(table.counts / ROWS for table in one_ways)
+    return Margins.of(one_ways, tuple(map(alone, SIZES)), shares, total)
+
+
+def first_round(answer, steps=None, rows=1000):
+    pool, margins = Pool(SIZES, rows, RandomStream(2)), true_margins()
+    pool.draw(0, (), margins.shares[0][None, :])
+    budget_filter = filter_of(answer)
+    chooser = FirstRound(
+        MergedRows(CODES, pool.sizes), pool, margins, budget_filter, steps or Steps(), 0.01, 0.4
+    )
+    return chooser, pool, margins, budget_filter
+
+
+def table_of(features):
+    shape = [SIZES[f] for f in features]
+    return np.bincount(
+        np.ravel_multi_index([CODES[f].astype(int) for f in features], shape),
+        minlength=int(np.prod(shape)),
+    )
+
+
+def slow_score(pool, margins, heads, feature, penalty):
+    """The score by the definition: distance to what is expected, less what noise would add."""
+    expected = np.outer(
+        np.bincount(pool.keys(heads), minlength=cell_count(heads, SIZES))
+        * (margins.total / pool.rows),
+        margins.shares[feature],
+    ).ravel()
+    distance = np.abs(table_of((*heads, feature)) - np.rint(expected)).sum()
+    return int(distance) - round(penalty * len(expected))
+
+
+# The first round
+
+
+def test_candidates_and_scores_of_the_first_choice():
+    chooser, pool, margins, budget_filter = first_round(silent())
+    chooser.next([1, 2])
+    (step,) = [step for step in budget_filter.steps if isinstance(step.event, Selection)]
+    penalty = MEAN * budget_filter.deviation(0.4 / 2)
+    expected = [slow_score(pool, margins, (0,), feature, penalty) for feature in (1, 2)]
+    assert list(step.inputs) == [*expected, 0, 0]
+    assert step.event.purpose == "heads"
+
+
+def test_a_block_is_the_table_of_heads_and_feature():
+    chooser, _, _, budget_filter = first_round(silent())
+    feature, block = chooser.next([1, 2])
+    assert (feature, block.features) == (1, (0, 1))
+    assert block.counts.tolist() == table_of((0, 1)).tolist()
+    assert block.deviation == pytest.approx(budget_filter.deviation(0.2))
+    assert chooser.left_share == pytest.approx(0.2)
+
+
+def test_heads_grow_with_the_features_that_are_placed():
+    chooser, pool, margins, budget_filter = first_round(silent())
+    chooser.next([1, 2])
+    pool.draw(1, (0,), np.full((2, 3), 1 / 3))
+    chooser.next([2])
+    scores = budget_filter.steps[-2].inputs
+    penalty = MEAN * budget_filter.deviation(0.2)
+    sets = [(0,), (1,), (0, 1)]
+    assert sorted(scores) == sorted(
+        [*(slow_score(pool, margins, heads, 2, penalty) for heads in sets), 0]
+    )
+
+
+def test_a_feature_left_alone_leaves_its_budget_to_the_others():
+    chooser, pool, _, budget_filter = first_round(silent(lambda scores: len(scores) - 1))
+    feature, block = chooser.next([1, 2])
+    assert (feature, block) == (2, None)
+    assert chooser.left_share == 0.4
+    pool.draw(2, (), np.full((1, 4), 1 / 4))
+    chooser.budget_filter._answer = silent(0)
+    _, block = chooser.next([1])
+    assert block.deviation == pytest.approx(budget_filter.deviation(0.4))
+
+
+def test_heads_are_as_many_and_as_small_as_the_steps_say():
+    for steps, most in ((Steps(heads=1), 1), (Steps(heads=2), 2), (Steps(most_cells=9), 1)):
+        chooser, pool, _, _ = first_round(silent(), steps)
+        chooser.next([1, 2])
+        pool.draw(1, (0,), np.full((2, 3), 1 / 3))
+        chooser.next([2])
+        candidates = chooser._candidates
+        found = {chooser._candidate(i, candidates, [2])[1] for i in range(len(candidates))}
+        assert max(map(len, found)) == most
+        assert all(cell_count((*heads, 2), SIZES) <= steps.most_cells for heads in found)
+
+
+def test_features_that_come_last_are_looked_at_and_not_chosen():
+    """They are drawn after all others, so that nothing is chosen by their values (R7)."""
+    chooser, pool, _, budget_filter = first_round(silent(lambda scores: 0))
+    chooser.last = {1}
+    feature, _ = chooser.next([1, 2])
+    assert feature == 2
+    assert len(budget_filter.steps[0].inputs) == 2  # with its head, or alone
+    pool.draw(2, (0,), np.full((2, SIZES[2]), 1 / SIZES[2]))
+    feature, _ = chooser.next([1])
+    assert feature == 1
+    heads = {chooser._heads[number] for number in chooser._candidates[:, 0]}
+    assert heads == {(0,), (2,), (0, 2)}
+
+
+def test_without_being_left_alone_there_is_no_candidate_of_score_zero():
+    chooser, _, _, budget_filter = first_round(silent(), Steps(leave_alone=False))
+    chooser.next([1, 2])
+    assert len(budget_filter.steps[0].inputs) == 2
+
+
+def test_wide_tables_look_for_heads_along_the_blocks_there_are(monkeypatch):
+    monkeypatch.setattr("pegsynth.released.first_round.WIDE_TABLE", 2)
+    chooser, pool, _, _ = first_round(silent(lambda scores: len(scores) - 2))
+    feature, block = chooser.next([1, 2])
+    assert (feature, block) == (1, None)
+    pool.draw(1, (), np.full((1, 3), 1 / 3))
+    # Feature 1 has no parents, so only itself is a new head.
+    assert list(chooser._new_heads()) == [(1,)]
+
+
+def test_shares_of_a_block_are_its_lines():
+    margins = true_margins()
+    block = NoisyTable((0, 1), table_of((0, 1)), 1.0)
+    pool = Pool(SIZES, 100, RandomStream(1))
+    counts = block_counts(block, pool, margins, Steps(pulled=0.0))
+    assert counts == pytest.approx(table_of((0, 1)))
+    lines = block_shares(block, counts, margins)
+    expected = table_of((0, 1)).reshape(2, 3)
+    assert lines == pytest.approx(expected / expected.sum(axis=1, keepdims=True))
+    empty = block_shares(block, np.array([0, 0, 0, 1.0, 1.0, 2.0]), margins)
+    assert empty[0] == pytest.approx(margins.shares[1])
+    assert empty[1] == pytest.approx([0.25, 0.25, 0.5])
+
+
+def test_blocks_under_loud_noise_are_pulled_towards_independence():
+    margins, pool = true_margins(), Pool(SIZES, 600, RandomStream(1))
+    pool.draw(0, (), margins.shares[0][None, :])
+    noisy = table_of((0, 1)) + np.array([90, -80, 70, -60, 50, -40])
+    loud = Steps(pulled=1.0)
+    found = block_counts(NoisyTable((0, 1), noisy, 80.0), pool, margins, loud)
+    independent = np.outer(pool.counts((0,)), margins.shares[1]).ravel()
+    assert np.abs(found - independent).sum() < 0.5 * np.abs(noisy - independent).sum()
+    drowned = NoisyTable((0, 1), np.full(6, -9000), 80.0)
+    assert block_counts(drowned, pool, margins, loud) == pytest.approx(independent)
+    block = NoisyTable((0, 1), noisy, 80.0)
+    ends = [block_counts(block, pool, margins, Steps(pulled=part)) for part in (0.0, 1.0)]
+    between = block_counts(block, pool, margins, Steps(pulled=0.25))
+    assert between == pytest.approx(0.75 * ends[0] + 0.25 * ends[1])
+    assert all(end.sum() == pytest.approx(margins.total) for end in ends)
+
+
+# The fit
+
+
+def started(steps=None, rows=3000):
+    """A pool of independent columns, weighed to the true one-way counts."""
+    pool, margins = Pool(SIZES, rows, RandomStream(3)), true_margins()
+    for feature in range(3):
+        pool.draw(feature, (), margins.shares[feature][None, :])
+    fit = Fit(pool, margins, steps or Steps())
+    fit.start([])
+    return fit
+
+
+def test_weights_meet_every_table_after_some_sweeps():
+    fit = started()
+    assert fit.pool.weights.sum() == pytest.approx(ROWS, rel=0.01)
+    fit.take(NoisyTable((0, 1), table_of((0, 1)), 0.5))
+    fit.take(NoisyTable((1, 2), table_of((1, 2)), 0.5))
+    fit.sweep(30)
+    for features in ((0, 1), (1, 2)):
+        expected = fit.pool.expected(features)
+        assert np.abs(expected - table_of(features)).sum() < 0.02 * ROWS
+
+
+def test_the_weights_of_a_table_are_those_of_its_keys():
+    fit = started()
+    for features in ((0,), (2, 0), (0, 1, 2)):
+        keys, cells = fit.pool.keys(features), cell_count(features, SIZES)
+        assert fit.pool.expected(features) == pytest.approx(fit.expected(keys, cells))
+
+
+def test_a_table_that_says_something_moves_and_noise_does_not():
+    assert started().take(NoisyTable((0, 1), table_of((0, 1)), 1.0))
+    fit = started()
+    noise = np.round(fit.pool.expected((0, 2)) + WORDS.normal(0, 30, 8)).astype(int)
+    assert not fit.take(NoisyTable((0, 2), noise, 30.0))
+
+
+def test_a_table_below_zero_everywhere_changes_nothing():
+    fit = started(Steps(fold=False))
+    before = fit.pool.expected((0, 1))
+    assert not fit.take(NoisyTable((0, 1), np.full(6, -5000), 300.0))
+    assert fit.targets[-1] == pytest.approx(before)
+    assert fit.pool.expected((0, 1)) == pytest.approx(before, rel=0.01)
+
+
+def test_a_taken_table_improves_the_one_way_counts_it_contains():
+    for fold in (True, False):
+        fit = started(Steps(fold=fold))
+        precision = fit.margins.precisions[0].copy()
+        fit.take(NoisyTable((0, 1), table_of((0, 1)), 0.5))
+        assert (fit.margins.precisions[0] > precision).all() == fold
+        assert fit.targets[0] == pytest.approx(fit.margins.counts(0))
+
+
+def test_a_triple_is_fitted_to_the_pairs_that_are_known():
+    fit = started()
+    fit.take(NoisyTable((0, 1), table_of((0, 1)), 0.1))
+    fit.sweep(20)
+    known = fit.pool.expected((0, 1)).reshape(2, 3)
+    fit.take(NoisyTable((0, 1, 2), table_of((0, 1, 2)), 4.0))
+    target = fit.targets[-1].reshape(SIZES)
+    assert target.sum(axis=2) == pytest.approx(known, rel=0.05)
+
+
+# The second round
+
+
+def second_round(answer, steps=None, share=0.5, each=0.1):
+    fit = started(steps)
+    budget_filter = filter_of(answer)
+    return (
+        SecondRound(
+            MergedRows(CODES, fit.pool.sizes), fit, budget_filter, steps or Steps(), share, each
+        ),
+        fit,
+        budget_filter,
+    )
+
+
+def test_pairs_are_scored_by_how_badly_the_pool_predicts_them():
+    chooser, fit, budget_filter = second_round(silent())
+    expected = [
+        int(np.abs(table_of(pair) - np.rint(fit.pool.expected(pair))).sum())
+        for pair in combinations(range(3), 2)
+    ]
+    chosen = chooser.next()
+    deviation = budget_filter.deviation(0.1 * 0.9)
+    cells = [len(table_of(pair)) for pair in combinations(range(3), 2)]
+    scores = [e - round(MEAN * deviation * c) for e, c in zip(expected, cells, strict=True)]
+    assert list(budget_filter.steps[0].inputs) == scores
+    # The only dependent pair is predicted worst.
+    assert scores[0] == max(scores)
+    assert chosen.features == (0, 1)
+    assert chosen.counts.tolist() == table_of((0, 1)).tolist()
+    assert chosen.deviation == pytest.approx(deviation)
+    assert chooser.left_share == pytest.approx(0.4)
+
+
+def test_triples_come_in_around_pairs_that_were_measured_at_a_quarter_of_their_score():
+    chooser, fit, budget_filter = second_round(silent())
+    fit.take(chooser.next())
+    chooser.budget_filter._answer = silent(1)
+    fit.take(chooser.next())
+    # (0, 1) and (0, 2) are measured: the triple around feature 0 is a candidate now.
+    expected = fit.pool.expected((0, 1, 2))
+    chooser.next()
+    distance = int(np.abs(table_of((0, 1, 2)) - np.rint(expected)).sum())
+    penalty = round(MEAN * budget_filter.deviation(0.1 * 0.9) * 24)
+    assert list(chooser.candidates) == [(0, 1), (0, 2), (1, 2), (0, 1, 2)]
+    assert budget_filter.steps[-2].inputs[-1] == (distance - penalty) // Steps().triple_divisor
+
+
+def test_triples_may_be_left_out():
+    chooser, fit, _ = second_round(silent(), Steps(triples=False))
+    for choice in (0, 1, 2):
+        chooser.budget_filter._answer = silent(choice)
+        fit.take(chooser.next())
+    assert all(len(table) == 2 for table in chooser.candidates)
+
+
+def test_the_last_table_takes_what_is_left():
+    chooser, _, budget_filter = second_round(silent(), share=0.21, each=0.1)
+    assert chooser.next().deviation == pytest.approx(budget_filter.deviation(0.09))
+    assert chooser.next().deviation == pytest.approx(budget_filter.deviation(0.11 * 0.9))
+    assert chooser.left_share == pytest.approx(0)
+    assert chooser.next() is None
+
+
+def test_rounds_come_to_an_end():
+    chooser, _, _ = second_round(silent(), Steps(rounds=2), share=0.9, each=0.01)
+    assert chooser.next() is not None
+    # The last of the rounds takes everything.
+    assert chooser.next() is not None
+    assert chooser.left_share == pytest.approx(0)
+    assert chooser.next() is None
+
+
+@pytest.mark.parametrize(("anneal", "moved", "after"), [(1, 0, 0.2), (1, 1, 0.1), (0, 0, 0.1)])
+def test_a_table_that_noise_has_drowned_doubles_the_next(anneal, moved, after):
+    chooser, _, _ = second_round(silent(), Steps(anneal=bool(anneal)))
+    chooser.heard(moved=bool(moved))
+    assert chooser.share == after
+
+
+def test_distances_of_a_large_pool_are_kept_but_for_what_changed(monkeypatch):
+    monkeypatch.setattr("pegsynth.released.second_round._LARGE_POOL", 10)
+    chooser, fit, _ = second_round(silent())
+    fit.take(chooser.next())
+    # All pairs share a feature with (0, 1) but none is without one in a table of three.
+    assert not chooser.distances
+    chooser.distances = {(0, 1): 5, (2, 3): 6, (0, 1, 4): 7, (0, 3, 4): 8}
+    chooser._forget((0, 1))
+    assert chooser.distances == {(2, 3): 6, (0, 3, 4): 8}
+    monkeypatch.setattr("pegsynth.released.second_round._LARGE_POOL", 10**9)
+    chooser._forget((0, 1))
+    assert not chooser.distances
+
+
+def test_of_very_many_pairs_some_are_looked_at():
+    """Which ones is decided without looking at anything."""
+    pool, pairs = Pool(SIZES, 10, RandomStream(5)), list(combinations(range(40), 2))
+    found = _spread_out(pairs, 400, pool)
+    assert len(set(found)) == 400
+    assert found == sorted(found)
+    assert found != pairs[:400]
+
+
+# How the budget is split
+
+
+def test_the_split_by_hand():
+    """Pure, 2 features of 2 categories, half of epsilon 8 each: b = 1/4, deviation sqrt(2)/4."""
+    price = Price(Allowance("pure", Fraction(8)))
+    weights = margin_weights((2, 2))
+    assert weights.tolist() == [0.5, 0.5]
+    error = margin_error(price, 10, (2, 2), weights)
+    assert error == pytest.approx(MEAN * 2 * (math.sqrt(2) / 4) / 20)
+    steps = Steps(wanted_margin_error=error / 0.3)
+    split = split_budget(price, 10, (2, 2), weights, steps)
+    assert split.margins == pytest.approx(0.3)
+    rest = 1 - steps.total_share - steps.first_choices - 0.3
+    assert split.first + split.second == pytest.approx(rest)
+    assert split.first == pytest.approx(rest * steps.first_round)
+    assert split.choice == steps.first_choices
+    # Errors of Gaussian noise fall with the root of the budget.
+    zcdp = Price(Allowance("zcdp", Fraction(8)))
+    error = margin_error(zcdp, 10, (2, 2), weights)
+    steps = Steps(wanted_margin_error=error / 0.5)
+    assert split_budget(zcdp, 10, (2, 2), weights, steps).margins == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("total", [1, 1000, 10**9])
+@pytest.mark.parametrize("route", ["pure", "zcdp"])
+def test_the_parts_never_add_up_to_more_than_the_whole(total, route):
+    price = Price(Allowance(route, Fraction(1, 2)))
+    steps = Steps()
+    for each in (steps, steps.under_noise(), steps.in_quiet(), replace(steps, second_round=False)):
+        weights = margin_weights(COUNTS)
+        split = split_budget(price, total, COUNTS, weights, each)
+        choices = split.choice * (len(COUNTS) - 1)
+        parts = each.total_share + split.margins + choices + split.first + split.second
+        assert 1 - 1e-6 < parts <= 1
+        assert each.least_margins <= split.margins <= each.most_margins
+        assert (split.second > 0) == each.second_round
+
+
+def test_wide_features_get_more_and_public_ones_nothing():
+    weights = margin_weights((8, 1, 8))
+    assert weights == pytest.approx([4 / 9, 1 / 9, 4 / 9])
+    known = [None, None, np.full(8, 1 / 8)]
+    assert margin_weights((8, 1, 8), known) == pytest.approx([4 / 5, 1 / 5, 0])
+
+
+# Everything together
+
+
+def test_without_noise_the_released_tables_are_those_of_the_table():
+    codes = table_of_codes(500)
+    stream = RandomStream(1)
+    budget_filter = WatchedFilter(
+        whole_of(10.0), stream, answer=silent(lambda s: int(np.argmax(s)))
+    )
+    released, _ = release_blocks(codes, COUNTS, budget_filter, stream, ordered=ORDERED, rows=500)
+    assert released.total[0] == 500
+    for feature, table in enumerate(released.one_ways):
+        counts = np.bincount(codes[:, feature], minlength=COUNTS[feature])
+        assert table.counts.tolist() == counts.tolist()
+    for table in (*released.blocks, *released.extra):
+        shape = [released.sizes[f] for f in table.features]
+        columns = [released.levels[f][codes[:, f]] for f in table.features]
+        counts = np.bincount(np.ravel_multi_index(columns, shape), minlength=int(np.prod(shape)))
+        assert table.counts.tolist() == counts.tolist()
+    # Features come in the order in which their heads are there.
+    place = {feature: number for number, feature in enumerate(released.order)}
+    for block in released.blocks:
+        assert all(place[head] < place[block.features[-1]] for head in block.features[:-1])
+
+
+def test_public_shares_are_used_and_not_measured():
+    codes, stream = table_of_codes(2000), RandomStream(1)
+    budget_filter = WatchedFilter(whole_of(10.0), stream, answer=silent())
+    known = [np.array([0.2, 0.3, 0.5]), None, None, None, None]
+    released, _ = release_blocks(
+        codes, COUNTS, budget_filter, stream, ordered=ORDERED, public=known, rows=100
+    )
+    measured = [s.event.purpose for s in budget_filter.steps].count("marginals")
+    assert measured == 4
+    assert released.public == (True, False, False, False, False)
+    assert released.one_ways[0].counts.tolist() == [400, 600, 1000]
+
+
+def test_features_that_must_stay_whole_keep_their_categories():
+    released, _, _ = released_of(1.0, 1e-9, whole=(True,) * 5)
+    assert released.sizes == COUNTS
+    merged, _, _ = released_of(1.0, 1e-9)
+    assert sum(merged.sizes) < sum(COUNTS)
+
+
+def test_what_was_paid_is_written_down_in_order():
+    _, _, events = released_of(10.0, 1e-9)
+    purposes = [getattr(event, "purpose", "") for event in events]
+    assert purposes[:6] == ["total"] + ["marginals"] * 5
+    assert purposes[6] == "heads"
+    assert isinstance(events[-1], Unspent)
+    assert {type(event) for event in events[:-1]} == {NoisyCounts, Selection}
