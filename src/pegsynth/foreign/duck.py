@@ -73,9 +73,10 @@ class DuckTable:
     def _rows(self, columns: Sequence[str], size: int, more: str = "") -> Any:
         listed = ", ".join(self._chosen[name] for name in columns)
         try:
-            return self._connection.sql(
-                f"SELECT {listed} FROM {self._origin} {more}"
-            ).to_arrow_reader(size)
+            rows = self._connection.sql(f"SELECT {listed} FROM {self._origin} {more}")
+            # Older versions call it differently.
+            read = getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader
+            return read(size)
         except (self._errors, pa.ArrowException):
             raise ForeignError("broken") from None
 

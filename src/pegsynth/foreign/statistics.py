@@ -19,6 +19,7 @@ import pyarrow as pa
 from pegsynth.foreign.problem import ForeignError
 
 CHUNK_CELLS = 1 << 20
+LARGER = 4
 _READERS = {
     "spss": "read_sav",
     "stata": "read_dta",
@@ -120,7 +121,9 @@ class StatisticsFile:
 
     def batches(self, columns: Sequence[str], skip: int, rows: int) -> Iterator[pa.RecordBatch]:
         """Yield rows in order; `rows` is the most at a time."""
-        size = max(1, min(rows, CHUNK_CELLS // max(len(columns), 1)))
+        # Compressed rows before a chunk are unpacked again for it: few and large chunks of SPSS.
+        cells = CHUNK_CELLS * (LARGER if self._kind == "spss" else 1)
+        size = max(1, cells // max(len(columns), 1))
         schema = self.row_schema(columns)
         total = self._header.number_rows
         while total is None or skip < total:
@@ -128,7 +131,9 @@ class StatisticsFile:
             read = min((len(found.get(name, ())) for name in columns), default=0)
             if read:
                 arrays = [self._columns[name].array(found[name]) for name in columns]
-                yield pa.record_batch(arrays, schema=schema)
+                chunk = pa.record_batch(arrays, schema=schema)
+                del arrays, found
+                yield from (chunk.slice(start, rows) for start in range(0, read, rows))
             skip += read
             if read < size:
                 if total is not None and skip < total:
