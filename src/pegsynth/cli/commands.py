@@ -112,6 +112,7 @@ def plan(
     *flags.KEYS,
     *flags.DRAWS,
     *flags.GIVEN,
+    *flags.NOISE,
     *flags.of_registered_methods(),
     *flags.RUN,
     "accept_unreviewed_schema",
@@ -148,6 +149,7 @@ def synthesize_table(
     *flags.KEYS,
     *flags.DRAWS,
     *flags.GIVEN,
+    *flags.NOISE,
     *flags.of_registered_methods(),
     *flags.RUN,
     "accept_unreviewed_schema",
@@ -225,6 +227,7 @@ def fit(
     *flags.BUDGET,
     *flags.DRAWS,
     "where",
+    "replicates",
     *flags.RUN,
     "accept_unreviewed_schema",
     *flags.ENGINE,
@@ -334,7 +337,7 @@ def combine(
         str | None,
         typer.Option(
             "--rule",
-            help="plug-in, fully (the paper's), partial or shared-urn "
+            help="plug-in, fully (the paper's), partial, shared-urn or own-noise "
             "[default: by the ledger, else plug-in].",
         ),
     ] = None,
@@ -360,11 +363,19 @@ def inspect(
     confidential: Annotated[
         bool, typer.Option("--confidential", help="Also print figures read off the counts.")
     ] = False,
+    analysis: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--analysis",
+            metavar="TEXT",
+            help="Whether a model of pegs-once can answer this, such as 'charge ~ age + C(sev)'.",
+        ),
+    ] = None,
 ) -> None:
     """Say what a model, ledger or schema holds; several ledgers are added up."""
     from pegsynth.cli import inspecting
 
-    raise typer.Exit(inspecting.inspect(files, confidential=confidential))
+    raise typer.Exit(inspecting.inspect(files, confidential=confidential, analyses=analysis or ()))
 
 
 @flags.taking(

@@ -54,6 +54,7 @@ GIVEN = ("where", "synthesize", "no_guarantee", "log_linear", "proper")
 RUN = ("decode", "threads", "seed")
 SOURCE = ("table", "query", "query_is_rowwise")
 ENGINE = ("engine", "master")
+NOISE = ("replicates", "shared_noise")
 
 _TYPES: dict[Kind, Any] = {
     "whole": int,

@@ -19,7 +19,7 @@ from pegsynth.io.reader import TableReader
 from pegsynth.io.write import open_writer
 from pegsynth.methods.session import Session
 from pegsynth.options import How
-from pegsynth.pipeline import Draws, decoded, decoder_of, open_draws
+from pegsynth.pipeline import Draws, decoder_of, drawn_frames, open_draws
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.progress import Progress, quiet
@@ -137,7 +137,7 @@ def write_public(
     """Write ``public/``: ledger first, then K synthetic tables, texts and checksums."""
     public = folder / "public"
     public.mkdir()
-    tables = session.draw(rows, datasets)
+    tables = drawn_frames(session, rows, datasets, how=how, listed=True, progress=progress)
     schema = session.model.schema
     write_texts(
         public,
@@ -149,18 +149,9 @@ def write_public(
         decode=how,
     )
     written = []
-    for number, chunks in enumerate(tables, start=1):
+    texts = decoder_of(session.model, how, listed=True).listed
+    for number, frames in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
-        texts = decoder_of(session.model, how, listed=True).listed
-        frames = decoded(
-            session.model,
-            chunks,
-            session.stream,
-            how=how,
-            listed=True,
-            rows=rows,
-            progress=progress,
-        )
         with open_writer(path, texts=texts) as writer:
             for frame in frames:
                 writer.write(kept(frame))
