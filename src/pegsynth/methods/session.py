@@ -172,7 +172,8 @@ class Session:
             named = " and ".join(map(flag_of, options))
             verb = "is" if len(options) == 1 else "are"
             raise ParameterError(
-                f"{named} {verb} settled when a model of {self.plan.method} is fitted; state it there"
+                f"{named} {verb} settled when a model of {self.plan.method} is fitted; state that "
+                "there"
             )
         plan = replace(self.plan, options=replace(self.plan.options, **options))
         return Session(self.model, plan, self._stream, threads=self._threads)
