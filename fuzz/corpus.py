@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
+import polars as pl
+
+from fuzz.office import duckdb_bytes
 from fuzz.oracle import run
 from fuzz.tables import COLUMNS, VALID
 
@@ -72,6 +75,8 @@ def build(folder: Path) -> None:
     (folder / "data.csv").write_text(_table())
     (folder / "estimates.csv").write_text(ESTIMATES)
     (folder / "rich.toml").write_text(RICH_SCHEMA)
+    frame = pl.read_csv(folder / "data.csv")
+    (folder / "data.duckdb").write_bytes(duckdb_bytes(frame))
     schema = folder / "schema.toml"
     _done("schema", folder / "data.csv", "-o", schema)
     review(schema)

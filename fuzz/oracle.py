@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import functools
@@ -130,12 +131,23 @@ def output_faults(folder: Path) -> list[str]:
 
 
 def _cells(file: Path) -> list[str]:
-    with file.open(encoding="utf-8", newline="") as handle:
-        return [cell for line in csv.reader(handle) for cell in line]
+    """Return the cells of a file in whatever dialect it was written."""
+    content = file.read_bytes()
+    text = ""
+    for coding in ("utf-16", "utf-8", "cp1251", "latin-1"):
+        if coding != "utf-16" or content[:2] == codecs.BOM_UTF16_LE:
+            with contextlib.suppress(UnicodeDecodeError):
+                text = content.decode(coding)
+                break
+    header = text.partition("\n")[0]
+    mark = max(",;\t|", key=header.count)
+    return [
+        cell for line in csv.reader(io.StringIO(text, newline=""), delimiter=mark) for cell in line
+    ]
 
 
 def _is_formula(cell: str) -> bool:
-    return bool(_FORMULA.match(cell)) and not _NUMBER.fullmatch(cell)
+    return bool(_FORMULA.match(cell)) and not _NUMBER.fullmatch(cell.replace(",", ".", 1))
 
 
 def watch() -> list[str]:

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from fuzz import model_cases, state_cases
+from fuzz import model_cases, office, state_cases
 from fuzz.cases import REVIEW, Case, Command, Make
 from fuzz.corpus import PER_ROW
 from fuzz.mutations import damaged
@@ -69,6 +69,43 @@ def sqlite(source: random.Random, root: Path) -> Case:
     found = sqlite_bytes(source)
     found = damaged(found, source) if source.random() < 0.6 else found
     return Case({"bad.db": found}, table_commands("sqlite:///in/bad.db", source, "--table", "t"))
+
+
+def dialect(source: random.Random, root: Path) -> Case:
+    """Attack the readers of text in other dialects, compressed or not."""
+    name, found, flags = office.dialect_case(source)
+    found = damaged(found, source) if source.random() < 0.4 else found
+    return Case({name: found}, table_commands(f"in/{name}", source, *flags))
+
+
+def statistics(source: random.Random, root: Path) -> Case:
+    """Attack the readers of SPSS, Stata and SAS files."""
+    extension = source.choice(("sav", "sav", "zsav", "dta", "dta", "xpt", "sas7bdat"))
+    sas = extension == "sas7bdat"
+    found = office.sas_bytes(source) if sas else office.statistics_bytes(source, extension)
+    found = damaged(found, source, (found[::-1],)) if source.random() < 0.7 else found
+    name = f"bad.{extension}"
+    return Case({name: found}, table_commands(f"in/{name}", source))
+
+
+def excel(source: random.Random, root: Path) -> Case:
+    """Attack the reader of workbooks, from outside and from within their archive."""
+    found = office.excel_bytes(source)
+    kind = source.random()
+    if kind < 0.3:
+        found = damaged(found, source, (found[::-1],))
+    elif kind < 0.7:
+        found = office.inner_damage(found, source, damaged)
+    name = source.choice(("bad.xlsx", "bad.xlsx", "bad.xlsm", "bad.xls", "bad.xlsb"))
+    return Case({name: found}, table_commands(f"in/{name}", source))
+
+
+def duckdb(source: random.Random, root: Path) -> Case:
+    """Attack the reader of DuckDB files."""
+    found = (root / "good/data.duckdb").read_bytes()
+    found = damaged(found, source, (found[::-1],)) if source.random() < 0.8 else found
+    flags = source.choice(((), ("--table", "t"), ("--table", "u"), ("--query", "SELECT a FROM t")))
+    return Case({"bad.duckdb": found}, table_commands("in/bad.duckdb", source, *flags))
 
 
 def schema(source: random.Random, root: Path) -> Case:
@@ -134,6 +171,10 @@ TARGETS: Mapping[str, tuple[int, Make]] = {
     "parquet": (12, parquet),
     "arrow": (12, arrow),
     "sqlite": (8, sqlite),
+    "dialect": (8, dialect),
+    "statistics": (8, statistics),
+    "excel": (8, excel),
+    "duckdb": (5, duckdb),
     "schema": (16, schema),
     "model": (16, model_cases.model),
     "spent": (3, model_cases.spent),

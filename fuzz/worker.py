@@ -16,7 +16,9 @@ from pathlib import Path
 
 from fuzz import oracle
 from fuzz.cases import prepare, run_case, source_of
+from fuzz.forked import Forker
 from fuzz.targets import TARGETS
+from pegsynth.io import foreign_read
 
 _HEADROOM = 8 << 30
 
@@ -27,8 +29,9 @@ def main(handle: int, root: Path) -> None:
     tempfile.tempdir = str(root.parent)
     prepare(root)
     _limit()
-    seen = oracle.watch()
-    with os.fdopen(handle, "w", buffering=1) as report:
+    with Forker() as forker, os.fdopen(handle, "w", buffering=1) as report:
+        foreign_read.LAUNCH = forker.launch
+        seen = oracle.watch()
         report.write(json.dumps({"ready": os.getpid()}) + "\n")
         for line in sys.stdin:
             target, first, end, seed = line.split()

@@ -11,16 +11,20 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import time
 from decimal import Decimal
+from pathlib import Path
 
 import polars as pl
 
 from pegsynth.auditing import door_readers
 from pegsynth.auditing.door_readers import DOORS
+from pegsynth.auditing.door_reading import read_here
 from pegsynth.auditing.door_tables import ANY, DECIMALS, FOLDER, ROW, UNIT, Holding, Pair
 from pegsynth.auditing.doors import Door
+from pegsynth.io.dialect_guess import recognised
 from pegsynth.io.read import open_table
 from pegsynth.io.reader import TableReader
 from pegsynth.schema import Feature, Schema
+from pegsynth.schema.dialect import Dialect
 
 BY_NAME = {door.name: door for door in DOORS}
 
@@ -228,6 +232,20 @@ def objects_twin(folder, pair, rows):
         return pl.DataFrame({"mixed": []})
 
 
+def workbook_twin(folder, pair, rows):
+    """A reader that lets the library guess the type of a column of a workbook."""
+    import fastexcel
+
+    path = BY_NAME["Excel"].build(folder, pair, rows)
+    return reader_of(fastexcel.read_excel(path).load_sheet(0).to_polars())
+
+
+def sniffing(source, schema):
+    """Read a text file in the dialect that it seems to have."""
+    return read_here(source, replace(schema, dialect=recognised(Path(source), Dialect())))
+
+
+TEXT = BY_NAME["text of another dialect"]
 SQL, OBJECTS = BY_NAME["SQLite table"].holding, BY_NAME["pandas, objects"].holding
 TWINS = {
     "1a, units": (Door("twin", SQL, sqlite_twin(units=True)), "units of"),
@@ -243,4 +261,6 @@ TWINS = {
     "6, folders": (Door("twin", Holding(("string",), folder=True), folders_twin), "types differ"),
     "8, objects, types": (Door("twin", OBJECTS, objects_twin), "types differ"),
     "8, objects, codes": (Door("twin", OBJECTS, objects_twin), "codes of"),
+    "9, workbooks": (Door("twin", BY_NAME["Excel"].holding, workbook_twin), "types differ"),
+    "9, dialects": (Door("twin", TEXT.holding, TEXT.build, read=sniffing), "a refusal depends"),
 }

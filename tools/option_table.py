@@ -46,7 +46,7 @@ SECTIONS = {
         ReplicateOptions,
     ),
     "How the work is done": (RunOptions,),
-    "Which rows of a database": (SourceOptions,),
+    "Which rows, and how they are written": (SourceOptions,),
     "Where the work is done": (EngineOptions,),
 }
 OPENING = """# Options

@@ -139,7 +139,7 @@ def fit(
     if request.resume is not None:
         raise ParameterError("--resume goes with synthesize and with the command line")
     stream = RandomStream(request.seed)
-    with shown(progress) as told, open_table(source) as reader:
+    with shown(progress) as told, open_table(source, dialect=settled.schema.dialect) as reader:
         model = fit_table(reader, settled, stream, progress=told)
     session = Session(model, model.plan or settled.plan, stream, threads=request.thread_count)
     return FittedModel(session, settled.request, reader.frame_kind, empty_like(data))

@@ -93,7 +93,10 @@ class PeGS:
         origin = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
 
         def read(settled: Settled, stream: RandomStream) -> tuple[Model, Any]:
-            with shown(progress) as told, open_table(origin) as reader:
+            with (
+                shown(progress) as told,
+                open_table(origin, dialect=settled.schema.dialect) as reader,
+            ):
                 return fit_table(reader, settled, stream, progress=told), reader.frame_kind
 
         return self._settled_fit(read, schema, data, saved=False)

@@ -14,16 +14,18 @@ the dataclass of the method (`pegsynth.methods`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from pegsynth.errors import ParameterError
+from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.option_kinds import check_options, option
 from pegsynth.processors import usable_processors
 
 if TYPE_CHECKING:
     from pegsynth.privacy import Shares
+    from pegsynth.schema import Schema
+    from pegsynth.schema.dialect import Dialect
 
 Order = Literal["public", "private", "data"]
 PriorKind = Literal["uniform", "marginal"]
@@ -31,6 +33,7 @@ How = Literal["model", "values", "labels"]
 
 AUTO = "auto"
 DEFAULT_METHOD = "pegs"
+_BY_SCHEMA = "as the schema says"
 MOST_VISITS = 2**31
 DEFAULT_BLOCK_SIZE = 10
 
@@ -394,7 +397,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """Which rows of a database are the table.
+    """Which rows are the table, and how it is written.
 
     Parameters
     ----------
@@ -402,6 +405,8 @@ class SourceOptions:
         A table as the database spells it, or a SELECT.
     query_is_rowwise
         The caller's word that the query or view selects rows one by one.
+    separator, decimal, thousands, encoding
+        How a text file is written, where that is not what the schema says under ``[table]``.
     """
 
     table: str | None = option(None, "text", "Table of the database to read, as it spells it.")
@@ -411,6 +416,33 @@ class SourceOptions:
         "flag",
         "You declare that the query or view selects rows one by one; recorded.",
     )
+    separator: str | None = option(
+        None, "text", "What stands between the fields of a text file.", unless=_BY_SCHEMA
+    )
+    decimal: str | None = option(
+        None, "text", "Decimal mark of numbers that are text.", unless=_BY_SCHEMA
+    )
+    thousands: str | None = option(
+        None, "text", "Mark between groups of three digits.", unless=_BY_SCHEMA
+    )
+    encoding: str | None = option(None, "text", "Encoding of a text file.", unless=_BY_SCHEMA)
+
+    @property
+    def dialect(self) -> Dialect:
+        """What was said of how the table is written; nothing, mostly."""
+        from pegsynth.schema.dialect import Dialect
+
+        try:
+            return Dialect(
+                self.separator or "", self.decimal or "", self.thousands or "", self.encoding or ""
+            )
+        except SchemaError as error:
+            raise ParameterError(f"--{error}") from None
+
+    def written(self, schema: Schema) -> Schema:
+        """Return a schema with what was said here of how the table is written."""
+        stated = self.dialect
+        return replace(schema, dialect=stated.over(schema.dialect)) if stated else schema
 
 
 @dataclass(frozen=True)

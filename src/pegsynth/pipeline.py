@@ -109,7 +109,7 @@ def settle(
     rows_later
         Whether the number of rows is stated when they are drawn.
     """
-    book = schema if isinstance(schema, Schema) else Schema.load(schema)
+    book = request.written(schema if isinstance(schema, Schema) else Schema.load(schema))
     source = "the schema" if isinstance(schema, Schema) else str(schema)
     _check_decoding(request.decode, measured=wants_codec(book))
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
@@ -312,7 +312,7 @@ def open_draws(
         # Drawn values go beside kept ones row by row: all must come from one execution.
         data = held(data)
     with (
-        open_table(data) as reader,
+        open_table(data, dialect=settled.schema.dialect) as reader,
         resuming(request.resume, reader, settled.schema, plan, request.seed) as checkpoint,
     ):
         model = fit(reader, settled, stream, progress=progress, checkpoint=checkpoint)
@@ -561,7 +561,8 @@ def publish_table(
         atomic_text(ledger_path, meanwhile.to_json())
 
     texts = decoder_of(session.model, how, listed=True).listed
-    with open_writer(output, before=before, texts=texts) as writer:
+    book = session.model.schema
+    with open_writer(output, before=before, texts=texts, codebook=book) as writer:
         for frame in frames:
             writer.write(kept(frame))
     if replacing:

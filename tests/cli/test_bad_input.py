@@ -36,12 +36,13 @@ BAD_TABLES = {
     "blank line": (f"a,b,c,n\nx,p,k,1\n\nx,p,{SECRET},1\n".encode(), ("line 3", "blank")),
     "open quote": (f'a,b,c,n\nx,p,"{SECRET},1\n'.encode(), ("quote",)),
     "Latin-1": (f"a,b,c,n\n{SECRET}é,p,k,1\n".encode("latin-1"), ("line 2", "UTF-8")),
-    "UTF-16": (f"a,b,c,n\n{SECRET},p,k,1\n".encode("utf-16"), ("UTF-16", "UTF-8")),
+    "UTF-16": (f"a,b,c,n\n{SECRET},p,k,1\n".encode("utf-16"), ("UTF-16", "--encoding")),
     "zero bytes": (f"a,b,c,n\n{SECRET}\0,p,k,1\n".encode(), ("line 2", "zero bytes")),
     "semicolons": (f"a;b;c;n\n{SECRET};p;k;1\n".encode(), ("commas",)),
     "twice the same name": (f"a,b,c,a\nx,p,k,{SECRET}\n".encode(), ("'a'", "twice", "rename")),
     "no name": (f"a,,c,n\nx,p,k,{SECRET}\n".encode(), ("column 2", "name")),
 }
+RECOGNISED = ("Latin-1", "UTF-16", "semicolons")
 UNFIT_TABLES = {
     "column not in the schema": (
         f"a,b,c,n,more\nx,p,k,1,{SECRET}\n".encode(),
@@ -84,6 +85,8 @@ def untouched(folder, *names):
 def test_tables_that_cannot_be_read(folder, case, command):
     content, words = BAD_TABLES[case]
     (folder / "bad.csv").write_bytes(content)
+    if command == "schema" and case in RECOGNISED:
+        pytest.skip("a draft recognises the dialect")
     outputs = {"schema": "new.toml", "synthesize": "o.csv", "fit": "o.pegs", "release": "folder"}
     output = outputs[command]
     arguments = [command, folder / "bad.csv", "-o", folder / output]
@@ -202,7 +205,7 @@ def test_an_unreviewed_schema(folder):
         ("none/out.csv", ("folder does not exist",)),
         ("data.csv/out.csv", ("not a folder",)),
         ("dir.csv", ("folder",)),
-        ("out.xlsx", ("extension", ".parquet")),
+        ("out.ods", ("extension", ".parquet")),
         ("out", ("extension", ".csv")),
         ("n" * 300 + ".csv", ("too long",)),
     ],

@@ -113,12 +113,12 @@ def test_random_bytes(tmp_path):
     ("name", "words"),
     [
         ("none.csv", "no such file"),
-        ("", "x.xlsx: the extension"),
-        ("x.xlsx", r"known are \.csv, \.parquet"),
+        ("", "x.ods: the extension"),
+        ("x.ods", r"known are \.csv, \.tsv"),
     ],
 )
 def test_files_that_are_none(tmp_path, name, words):
-    write(tmp_path, "a\n1\n", "x.xlsx")
+    write(tmp_path, "a\n1\n", "x.ods")
     with pytest.raises(DataError, match=words):
         open_table(tmp_path / name)
 

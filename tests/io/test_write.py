@@ -74,8 +74,8 @@ def test_full_disk(tmp_path, name):
 
 def test_check_writable(tmp_path):
     assert check_writable(tmp_path / "o.CSV") == "csv"
-    with pytest.raises(OutputError, match=r"known are \.csv, \.parquet"):
-        check_writable(tmp_path / "o.xlsx")
+    with pytest.raises(OutputError, match=r"known are \.csv, \.tsv"):
+        check_writable(tmp_path / "o.ods")
     with pytest.raises(OutputError, match="folder does not exist"):
         check_writable(tmp_path / "none" / "o.csv")
 

@@ -122,6 +122,7 @@ def test_nothing_is_kept_of_an_identifier_but_its_name_and_role():
         "unknown": "category",
         "drafted_from_data": True,
         "label": "such as Eve",
+        "value_labels": (("1", "Eve"),),
         "private_edges": True,
         "lowest": 3.0,
         "highest": 1.0,

@@ -19,6 +19,7 @@ from urllib.parse import quote
 import numpy as np
 import polars as pl
 
+from pegsynth.auditing.door_office import OFFICE_DOORS
 from pegsynth.auditing.door_tables import (
     ANY,
     FOLDER,
@@ -418,6 +419,7 @@ DOORS: tuple[Door, ...] = (
     Door("Polars, lazy", Holding(TYPED), _lazy),
     Door("Polars, reordered", Holding(TYPED), _lazy_reordered, ordered=False),
     Door("PyArrow", Holding(TYPED), _pyarrow),
+    *OFFICE_DOORS,
     Door("Arrow stream", Holding(TYPED), _arrow_stream),
     Door("PyArrow dataset", Holding(TYPED), _dataset),
     Door("chunks", Holding(TYPED), _chunks),

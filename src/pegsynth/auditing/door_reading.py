@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.auditing.door_tables import ROW, UNIT
+from pegsynth.auditing.foreign_here import foreign_here
 from pegsynth.errors import EmptyTableError, PegsynthError
+from pegsynth.foreign import excel, statistics
 from pegsynth.io import arrow_read, csv_read, read
 from pegsynth.io.frames import to_kind
 from pegsynth.io.reader import TableReader
@@ -103,7 +105,8 @@ def read_here(source: Any, schema: Schema) -> Reading:
 
     A source that is a function makes a table that is read once, and another for every pass.
     """
-    with read.open_table(source() if callable(source) else source) as reader:
+    made = source() if callable(source) else source
+    with read.open_table(made, dialect=schema.dialect) as reader:
         claimed = reader.selection in _ROWWISE
         try:
             return _reading(reader, schema, source, claimed=claimed)
@@ -167,18 +170,21 @@ def _frame_types(frame: Any) -> str:
 
 @contextmanager
 def small_batches(rows: int) -> Iterator[None]:
-    """Let readers hand out so many rows at a time."""
+    """Let readers hand out so many rows at a time, those of foreign files in this process."""
     places: list[tuple[Any, str, int]] = [
         (arrow_read, "BATCH_ROWS", rows),
         (csv_read, "BATCH_ROWS", rows),
         (csv_read, "BLOCK_BYTES", 24 * rows),
         (read, "BATCH_ROWS", rows),
+        (statistics, "CHUNK_CELLS", 3 * rows),
+        (excel, "ROWS_AT_ONCE", rows),
     ]
     before = [getattr(module, name) for module, name, _ in places]
     for module, name, value in places:
         setattr(module, name, value)
     try:
-        yield
+        with foreign_here():
+            yield
     finally:
         for (module, name, _), value in zip(places, before, strict=True):
             setattr(module, name, value)

@@ -50,10 +50,31 @@ def demo(
     folders.demo(output, rows)
 
 
-@flags.taking("table", "query")
+@flags.taking("table", "query", *flags.WRITTEN)
 def draft_schema(
-    data: flags.Data,
-    output: flags.Output,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="DATA | check|show|review SCHEMA",
+            help="A table to draft from, as DATA elsewhere; or what to do with a schema file: say "
+            "what it assumes, print it, ask what is open. A table of that name is ./check.",
+        ),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Where to write.")] = None,
+    codebook: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="A codebook to take it from instead of a table; no row is read."
+        ),
+    ] = None,
+    feature: Annotated[
+        str | None,
+        typer.Option("--feature", help="The feature of a --from list of codes and labels."),
+    ] = None,
+    export: Annotated[
+        str | None,
+        typer.Option("--to", help="Write SCHEMA as frictionless, ddi, csvw or sdv instead."),
+    ] = None,
     min_count: Annotated[
         int, typer.Option("--min-count", help="Categories with fewer rows become (other).")
     ] = 1,
@@ -61,17 +82,21 @@ def draft_schema(
     binning: Annotated[
         str, typer.Option("--binning", help="equal-width, or quantile (read off the data).")
     ] = "equal-width",
+    unit: Annotated[
+        str | None, typer.Option("--unit", help="Column that names whom a row belongs to.")
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace a schema that somebody has reviewed.")
     ] = False,
     *,
     request: Request,
 ) -> None:
-    """Draft a schema from DATA, to be reviewed by a person."""
-    from pegsynth.cli import working
+    """Draft a schema from DATA or a codebook, or check, show, review or export one."""
+    from pegsynth.cli import schema_commands
 
-    source = _source(data, request)
-    working.draft(source, output, min_count=min_count, bins=bins, binning=binning, force=force)
+    wishes = schema_commands.DraftWishes(min_count, bins, binning, unit, force)
+    asked = schema_commands.SchemaRequest(what or [], output, codebook, feature, export, wishes)
+    schema_commands.run(asked, request)
 
 
 @flags.taking(
@@ -311,10 +336,15 @@ def evaluate(
     threads: Threads = None,
     table: Table = None,
     query: Query = None,
+    separator: Annotated[str | None, flags.of("separator")] = None,
+    decimal: Annotated[str | None, flags.of("decimal")] = None,
+    thousands: Annotated[str | None, flags.of("thousands")] = None,
+    encoding: Annotated[str | None, flags.of("encoding")] = None,
 ) -> None:
     """Judge synthetic tables by their original, whoever made them; CONFIDENTIAL."""
     from pegsynth.cli import evaluating
     from pegsynth.io.read import named_source
+    from pegsynth.options import SourceOptions
 
     given = {
         name: value
@@ -322,7 +352,10 @@ def evaluate(
         if name in evaluating.Wishes.__dataclass_fields__
     }
     source = named_source(original, table=table, query=query)
-    evaluating.run(source, synthetic, schema, evaluating.Wishes(**given))
+    written = SourceOptions(
+        separator=separator, decimal=decimal, thousands=thousands, encoding=encoding
+    )
+    evaluating.run(source, synthetic, schema, evaluating.Wishes(**given, written=written))
 
 
 def combine(

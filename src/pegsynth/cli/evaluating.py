@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pegsynth.evaluation.records import Record
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.read import table_files
 from pegsynth.io.write import write_table
+from pegsynth.options import SourceOptions
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.write import guarantee_fields
 from pegsynth.schema import Schema
@@ -43,6 +44,8 @@ class Wishes:
         file beside the JSON.
     ledger
         The ``privacy.json`` of the release, for the page.
+    written
+        How text files are written, where the schema does not say it.
     """
 
     holdout: str | None = None
@@ -55,6 +58,7 @@ class Wishes:
     per_record: bool = False
     ledger: Path | None = None
     threads: int | None = None
+    written: SourceOptions = field(default_factory=SourceOptions)
 
     @property
     def per_record_file(self) -> Path | None:
@@ -77,7 +81,7 @@ class Wishes:
 def run(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wishes) -> None:
     """Evaluate, write what was asked for and print the headline figures."""
     _check(original, synthetic, schema_file, wishes)
-    schema = Schema.load(schema_file)
+    schema = wishes.written.written(Schema.load(schema_file))
     ledger = None if wishes.ledger is None else read_ledger(wishes.ledger)
     options = options_of(
         schema,

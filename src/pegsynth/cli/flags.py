@@ -23,8 +23,9 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A .csv, .parquet or .arrow file, a quoted glob, a folder, an s3:// or gs:// address "
-        "of such, or postgresql://.. or sqlite:///.. with --table or --query.",
+        help="A .csv, .tsv, .parquet, .arrow, .sav, .dta, .sas7bdat, .xlsx or .duckdb file, a "
+        "quoted glob, a folder, an s3:// or gs:// address of such, or postgresql://.. or "
+        "sqlite:///.. with --table or --query.",
     ),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model.pegs file.")]
@@ -52,7 +53,8 @@ KEYS = ("heads", "tail_bits", "order", "order_rows")
 DRAWS = ("sweeps", "block_size", "visits", "chains", "urn", "prior", "seed_pool", "rows_in")
 GIVEN = ("where", "synthesize", "no_guarantee", "log_linear", "proper")
 RUN = ("decode", "threads", "seed")
-SOURCE = ("table", "query", "query_is_rowwise")
+WRITTEN = ("separator", "decimal", "thousands", "encoding")
+SOURCE = ("table", "query", "query_is_rowwise", *WRITTEN)
 ENGINE = ("engine", "master")
 NOISE = ("replicates", "shared_noise")
 

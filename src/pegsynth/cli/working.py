@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from pegsynth.cli.notes import (
     say_method,
     say_model_replaced,
 )
-from pegsynth.errors import OutputError, ParameterError, escaped
+from pegsynth.errors import ParameterError, escaped
 from pegsynth.io.atomic import check_target
 from pegsynth.io.database import DatabaseTarget
 from pegsynth.io.read import open_table, same_file, table_files
@@ -25,59 +24,13 @@ from pegsynth.io.write import check_writable
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
-from pegsynth.option_kinds import check_whole
 from pegsynth.pipeline import fit as fit_table
 from pegsynth.pipeline import open_draws, open_saved, publish_table, settle, to_be_saved
 from pegsynth.random import RandomStream
 from pegsynth.request import Request
-from pegsynth.schema import Schema
-from pegsynth.schema.binning import MAX_BINS
 from pegsynth.storage.model_file import notice_of, read_manifest, save_model
 from pegsynth.storage.spending import locked, rows_were_drawn, spent_path
 from pegsynth.tables.checkpoint import resuming
-
-
-def draft(
-    data: Any, output: Path, *, min_count: int, bins: int, binning: Any, force: bool = False
-) -> None:
-    """Draft a schema and say what to do with it; a reviewed one is replaced with `force` only."""
-    check_whole("min_count", min_count)
-    if not 1 <= bins <= MAX_BINS:
-        raise ParameterError(f"--bins must be from 1 to {MAX_BINS:,}; it was {bins}")
-    if binning not in ("equal-width", "quantile"):
-        raise ParameterError(f"--binning is equal-width or quantile, not {binning!r}")
-    check_target(output)
-    if not force and _reviewed(output):
-        raise OutputError(
-            f"{output}: this schema is reviewed, and a draft would replace it; choose another "
-            "name, or replace it with --force"
-        )
-    check_not_inputs((output,), data)
-    with open_table(data) as reader:
-        schema = Schema.draft(reader, min_count=min_count, bins=bins, binning=binning)
-    schema.save(output)
-    dropped = [column.name for column in schema.columns if column.role == "identifier"]
-    say(
-        f"{output}: {len(schema.features)} features drafted. {_identifiers(dropped)}The file is "
-        "CONFIDENTIAL until a person has checked that it holds public knowledge only and set "
-        "reviewed = true."
-    )
-
-
-def _reviewed(file: Path) -> bool:
-    """Whether a file says that a person has reviewed it, be it valid otherwise or not."""
-    try:
-        return tomllib.loads(file.read_bytes().decode("utf-8-sig")).get("reviewed") is True
-    except (OSError, ValueError, RecursionError):
-        return False
-
-
-def _identifiers(names: Sequence[str], most: int = 10) -> str:
-    """Say which columns a draft drops, if any."""
-    if not names:
-        return ""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"Dropped as identifiers: {', '.join(map(repr, names[:most]))}{more}. "
 
 
 def synthesize(
@@ -126,7 +79,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     stream, request = RandomStream(request.seed), settled.request
     kept_by = settled.plan or request.options_for(get(request.method))
     with (
-        open_table(data) as reader,
+        open_table(data, dialect=settled.schema.dialect) as reader,
         resuming(request.resume, reader, settled.schema, kept_by, request.seed) as checkpoint,
     ):
         with progress_bar() as progress:

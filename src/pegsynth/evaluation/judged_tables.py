@@ -24,6 +24,7 @@ from pegsynth.io.read import open_table
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import encode
 from pegsynth.schema.encoding import ColumnEncoder
+from pegsynth.schema.number_text import NumberText
 
 
 @dataclass(frozen=True)
@@ -132,9 +133,10 @@ def coded_tables(
 
 def _read(source: Any, schema: Schema, threads: int) -> _Read:
     try:
-        reader = open_table(source)
+        reader = open_table(source, dialect=schema.dialect)
         present = [name for name in schema.names if name in reader.columns]
-        encoders = [ColumnEncoder(feature, spare=True) for feature in schema.features]
+        numbers = NumberText(schema.dialect)
+        encoders = [ColumnEncoder(f, spare=True, numbers=numbers) for f in schema.features]
         dtype = np.min_scalar_type(max(schema.category_counts))
         hints = {e.feature.name: e.hint for e in encoders if e.hint is not None}
         parts = []

@@ -1,6 +1,7 @@
 """Streaming CSV: bytes of a file in, frames of text out, strictly.
 
-The file is cut into blocks of whole records, so that memory is bounded whatever its size.
+Separator and encoding are declared by a `Dialect`. The file is cut into blocks of whole
+records, so that memory is bounded whatever its size.
 Before Polars parses a block its skeleton (separators, line ends and quotes, nothing else)
 is compared with the one every record must have: too many and too few fields, blank lines
 and stray quotes are refused with their line number, where a parser would pad or guess.
@@ -13,7 +14,7 @@ import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, BinaryIO
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -22,32 +23,47 @@ from numpy.typing import NDArray
 from pegsynth.errors import DataError
 from pegsynth.io.csv_text import unprotect
 from pegsynth.io.files import File
+from pegsynth.io.text_bytes import Bytes, compression_of, open_text
+from pegsynth.schema.dialect import SEPARATORS, Dialect
 
 BLOCK_BYTES = 1 << 23
 RECORD_BYTES = 1 << 28
 BATCH_ROWS = 1 << 18
 _GUESS_BYTES = 1 << 20
 
-_QUOTE, _COMMA, _NEWLINE, _RETURN = b'",\n\r'
-_NOT_SKELETON = bytes(byte for byte in range(256) if byte not in b'",\n')
+COMMAS = Dialect().settled("")
+FIRST_NAME = "column_1"
+"""What the first column is called if the header gives it no name, as R and pandas write it."""
+
+_QUOTE, _NEWLINE, _RETURN = b'"\n\r'
+_NOT_SKELETON = {
+    mark: bytes(byte for byte in range(256) if byte not in b'"\n' + mark.encode())
+    for mark in SEPARATORS
+}
+_NAMED = {"\t": "tab"}
 _BLANK_LINE = re.compile(rb"(?:^|\n)\r?(?=\n)")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def read_header(path: File) -> tuple[tuple[str, ...], bool]:
+def read_header(path: File, dialect: Dialect = COMMAS) -> tuple[tuple[str, ...], bool]:
     """Return the column names of a CSV file, and whether any row follows them."""
-    blocks = _blocks(path, BLOCK_BYTES)
+    blocks = _blocks(path, dialect, BLOCK_BYTES)
     first = next(blocks, None)
     if first is None:
         raise DataError(f"{path}: the file is empty; give one with a header line and rows")
     _check_bytes(path, first, 1)
     end = _first_record_end(first)
-    names = _header_names(path, first[:end])
+    names = _header_names(path, first[:end], dialect)
     return names, len(first) > end or next(blocks, None) is not None
 
 
-def expected_rows(path: File, size: int) -> int:
-    """Guess the rows of a file of `size` bytes from its first records; at least 1."""
+def expected_rows(path: File, size: int) -> int | None:
+    """Guess the rows of a file of `size` bytes from its first records; at least 1.
+
+    None where bytes on disk say nothing of it, as in a compressed file.
+    """
+    if compression_of(path):
+        return None
     with path.open("rb") as handle:
         start = handle.read(_GUESS_BYTES)
     return max(1, round(size / max(len(start), 1) * start.count(b"\n")) - 1)
@@ -57,6 +73,7 @@ def read_batches(
     path: File,
     columns: Sequence[str] | None = None,
     *,
+    dialect: Dialect = COMMAS,
     block_bytes: int | None = None,
     skip: int = 0,
     hints: Mapping[str, pl.DataType] | None = None,
@@ -69,6 +86,8 @@ def read_batches(
         The file.
     columns
         Names of the columns to keep, in the order wanted; None keeps all.
+    dialect
+        How the file is written, with nothing left open.
     block_bytes
         Bytes to read at a time; the rows do not depend on it.
     skip
@@ -79,12 +98,13 @@ def read_batches(
     # One block is parsed while the one before it is used and the one after it is checked.
     with ThreadPoolExecutor(1) as parser:
         parsing: Future[pl.DataFrame] | None = None
-        for body, names, rows in _checked(path, block_bytes or BLOCK_BYTES):
+        for body, names, rows in _checked(path, dialect, block_bytes or BLOCK_BYTES):
             passed = min(skip, rows)
             skip -= passed
             if passed == rows:
                 continue
-            started = parser.submit(_parse_after, passed, path, body, names, rows, hints or {})
+            block = _Block(path, body, names, rows, dialect.separator)
+            started = parser.submit(block.parsed, passed, hints or {})
             if parsing is not None:
                 yield from _slices(parsing.result(), columns)
             parsing = started
@@ -96,27 +116,29 @@ def _slices(frame: pl.DataFrame, columns: Sequence[str] | None) -> Iterator[pl.D
     return (frame if columns is None else frame.select(columns)).iter_slices(BATCH_ROWS)
 
 
-def _checked(path: File, block_bytes: int) -> Iterator[tuple[bytes, tuple[str, ...], int]]:
+def _checked(
+    path: File, dialect: Dialect, block_bytes: int
+) -> Iterator[tuple[bytes, tuple[str, ...], int]]:
     """Yield blocks whose records are sound, with the column names and the number of records."""
     names: tuple[str, ...] = ()
     line = 1
-    for block in _blocks(path, block_bytes):
+    for block in _blocks(path, dialect, block_bytes):
         _check_bytes(path, block, line)
         body = block
         if not names:
             end = _first_record_end(block)
-            names = _header_names(path, block[:end])
+            names = _header_names(path, block[:end], dialect)
             body = block[end:]
             line += block.count(b"\n", 0, end)
         if body:
-            rows = _check_records(path, body, len(names), line)
+            rows = _check_records(path, body, len(names), line, dialect.separator)
             yield body, names, rows
             line += body.count(b"\n") if _QUOTE in body else rows
 
 
-def _blocks(path: File, block_bytes: int) -> Iterator[bytes]:
+def _blocks(path: File, dialect: Dialect, block_bytes: int) -> Iterator[bytes]:
     """Yield blocks of whole records, each ending with a line end."""
-    with path.open("rb") as handle:
+    with open_text(path, dialect) as handle:
         carry = _skip_mark(path, handle)
         size = block_bytes
         while data := handle.read(size):
@@ -141,11 +163,16 @@ def _blocks(path: File, block_bytes: int) -> Iterator[bytes]:
         yield carry + b"\n"
 
 
-def _skip_mark(path: File, handle: BinaryIO) -> bytes:
-    start = handle.read(3)
+def _skip_mark(path: File, handle: Bytes) -> bytes:
+    start = b""
+    while len(start) < 3 and (more := handle.read(3 - len(start))):
+        start += more
     if start[:2] in {b"\xff\xfe", b"\xfe\xff"}:
-        raise DataError(f"{path}: the file is UTF-16; save it as UTF-8")
-    return b"" if start == _BYTE_ORDER_MARK else start
+        raise DataError(
+            f"{path}: the file is UTF-16; say so with --encoding utf-16, or with encoding = "
+            '"utf-16" under [table] of the schema'
+        )
+    return start.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _last_record_end(data: bytes) -> int:
@@ -175,15 +202,30 @@ def _first_record_end(block: bytes) -> int:
     return end + 1
 
 
-def _header_names(path: File, record: bytes) -> tuple[str, ...]:
-    _check_quotes(path, record, 1)
+def _header_names(path: File, record: bytes, dialect: Dialect) -> tuple[str, ...]:
+    mark = dialect.separator
+    _check_quotes(path, record, 1, mark)
+    line = record.decode().rstrip("\r\n")
     try:
-        cells = next(csv.reader([record.decode().rstrip("\r\n")], strict=True), [])
+        cells = next(csv.reader([line], delimiter=mark, strict=True), [])
     except csv.Error:
         raise DataError(f"{path}: line 1: the column names cannot be read") from None
-    if len(cells) == 1 and _QUOTE not in record and re.search(r"[;\t|]", cells[0]):
-        raise DataError(f"{path}: fields are not separated by commas; save it with commas")
-    return tuple(unprotect(cell) for cell in cells)
+    others = [each for each in ",;\t|" if each != mark and each in line]
+    if len(cells) == 1 and _QUOTE not in record and others:
+        said = _NAMED.get(others[0], others[0])
+        raise DataError(
+            f"{path}: fields are not separated by {_called(mark)}; if they are by "
+            f"{_called(others[0])}, say --separator '{said}', or separator = \"{said}\" under "
+            "[table] of the schema"
+        )
+    names = [unprotect(cell) for cell in cells]
+    if len(names) > 1 and not names[0] and FIRST_NAME not in names:
+        names[0] = FIRST_NAME
+    return tuple(names)
+
+
+def _called(mark: str) -> str:
+    return {",": "commas", ";": "semicolons", "\t": "tabs"}.get(mark, repr(mark))
 
 
 def _check_bytes(path: File, block: bytes, line: int) -> None:
@@ -199,18 +241,21 @@ def _check_bytes(path: File, block: bytes, line: int) -> None:
         block.decode()
     except UnicodeDecodeError as error:
         at = line + block.count(b"\n", 0, error.start)
-        raise DataError(f"{path}: line {at}: the text is not UTF-8; save it as UTF-8") from None
+        raise DataError(
+            f"{path}: line {at}: the text is not UTF-8; say which encoding it has (--encoding, or "
+            "encoding under [table] of the schema)"
+        ) from None
 
 
-def _check_records(path: File, body: bytes, fields: int, line: int) -> int:
+def _check_records(path: File, body: bytes, fields: int, line: int, mark: str) -> int:
     """Refuse records without exactly `fields` fields; return the number of records."""
-    skeleton = body.translate(None, _NOT_SKELETON)
+    skeleton = body.translate(None, _NOT_SKELETON[mark])
     quoted = _QUOTE in skeleton
     if quoted:
-        _check_quotes(path, body, line)
+        _check_quotes(path, body, line, mark)
         skeleton = _outside_quotes(skeleton.replace(b'""', b""))
     rows = len(skeleton) // fields
-    if skeleton != (b"," * (fields - 1) + b"\n") * rows:
+    if skeleton != (mark.encode() * (fields - 1) + b"\n") * rows:
         raise _ragged(path, body, skeleton, fields, line)
     if fields == 1:
         _check_blank(path, body, line)
@@ -230,15 +275,15 @@ def _outside(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return np.asarray(~(quote | np.logical_xor.accumulate(quote)))
 
 
-def _check_quotes(path: File, body: bytes, line: int) -> None:
+def _check_quotes(path: File, body: bytes, line: int, mark: str) -> None:
     """Refuse quotes that neither open nor close a whole field."""
     data = np.frombuffer(body, dtype=np.uint8)
     at = np.flatnonzero(data == _QUOTE)
     opening, closing = at[0::2], at[1::2]
     before = data[np.maximum(opening, 1) - 1]
-    good_open = (opening == 0) | np.isin(before, (_COMMA, _NEWLINE, _QUOTE))
+    good_open = (opening == 0) | np.isin(before, (ord(mark), _NEWLINE, _QUOTE))
     after = data[np.minimum(closing, len(data) - 2) + 1]
-    good_close = np.isin(after, (_COMMA, _NEWLINE, _RETURN, _QUOTE))
+    good_close = np.isin(after, (ord(mark), _NEWLINE, _RETURN, _QUOTE))
     if good_open.all() and good_close.all():
         return
     bad = min([*opening[~good_open][:1], *closing[~good_close][:1]])
@@ -260,7 +305,7 @@ def _ragged(path: File, body: bytes, skeleton: bytes, fields: int, line: int) ->
         return _blank(path, number)
     return DataError(
         f"{path}: line {number}: {counts[record]} fields where the header has {fields}; mend "
-        "the line, and quote fields that hold commas"
+        "the line, and quote fields that hold separators"
     )
 
 
@@ -281,26 +326,39 @@ def _blank(path: File, line: int) -> DataError:
     )
 
 
-def _parse_after(passed: int, *block: Any) -> pl.DataFrame:
-    return _parse(*block).slice(passed)
+@dataclass(frozen=True)
+class _Block:
+    """Checked records, ready to be parsed."""
 
+    path: File
+    body: bytes
+    names: Sequence[str]
+    rows: int
+    separator: str
 
-def _parse(
-    path: File, body: bytes, names: Sequence[str], rows: int, hints: Mapping[str, pl.DataType]
-) -> pl.DataFrame:
-    if hints:
-        schema = {name: hints.get(name, pl.String()) for name in names}
+    def parsed(self, passed: int, hints: Mapping[str, pl.DataType]) -> pl.DataFrame:
+        """Return the records after the first `passed`."""
+        frame = self._typed(hints) if hints else None
+        return (self._texts() if frame is None else frame).slice(passed)
+
+    def _typed(self, hints: Mapping[str, pl.DataType]) -> pl.DataFrame | None:
+        schema = {name: hints.get(name, pl.String()) for name in self.names}
         try:
-            typed = pl.read_csv(body, has_header=False, schema=schema)
+            typed = pl.read_csv(
+                self.body, has_header=False, schema=schema, separator=self.separator
+            )
         except pl.exceptions.PolarsError:
-            return _parse(path, body, names, rows, {})
-        if typed.shape == (rows, len(names)):
-            return typed
-    try:
-        frame = pl.read_csv(body, has_header=False, infer_schema=False)
-    except (pl.exceptions.PolarsError, OSError):
-        raise DataError(f"{path}: the file cannot be read as CSV; save it again") from None
-    if frame.shape != (rows, len(names)):
-        raise DataError(f"{path}: the quotes are not balanced; quote fields in whole")
-    frame.columns = list(names)
-    return frame
+            return None
+        return typed if typed.shape == (self.rows, len(self.names)) else None
+
+    def _texts(self) -> pl.DataFrame:
+        try:
+            frame = pl.read_csv(
+                self.body, has_header=False, infer_schema=False, separator=self.separator
+            )
+        except (pl.exceptions.PolarsError, OSError):
+            raise DataError(f"{self.path}: the file cannot be read as CSV; save it again") from None
+        if frame.shape != (self.rows, len(self.names)):
+            raise DataError(f"{self.path}: the quotes are not balanced; quote fields in whole")
+        frame.columns = list(self.names)
+        return frame

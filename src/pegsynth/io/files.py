@@ -24,13 +24,25 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from pegsynth.errors import DataError
 
 EXTENSIONS: Mapping[str, str] = {
-    ".csv": "csv",
+    **{
+        f".{name}{packed}": "csv"
+        for name in ("csv", "tsv", "txt")
+        for packed in ("", ".gz", ".zst")
+    },
     ".parquet": "parquet",
     ".pq": "parquet",
     ".arrow": "ipc",
     ".feather": "ipc",
     ".ipc": "ipc",
+    **dict.fromkeys((".sav", ".zsav"), "spss"),
+    ".dta": "stata",
+    ".sas7bdat": "sas",
+    ".xpt": "xport",
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls"), "excel"),
+    ".duckdb": "duckdb",
 }
+WRITABLE = ("csv", "parquet", "ipc", "spss", "stata", "excel")
+"""Kinds of files that are written; of Excel's only .xlsx, of SPSS's both."""
 STORES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 DATABASES = ("postgresql", "postgres", "sqlite")
 
@@ -73,10 +85,44 @@ class TableFile:
     named: bool = False
 
 
+@dataclass(frozen=True)
+class TableInFile:
+    """One table of a file that may hold several: a sheet of a workbook, a table of a database.
+
+    Parameters
+    ----------
+    path
+        The file, or a glob of files alike.
+    table, query
+        Which table, or a SELECT; None for the only or the first one.
+    declared_rowwise
+        The caller's word that the query or view selects rows one by one.
+    kind
+        What the file is, where its name need not say it.
+    """
+
+    path: str
+    table: str | None = None
+    query: str | None = field(default=None, repr=False)
+    declared_rowwise: bool = False
+    kind: str | None = None
+
+
 def scheme_of(source: str) -> str | None:
     """Return the scheme of an address in small letters; None for a path."""
     found = _SCHEME.match(source)
     return found[1].lower() if found else None
+
+
+def duckdb_path(address: str) -> str:
+    """Return the file that an address of DuckDB names, as those of SQLite do."""
+    parts = urlsplit(address)
+    if parts.netloc or len(parts.path) < 2:
+        raise DataError(
+            "write duckdb:///file.duckdb for a file of this folder and duckdb:////path/file.duckdb "
+            "for any other"
+        )
+    return unquote(parts.path)[1:]
 
 
 def find_files(source: str) -> list[TableFile]:
@@ -112,8 +158,24 @@ def local_files(source: str) -> list[Path]:
 
 
 def table_format(path: str | Path | RemoteFile) -> str | None:
-    """Return "csv", "parquet" or "ipc" by the extension of a file name, else None."""
-    return EXTENSIONS.get(PurePosixPath(str(path)).suffix.lower())
+    """Return the kind of table that the extension of a file name says, else None."""
+    suffixes = [each.lower() for each in PurePosixPath(str(path)).suffixes[-2:]]
+    return EXTENSIONS.get("".join(suffixes)) or EXTENSIONS.get(suffixes[-1] if suffixes else "")
+
+
+def known_extensions(*, writable: bool = False) -> str:
+    """Return the extensions of tables for a message."""
+    plain = [
+        name
+        for name, kind in EXTENSIONS.items()
+        if not name.endswith((".gz", ".zst")) and not (writable and not is_writable(name, kind))
+    ]
+    return ", ".join(plain) + "; text also with .gz or .zst"
+
+
+def is_writable(name: str, kind: str | None) -> bool:
+    """Say whether tables are written in files of that name."""
+    return kind in WRITABLE and (kind != "excel" or name.lower().endswith(".xlsx"))
 
 
 def fingerprint(files: Sequence[File]) -> str:

@@ -38,6 +38,12 @@ def frame_kind(data: object) -> FrameKind | None:
     return "pandas" if any(_is_pandas(base) for base in type(data).__mro__) else None
 
 
+def is_relation(data: object) -> bool:
+    """Say whether `data` is a relation of DuckDB, whose rows are taken as a PyArrow table."""
+    kind = type(data)
+    return kind.__module__.split(".")[0] in ("duckdb", "_duckdb") and "Relation" in kind.__name__
+
+
 def from_frame(data: Any) -> pl.DataFrame | pl.LazyFrame:
     """Return a dataframe as Polars; a lazy frame stays lazy."""
     kind = frame_kind(data)
@@ -68,7 +74,7 @@ def to_kind(frame: pl.DataFrame, kind: FrameKind | None, like: Any = None) -> An
     if kind == "pandas":
         return _to_pandas(frame, like)
     if kind == "pyarrow":
-        return _to_pyarrow(frame, like)
+        return _to_pyarrow(frame, None if is_relation(like) else like)
     return _like_polars(frame, like)
 
 

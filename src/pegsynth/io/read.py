@@ -8,7 +8,8 @@ the file and the column or line, never a value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,45 +21,54 @@ from pegsynth.io import arrow_read, csv_read
 from pegsynth.io.database import DatabaseTable
 from pegsynth.io.files import (
     DATABASES,
-    EXTENSIONS,
     File,
     RemoteFile,
     TableFile,
+    TableInFile,
+    duckdb_path,
     file_states,
     find_files,
+    known_extensions,
     local_files,
     scheme_of,
     size_of,
     table_format,
 )
+from pegsynth.io.foreign_read import NAMES as FOREIGN
+from pegsynth.io.foreign_read import foreign_table, open_foreign
 from pegsynth.io.frames import (
     check_names,
     check_polars_types,
     frame_kind,
     from_frame,
+    is_relation,
     text_columns,
 )
 from pegsynth.io.partitions import with_fixed
 from pegsynth.io.passes import SameRows
 from pegsynth.io.reader import Part, TableReader, no_rows, unreadable
 from pegsynth.io.streams import is_stream, open_stream
+from pegsynth.schema.dialect import Dialect
 
 BATCH_ROWS = 1 << 17
 
 Source = str | DatabaseTable | Any
 
 
-def open_table(source: Source) -> TableReader:
+def open_table(source: Source, *, dialect: Dialect | None = None) -> TableReader:
     """Open a table for reading.
 
     Parameters
     ----------
     source
-        Path of a .csv, .parquet, .pq, .arrow, .feather or .ipc file; a glob of files of
-        one kind with the same columns, or a folder of them; an address of such in an
-        object store; a `DatabaseTable`; a pandas, Polars or PyArrow table; an object with
-        an Arrow stream, a dataset of PyArrow, or an iterator of tables, which is read
-        once. A reader that is open already is returned as it is.
+        Path of a file of a known kind (`pegsynth.io.files.EXTENSIONS`); a glob of files of one
+        kind with the same columns, or a folder of them; an address of such in an object store;
+        a `DatabaseTable`, a `TableInFile`; a pandas, Polars or PyArrow table; a relation of
+        DuckDB; an object with an Arrow stream, a dataset of PyArrow, or an iterator of tables,
+        which is read once. A reader that is open already is returned as it is.
+    dialect
+        How a text file is written; what it leaves open is settled by the file's name. No
+        value is looked at to find out (R30).
 
     Raises
     ------
@@ -72,8 +82,14 @@ def open_table(source: Source) -> TableReader:
 
         return open_database(source)
     if isinstance(source, str | Path):
-        named_source(str(source))
-        return _open_files(str(source), find_files(str(source)))
+        named = named_source(str(source))
+        if isinstance(named, str):
+            return _open_files(named, find_files(named), _open_as(dialect))
+        source = named
+    if isinstance(source, TableInFile):
+        return _open_files(source.path, find_files(source.path), _open_as(dialect, source))
+    if is_relation(source):
+        source = source.to_arrow_table()
     if frame_kind(source) is not None:
         return _open_frame(source)
     if is_stream(source):
@@ -93,10 +109,16 @@ def named_source(
     """
     if isinstance(data, str) and scheme_of(data) in DATABASES:
         return DatabaseTable(data, table=table, query=query, declared_rowwise=rowwise)
+    if isinstance(data, str) and scheme_of(data) == "duckdb":
+        return TableInFile(duckdb_path(data), table, query, rowwise, "duckdb")
+    several = isinstance(data, str | Path) and table_format(data) in ("excel", "duckdb")
+    if several and (table is not None or query is not None):
+        return TableInFile(str(data), table, query, rowwise)
     if table is not None or query is not None or rowwise:
         raise ParameterError(
             "--table, --query and --query-is-rowwise go with the address of a database "
-            "(postgresql://.. or sqlite:///..); leave them out for files and dataframes"
+            "(postgresql://.. or sqlite:///..) and with .duckdb files, --table also with workbooks;"
+            " leave them out for other files and dataframes"
         )
     return data
 
@@ -105,6 +127,8 @@ def table_files(source: Any) -> list[Path]:
     """Return the existing files of this machine that a source names; none for a dataframe."""
     if isinstance(source, DatabaseTable):
         source = source.uri
+    if isinstance(source, TableInFile):
+        source = source.path
     if isinstance(source, TableReader):
         return [file for file in source.files if isinstance(file, Path)]
     return local_files(str(source)) if isinstance(source, str | Path) else []
@@ -115,9 +139,32 @@ def same_file(first: Path, second: Path) -> bool:
     return first.exists() and second.exists() and first.samefile(second)
 
 
-def _open_files(source: str, files: list[TableFile]) -> TableReader:
+@dataclass(frozen=True)
+class _Declared:
+    """What a caller said of files: how they are written, and which of their tables is meant."""
+
+    dialect: Dialect
+    chosen: TableInFile
+
+
+def _open_as(dialect: Dialect | None, chosen: TableInFile | None = None) -> _Declared:
+    return _Declared(dialect or Dialect(), chosen or TableInFile(""))
+
+
+def _open_files(source: str, files: list[TableFile], said: _Declared) -> TableReader:
+    opened: list[TableReader] = []
+    try:
+        opened += (_open_file(each.file, said) for each in files)
+        return _joined(source, files, opened)
+    except BaseException:
+        for each in opened:
+            each.close()
+        raise
+
+
+def _joined(source: str, files: list[TableFile], opened: list[TableReader]) -> TableReader:
+    """Return the files of a table as one, once they are known to be alike."""
     first = files[0].file
-    opened = [_open_file(each.file) for each in files]
     reader = opened[0]
     for each, other in zip(files[1:], opened[1:], strict=True):
         _check_drift(first, reader, each.file, other)
@@ -140,25 +187,42 @@ def _open_files(source: str, files: list[TableFile]) -> TableReader:
         reader.dtypes,
         expected_rows=expected,
         files=tuple(each.file for each in files),
-        untyped=frozenset(fixed) if reader.typed else frozenset(),
+        untyped=reader.untyped | frozenset(fixed if reader.typed else ()),
+        dialect=reader.dialect,
         one_header=files[0].named,
+        selection=reader.selection,
+        interrupt=_all([each.interrupt for each in opened]),
+        finish=_all([each.finish for each in opened]),
         states=file_states([each.file for each in files]),
         _arrow_schema=reader._arrow_schema,
     )
 
 
-def _open_file(file: File) -> TableReader:
+def _all(calls: Sequence[Callable[[], None] | None]) -> Callable[[], None] | None:
+    """Return one call that makes all of them; None if there are none."""
+    made = [call for call in calls if call is not None]
+    if not made:
+        return None
+
+    def every() -> None:
+        for call in made:
+            call()
+
+    return every
+
+
+def _open_file(file: File, said: _Declared) -> TableReader:
     """Open one file; `expected_rows` is 0 only if it surely has none."""
-    kind = _check_file(file)
+    kind = _check_file(file, said.chosen.kind)
     if kind == "csv":
-        try:
-            columns, has_rows = csv_read.read_header(file)
-            expected = csv_read.expected_rows(file, size_of(file)) if has_rows else 0
-        except OSError as error:
-            raise unreadable(file, error) from None
-        check_names(columns, str(file))
-        stream = partial(csv_read.read_batches, file)
-        return TableReader(columns, str(file), False, (stream,), expected_rows=expected)
+        return _open_text(file, said.dialect.settled(str(file)))
+    if kind in FOREIGN:
+        chosen = said.chosen
+        encoding = said.dialect.encoding
+        source = foreign_table(
+            file, kind, table=chosen.table, query=chosen.query, encoding=encoding
+        )
+        return open_foreign(source, declared_rowwise=chosen.declared_rowwise)
     look, read = (
         (arrow_read.parquet_schema, arrow_read.parquet_pieces)
         if kind == "parquet"
@@ -179,14 +243,27 @@ def _open_file(file: File) -> TableReader:
     )
 
 
-def _check_file(file: File) -> str:
+def _open_text(file: File, dialect: Dialect) -> TableReader:
+    try:
+        columns, has_rows = csv_read.read_header(file, dialect)
+        expected = csv_read.expected_rows(file, size_of(file)) if has_rows else 0
+    except OSError as error:
+        raise unreadable(file, error) from None
+    check_names(columns, str(file))
+    stream = partial(csv_read.read_batches, file, dialect=dialect)
+    return TableReader(
+        columns, str(file), False, (stream,), expected_rows=expected, dialect=dialect
+    )
+
+
+def _check_file(file: File, known_kind: str | None) -> str:
     if isinstance(file, Path) and file.is_dir():
         raise DataError(f"{file}: this is a folder; give a file, or a quoted glob of files")
     if isinstance(file, Path) and not file.exists():
         raise DataError(f"{file}: there is no such file; check the name and the folder")
-    kind = table_format(file)
+    kind = known_kind or table_format(file)
     if kind is None:
-        known = ", ".join(EXTENSIONS)
+        known = known_extensions()
         raise DataError(f"{file}: the extension is not known; known are {known}")
     try:
         if (isinstance(file, RemoteFile) or file.is_file()) and size_of(file) == 0:

@@ -19,6 +19,7 @@ import polars as pl
 from pegsynth.errors import DataError, EmptyTableError
 from pegsynth.io.files import File, FileState, file_states, fingerprint
 from pegsynth.io.frames import FrameKind
+from pegsynth.schema.dialect import Dialect
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,6 +127,8 @@ class TableReader:
     untyped
         Columns of a typed table whose values come as text, each for itself, because nothing
         but the values says what they are.
+    dialect
+        How the table is written, where it is written as text; nothing is left open in it.
     one_header
         Whether one header says the order of the columns; False for a folder or a glob,
         whose files may differ in it.
@@ -150,6 +153,7 @@ class TableReader:
     expected_rows: int | None = None
     selection: Selection = "whole"
     untyped: frozenset[str] = frozenset()
+    dialect: Dialect = field(default_factory=Dialect)
     one_header: bool = True
     steady: bool = True
     once: bool = False

@@ -1,24 +1,34 @@
-"""Tables out: frames in, one CSV, Parquet or Arrow file that appears whole or not at all.
+"""Tables out: frames in, one file or database table that appears whole or not at all.
 
-Frames are written as they come, in bounded memory. CSV follows RFC 4180 with line feeds:
-null is an empty field, empty text is ``""``, and text that a spreadsheet would run as a
-formula is protected (see `csv_text`).
+Parquet, Arrow and text are written here as frames come, in bounded memory; what offices use is
+in `office_write`. Text follows RFC 4180 with line feeds, in the dialect of the codebook: null is an
+empty field, empty text is ``""``, and text that a spreadsheet would run as a formula is
+protected (see `csv_text`).
 """
 
 from __future__ import annotations
 
+import codecs
+import io
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import polars as pl
+import polars.selectors as cs
 
 from pegsynth.errors import OutputError, ParameterError
 from pegsynth.io.atomic import atomic_file, check_target
 from pegsynth.io.csv_text import protect_frame
 from pegsynth.io.database import DatabaseTarget
-from pegsynth.io.files import DATABASES, EXTENSIONS, scheme_of, table_format
+from pegsynth.io.files import DATABASES, is_writable, known_extensions, scheme_of, table_format
+from pegsynth.io.office_write import OFFICE, OfficeWriter, check_office
+from pegsynth.io.text_bytes import compression_of
+from pegsynth.schema.dialect import Dialect
+
+if TYPE_CHECKING:
+    from pegsynth.schema.schema import Schema
 
 GROUP_CELLS = 1 << 22
 _CSV_ROWS = 1 << 14
@@ -52,12 +62,14 @@ def check_writable(path: Output) -> str:
         check_database_target(path)
         return "database"
     kind = table_format(path)
-    if kind is None:
-        known = ", ".join(EXTENSIONS)
+    if kind is None or not is_writable(str(path), kind):
+        known = known_extensions(writable=True)
         raise OutputError(
             f"cannot write {str(path)!r}: the extension is not known; known are {known}"
         )
     check_target(path)
+    if kind in OFFICE:
+        check_office(path, kind)
     return kind
 
 
@@ -90,14 +102,14 @@ def open_writer(
     mode: int | None = None,
     before: Callable[[], None] | None = None,
     texts: Collection[str] = (),
+    codebook: Schema | None = None,
 ) -> Iterator[TableWriter]:
     """Open a table for writing; it appears under `path` when the block ends well.
 
     Parameters
     ----------
     path
-        A name that ends in .csv, .parquet, .pq, .arrow, .feather or .ipc, or a table to
-        be made in a database.
+        A name with one of the known extensions, or a table to be made in a database.
     schema
         Column names and Polars types; needed only for a table that may get no rows.
     nulls
@@ -108,6 +120,8 @@ def open_writer(
         Called when the table is complete and before it becomes visible.
     texts
         Columns of an enumerated type that are to be written as text.
+    codebook
+        The schema of the table: the dialect of text files, and labels where a file has any.
     """
     if isinstance(path, DatabaseTarget):
         from pegsynth.io.database_write import open_database_writer
@@ -118,8 +132,13 @@ def open_writer(
     kind = check_writable(path)
     with atomic_file(path, mode=mode, before=before) as temporary, _plain_errors(path):
         if kind == "csv":
-            with temporary.open("wb") as handle:
-                yield _CsvWriter(handle, schema, nulls or {})
+            dialect = (Dialect() if codebook is None else codebook.dialect).settled(str(path))
+            with _text_output(temporary, path) as handle:
+                yield _CsvWriter(handle, schema, nulls or {}, dialect, path)
+        elif kind in OFFICE:
+            office = OfficeWriter(temporary, path, kind, schema, codebook)
+            yield office
+            office.close()
         else:
             writer = _ArrowWriter(temporary, kind, schema, texts)
             try:
@@ -136,20 +155,71 @@ def write_table(path: str | Path, frame: pl.DataFrame, *, mode: int | None = Non
         writer.write(frame)
 
 
+@contextmanager
+def _text_output(temporary: Path, path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file for text, compressed as the name of the output says."""
+    with temporary.open("wb") as handle:
+        if compression := compression_of(path):
+            import pyarrow as pa
+
+            with pa.CompressedOutputStream(pa.PythonFile(handle, "w"), compression) as packed:
+                yield packed
+        else:
+            yield handle
+
+
 class _CsvWriter:
     def __init__(
-        self, handle: BinaryIO, schema: Mapping[str, Any] | None, nulls: Mapping[str, str]
+        self,
+        handle: BinaryIO,
+        schema: Mapping[str, Any] | None,
+        nulls: Mapping[str, str],
+        dialect: Dialect,
+        path: str | Path,
     ) -> None:
         self._handle = handle
         self._nulls = nulls
+        self._dialect = dialect
+        self._path = path
         self._fresh = True
         if schema is not None:
             self.write(pl.DataFrame(schema=schema))
 
     def write(self, frame: pl.DataFrame) -> None:
         frame = protect_frame(self._without_nulls(frame))
-        frame.write_csv(self._handle, include_header=self._fresh, batch_size=_CSV_ROWS)
+        if self._dialect.decimal == ",":
+            # Each number as it would be written with a point, and quoted if that takes it.
+            frame = frame.with_columns(
+                cs.float().cast(pl.String).str.replace(".", ",", literal=True)
+            )
+        target: Any = self._handle
+        if self._dialect.codec != "utf-8" or not hasattr(self._handle, "fileno"):
+            target = io.BytesIO()
+        frame.write_csv(
+            target,
+            include_header=self._fresh,
+            batch_size=_CSV_ROWS,
+            separator=self._dialect.separator,
+        )
+        if target is not self._handle:
+            self._handle.write(self._encoded(target.getvalue()))
         self._fresh = False
+
+    def _encoded(self, text: bytes) -> bytes:
+        codec = self._dialect.codec
+        if codec == "utf-8":
+            return text
+        if codec == "utf-16":
+            # One mark at the start says the order of bytes.
+            return (codecs.BOM_UTF16_LE if self._fresh else b"") + text.decode().encode("utf-16-le")
+        try:
+            return text.decode().encode(codec)
+        except UnicodeEncodeError:
+            raise OutputError(
+                f"cannot write {str(self._path)!r}: a category or column name of the schema has a "
+                f"character that {self._dialect.encoding} does not have; write it with --encoding "
+                "utf-8, or as .parquet"
+            ) from None
 
     def _without_nulls(self, frame: pl.DataFrame) -> pl.DataFrame:
         filled = {name: text for name, text in self._nulls.items() if name in frame.columns}

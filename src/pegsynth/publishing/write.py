@@ -152,7 +152,7 @@ def write_public(
     texts = decoder_of(session.model, how, listed=True).listed
     for number, frames in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
-        with open_writer(path, texts=texts) as writer:
+        with open_writer(path, texts=texts, codebook=session.model.schema) as writer:
             for frame in frames:
                 writer.write(kept(frame))
         written.append(path)
@@ -178,7 +178,8 @@ def save_public(
         rows = tables[0].height if tables else 0
         write_texts(public, schema, ledger, rows=rows, datasets=len(tables), how=table_format)
         for number, table in enumerate(tables, start=1):
-            with open_writer(public / f"synthetic-{number}.{table_format}") as writer:
+            path = public / f"synthetic-{number}.{table_format}"
+            with open_writer(path, codebook=schema) as writer:
                 writer.write(table)
         seal(public)
 

@@ -24,6 +24,7 @@ from pegsynth.processors import spare_processors, usable_processors
 from pegsynth.schema.decoding import How, InBins, column_decoder
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.encoding import ColumnEncoder
+from pegsynth.schema.number_text import NumberText
 
 if TYPE_CHECKING:
     from pegsynth.io.reader import Piece, Place, TableReader, Track
@@ -63,7 +64,8 @@ class Encoder:
         self.schema = schema
         self._source = source
         self._check_columns(columns, need_unit)
-        self._columns = [ColumnEncoder(feature) for feature in schema.features]
+        numbers = NumberText(schema.dialect)
+        self._columns = [ColumnEncoder(each, numbers=numbers) for each in schema.features]
 
     def _check_columns(self, columns: Sequence[str], need_unit: bool) -> None:
         schema = self.schema
@@ -281,7 +283,9 @@ def encode(data: Any, schema: Schema, *, need_unit: bool = True) -> Codes:
     """Return the codes of a file or dataframe as one matrix."""
     from pegsynth.io.read import open_table
 
-    return one_matrix(encode_table(open_table(data), schema, need_unit=need_unit))
+    return one_matrix(
+        encode_table(open_table(data, dialect=schema.dialect), schema, need_unit=need_unit)
+    )
 
 
 def one_matrix(batches: Iterable[Codes]) -> Codes:

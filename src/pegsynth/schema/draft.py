@@ -9,19 +9,25 @@ to look at. The table is read in batches, once, in bounded memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import polars as pl
 
 from pegsynth.errors import ParameterError, SchemaError
+from pegsynth.io.dialect_guess import check_known, recognised
+from pegsynth.io.files import DATABASES, find_files, scheme_of
 from pegsynth.io.frames import frame_kind
 from pegsynth.io.object_values import object_texts
-from pegsynth.io.read import open_table
+from pegsynth.io.read import named_source, open_table
 from pegsynth.io.reader import TableReader
+from pegsynth.schema import suggest
 from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
+from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.feature import MISSING_LABEL, UNKNOWN_LABEL, Feature
+from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import (
     FEW_ROWS,
@@ -77,6 +83,7 @@ def draft(
     bins: int = 20,
     binning: Binning = "equal-width",
     unit: str | None = None,
+    dialect: Dialect | None = None,
 ) -> Schema:
     """Draft a schema from a table.
 
@@ -94,6 +101,9 @@ def draft(
     unit
         Column that names the privacy unit; it is dropped, and `rows_per_unit` stays 1
         until a person sets it.
+    dialect
+        What is known of how a text file is written; the rest is recognised, and written into
+        the schema.
 
     Returns
     -------
@@ -108,10 +118,11 @@ def draft(
         The table cannot be read or is empty.
     """
     options = _Options(min_count, bins, binning)
-    table = open_table(data)
+    table = open_table(data, dialect=table_dialect(data, dialect or Dialect()))
     if unit is not None and unit not in table.columns:
         raise SchemaError(f"{table.source}: there is no column {unit!r} to be the unit")
-    tallies, types = _tally(table, options)
+    look = suggest.Look()
+    tallies, types = _tally(table, options, look)
     declared = _declared_categories(data, types)
     dtypes = _dtype_names(table)
     columns = tuple(
@@ -125,21 +136,68 @@ def draft(
             f"{table.source}: every column looks like an identifier and would be dropped; group "
             "their values into fewer categories, or write the schema by hand"
         )
-    return Schema(columns, unit=unit)
+    columns = _with_suggestions(columns, tallies, look)
+    return Schema(columns, unit=unit, dialect=stated_dialect(table))
+
+
+def _with_suggestions(
+    columns: Sequence[Feature], tallies: Mapping[str, ColumnTally], look: suggest.Look
+) -> tuple[Feature, ...]:
+    """Add notes on what columns have to do with each other, and on identifiers that repeat."""
+    rows = look.frame()
+    listed = {each.name: each.categories for each in columns if each.categories}
+    likely = [
+        each.name
+        for each in columns
+        if each.role == "identifier"
+        or any("looks like an identifier" in note for note in each.notes)
+        or (suggest.names_people(each.name) and tallies[each.name].distinct > FEW_ROWS)
+    ]
+    found: dict[str, list[str]] = {}
+    for name, note in (*suggest.together(rows, listed), *suggest.unit_notes(rows, likely)):
+        found.setdefault(name, []).append(note)
+    return tuple(replace(each, notes=(*each.notes, *found.get(each.name, ()))) for each in columns)
+
+
+def table_dialect(data: Any, stated: Dialect) -> Dialect:
+    """Return how a table is written: what was stated, and the rest as its files look."""
+    if not isinstance(data, str | Path) or scheme_of(str(data)) in DATABASES:
+        return stated
+    named_source(str(data))
+    files = [each.file for each in find_files(str(data))]
+    try:
+        return check_known([(file, recognised(file, stated)) for file in files])
+    except OSError:
+        # What cannot be read is refused when the table is opened.
+        return stated
+
+
+def stated_dialect(table: TableReader) -> Dialect:
+    """Return what a schema must say of how its table is written: nothing that is usual."""
+    usual = Dialect().settled(table.source)
+    return Dialect(
+        **{
+            each.name: stated
+            for each in fields(Dialect)
+            if (stated := getattr(table.dialect, each.name)) != getattr(usual, each.name)
+        }
+    )
 
 
 def _tally(
-    table: TableReader, options: _Options
+    table: TableReader, options: _Options, look: suggest.Look
 ) -> tuple[dict[str, ColumnTally], dict[str, pl.DataType]]:
     # How full a bin is need not be known as exactly as where an edge lies.
     points = MAX_SKETCH if options.binning == "quantile" else _SHARE_SKETCH
+    written = NumberText(table.dialect)
     tallies = {
-        name: ColumnTally(name, table.has_type(name), QuantileSketch(points))
+        name: ColumnTally(name, table.has_type(name), QuantileSketch(points), written=written)
         for name in table.columns
     }
     types: dict[str, pl.DataType] = {}
     for batch in table.batches():
         types.update(batch.schema)
+        look.add(batch)
         for name, tally in tallies.items():
             tally.add(batch[name])
     return tallies, types
@@ -201,8 +259,15 @@ def _feature(
     if not integers and (tally.texts is None or tally.nearly_unique):
         return Feature(tally.name, role="identifier", notes=(_DROPPED,))
     dtype = dtype or ("int64" if integers else "string")
-    ordered = declared.ordered if declared else integers
+    ordered = declared.ordered if declared else integers and not _codes(tally)
     return _listed(tally, *_common(tally, declared, options), dtype=dtype, ordered=ordered)
+
+
+def _codes(tally: ColumnTally) -> bool:
+    """Whether whole numbers that are listed are codes, by their name or their gaps."""
+    if tally.texts is None:
+        return False
+    return suggest.are_codes(tally.name, tally.texts["value"].str.replace(r"\.0+$", "").to_list())
 
 
 def _whole(tally: ColumnTally) -> bool:
@@ -213,6 +278,8 @@ def _whole(tally: ColumnTally) -> bool:
 def _few_integers(tally: ColumnTally, options: _Options) -> bool:
     """Whether whole numbers are few enough to be listed; with decimals they are no codes."""
     most = MAX_ORDINAL_INTEGERS if tally.whole else options.bins
+    if tally.marked:
+        return False
     return _whole(tally) and tally.texts is not None and tally.texts.height <= most
 
 
@@ -250,7 +317,7 @@ def _listed(
         dtype=dtype,
         unknown="category" if others else "error",
         drafted_from_data=True,
-        notes=_like_an_identifier(tally),
+        notes=(*_like_an_identifier(tally), *_on_values(tally, frozenset(categories))),
     )
 
 
@@ -272,7 +339,19 @@ def _binned(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
         dtype=dtype,
         label="quantile bins: the edges are values of the data" if quantiles else "",
         drafted_from_data=True,
-        notes=(*_like_an_identifier(tally), *crowded),
+        notes=(*_like_an_identifier(tally), *crowded, *suggest.role_note(tally.name)),
+    )
+
+
+def _on_values(tally: ColumnTally, listed: frozenset[str]) -> tuple[str, ...]:
+    """Return notes on the name and on the listed values of a column; no others are named."""
+    texts = () if tally.texts is None else tally.texts.iter_rows()
+    counts = {text: count for text, count in texts if text in listed}
+    many = tally.rows > FEW_ROWS and not _like_an_identifier(tally)
+    return (
+        *suggest.role_note(tally.name),
+        *suggest.missing_note(counts),
+        *(suggest.count_notes(counts, tally.rows) if many else ()),
     )
 
 

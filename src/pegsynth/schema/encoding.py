@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pegsynth.io.csv_text import unprotect
 from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.feature import MISSING_LABEL, Feature
+from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.whole_numbers import MISS, binned_numbers, listed_numbers
 
 _UNKNOWN = -1
@@ -37,6 +38,8 @@ class ColumnEncoder:
         What the column may hold.
     spare
         Whether values that have no code get the code after the last one instead of 0.
+    numbers
+        How numbers are written in columns of text.
 
     Attributes
     ----------
@@ -46,8 +49,11 @@ class ColumnEncoder:
         Missing values seen so far where the schema has no missing category.
     """
 
-    def __init__(self, feature: Feature, *, spare: bool = False) -> None:
+    def __init__(
+        self, feature: Feature, *, spare: bool = False, numbers: NumberText | None = None
+    ) -> None:
         self.feature = feature
+        self._written = numbers or NumberText()
         self._none = feature.category_count if spare else 0
         self.unknown = 0
         self.absent = 0
@@ -55,7 +61,7 @@ class ColumnEncoder:
         self._missing = {text.strip() for text in feature.missing}
         self._numeric = feature.kind == "numeric"
         self._inner_edges = np.asarray(feature.edges[1:-1], dtype=np.float64)
-        self._numbers = _special_numbers(feature)
+        self._numbers = _special_numbers(feature, self._written)
         self._boolean = feature.dtype == "bool" or _truth_values(feature)
         self._table = pl.Enum(list(self._exact))
         self._codes = np.fromiter(self._exact.values(), dtype=np.int32, count=len(self._exact))
@@ -91,6 +97,9 @@ class ColumnEncoder:
             _spells_nan(text) and code != missing for text, code in self._exact.items()
         ):
             # The text has a meaning of its own, which a float that is no number has lost.
+            return None
+        if self._numeric and not (self._written.usual or self.feature.integer):
+            # Readers take either mark for a decimal one, and one block may have both.
             return None
         if self._numeric:
             return pl.Int64() if self.feature.integer else pl.Float64()
@@ -154,7 +163,7 @@ class ColumnEncoder:
         return codes
 
     def _encode_number_texts(self, text: pl.Series) -> Codes:
-        numbers = text.cast(pl.Float64, strict=False).to_numpy()
+        numbers = self._written.numbers(text).to_numpy()
         codes = self._bins(numbers)
         gaps = np.isnan(numbers)
         if gaps.any():
@@ -223,9 +232,8 @@ class ColumnEncoder:
         return (plain,)
 
     def _number_code(self, text: str) -> int:
-        try:
-            number = float(text.replace("_", "?"))
-        except ValueError:
+        number = self._written.number(text)
+        if number is None:
             return _UNKNOWN
         return _ABSENT if math.isnan(number) else int(self._bins(np.array([number]))[0])
 
@@ -249,7 +257,7 @@ def _truth_values(feature: Feature) -> bool:
     return {text.lower() for text in feature.categories} <= _TRUTH and bool(feature.categories)
 
 
-def _special_numbers(feature: Feature) -> dict[float, int]:
+def _special_numbers(feature: Feature, written: NumberText) -> dict[float, int]:
     """Numbers that mean "missing" or "not applicable" in a numeric feature."""
     numbers: dict[float, int] = {}
     for texts, code in (
@@ -257,8 +265,8 @@ def _special_numbers(feature: Feature) -> dict[float, int]:
         (feature.missing, feature.missing_code),
     ):
         for text in texts:
-            number = parsed_number(text)
-            if number is not None and code is not None:
+            number = parsed_number(text) if written.usual else written.number(text)
+            if number is not None and math.isfinite(number) and code is not None:
                 numbers.setdefault(number, code)
     return numbers
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema.feature import number_text
+from pegsynth.schema.keys import REFERENCE, Place, misplaced, names
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,22 @@ class Entry:
                     f"Known keys: {', '.join(known)}"
                 )
         return cls(where, value)
+
+    @classmethod
+    def at(cls, place: Place, where: str, value: Any) -> Entry:
+        """Wrap a parsed value that must be a table with none but the keys of a place.
+
+        A key that belongs elsewhere is told where.
+        """
+        known = names(place)
+        if isinstance(value, dict):
+            for key in value:
+                if key not in known:
+                    raise SchemaError(
+                        f"{where}: the key {shown(key)} is not known; {misplaced(key, place)}. "
+                        f"Known keys: {', '.join(known)}; {REFERENCE} explains them"
+                    )
+        return cls.of(where, value, known)
 
     def error(self, what: str) -> SchemaError:
         """Make an error about this table."""
@@ -83,6 +100,13 @@ class Entry:
         if not all(isinstance(value, str) for value in values):
             raise self.error(f"{key} must be a list of texts in quotes")
         return tuple(values)
+
+    def labels(self, key: str) -> tuple[tuple[str, str], ...]:
+        """Read a table of texts by code; empty when absent."""
+        table = self.values.get(key, {})
+        if not isinstance(table, dict) or not all(isinstance(t, str) for t in table.values()):
+            raise self.error(f'{key} must name texts by code, as {key} = {{ "1" = ".." }}')
+        return tuple(table.items())
 
     def categories(self, key: str) -> tuple[str, ...]:
         """Read a list of categories: texts, or numbers and truth values taken as text."""

@@ -76,6 +76,8 @@ class Feature:
         The categories or edges were read off a confidential table.
     label
         A line of description.
+    value_labels
+        What codes mean, as pairs of a code and a text; for files that hold such labels.
     private_edges
         Whether the edges are still to be measured; set by ``edges="private"``.
     lowest, highest
@@ -107,6 +109,7 @@ class Feature:
     unknown: Unknown = "error"
     drafted_from_data: bool = False
     label: str = ""
+    value_labels: tuple[tuple[str, str], ...] = ()
     private_edges: bool = False
     lowest: float | None = None
     highest: float | None = None
@@ -139,6 +142,7 @@ class Feature:
             self._check_categories()
         self._check_special()
         self._check_shares()
+        self._check_value_labels()
 
     def _take_lists(self) -> None:
         """Take any sequence where several values belong, but no text for its letters."""
@@ -246,6 +250,16 @@ class Feature:
             raise self._error("shares must be numbers of at least 0")
         if abs(math.fsum(self.shares) - 1) > _SHARES_OFF:
             raise self._error("shares must add up to 1")
+
+    def _check_value_labels(self) -> None:
+        pairs = (
+            self.value_labels.items() if isinstance(self.value_labels, dict) else self.value_labels
+        )
+        object.__setattr__(self, "value_labels", tuple((code, text) for code, text in pairs))
+        if not all(isinstance(text, str) for pair in self.value_labels for text in pair):
+            raise self._error('value_labels are pairs of texts; write the code 1 as "1"')
+        if len(dict(self.value_labels)) < len(self.value_labels):
+            raise self._error("value_labels name a code twice; name each once")
 
     @property
     def integer(self) -> bool:

@@ -22,7 +22,6 @@ from pegsynth.schema.entry import Entry, shown
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.rules import NamedRule, Rule
 
-_RULE_KEYS = ("label", "forbid", "when", "allow_only")
 _RANGE_KEYS = ("at_least", "below")
 _DEEPEST_NAME = 32
 
@@ -43,7 +42,9 @@ def resolved(rules: Sequence[Rule | NamedRule], features: Sequence[Feature]) -> 
     for rule in rules:
         if isinstance(rule, NamedRule):
             forbid = {name: list(labels) for name, labels in rule.values}
-            found += read_rules([{"forbid": forbid, "label": rule.label}], features)
+            drafted = rule.drafted_from_data
+            table = {"forbid": forbid, "label": rule.label, "drafted_from_data": drafted}
+            found += read_rules([table], features)
         else:
             found.append(rule)
     return tuple(found)
@@ -60,21 +61,26 @@ def rule_labels(rule: Rule, features: Sequence[Feature]) -> dict[str, tuple[str,
 def _entry(number: int, table: Any) -> Entry:
     label = table.get("label") if isinstance(table, dict) else None
     name = f"rule {shown(label)}" if isinstance(label, str) and label else f"rule {number}"
-    return Entry.of(name, table, _RULE_KEYS)
+    return Entry.at("rules", name, table)
 
 
 def _read_rule(
     entry: Entry, positions: Mapping[str, int], features: Sequence[Feature]
 ) -> Iterable[Rule]:
-    label = entry.text("label")
-    given = set(entry.values) - {"label"}
+    label, drafted = entry.text("label"), entry.flag("drafted_from_data")
+    given = set(entry.values) - {"label", "drafted_from_data"}
     if given == {"forbid"}:
-        return (Rule.of(_read_codes(entry, "forbid", positions, features), label),)
+        codes = _read_codes(entry, "forbid", positions, features)
+        return (Rule.of(codes, label, drafted=drafted),)
     if given == {"when", "allow_only"}:
         when = _read_codes(entry, "when", positions, features)
         allowed = _read_codes(entry, "allow_only", positions, features)
         return tuple(
-            Rule.of({**when, index: _others(entry, features[index], codes, index in when)}, label)
+            Rule.of(
+                {**when, index: _others(entry, features[index], codes, index in when)},
+                label,
+                drafted=drafted,
+            )
             for index, codes in allowed.items()
         )
     raise entry.error("give either forbid, or when together with allow_only")

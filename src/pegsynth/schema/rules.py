@@ -19,11 +19,13 @@ from pegsynth.errors import SchemaError
 class Rule:
     """A forbidden combination: feature index to the codes that, together, cannot occur.
 
-    People write rules by name: `Rule.forbid`.
+    People write rules by name: `Rule.forbid`. `drafted_from_data` says that a program found it
+    by looking at a table.
     """
 
     forbidden: tuple[tuple[int, frozenset[int]], ...]
     label: str = ""
+    drafted_from_data: bool = False
 
     def __post_init__(self) -> None:
         if not self.forbidden or any(not codes for _, codes in self.forbidden):
@@ -48,8 +50,8 @@ class Rule:
 
         Examples
         --------
-        >>> Rule.forbid(sex="Male", MDC=["14", "15"])
-        NamedRule(values=(('sex', ('Male',)), ('MDC', ('14', '15'))), label='')
+        >>> Rule.forbid(sex="Male", MDC=["14", "15"]).values
+        (('sex', ('Male',)), ('MDC', ('14', '15')))
         """
         named = {**(values or {}), **more}
         return NamedRule(
@@ -61,9 +63,12 @@ class Rule:
         )
 
     @classmethod
-    def of(cls, forbid: Mapping[int, Sequence[int]], label: str = "") -> Rule:
+    def of(
+        cls, forbid: Mapping[int, Sequence[int]], label: str = "", *, drafted: bool = False
+    ) -> Rule:
         """Build a rule from a mapping of feature index to codes."""
-        return cls(tuple((index, frozenset(codes)) for index, codes in forbid.items()), label)
+        parts = tuple((index, frozenset(codes)) for index, codes in forbid.items())
+        return cls(parts, label, drafted)
 
     def broken_by(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
         """Say for every row of a code matrix whether it breaks the rule."""
@@ -82,6 +87,7 @@ class NamedRule:
 
     values: tuple[tuple[str, tuple[str, ...]], ...]
     label: str = ""
+    drafted_from_data: bool = False
 
 
 def conditioned(rules: Sequence[Rule], clamped: Mapping[int, int]) -> tuple[Rule, ...]:

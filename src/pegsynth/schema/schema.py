@@ -7,7 +7,7 @@ else, so that none of them depends on the data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.feature import PRIVATE, Feature, category_counts
 from pegsynth.schema.rule_text import resolved, rule_labels
 from pegsynth.schema.rules import NamedRule, Rule
@@ -44,6 +45,10 @@ class Schema:
         Forbidden combinations, by name (`Rule.forbid`) or by the indices of `features`.
     reviewed
         A person has declared categories, order, edges and `rows_per_unit` to be public.
+    dialect
+        How the table is written, where it is written as text.
+    reviewed_by, reviewed_on
+        Who that person is, and the day.
     """
 
     columns: tuple[Feature, ...]
@@ -51,6 +56,9 @@ class Schema:
     rows_per_unit: int = 1
     rules: tuple[Rule, ...] = ()
     reviewed: bool = False
+    dialect: Dialect = field(default_factory=Dialect)
+    reviewed_by: str = ""
+    reviewed_on: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(map(self._without_units, self.columns)))
@@ -127,7 +135,9 @@ class Schema:
         new = replace(old, **changes)
         columns = tuple(new if column is old else column for column in self.columns)
         named: Any = tuple(
-            NamedRule(tuple(rule_labels(rule, self.features).items()), rule.label)
+            NamedRule(
+                tuple(rule_labels(rule, self.features).items()), rule.label, rule.drafted_from_data
+            )
             for rule in self.rules
         )
         same = all(getattr(old, key) == getattr(new, key) for key in _DECLARED)
@@ -200,6 +210,11 @@ class Schema:
         """Names of the features whose categories or edges were read off a table."""
         return tuple(feature.name for feature in self.features if feature.drafted_from_data)
 
+    @property
+    def drafted_rules(self) -> tuple[Rule, ...]:
+        """Rules that a program found by looking at a table."""
+        return tuple(rule for rule in self.rules if rule.drafted_from_data)
+
     def index(self, name: str) -> int:
         """Position of a modelled feature."""
         try:
@@ -238,6 +253,7 @@ class Schema:
         bins: int = 20,
         binning: Literal["equal-width", "quantile"] = "equal-width",
         unit: str | None = None,
+        dialect: Dialect | None = None,
     ) -> Schema:
         """Draft a schema from a table; it stays unreviewed until a person says otherwise.
 
@@ -251,9 +267,13 @@ class Schema:
             The most bins of a numeric feature, and how they are made.
         unit
             Column that names the privacy unit; it is dropped.
+        dialect
+            What is known of how a text file is written; the rest is recognised.
         """
         from pegsynth.forks import check_threads
         from pegsynth.schema.draft import draft
 
         check_threads()
-        return draft(data, min_count=min_count, bins=bins, binning=binning, unit=unit)
+        return draft(
+            data, min_count=min_count, bins=bins, binning=binning, unit=unit, dialect=dialect
+        )

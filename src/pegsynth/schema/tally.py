@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from pegsynth.schema.dtypes import as_text
+from pegsynth.schema.number_text import NumberText
 
 TEXTS = pl.Schema({"value": pl.String, "count": pl.UInt64})
 FEW_ROWS = 20
@@ -23,7 +24,7 @@ MAX_HASHES = 4_096
 
 # Read as missing in untyped files. All are listed whichever occurred, so that the list
 # says nothing of the data.
-FILE_MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+FILE_MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "?")
 TYPED_MISSING = ("",)
 
 # The apostrophe that keeps spreadsheets from running a text as a formula is not part of it.
@@ -122,6 +123,8 @@ class ColumnTally:
         Gathers quantiles; None: they are not wanted.
     hashes
         Counts the distinct values of a column of numbers when they are too many to list.
+    written
+        How numbers are written where values are text.
     """
 
     name: str
@@ -136,6 +139,8 @@ class ColumnTally:
     lowest: float | None = None
     highest: float | None = None
     texts: pl.DataFrame | None = field(default_factory=lambda: pl.DataFrame(schema=TEXTS))
+    written: NumberText = field(default_factory=NumberText)
+    marked: bool = False
 
     @property
     def given_up(self) -> bool:
@@ -216,6 +221,12 @@ class ColumnTally:
             return values.cast(pl.Float64)
         if self.typed or values.dtype != pl.String:
             return None
+        plain = self.written.plain(values)
+        if plain.null_count():
+            return None
+        # A number with a mark of its own is a quantity, whatever else the column holds.
+        self.marked = self.marked or not plain.equals(values)
+        values = plain
         integers = values.str.contains(_INTEGER)
         # Digits beyond a 64-bit integer are a code, not a quantity.
         too_long = values.filter(integers).cast(pl.Int64, strict=False).null_count() > 0

@@ -7,79 +7,25 @@ writing is deterministic, and ``loads(dumps(schema)) == schema``.
 
 from __future__ import annotations
 
-import json
-import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema.binning import MAX_BINS
+from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.entry import Entry, shown
-from pegsynth.schema.feature import (
-    PRIVATE,
-    Feature,
-    Inside,
-    Kind,
-    Role,
-    Unknown,
-    number_text,
-)
-from pegsynth.schema.rule_text import read_rules, rule_labels
-from pegsynth.schema.rules import Rule
+from pegsynth.schema.feature import PRIVATE, Feature, Inside, Kind, Role, Unknown
+from pegsynth.schema.rule_text import read_rules
 from pegsynth.schema.schema import Schema
+from pegsynth.schema.toml_text import FORMAT, confidential, dumps
 
-FORMAT = 1
+__all__ = ["FORMAT", "dumps", "load", "loads", "save"]
+
 MOST_BINS = 1 << 20
-
-_FILE_KEYS = ("format", "reviewed", "table", "features", "rules")
-_TABLE_KEYS = ("unit", "rows_per_unit")
-_FEATURE_KEYS = (
-    "name",
-    "label",
-    "kind",
-    "role",
-    "dtype",
-    "categories",
-    "edges",
-    "bins",
-    "lowest",
-    "highest",
-    "inside",
-    "decimals",
-    "missing",
-    "not_applicable",
-    "unknown",
-    "heads",
-    "l",
-    "parent",
-    "shares",
-    "drafted_from_data",
-)
-_BIN_KEYS = ("lowest", "highest", "count", "width")
-
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
-_CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
-_LINE_WIDTH = 96
-
-_CONFIDENTIAL_HEADER = """\
-# CONFIDENTIAL: drafted from data; not to be shared before a person has reviewed it.
-#
-# Check that everything below is public knowledge, and mend what is not:
-#   - categories and their order: from a codebook, not because somebody has them;
-#   - edges: round public figures; values beyond fall in the end bins;
-#   - missing: the texts that mean "not known"; not_applicable: those that mean "cannot be";
-#   - role: identifier (dropped; nothing is kept of it but its name), quasi-identifier (an
-#     intruder may know it), sensitive, other;
-#   - unit and rows_per_unit: the most rows one person may have, never the observed maximum.
-# Then set reviewed to true: this declares all of it public. Leave drafted_from_data as it is.
-# Comments on features are figures of the data: delete them before you share this file.
-"""
-_PUBLIC_HEADER = """\
-# The public codebook of a table: its features, their categories in order, and rules.
-"""
 
 
 def load(path: str | Path) -> Schema:
@@ -125,29 +71,11 @@ def loads(text: str, source: str = "schema") -> Schema:
         raise SchemaError(f"{source}: {error}") from None
 
 
-def dumps(schema: Schema, *, notes: bool = False) -> str:
-    """Write a schema as the text of a schema file.
-
-    Of identifiers there is nothing but name and role. Notes on a draft are confidential, so
-    they are left out unless asked for.
-    """
-    blocks = [_head_text(schema), *_blocks(schema, notes)]
-    text = "\n".join(blocks)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise SchemaError(
-            "a name, category or label holds half of a surrogate pair, which no text file can "
-            "hold; correct that text"
-        ) from None
-    return text
-
-
-def save(schema: Schema, path: str | Path) -> None:
+def save(schema: Schema, path: str | Path, *, notes: bool = False) -> None:
     """Write a schema file, whole or not at all.
 
     A draft that no person has reviewed has its notes as comments and is readable by its owner
-    alone (mode 0600).
+    alone (mode 0600). Others have them with `notes` only.
 
     Raises
     ------
@@ -156,8 +84,8 @@ def save(schema: Schema, path: str | Path) -> None:
     """
     from pegsynth.io.atomic import atomic_text
 
-    confidential = _confidential(schema)
-    atomic_text(path, dumps(schema, notes=confidential), mode=0o600 if confidential else None)
+    private = confidential(schema)
+    atomic_text(path, dumps(schema, notes=private or notes), mode=0o600 if private else None)
 
 
 def _parse(text: str) -> dict[str, Any]:
@@ -172,8 +100,8 @@ def _parse(text: str) -> dict[str, Any]:
 
 def _read_schema(document: dict[str, Any]) -> Schema:
     _check_format(document)
-    file = Entry.of("the file", document, _FILE_KEYS)
-    table = Entry.of("[table]", document.get("table", {}), _TABLE_KEYS)
+    file = Entry.at("file", "the file", document)
+    table = Entry.at("table", "[table]", document.get("table", {}))
     columns = tuple(_read_features(_tables(file, "features")))
     if not columns:
         raise SchemaError("no feature is described; add a [[features]] table for each column")
@@ -182,9 +110,19 @@ def _read_schema(document: dict[str, Any]) -> Schema:
         unit=table.text("unit") or None,
         rows_per_unit=table.whole("rows_per_unit", 1),
         reviewed=file.flag("reviewed"),
+        dialect=_read_dialect(table),
+        reviewed_by=file.text("reviewed_by"),
+        reviewed_on=file.text("reviewed_on"),
     )
-    rules = read_rules(_tables(file, "rules"), schema.features)
-    return Schema(columns, schema.unit, schema.rows_per_unit, rules, schema.reviewed)
+    return replace(schema, rules=read_rules(_tables(file, "rules"), schema.features))
+
+
+def _read_dialect(table: Entry) -> Dialect:
+    try:
+        return Dialect(**{each.name: table.text(each.name) for each in fields(Dialect)})
+    except SchemaError as error:
+        message = str(error).removeprefix(f"{table.where}: ")
+        raise table.error(message) from None
 
 
 def _read_features(tables: list[Any]) -> Iterator[Feature]:
@@ -223,7 +161,7 @@ def _tables(file: Entry, key: str) -> list[Any]:
 def _read_feature(number: int, raw: Any) -> Feature:
     name = raw.get("name") if isinstance(raw, dict) else None
     where = f"feature {shown(name)}" if isinstance(name, str) else f"feature number {number}"
-    entry = Entry.of(where, raw, _FEATURE_KEYS)
+    entry = Entry.at("features", where, raw)
     if not entry.text("name"):
         raise entry.error('it has no name; add name = "..", the name of the column')
     return Feature(
@@ -243,6 +181,7 @@ def _read_feature(number: int, raw: Any) -> Feature:
         unknown=cast(Unknown, entry.text("unknown", "error")),
         drafted_from_data=entry.flag("drafted_from_data"),
         label=entry.text("label"),
+        value_labels=entry.labels("value_labels"),
         inside=cast(Inside | None, entry.text("inside") or None),
         decimals=entry.whole_or_none("decimals"),
     )
@@ -276,7 +215,7 @@ def _read_edges(entry: Entry) -> tuple[float, ...]:
         return entry.numbers("edges")
     if "edges" in entry.values:
         raise entry.error("give either edges or bins, not both")
-    bins = Entry.of(f"{entry.where}, bins", entry.values["bins"], _BIN_KEYS)
+    bins = Entry.at("bins", f"{entry.where}, bins", entry.values["bins"])
     lowest, highest = bins.number("lowest"), bins.number("highest")
     if lowest is None or highest is None or ("count" in bins.values) == ("width" in bins.values):
         raise bins.error("give lowest, highest and one of count and width")
@@ -306,108 +245,3 @@ def _equal_width(bins: Entry, lowest: Fraction, highest: Fraction) -> tuple[floa
 def _exact(value: float) -> Fraction:
     # Through the shortest decimal, so that steps of 0.1 give 0.3 and not 0.30000000000000004.
     return Fraction(repr(value))
-
-
-def _confidential(schema: Schema) -> bool:
-    return not schema.reviewed and any(column.drafted_from_data for column in schema.columns)
-
-
-def _head_text(schema: Schema) -> str:
-    header = _CONFIDENTIAL_HEADER if _confidential(schema) else _PUBLIC_HEADER
-    return f"{header}\nformat = {FORMAT}\nreviewed = {_flag(schema.reviewed)}\n"
-
-
-def _blocks(schema: Schema, notes: bool) -> Iterator[str]:
-    if schema.unit or schema.rows_per_unit != 1:
-        lines = [f"unit = {_text(schema.unit)}"] if schema.unit else []
-        yield _block("[table]", [*lines, f"rows_per_unit = {schema.rows_per_unit}"])
-    for column in schema.columns:
-        comments = [f"# {' '.join(note.split())}" for note in column.notes if notes]
-        yield _block("[[features]]", [*comments, *_feature_lines(column)])
-    for rule in schema.rules:
-        yield _block("[[rules]]", _rule_lines(rule, schema.features))
-
-
-def _block(header: str, lines: Iterable[str]) -> str:
-    return "\n".join((header, *lines, ""))
-
-
-def _feature_lines(feature: Feature) -> Iterator[str]:
-    yield f"name = {_text(feature.name)}"
-    if feature.label:
-        yield f"label = {_text(feature.label)}"
-    if feature.role != "identifier":
-        yield f"kind = {_text(feature.kind)}"
-    yield f"role = {_text(feature.role)}"
-    if feature.dtype:
-        yield f"dtype = {_text(feature.dtype)}"
-    yield from _value_lines(feature)
-    if feature.unknown != "error":
-        yield f"unknown = {_text(feature.unknown)}"
-    if feature.heads:
-        yield f"heads = {_list([_text(head) for head in feature.heads])}"
-    if feature.l is not None:
-        yield f"l = {number_text(feature.l)}"
-    if feature.parent:
-        yield f"parent = {_text(feature.parent)}"
-    if feature.shares:
-        yield f"shares = {_list([number_text(share) for share in feature.shares])}"
-    if feature.drafted_from_data:
-        yield "drafted_from_data = true"
-
-
-def _value_lines(feature: Feature) -> Iterator[str]:
-    if feature.categories:
-        as_integers = feature.integer and all(map(_CANONICAL_INTEGER.fullmatch, feature.categories))
-        items = feature.categories if as_integers else [_text(c) for c in feature.categories]
-        yield f"categories = {_list(items)}"
-    if feature.private_edges:
-        yield f"edges = {_text(PRIVATE)}"
-    if feature.edges:
-        yield f"edges = {_list([number_text(edge) for edge in feature.edges])}"
-    for key in ("lowest", "highest", "bins", "decimals"):
-        if (value := getattr(feature, key)) is not None:
-            yield f"{key} = {number_text(value)}"
-    if feature.inside is not None:
-        yield f"inside = {_text(feature.inside)}"
-    for key in ("missing", "not_applicable"):
-        if texts := getattr(feature, key):
-            yield f"{key} = {_list([_text(text) for text in texts])}"
-
-
-def _rule_lines(rule: Rule, features: Sequence[Feature]) -> Iterator[str]:
-    if rule.label:
-        yield f"label = {_text(rule.label)}"
-    parts = (
-        f"{_key(name)} = {_list([_text(label) for label in labels])}"
-        for name, labels in rule_labels(rule, features).items()
-    )
-    yield f"forbid = {{ {', '.join(parts)} }}"
-
-
-def _list(items: Sequence[str]) -> str:
-    line = f"[{', '.join(items)}]"
-    return line if len(line) <= _LINE_WIDTH - 16 else "[\n" + "\n".join(_filled(items)) + "\n]"
-
-
-def _filled(items: Sequence[str]) -> Iterator[str]:
-    line = "   "
-    for item in items:
-        if len(line) + len(item) + 2 > _LINE_WIDTH and line != "   ":
-            yield line
-            line = "   "
-        line += f" {item},"
-    yield line
-
-
-def _key(name: str) -> str:
-    return name if _BARE_KEY.fullmatch(name) else _text(name)
-
-
-def _text(text: str) -> str:
-    # A JSON string is a TOML string, but for the one control character JSON leaves as it is.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _flag(value: bool) -> str:
-    return "true" if value else "false"

@@ -51,7 +51,7 @@ def of_user(data: Any, schema: Schema, seed: int) -> dict[str, Population]:
     the study's epsilons are those of a row.
     """
     stream = RandomStream(f"study table {seed}")
-    codes = one_matrix(bounded_codes(open_table(data), schema, stream)())
+    codes = one_matrix(bounded_codes(open_table(data, dialect=schema.dialect), schema, stream)())
     if len(codes) < LEAST_ROWS:
         raise DataError(
             f"the table has {len(codes)} rows; a study needs at least {LEAST_ROWS} to hold some out"

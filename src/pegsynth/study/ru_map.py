@@ -267,7 +267,9 @@ _SOME = 100
 
 
 def _population(data: Any, schema: Schema, pool: Any, holdout: Any) -> tuple[Population, Pool]:
-    table = bounded_codes(open_table(data), schema, RandomStream("study table"))
+    table = bounded_codes(
+        open_table(data, dialect=schema.dialect), schema, RandomStream("study table")
+    )
     codes = one_matrix(table())
     book = replace(schema, unit=None, columns=schema.features, rows_per_unit=1)
     nothing = codes[:0]

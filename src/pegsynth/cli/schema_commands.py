@@ -1,0 +1,216 @@
+"""`schema`: draft a codebook, or do something with one."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pegsynth.cli.console import say
+from pegsynth.cli.working import check_not_inputs
+from pegsynth.errors import OutputError, ParameterError
+from pegsynth.io.atomic import atomic_text, check_target
+from pegsynth.io.read import named_source, open_table
+from pegsynth.option_kinds import check_whole
+from pegsynth.schema import Schema
+from pegsynth.schema.binning import MAX_BINS
+from pegsynth.schema.codebooks import read_codebook, write_codebook
+from pegsynth.schema.dialect import Dialect
+from pegsynth.schema.draft import table_dialect
+from pegsynth.schema.toml import save
+from pegsynth.schema.toml_text import confidential
+
+if TYPE_CHECKING:
+    from pegsynth.request import Request
+
+
+@dataclass(frozen=True)
+class DraftWishes:
+    """How a draft is made."""
+
+    min_count: int = 1
+    bins: int = 20
+    binning: Any = "equal-width"
+    unit: str | None = None
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        check_whole("min_count", self.min_count)
+        if not 1 <= self.bins <= MAX_BINS:
+            raise ParameterError(f"--bins must be from 1 to {MAX_BINS:,}; it was {self.bins}")
+        if self.binning not in ("equal-width", "quantile"):
+            raise ParameterError(f"--binning is equal-width or quantile, not {self.binning!r}")
+
+
+@dataclass(frozen=True)
+class SchemaRequest:
+    """What was asked of the command.
+
+    Parameters
+    ----------
+    words
+        A table; or an action and a schema file.
+    codebook, feature
+        A codebook to take the schema from, and the feature that a list of codes is about.
+    export
+        The form to write a schema in.
+    """
+
+    words: Sequence[str]
+    output: Path | None
+    codebook: Path | None
+    feature: str | None
+    export: str | None
+    wishes: DraftWishes
+
+
+def run(asked: SchemaRequest, request: Request) -> None:
+    """Find out what was asked for, and do it."""
+    from pegsynth.cli import schema_review, schema_showing
+
+    actions: dict[str, Callable[[Path], None]] = {
+        "check": schema_showing.check,
+        "show": schema_showing.show,
+        "review": schema_review.review,
+    }
+    first = asked.words[0] if asked.words else ""
+    if first in actions and asked.codebook is None and asked.export is None:
+        if len(asked.words) != 2:
+            raise ParameterError(
+                f"pegs schema {first} takes one schema file; a table called {first} is ./{first}"
+            )
+        actions[first](Path(asked.words[1]))
+        return
+    wanted = 0 if asked.codebook is not None else 1
+    if len(asked.words) != wanted:
+        raise ParameterError(
+            "pegs schema takes one table, or one schema file with --to, or --from CODEBOOK and no "
+            "table, or check, show or review and a schema file"
+        )
+    if asked.output is None:
+        raise ParameterError("pegs schema needs -o FILE for what it writes")
+    if asked.codebook is not None:
+        take(asked.codebook, asked.output, asked.feature, force=asked.wishes.force)
+        return
+    source = asked.words[0]
+    if asked.export is not None:
+        give(Path(source), asked.output, asked.export)
+        return
+    draft(_source(source, request), asked.output, asked.wishes, request.dialect)
+
+
+def _source(data: str, request: Request) -> Any:
+    return named_source(data, table=request.table, query=request.query)
+
+
+def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None:
+    """Draft a schema and say what to do with it; a reviewed one is replaced with `force` only."""
+    check_replaceable(output, force=wishes.force)
+    check_not_inputs((output,), data)
+    dialect = table_dialect(data, stated)
+    with open_table(data, dialect=dialect) as reader:
+        schema = Schema.draft(
+            reader,
+            min_count=wishes.min_count,
+            bins=wishes.bins,
+            binning=wishes.binning,
+            unit=wishes.unit,
+        )
+    schema.save(output)
+    if schema.dialect:
+        found = "as stated" if stated.over(dialect) == stated else "recognised, not certain"
+        say(f"Read as text of this form ({found}; see [table] of the schema): {dialect.said()}.")
+    for line in _fates(schema):
+        say(line)
+    dropped = [column.name for column in schema.columns if column.role == "identifier"]
+    say(
+        f"{output}: {len(schema.features)} features drafted. {_identifiers(dropped)}The file is "
+        "CONFIDENTIAL until a person has checked that it holds public knowledge only and set "
+        "reviewed = true."
+    )
+
+
+def _fates(schema: Schema, most: int = 200) -> Iterator[str]:
+    """Yield a line for every column: what became of it."""
+    width = min(40, max(len(column.name) for column in schema.columns))
+    for column in schema.columns[:most]:
+        if column.name == schema.unit:
+            what = "the unit; dropped"
+        elif column.role == "identifier":
+            what = "dropped as an identifier"
+        elif column.kind == "numeric":
+            what = f"numeric, {column.bin_count} bins"
+        else:
+            what = f"{column.kind}, {column.bin_count} categories"
+        more = "; see the comments" if column.notes and column.role != "identifier" else ""
+        yield f"  {column.name[:40].ljust(width)}  {what}{more}"
+    if len(schema.columns) > most:
+        yield f"  and {len(schema.columns) - most} more columns"
+
+
+def take(codebook: Path, output: Path, feature: str | None, *, force: bool) -> None:
+    """Make a schema of a codebook; a list of codes goes into the schema that is there."""
+    check_replaceable(output, force=force)
+    check_not_inputs((output,), "", codebook)
+    schema = read_codebook(codebook, feature=feature)
+    if feature is not None and output.is_file():
+        (told,) = schema.features
+        there = Schema.load(output)
+        old = there[feature]
+        schema = there.with_feature(
+            feature,
+            role="other" if old.role == "identifier" else old.role,
+            kind="nominal" if old.kind == "numeric" else old.kind,
+            categories=told.categories,
+            edges=(),
+            value_labels=told.value_labels,
+            drafted_from_data=False,
+        )
+    save(schema, output, notes=True)
+    left = [column.name for column in schema.columns if column.role == "identifier"]
+    say(
+        f"{output}: {len(schema.features)} features from {codebook}; no row was read. "
+        f"{_identifiers(left)}Check it, and set reviewed = true (pegs schema review {output})."
+    )
+
+
+def give(schema_file: Path, output: Path, form: str) -> None:
+    """Write a schema as a codebook of another program."""
+    check_target(output)
+    check_not_inputs((output,), "", schema_file)
+    schema = Schema.load(schema_file)
+    if confidential(schema):
+        raise ParameterError(
+            f"{schema_file}: it was drafted from data and nobody reviewed it; a codebook is for "
+            "others to read"
+        )
+    atomic_text(output, write_codebook(schema, form))
+    say(f"{output}: {len(schema.features)} features as {form}.")
+
+
+def check_replaceable(output: Path, *, force: bool) -> None:
+    """Refuse to write where that cannot be done, or where somebody has reviewed a schema."""
+    check_target(output)
+    if not force and _reviewed(output):
+        raise OutputError(
+            f"{output}: this schema is reviewed, and a draft would replace it; choose another "
+            "name, or replace it with --force"
+        )
+
+
+def _reviewed(file: Path) -> bool:
+    """Whether a file says that a person has reviewed it, be it valid otherwise or not."""
+    try:
+        return tomllib.loads(file.read_bytes().decode("utf-8-sig")).get("reviewed") is True
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def _identifiers(names: Sequence[str], most: int = 10) -> str:
+    """Say which columns a draft drops, if any."""
+    if not names:
+        return ""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"Dropped as identifiers: {', '.join(map(repr, names[:most]))}{more}. "

@@ -1,0 +1,79 @@
+"""`schema check` and `schema show`: what a codebook says, and what it makes a guarantee assume."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pegsynth.errors import escaped
+from pegsynth.schema import Feature, Schema
+from pegsynth.schema.assumed import assumed
+from pegsynth.schema.rule_text import rule_labels
+
+HEADER: tuple[str, ...] = (
+    *("feature", "role", "kind", "levels", "pair cells", "values", "missing", "else"),
+)
+_WIDTH = 44
+
+
+def check(file: Path) -> None:
+    """Validate a schema file, and say what will be assumed."""
+    schema = Schema.load(file)
+    print(escaped(f"{file}: valid, {len(schema.features)} features, {len(schema.rules)} rules."))
+    for line in assumed(schema):
+        print(escaped(f"  {line}"))
+
+
+def show(file: Path) -> None:
+    """Print the codebook as a table."""
+    schema = Schema.load(file)
+    print(escaped(_unit(schema)))
+    if schema.dialect:
+        print(escaped(f"Text: {schema.dialect.said()}"))
+    total = sum(schema.category_counts)
+    lines = [HEADER, *(_line(column, total) for column in schema.columns)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    for line in lines:
+        cells = (text.ljust(width) for text, width in zip(line, widths, strict=True))
+        print(escaped("  ".join(cells).rstrip()))
+    for rule in schema.rules:
+        parts = (f"{n} in {', '.join(v)}" for n, v in rule_labels(rule, schema.features).items())
+        drafted = " (found in the data)" if rule.drafted_from_data else ""
+        print(escaped(f"rule {rule.label or ''}: never {' and '.join(parts)}{drafted}"))
+    print(
+        "levels: categories with those for unlisted, not applicable and missing values. pair "
+        "cells: noisy counts of all its pairs with others, over which a budget is spread."
+    )
+
+
+def _unit(schema: Schema) -> str:
+    most = f", at most {schema.rows_per_unit} rows"
+    unit = "a row" if schema.unit is None else f"{schema.unit!r}{most}"
+    return f"Unit: {unit}. Reviewed: {'yes' if schema.reviewed else 'no'}."
+
+
+def _line(column: Feature, total: int) -> tuple[str, ...]:
+    if column.role == "identifier":
+        return (column.name, "identifier", "", "", "", "dropped", "", "")
+    levels = column.category_count
+    return (
+        column.name,
+        column.role,
+        column.kind,
+        str(levels),
+        f"{levels * (total - levels):,}",
+        _values(column),
+        ", ".join(map(repr, column.missing)) or "refused",
+        "(other)" if column.unknown == "category" else "refused",
+    )
+
+
+def _values(column: Feature) -> str:
+    labels = column.labels[: column.bin_count]
+    if column.private_edges:
+        text = "edges measured privately"
+    elif column.kind == "numeric":
+        text = f"{len(labels)} bins from {column.edges[0]:g} to {column.edges[-1]:g}"
+    else:
+        named = dict(column.value_labels)
+        text = ", ".join(f"{each} {named[each]}" if each in named else each for each in labels)
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 2]}.."

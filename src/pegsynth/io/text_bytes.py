@@ -1,0 +1,91 @@
+"""The bytes of a text file as UTF-8, whatever they are on disk.
+
+In goes a file, its compression by its name and its declared encoding; out comes a stream of
+bytes in UTF-8. Memory is bounded by what is asked for at a time. What cannot be decompressed or
+decoded is refused without being shown.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO, Protocol
+
+from pegsynth.errors import DataError
+from pegsynth.io.files import File, RemoteFile
+from pegsynth.schema.dialect import Dialect
+
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+
+
+class Bytes(Protocol):
+    """What can be read."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most so many bytes; none at the end."""
+
+
+def compression_of(name: object) -> str | None:
+    """Return how a file is compressed, by its name."""
+    return COMPRESSIONS.get(PurePosixPath(str(name)).suffix.lower())
+
+
+@contextmanager
+def open_text(path: File, dialect: Dialect) -> Iterator[Bytes]:
+    """Yield the bytes of a text file as UTF-8."""
+    with path.open("rb") as handle:
+        stream: Bytes = handle
+        if compression := compression_of(path):
+            stream = _Decompressed(path, handle, compression)
+        if dialect.codec != "utf-8":
+            stream = _Decoded(path, stream, dialect)
+        yield stream
+
+
+class _Decompressed:
+    def __init__(self, path: File, handle: BinaryIO, compression: str) -> None:
+        import pyarrow as pa
+
+        self._path = path
+        source: Any = handle if isinstance(path, RemoteFile) else pa.PythonFile(handle, "r")
+        self._stream = pa.CompressedInputStream(source, compression)
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            found: bytes = self._stream.read(size)
+        except OSError:
+            raise DataError(
+                f"{self._path}: the file is truncated or is not compressed as its name says; write "
+                "it again, or give it the extension of what it is"
+            ) from None
+        return found
+
+
+class _Decoded:
+    """Characters of another encoding as UTF-8."""
+
+    def __init__(self, path: File, stream: Bytes, dialect: Dialect) -> None:
+        self._path = path
+        self._stream = stream
+        self._name = dialect.encoding
+        self._decoder = codecs.getincrementaldecoder(dialect.codec)()
+        self._line = 1
+        self._ended = False
+
+    def read(self, size: int, /) -> bytes:
+        text = ""
+        while not text and not self._ended:
+            data = self._stream.read(size)
+            self._ended = not data
+            try:
+                text = self._decoder.decode(data, final=self._ended)
+                found = text.encode()
+            except UnicodeError:
+                raise DataError(
+                    f"{self._path}: after line {self._line}: the text is not {self._name}; say "
+                    "which encoding it has (--encoding, or encoding under [table] of the schema)"
+                ) from None
+            self._line += text.count("\n")
+        return found if text else b""

@@ -1,0 +1,428 @@
+"""Every key of ``schema.toml``, declared once.
+
+The parser knows no other keys; the reference (docs/schema.md), the JSON Schema for editors and
+the messages about misplaced keys are made of these declarations.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pegsynth.schema.dialect import DECIMALS, ENCODINGS, SEPARATORS, THOUSANDS
+
+Place = Literal["file", "table", "features", "bins", "rules"]
+Form = Literal[
+    "flag",
+    "whole",
+    "number",
+    "text",
+    "texts",
+    "values",
+    "numbers",
+    "table",
+    "tables",
+    "edges",
+    "bins",
+]
+
+REFERENCE = "docs/schema.md"
+
+PLACES: dict[Place, str] = {
+    "file": "at the top of the file",
+    "table": "under [table]",
+    "features": "under [[features]]",
+    "bins": "in bins = { .. } of a feature",
+    "rules": "under [[rules]]",
+}
+FORMS: dict[Form, str] = {
+    "flag": "true or false",
+    "whole": "whole number",
+    "number": "number",
+    "text": "text",
+    "texts": "list of texts",
+    "values": "list of texts or numbers",
+    "numbers": "list of numbers",
+    "table": "table",
+    "tables": "tables in double brackets",
+    "edges": 'list of numbers, or "private"',
+    "bins": "table, or a whole number with private edges",
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key: where it stands, what it holds, what it means.
+
+    Parameters
+    ----------
+    form
+        What its value is.
+    default
+        What holds where it is left out, in words.
+    example
+        A line of TOML, or the value of one.
+    meaning
+        What it says.
+    guarantee
+        What it means for the guarantee.
+    choices
+        The texts that it may be; empty: any.
+    """
+
+    place: Place
+    name: str
+    form: Form
+    default: str
+    example: str
+    meaning: str
+    guarantee: str = "none"
+    choices: tuple[str, ...] = ()
+
+
+_PUBLIC = "declared public by `reviewed`"
+
+KEYS: tuple[Key, ...] = (
+    Key("file", "format", "whole", "1", "1", "Version of the file's form."),
+    Key(
+        "file",
+        "reviewed",
+        "flag",
+        "false",
+        "true",
+        "A person has checked that everything here is public knowledge.",
+        "without it a guarantee is refused: assumption `reviewed-schema`",
+    ),
+    Key("file", "reviewed_by", "text", "nobody", '"A. Nowak"', "Who reviewed it."),
+    Key("file", "reviewed_on", "text", "never", '"2026-03-01"', "The day of the review."),
+    Key(
+        "file",
+        "table",
+        "table",
+        "a row is the unit",
+        '{ unit = "person" }',
+        "What is said of the whole table; written `[table]`.",
+    ),
+    Key(
+        "file",
+        "features",
+        "tables",
+        "",
+        '[{ name = "sex", categories = ["f", "m"] }]',
+        "One table for each column, in their order; written `[[features]]`.",
+        "the order of features may settle heads: assumption `feature-order`",
+    ),
+    Key(
+        "file",
+        "rules",
+        "tables",
+        "no rules",
+        '[{ forbid = { sex = ["m"], birth = ["yes"] } }]',
+        "Combinations that cannot occur; written `[[rules]]`.",
+        "assumption `public-rules`",
+    ),
+    Key(
+        "table",
+        "unit",
+        "text",
+        "a row is the unit",
+        '"person"',
+        "Column that names whom the guarantee protects; it is dropped.",
+        "neighbours differ in all rows of one unit: assumption `unit-column`",
+    ),
+    Key(
+        "table",
+        "rows_per_unit",
+        "whole",
+        "1",
+        "5",
+        "The most rows of one unit that count; others are left out at random.",
+        "the price grows with it; never the observed maximum",
+    ),
+    Key(
+        "table",
+        "separator",
+        "text",
+        "comma; tab in .tsv files",
+        '";"',
+        "What stands between the fields of a text file.",
+        choices=(*SEPARATORS, "tab"),
+    ),
+    Key(
+        "table",
+        "decimal",
+        "text",
+        '"."',
+        '","',
+        "Decimal mark of numbers written as text.",
+        choices=DECIMALS,
+    ),
+    Key(
+        "table",
+        "thousands",
+        "text",
+        "none",
+        '"\u2019"',
+        "Mark that may stand between groups of three digits.",
+        choices=THOUSANDS,
+    ),
+    Key(
+        "table",
+        "encoding",
+        "text",
+        '"utf-8"',
+        '"windows-1252"',
+        "How the characters of a text file are written.",
+        choices=tuple(ENCODINGS),
+    ),
+    Key("features", "name", "text", "needed", '"age"', "Name of the column."),
+    Key("features", "label", "text", "none", '"age in years"', "A line of description."),
+    Key(
+        "features",
+        "kind",
+        "text",
+        '"nominal"',
+        '"numeric"',
+        "`nominal`: matched as text; `ordinal`: the same, in order; `numeric`: binned by `edges` "
+        "or `bins`.",
+        _PUBLIC,
+        ("nominal", "ordinal", "numeric"),
+    ),
+    Key(
+        "features",
+        "role",
+        "text",
+        '"other"',
+        '"sensitive"',
+        "`identifier` columns are dropped; `quasi-identifier` and `sensitive` say what risks are "
+        "measured.",
+        "no value of an identifier is kept",
+        ("identifier", "quasi-identifier", "sensitive", "other"),
+    ),
+    Key(
+        "features",
+        "dtype",
+        "text",
+        "as the input",
+        '"int64"',
+        "Arrow type that the column is written in.",
+    ),
+    Key(
+        "features",
+        "categories",
+        "values",
+        "none",
+        '["f", "m"]',
+        "The values that it may have, in order.",
+        f"{_PUBLIC}; a value that is not listed is refused, see `unknown`",
+    ),
+    Key(
+        "features",
+        "value_labels",
+        "table",
+        "none",
+        '{ 1 = "male", 2 = "female" }',
+        "What codes mean; written into .sav, .dta and .xlsx files.",
+        "public, as categories are",
+    ),
+    Key(
+        "features",
+        "edges",
+        "edges",
+        "none",
+        "[0, 18, 65, 110]",
+        "Edges of the bins of a numeric feature; values beyond fall in the end bins. `private`: a "
+        "release measures them ([numbers.md](numbers.md)).",
+        f"{_PUBLIC}; round figures, not values of the data. Private ones are paid for",
+    ),
+    Key(
+        "features",
+        "bins",
+        "bins",
+        "none",
+        "{ lowest = 0, highest = 100, count = 20 }",
+        "Bins of equal width, instead of `edges`; with private edges, how many.",
+        _PUBLIC,
+    ),
+    Key(
+        "features",
+        "lowest",
+        "number",
+        "none",
+        "0",
+        "With private edges: values below count as this one.",
+        _PUBLIC,
+    ),
+    Key(
+        "features",
+        "highest",
+        "number",
+        "none",
+        "5000000",
+        "With private edges: values above count as this one.",
+        _PUBLIC,
+    ),
+    Key(
+        "features",
+        "inside",
+        "text",
+        '`"measured"` with private edges',
+        '"uniform"',
+        "How values lie inside their bin: by a measured shape, or uniformly.",
+        "a measured shape is paid for",
+        ("measured", "uniform"),
+    ),
+    Key(
+        "features",
+        "decimals",
+        "whole",
+        "as many as it takes",
+        "2",
+        "How many decimals its values have.",
+        _PUBLIC,
+    ),
+    Key(
+        "features",
+        "missing",
+        "values",
+        "no missing category",
+        '["", "-9"]',
+        "Texts and codes that mean that the value is not known.",
+        f"{_PUBLIC}; without it a missing value is refused",
+    ),
+    Key(
+        "features",
+        "not_applicable",
+        "values",
+        "no such category",
+        '["-8"]',
+        "Texts and codes that mean that there can be no value.",
+        _PUBLIC,
+    ),
+    Key(
+        "features",
+        "unknown",
+        "text",
+        '"error"',
+        '"category"',
+        'What an unlisted value is: `error` refuses the table, `category` is "(other)".',
+        "`error` tells that such a value is there: assumption `unlisted-values`",
+        ("error", "category"),
+    ),
+    Key(
+        "features",
+        "heads",
+        "texts",
+        "settled by `--order`",
+        '["age", "sex"]',
+        "Head features of this one, most important first.",
+        "assumption `public-heads`",
+    ),
+    Key(
+        "features",
+        "l",
+        "number",
+        "none",
+        "2.5",
+        "Entropy l-diversity wanted of this feature.",
+        "l-diversity, no differential privacy",
+    ),
+    Key(
+        "features",
+        "parent",
+        "text",
+        "none",
+        '"chapter"',
+        "Feature of which this one is a detail.",
+        "public",
+    ),
+    Key(
+        "features",
+        "shares",
+        "numbers",
+        "not known",
+        "[0.5, 0.5]",
+        "Public shares of its categories in the order of the codes, such as from a census.",
+        "assumption `public-shares`",
+    ),
+    Key(
+        "features",
+        "drafted_from_data",
+        "flag",
+        "false",
+        "true",
+        "A program read the categories or edges off the table. Leave it as it is.",
+        "listed in the ledger: a person declared them public afterwards",
+    ),
+    Key("bins", "lowest", "number", "needed", "0", "Lowest edge.", _PUBLIC),
+    Key("bins", "highest", "number", "needed", "100", "Highest edge.", _PUBLIC),
+    Key("bins", "count", "whole", "or `width`", "20", "How many bins.", _PUBLIC),
+    Key("bins", "width", "number", "or `count`", "5", "Width of each bin.", _PUBLIC),
+    Key("rules", "label", "text", "none", '"no births by men"', "What messages call the rule."),
+    Key(
+        "rules",
+        "forbid",
+        "table",
+        "or `when`",
+        '{ sex = ["m"], birth = ["yes"] }',
+        "Categories that cannot occur together; a range is `{ at_least = 18, below = 65 }`.",
+        "assumption `public-rules`",
+    ),
+    Key(
+        "rules",
+        "when",
+        "table",
+        "with `allow_only`",
+        '{ ward = ["maternity"] }',
+        "Where this holds ..",
+        "assumption `public-rules`",
+    ),
+    Key(
+        "rules",
+        "allow_only",
+        "table",
+        "with `when`",
+        '{ sex = ["f"] }',
+        ".. no other category of these features can occur.",
+        "assumption `public-rules`",
+    ),
+    Key(
+        "rules",
+        "drafted_from_data",
+        "flag",
+        "false",
+        "true",
+        "A program found that the combination never occurs. Leave it as it is.",
+        "listed in the ledger: a person declared the rule public afterwards",
+    ),
+)
+
+
+def names(place: Place) -> tuple[str, ...]:
+    """Return the keys of a place, in their order."""
+    return tuple(key.name for key in KEYS if key.place == place)
+
+
+def keys_of(place: Place) -> Iterator[Key]:
+    """Yield the declarations of a place."""
+    return (key for key in KEYS if key.place == place)
+
+
+def misplaced(name: str, place: Place) -> str:
+    """Say where a key that is not known here belongs, or which key was probably meant."""
+    elsewhere = [key for key in KEYS if key.name == name and key.place != place]
+    if elsewhere:
+        places = " or ".join(PLACES[key.place] for key in elsewhere)
+        return f"it belongs {places}, as {name} = {elsewhere[0].example}"
+    close = difflib.get_close_matches(name[:60], [key.name for key in KEYS], n=1, cutoff=0.75)
+    here = difflib.get_close_matches(name[:60], names(place), n=1, cutoff=0.0)
+    if (
+        close
+        and close[0] not in names(place)
+        and not difflib.get_close_matches(name[:60], names(place), n=1, cutoff=0.75)
+    ):
+        found = next(key for key in KEYS if key.name == close[0])
+        return f"did you mean {found.name!r}? It belongs {PLACES[found.place]}"
+    return f"did you mean {here[0]!r}?"

@@ -1,0 +1,82 @@
+"""Numbers as texts of a dialect: ``1.234,56`` in, 1234.56 out.
+
+A text is a number or it is none, whatever stands beside it (R30): groups of digits are taken for
+thousands only if every group but the first has three of them, and the mark of another dialect is
+no decimal mark.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import polars as pl
+
+from pegsynth.schema.dialect import Dialect
+
+_EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
+
+
+@dataclass(frozen=True)
+class NumberText:
+    """How numbers are written.
+
+    Examples
+    --------
+    >>> german = NumberText(Dialect(decimal=",", thousands="."))
+    >>> german.plain(pl.Series(["1.234,5", "1.5"])).to_list()
+    ['1234.5', None]
+    """
+
+    dialect: Dialect = field(default_factory=Dialect)
+
+    @property
+    def usual(self) -> bool:
+        """Whether texts are numbers as they are."""
+        return self.dialect.plain_numbers
+
+    @cached_property
+    def _pattern(self) -> str:
+        mark = re.escape(self.dialect.decimal or ".")
+        digits = "[0-9]+"
+        if self.dialect.thousands:
+            group = re.escape(self.dialect.thousands)
+            digits = f"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})+|[0-9]+)"
+        return rf"^\s*[+-]?(?:{digits}(?:{mark}[0-9]*)?|{mark}[0-9]+){_EXPONENT}\s*$"
+
+    def plain(self, texts: pl.Series) -> pl.Series:
+        """Return every text as programs write the number in it; null for one of another form.
+
+        Texts without any mark are left as they are: they are whole numbers, or no numbers.
+        """
+        if self.usual:
+            return texts
+        marks = ".," + self.dialect.thousands
+        marked = texts.str.contains(f"[{re.escape(marks)}]")
+        if not marked.any():
+            return texts
+        fits = texts.str.contains(self._pattern)
+        bare = texts
+        if self.dialect.thousands:
+            bare = bare.str.replace_all(self.dialect.thousands, "", literal=True)
+        if self.dialect.decimal == ",":
+            bare = bare.str.replace(",", ".", literal=True)
+        bare = bare.set(~fits, None)
+        return bare.zip_with(marked, texts)
+
+    def numbers(self, texts: pl.Series) -> pl.Series:
+        """Return the number in every text; null where there is none."""
+        return self.plain(texts).cast(pl.Float64, strict=False)
+
+    def number(self, text: str) -> float | None:
+        """Return the number in one text, which may be no finite one."""
+        if not self.usual:
+            (plain,) = self.plain(pl.Series([text], dtype=pl.String))
+            if plain is None:
+                return None
+            text = plain
+        try:
+            return float(text.replace("_", "?"))
+        except ValueError:
+            return None

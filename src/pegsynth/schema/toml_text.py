@@ -1,0 +1,181 @@
+"""A schema as the text of ``schema.toml``; writing is deterministic.
+
+Of identifiers there is nothing but name and role.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+
+from pegsynth.errors import SchemaError
+from pegsynth.schema.feature import PRIVATE, Feature, number_text
+from pegsynth.schema.rule_text import rule_labels
+from pegsynth.schema.rules import Rule
+from pegsynth.schema.schema import Schema
+
+FORMAT = 1
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
+_LINE_WIDTH = 96
+
+_CONFIDENTIAL_HEADER = """\
+# CONFIDENTIAL: drafted from data; not to be shared before a person has reviewed it.
+#
+# Check that everything below is public knowledge, and mend what is not:
+#   - categories and their order: from a codebook, not because somebody has them;
+#   - edges: round public figures; values beyond fall in the end bins;
+#   - missing: the texts that mean "not known"; not_applicable: those that mean "cannot be";
+#   - role: identifier (dropped; nothing is kept of it but its name), quasi-identifier (an
+#     intruder may know it), sensitive, other;
+#   - unit and rows_per_unit: the most rows one person may have, never the observed maximum.
+# Then set reviewed to true: this declares all of it public. Leave drafted_from_data as it is.
+# Comments on features are figures of the data: delete them before you share this file.
+"""
+_PUBLIC_HEADER = """\
+# The public codebook of a table: its features, their categories in order, and rules.
+"""
+
+
+def dumps(schema: Schema, *, notes: bool = False) -> str:
+    """Write a schema as the text of a schema file.
+
+    Of identifiers there is nothing but name and role. Notes on a draft are confidential, so
+    they are left out unless asked for.
+    """
+    blocks = [_head_text(schema), *_blocks(schema, notes)]
+    text = "\n".join(blocks)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise SchemaError(
+            "a name, category or label holds half of a surrogate pair, which no text file can "
+            "hold; correct that text"
+        ) from None
+    return text
+
+
+def confidential(schema: Schema) -> bool:
+    """Say whether a schema is a draft that no person has reviewed."""
+    return not schema.reviewed and any(column.drafted_from_data for column in schema.columns)
+
+
+def _head_text(schema: Schema) -> str:
+    header = _CONFIDENTIAL_HEADER if confidential(schema) else _PUBLIC_HEADER
+    lines = [header, f"format = {FORMAT}", f"reviewed = {_flag(schema.reviewed)}"]
+    signed = {"reviewed_by": schema.reviewed_by, "reviewed_on": schema.reviewed_on}
+    lines += [f"{key} = {_text(text)}" for key, text in signed.items() if text]
+    return "\n".join((*lines, ""))
+
+
+def _blocks(schema: Schema, notes: bool) -> Iterator[str]:
+    if schema.unit or schema.rows_per_unit != 1 or schema.dialect:
+        yield _block("[table]", _table_lines(schema))
+    for column in schema.columns:
+        comments = [f"# {' '.join(note.split())}" for note in column.notes if notes]
+        yield _block("[[features]]", [*comments, *_feature_lines(column)])
+    for rule in schema.rules:
+        yield _block("[[rules]]", _rule_lines(rule, schema.features))
+
+
+def _table_lines(schema: Schema) -> Iterator[str]:
+    if schema.unit:
+        yield f"unit = {_text(schema.unit)}"
+    if schema.unit or schema.rows_per_unit != 1:
+        yield f"rows_per_unit = {schema.rows_per_unit}"
+    for each in fields(schema.dialect):
+        if text := getattr(schema.dialect, each.name):
+            yield f"{each.name} = {_text(text)}"
+
+
+def _block(header: str, lines: Iterable[str]) -> str:
+    return "\n".join((header, *lines, ""))
+
+
+def _feature_lines(feature: Feature) -> Iterator[str]:
+    yield f"name = {_text(feature.name)}"
+    if feature.label:
+        yield f"label = {_text(feature.label)}"
+    if feature.role != "identifier":
+        yield f"kind = {_text(feature.kind)}"
+    yield f"role = {_text(feature.role)}"
+    if feature.dtype:
+        yield f"dtype = {_text(feature.dtype)}"
+    yield from _value_lines(feature)
+    if feature.unknown != "error":
+        yield f"unknown = {_text(feature.unknown)}"
+    if feature.heads:
+        yield f"heads = {_list([_text(head) for head in feature.heads])}"
+    if feature.l is not None:
+        yield f"l = {number_text(feature.l)}"
+    if feature.parent:
+        yield f"parent = {_text(feature.parent)}"
+    if feature.shares:
+        yield f"shares = {_list([number_text(share) for share in feature.shares])}"
+    if feature.drafted_from_data:
+        yield "drafted_from_data = true"
+
+
+def _value_lines(feature: Feature) -> Iterator[str]:
+    if feature.categories:
+        as_integers = feature.integer and all(map(_CANONICAL_INTEGER.fullmatch, feature.categories))
+        items = feature.categories if as_integers else [_text(c) for c in feature.categories]
+        yield f"categories = {_list(items)}"
+    if feature.value_labels:
+        pairs = ", ".join(f"{_key(code)} = {_text(text)}" for code, text in feature.value_labels)
+        yield f"value_labels = {{ {pairs} }}"
+    if feature.private_edges:
+        yield f"edges = {_text(PRIVATE)}"
+    if feature.edges:
+        yield f"edges = {_list([number_text(edge) for edge in feature.edges])}"
+    for key in ("lowest", "highest", "bins", "decimals"):
+        if (value := getattr(feature, key)) is not None:
+            yield f"{key} = {number_text(value)}"
+    if feature.inside is not None:
+        yield f"inside = {_text(feature.inside)}"
+    for key in ("missing", "not_applicable"):
+        if texts := getattr(feature, key):
+            yield f"{key} = {_list([_text(text) for text in texts])}"
+
+
+def _rule_lines(rule: Rule, features: Sequence[Feature]) -> Iterator[str]:
+    if rule.label:
+        yield f"label = {_text(rule.label)}"
+    parts = (
+        f"{_key(name)} = {_list([_text(label) for label in labels])}"
+        for name, labels in rule_labels(rule, features).items()
+    )
+    yield f"forbid = {{ {', '.join(parts)} }}"
+    if rule.drafted_from_data:
+        yield "drafted_from_data = true"
+
+
+def _list(items: Sequence[str]) -> str:
+    line = f"[{', '.join(items)}]"
+    return line if len(line) <= _LINE_WIDTH - 16 else "[\n" + "\n".join(_filled(items)) + "\n]"
+
+
+def _filled(items: Sequence[str]) -> Iterator[str]:
+    line = "   "
+    for item in items:
+        if len(line) + len(item) + 2 > _LINE_WIDTH and line != "   ":
+            yield line
+            line = "   "
+        line += f" {item},"
+    yield line
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _text(name)
+
+
+def _text(text: str) -> str:
+    # A JSON string is a TOML string, but for the one control character JSON leaves as it is.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"

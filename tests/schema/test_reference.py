@@ -1,0 +1,115 @@
+"""Keys are declared once: the parser, the page, the JSON Schema and messages follow from that."""
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from pegsynth.errors import SchemaError
+from pegsynth.schema.json_schema import json_schema
+from pegsynth.schema.keys import KEYS, PLACES, misplaced
+from pegsynth.schema.toml import loads
+
+ROOT = Path(__file__).parents[2]
+HEADS = {"file": "", "table": "[table]\n", "features": "", "bins": "", "rules": ""}
+WARD = '[[features]]\nname = "ward"\ncategories = ["maternity", "other"]\n'
+OTHERS = (
+    '[[features]]\nname = "sex"\ncategories = ["f", "m"]\n'
+    '[[features]]\nname = "birth"\ncategories = ["yes", "no"]\n'
+    f'{WARD}[[features]]\nname = "chapter"\ncategories = ["1"]\n'
+)
+BESIDE = {
+    "when": 'allow_only = { sex = ["f"] }\n',
+    "allow_only": 'when = { ward = ["maternity"] }\n',
+    "drafted_from_data": 'forbid = { sex = ["m"], birth = ["yes"] }\n',
+    "label": 'forbid = { sex = ["m"], birth = ["yes"] }\n',
+    "lowest": "highest = 100\ncount = 20\n",
+    "highest": "lowest = 0\ncount = 20\n",
+    "count": "lowest = 0\nhighest = 100\n",
+    "width": "lowest = 0\nhighest = 100\n",
+}
+
+
+def example(key):
+    """A whole file that holds the example of a key."""
+    line = f"{key.name} = {key.example}\n"
+    if key.place == "file":
+        return line + ("" if key.name == "features" else OTHERS)
+    if key.place == "table":
+        return f"[table]\n{line}{OTHERS}"
+    if key.place == "rules":
+        return f"{OTHERS}[[rules]]\n{line}{BESIDE.get(key.name, '')}"
+    if key.place == "bins":
+        inside = ", ".join((line + BESIDE[key.name]).strip().splitlines())
+        return f'{OTHERS}[[features]]\nname = "x"\nkind = "numeric"\nbins = {{ {inside} }}\n'
+    name = "" if key.name == "name" else 'name = "x"\n'
+    private = key.name in ("lowest", "highest", "inside", "decimals")
+    numeric = (
+        private or key.name in ("edges", "bins") or (key.name, key.example) == ("kind", '"numeric"')
+    )
+    kind = "" if not numeric or key.name == "kind" else 'kind = "numeric"\n'
+    values = "" if key.name in ("categories", "edges", "bins") else 'categories = ["1", "2"]\n'
+    if key.name == "kind":
+        values = "edges = [0, 1]\n"
+    if private:
+        values = 'edges = "private"\n'
+    age = '[[features]]\nname = "age"\ncategories = ["1"]\n' if key.name == "heads" else ""
+    return f"{OTHERS}{age}[[features]]\n{name}{kind}{line}{values}"
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.place}.{key.name}")
+def test_every_example_is_read_and_fits_the_json_schema(key):
+    text = example(key)
+    if key.name == "rules" and key.place == "file":
+        text = OTHERS + '[[rules]]\nforbid = { sex = ["m"], birth = ["yes"] }\n'
+    loads(text)
+    jsonschema.validate(tomllib.loads(text), json_schema())
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.place}.{key.name}")
+def test_a_key_of_no_place_is_refused_by_both(key):
+    wrong = example(key).replace(f"{key.name} =", f"{key.name}x =")
+    with pytest.raises(SchemaError):
+        loads(wrong)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(tomllib.loads(wrong), json_schema())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('unit = "person"\n' + OTHERS, r"it belongs under \[table\], as unit = \"person\""),
+        ("rows_per_unit = 3\n" + OTHERS, r"it belongs under \[table\]"),
+        ('[[features]]\nname = "a"\nunit = "person"\n', r"it belongs under \[table\]"),
+        ("[table]\nreviewed = true\n" + OTHERS, "it belongs at the top of the file"),
+        ('[table]\ncategories = ["a"]\n' + OTHERS, r"it belongs under \[\[features\]\]"),
+        ("Unit = 'person'\n" + OTHERS, r"did you mean 'unit'\? It belongs under \[table\]"),
+        ("[table]\nuint = 'person'\n" + OTHERS, "did you mean 'unit'"),
+        ('[[features]]\nname = "a"\nwidth = 3\n', r"it belongs in bins = \{"),
+        ('[[features]]\nname = "a"\ncategorie = ["x"]\n', "did you mean 'categories'"),
+    ],
+)
+def test_a_misplaced_key_is_told_its_place(text, words):
+    with pytest.raises(SchemaError, match=words) as told:
+        loads(text)
+    assert "docs/schema.md explains them" in str(told.value)
+
+
+def test_places_have_words():
+    assert {key.place for key in KEYS} == set(PLACES)
+    assert misplaced("zzzzzz", "table").startswith("did you mean ")
+
+
+def test_the_pages_are_written_by_their_tool():
+    sys.path.insert(0, str(ROOT / "tools"))
+    import schema_reference
+
+    for name, text in schema_reference.pages().items():
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text
+    json.loads((ROOT / "docs" / "schema.schema.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "schema.md").read_text(encoding="utf-8")
+    assert all(f"| `{key.name}` |" in page for key in KEYS)
+    loads(page.partition("```toml\n")[2].partition("```")[0])

@@ -1,0 +1,109 @@
+"""What a draft tells its reviewer: roles, missing codes, who is alone, what goes together."""
+
+import random
+
+import polars as pl
+
+from command import pegs
+from pegsynth.schema import Schema, suggest
+from pegsynth.schema.toml import dumps
+
+
+def hospital(rows=2000):
+    source = random.Random(1)
+    diagnoses = [(f"25{i}", f"name {i}") for i in range(6)]
+    lines = []
+    for _ in range(rows):
+        code, name = source.choice(diagnoses)
+        sex = source.choice("FM")
+        lines.append(
+            {
+                "patient_id": f"p{source.randint(1, 900)}",
+                "age": source.randint(0, 60),
+                "sex": sex,
+                "dx_code": code,
+                "dx_name": name,
+                "visits": source.choice([1, 2, 3, 99]),
+                "births": "no" if sex == "M" else source.choice(["yes", "no"]),
+                "ward": "A" if source.random() < 0.999 else "B",
+                "site": "only",
+            }
+        )
+    return pl.DataFrame(lines)
+
+
+SCHEMA = Schema.draft(hospital())
+
+
+def notes(name):
+    return " | ".join(SCHEMA[name].notes)
+
+
+def test_repeating_identifiers_are_suggested_as_units():
+    assert 'set unit = "patient_id" under [table]' in notes("patient_id")
+    assert " with 1, " in notes("patient_id")
+
+
+def test_names_suggest_roles():
+    assert 'consider role = "quasi-identifier"' in notes("age")
+    assert 'consider role = "quasi-identifier"' in notes("sex")
+    assert suggest.role_note("TotalCharge") == suggest.role_note("total_charge")
+    assert "sensitive" in suggest.role_note("TotalCharge")[0]
+    assert suggest.role_note("page") == suggest.role_note("package") == ()
+
+
+def test_codes_are_told_from_counts():
+    assert suggest.are_codes("admission_type_id", ["1", "2", "3"])
+    assert suggest.are_codes("x", ["1", "20", "300", "4000"])
+    assert not suggest.are_codes("visits", ["0", "1", "2", "3", "9"])
+    assert SCHEMA["visits"].kind == "ordinal"
+
+
+def test_usual_missing_codes_are_asked_about():
+    assert 'does "99" mean that nothing is known?' in notes("visits")
+    assert suggest.missing_note({"a": 3, "Unknown": 4}) != ()
+    assert suggest.missing_note({str(n): 1 for n in range(100)}) == ()
+    assert suggest.missing_note({"1": 5, "2": 5, "-9": 1}) != ()
+
+
+def test_constants_and_rare_categories_are_shown():
+    assert "constant: 2,000 of 2,000" in notes("site")
+    assert "nearly constant" in notes("ward")
+    assert 'rows of rare categories: "B" ' in notes("ward")
+
+
+def test_pairs_and_impossible_combinations_are_pointed_out():
+    assert "goes with 'dx_code' one to one" in notes("dx_name")
+    assert 'never with sex = "M"' in notes("births")
+    assert "drafted_from_data = true" in notes("births")
+    assert SCHEMA.rules == ()
+
+
+def test_details_are_told_their_parent():
+    frame = pl.DataFrame(
+        {"chapter": [n // 5 for n in range(20)] * 9, "detail": list(range(20)) * 9}
+    )
+    schema = Schema.draft(frame.cast(pl.String))
+    assert any('consider parent = "chapter"' in note for note in schema["detail"].notes)
+
+
+def test_suggestions_are_confidential_comments():
+    assert "never with" in dumps(SCHEMA, notes=True)
+    assert "never with" not in dumps(SCHEMA)
+
+
+def test_every_column_has_its_fate_told(tmp_path):
+    hospital(200).write_csv(tmp_path / "t.csv")
+    done = pegs("schema", tmp_path / "t.csv", "-o", tmp_path / "s.toml")
+    assert done.code == 0
+    for name in hospital(1).columns:
+        assert f"  {name} " in done.err
+    assert "dropped as an identifier" in done.err or "numeric" in done.err
+
+
+def test_question_marks_are_missing(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n" + "1.5,x\n?,y\n2.5,?\n" * 20)
+    schema = Schema.draft(str(tmp_path / "t.csv"))
+    assert schema["a"].kind == "numeric"
+    assert schema["b"].categories == ("x", "y")
+    assert "?" in schema["b"].missing

@@ -1,0 +1,106 @@
+"""Writes docs/schema.md and docs/schema.schema.json from the keys that are declared.
+
+python tools/schema_reference.py docs
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pegsynth.schema.json_schema import json_schema
+from pegsynth.schema.keys import FORMS, KEYS, Key, Place
+
+OPENING = """# The schema file
+
+`schema.toml` is the public codebook of a table: which columns it has and what each may hold.
+Everything that a release draws from, prices and publishes follows from this file and from noisy
+counts, and from nothing else. It is written by a person, drafted from the table
+(`pegs schema DATA -o schema.toml`), or made from a codebook that exists
+(`pegs schema --from CODEBOOK -o schema.toml`). `pegs schema check FILE` says what a guarantee will
+assume, `pegs schema show FILE` prints it as a table, and `pegs schema review FILE` asks what is
+still open.
+
+```toml
+format = 1
+reviewed = true
+
+[table]
+unit = "person"
+rows_per_unit = 3
+separator = ";"
+
+[[features]]
+name = "person"
+role = "identifier"
+
+[[features]]
+name = "sex"
+categories = ["1", "2"]
+value_labels = { 1 = "male", 2 = "female" }
+missing = ["", "-9"]
+
+[[features]]
+name = "age"
+kind = "numeric"
+role = "quasi-identifier"
+dtype = "int64"
+bins = { lowest = 0, highest = 100, count = 20 }
+```
+
+Editors that know TOML (taplo, Even Better TOML) complete and check the file with
+[schema.schema.json](schema.schema.json): put `#:schema docs/schema.schema.json` in its first line.
+This page and that file are written by `python tools/schema_reference.py docs`.
+"""
+
+
+def pages() -> dict[str, str]:
+    """Return the files by name."""
+    return {
+        "schema.md": reference(),
+        "schema.schema.json": json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n",
+    }
+
+
+def reference() -> str:
+    """Return the page that explains every key."""
+    titles: dict[Place, str] = {
+        "file": "At the top",
+        "table": "`[table]`: the whole table",
+        "features": "`[[features]]`: one for each column",
+        "bins": "`bins = { .. }` of a feature",
+        "rules": "`[[rules]]`: what cannot occur",
+    }
+    parts = [OPENING]
+    for place, title in titles.items():
+        parts.append(f"## {title}\n")
+        parts.append("| key | value | if left out | example | meaning | for the guarantee |")
+        parts.append("|---|---|---|---|---|---|")
+        parts += [_line(key) for key in KEYS if key.place == place]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _line(key: Key) -> str:
+    choices = ""
+    if key.choices and key.form == "text" and len(key.choices) < 6:
+        choices = ": " + ", ".join(f"`{_shown(each)}`" for each in key.choices)
+    cells = (
+        f"`{key.name}`",
+        FORMS[key.form] + choices,
+        key.default,
+        f"`{_shown(key.example)}`",
+        key.meaning,
+        key.guarantee,
+    )
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _shown(text: str) -> str:
+    return text.replace("\t", "\\t")
+
+
+if __name__ == "__main__":
+    for file, text in pages().items():
+        Path(sys.argv[1], file).write_text(text, encoding="utf-8")
