@@ -46,7 +46,7 @@ from pegsynth.privacy import Budget, Ledger, NotPrivate
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.request import Request
-from pegsynth.schema import Schema
+from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder
 from pegsynth.storage.model_file import load_model, read_manifest
 from pegsynth.storage.spending import read_spent, write_spent
@@ -507,6 +507,15 @@ def _weighted(
 def weight_names(count: int) -> list[str]:
     """Return the names of the weights: of the published counts, and of K replicates."""
     return [WEIGHT, *(f"{WEIGHT}_{number}" for number in range(1, count + 1))]
+
+
+def published_schema(session: Session) -> Schema:
+    """Return the codebook of the tables: weights stand in it as columns that are no features."""
+    schema, count = session.model.schema, getattr(session.plan.options, "replicates", None)
+    if count is None:
+        return schema
+    weights = (Feature(name, role="identifier") for name in weight_names(count))
+    return replace(schema, columns=(*schema.columns, *weights))
 
 
 def _check_weight_names(schema: Schema, count: int) -> None:

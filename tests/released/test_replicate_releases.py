@@ -141,3 +141,13 @@ def test_the_page_of_a_release_runs(home, flags, decode):
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     assert "share" in ran.stdout
+
+
+def test_a_release_with_weights_is_judged_and_its_codebook_knows_them(home):
+    asked = ("--epsilon", 20, "--method", "pegs-once", "--rows", 300, "--replicates", 3)
+    done("release", home / "data.csv", "--schema", home / "schema.toml", *asked, "-o", home / "run")
+    assert (home / "run" / "internal" / "report.html").is_file()
+    book = Schema.load(home / "run" / "public" / "schema.toml")
+    assert [c.name for c in book.columns if c.role == "identifier"][-1] == "weight_3"
+    assert book.names == SCHEMA.names
+    assert pegsynth.Release.load(home / "run").frames[0].width == len(SCHEMA.names) + 4

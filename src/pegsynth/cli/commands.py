@@ -199,7 +199,7 @@ def release(
     *,
     request: Request,
 ) -> None:
-    """Write a release folder: public/ may leave, internal/ may not."""
+    """Write a release folder: public/ may be published, internal/ may not."""
     from pegsynth.cli import folders
 
     folders.release(
