@@ -143,6 +143,8 @@ def test_an_option_that_the_method_does_not_take_is_refused(method):
         "synthesize": ("a",),
         "log_linear": True,
         "proper": True,
+        "replicates": 5,
+        "shared_noise": True,
     }
     assert set(values) == set(method_options()) - {"rows", "datasets", "rows_in"}
     for name, value in values.items():

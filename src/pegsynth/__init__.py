@@ -15,6 +15,7 @@ Judge what came out, whoever made it
 Analyse the synthetic tables
     `combine`, `pooled`: one estimate and a valid interval from several tables.
     `replicated`: the same from one table with replicate weights.
+    `supported`: whether a published model can answer an analysis.
 Say what it costs
     `Budget`, `Ledger`: what may be spent, and what was.
     `audit`: the claimed guarantee against what the shipped code does.
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     )
     from pegsynth.estimator import PeGS
     from pegsynth.evaluation.evaluate import evaluate
+    from pegsynth.fitted import supported
     from pegsynth.inference import combine, pooled, replicated
     from pegsynth.privacy import Budget, Ledger
     from pegsynth.publishing.result import Release
@@ -72,6 +74,7 @@ _HOMES = {
     "evaluate": "pegsynth.evaluation.evaluate",
     "combine": "pegsynth.inference",
     "pooled": "pegsynth.inference",
+    "supported": "pegsynth.fitted",
     "replicated": "pegsynth.inference",
     "Budget": "pegsynth.privacy",
     "Ledger": "pegsynth.privacy",
@@ -116,6 +119,7 @@ __all__ = [
     "report",
     "risk_utility_map",
     "spark",
+    "supported",
     "synthesize",
 ]
 

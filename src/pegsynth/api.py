@@ -186,7 +186,7 @@ def release(
     Parameters
     ----------
     folder
-        Where to write; ``public/`` may leave, ``internal/`` may not.
+        Where to write; ``public/`` may be published, ``internal/`` may not.
     force
         Replace an earlier release or an empty folder.
     public_only

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pegsynth.errors import ParameterError
 from pegsynth.io.frames import frame_kind, to_kind
+from pegsynth.methods import get
 from pegsynth.methods.base import Plan
 from pegsynth.methods.session import Session
 from pegsynth.option_kinds import python_names
 from pegsynth.options import How
-from pegsynth.pipeline import decoded, open_saved, to_be_saved
+from pegsynth.pipeline import drawn_frames, open_saved, to_be_saved
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.result import Release
 from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.storage.model_file import load_model, save_model
 from pegsynth.storage.spending import locked
+
+if TYPE_CHECKING:
+    from pegsynth.released.supported import Support
 
 
 class FittedModel:
@@ -60,10 +65,32 @@ class FittedModel:
         """
         if self._saved is not None:
             return self._saved.sample(rows, datasets=datasets, where=where)
-        session = self._session
+        changes: dict[str, Any] = {}
         if where:
-            session = session.given(Request(where=where).where)  # type: ignore[arg-type]
+            changes["where"] = Request(where=where).where  # type: ignore[arg-type]
+        if (datasets or 1) > 1 and get(self.plan.method).released:
+            changes["datasets"] = datasets
+        session = self._session.changed(**changes) if changes else self._session
         return _sampled(session, rows, datasets, self._request.decode, self._kind, self._like)
+
+    @python_names()
+    def replicates(self, count: int = 20, *, rows: int | None = None) -> Any:
+        """Return a table with a weight for every row, and K replicates of it (R28).
+
+        Parameters
+        ----------
+        count
+            K; 20 serve well.
+        rows
+            Rows of the table; None: as many as were stated when it was fitted.
+        """
+        asked = rows or self.plan.options.rows
+        if asked is None:
+            raise ParameterError("--rows is needed: how many synthetic rows to draw")
+        if self._saved is not None:
+            return self._saved.replicates(count, rows=asked)
+        session = self._session.changed(replicates=count, datasets=1)
+        return _sampled(session, asked, None, self._request.decode, self._kind, self._like)
 
     @python_names()
     def save(self, path: str | Path) -> None:
@@ -92,6 +119,11 @@ class FittedModel:
     def plan(self) -> Plan:
         """Every public choice and price."""
         return self._session.plan
+
+    @property
+    def content(self) -> Any:
+        """What was fitted, in the method's own type."""
+        return self._session.model.content
 
     @property
     def session(self) -> Session:
@@ -141,6 +173,11 @@ class SavedModel:
             saved.commit()
         return tables
 
+    @python_names()
+    def replicates(self, count: int = 20, *, rows: int) -> Any:
+        """Return a table with a weight for every row, and K replicates of it (R28)."""
+        return self.sample(rows, replicates=count)
+
     @property
     def schema(self) -> Schema:
         """The codebook."""
@@ -162,6 +199,11 @@ class SavedModel:
     def plan(self) -> Plan | None:
         """Every public choice and price; None for a model without a budget."""
         return self._model.plan
+
+    @property
+    def content(self) -> Any:
+        """What was fitted, in the method's own type."""
+        return self._model.content
 
     def _opened(self) -> Session:
         with locked(self.path):
@@ -186,10 +228,10 @@ def _sampled(
     kind: Any,
     like: Any,
 ) -> Any:
-    frames = []
-    for chunks in session.draw(rows, datasets or 1):
-        frame = pl.concat(decoded(session.model, chunks, session.stream, how=how))
-        frames.append(to_kind(frame, kind, like=like))
+    frames = [
+        to_kind(pl.concat(frames), kind, like=like)
+        for frames in drawn_frames(session, rows, datasets or 1, how=how)
+    ]
     return frames[0] if datasets is None else Release(frames, session.ledger, session.model.schema)
 
 
@@ -199,3 +241,29 @@ def _shown(method: str, schema: Schema, ledger: Ledger, left: int | None) -> str
         f"{method} model of {len(schema.features)} features, {rows}, "
         f"guarantee: {ledger.guarantee.kind}"
     )
+
+
+@python_names()
+def supported(model: FittedModel | SavedModel | str | Path, formula: str) -> Support:
+    """Say whether a published model can answer an analysis, by its structure alone (R28).
+
+    Parameters
+    ----------
+    model
+        A model of `pegs-once`, fitted, loaded, or the name of its file.
+    formula
+        Such as ``charge ~ age + C(sev)``.
+
+    Returns
+    -------
+    Support
+        *held*, *pairs only* or *not held*, with what is missing, merged or below the noise.
+    """
+    from pegsynth.released.supported import supported as answer
+
+    if isinstance(model, str | Path):
+        model = SavedModel(Path(model))
+    released = getattr(model.content, "released", None)
+    if released is None:
+        raise ParameterError("only models of pegs-once publish tables that could hold an analysis")
+    return answer(released, model.schema, formula)

@@ -291,6 +291,29 @@ class ProperOptions(MethodOptions):
 
 
 @dataclass(frozen=True)
+class ReplicateOptions(MethodOptions):
+    """How the noise of released counts gets into intervals (R28).
+
+    Parameters
+    ----------
+    replicates
+        K replicate weights beside the weight of every row.
+    shared_noise
+        Whether several tables are drawn from the same noisy counts; otherwise each has
+        sampling and noise of its own.
+    """
+
+    replicates: int | None = option(
+        None, "whole", "Replicate weights beside the weight of every row, such as 20.", least=2
+    )
+    shared_noise: bool = option(
+        False,
+        "flag",
+        "Draw several tables from the same noisy counts; intervals then leave the noise out.",
+    )
+
+
+@dataclass(frozen=True)
 class BudgetOptions:
     """What may be spent: exactly one of epsilon (with or without delta), epsilon per row, l, alpha.
 
@@ -453,6 +476,7 @@ METHOD_GROUPS = (
     PartialOptions,
     LogLinearOptions,
     ProperOptions,
+    ReplicateOptions,
 )
 """Groups that the options of methods are put together from."""
 

@@ -8,7 +8,8 @@ writes what was spent before rows become visible.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -17,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pegsynth.arrays import Float64
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError
+from pegsynth.inference.replicated import WEIGHT
 from pegsynth.io.atomic import atomic_text
 from pegsynth.io.read import open_table, same_file, table_files
 from pegsynth.io.streams import held
@@ -43,7 +46,7 @@ from pegsynth.privacy import Budget, Ledger, NotPrivate
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.request import Request
-from pegsynth.schema import Schema
+from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder
 from pegsynth.storage.model_file import load_model, read_manifest
 from pegsynth.storage.spending import read_spent, write_spent
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
     from pegsynth.io.database import DatabaseTarget
     from pegsynth.io.reader import TableReader
     from pegsynth.methods.base import Codes
+    from pegsynth.released.replicates import WeightedRows
 
 
 # Settle
@@ -283,16 +287,10 @@ class Draws:
     def frames(self, *, progress: Progress = quiet) -> Iterator[pl.DataFrame]:
         """Yield every synthetic table, whole."""
         session, request = self.session, self.settled.request
-        for chunks in session.draw(request.rows or 0, request.datasets):
-            rows = session.rows_of_a_table(request.rows)
-            frames = decoded(
-                session.model,
-                chunks,
-                session.stream,
-                how=request.decode,
-                rows=rows,
-                progress=progress,
-            )
+        rows = session.rows_of_a_table(request.rows)
+        for frames in drawn_frames(
+            session, rows, request.datasets, how=request.decode, progress=progress
+        ):
             yield self.kept(pl.concat(frames))
 
 
@@ -359,7 +357,7 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
     if request.has_budget or request.delta is not None:
         raise BudgetError(f"{model_file}: the model has a budget of its own; leave yours out")
     released = get(model.method).released
-    free = {"--where"} if released else set()
+    free = {"--where", "--replicates", "--shared-noise"} if released else set()
     if flags := [flag for flag in request.changed() if flag not in free]:
         raise ParameterError(
             f"{model_file}: the model was fitted for one way of drawing; leave out "
@@ -367,7 +365,14 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
         )
     if released:
         # Everything was paid for when the blocks were released: drawing costs nothing.
-        options = replace(model.plan.options, rows=request.rows, where=request.where)
+        options = replace(
+            model.plan.options,
+            rows=request.rows,
+            where=request.where,
+            datasets=request.datasets,
+            replicates=request.replicates,
+            shared_noise=request.shared_noise,
+        )
         drawing = replace(model.plan, options=options)
         return SavedDraws(Session(model, drawing, stream, threads=threads), _nothing, True)
     spent = read_spent(model_file, identity)
@@ -458,6 +463,70 @@ def decoded(
         progress("rows", done, rows)
 
 
+def drawn_frames(
+    session: Session,
+    rows: int,
+    datasets: int = 1,
+    *,
+    how: How | None = None,
+    listed: bool = False,
+    progress: Progress = quiet,
+) -> list[Iterator[pl.DataFrame]]:
+    """Charge, draw and decode K tables of n rows, each a stream of frames.
+
+    Where replicate weights were asked for, the one table has them as its last columns.
+    """
+    model, stream = session.model, session.stream
+    told: dict[str, Any] = {"how": how, "listed": listed, "rows": rows, "progress": progress}
+    count = getattr(session.plan.options, "replicates", None)
+    if count is None:
+        return [decoded(model, chunks, stream, **told) for chunks in session.draw(rows, datasets)]
+    _check_weight_names(model.schema, count)
+    return [_weighted(model, session.draw_weighted(rows, count), stream, told)]
+
+
+def _weighted(
+    model: Model, lots: Iterator[WeightedRows], stream: RandomStream, told: Mapping[str, Any]
+) -> Iterator[pl.DataFrame]:
+    """Yield weighted rows as frames; the weights follow the rows that were read ahead."""
+    waiting: deque[Float64] = deque()
+
+    def codes() -> Iterator[Codes]:
+        for lot in lots:
+            waiting.append(lot.weights)
+            yield lot.codes
+
+    for frame in decoded(model, codes(), stream, **told):
+        weights = waiting.popleft()
+        names = weight_names(len(weights) - 1)
+        yield frame.with_columns(
+            pl.Series(name, line) for name, line in zip(names, weights, strict=True)
+        )
+
+
+def weight_names(count: int) -> list[str]:
+    """Return the names of the weights: of the published counts, and of K replicates."""
+    return [WEIGHT, *(f"{WEIGHT}_{number}" for number in range(1, count + 1))]
+
+
+def published_schema(session: Session) -> Schema:
+    """Return the codebook of the tables: weights stand in it as columns that are no features."""
+    schema, count = session.model.schema, getattr(session.plan.options, "replicates", None)
+    if count is None:
+        return schema
+    weights = (Feature(name, role="identifier") for name in weight_names(count))
+    return replace(schema, columns=(*schema.columns, *weights))
+
+
+def _check_weight_names(schema: Schema, count: int) -> None:
+    taken = sorted(set(schema.names) & set(weight_names(count)))
+    if taken:
+        raise ParameterError(
+            f"--replicates adds columns {WEIGHT}, {WEIGHT}_1, .., and the table has a column "
+            f"{taken[0]!r} already; give that another name"
+        )
+
+
 def _check_decoding(how: How | None, *, measured: bool) -> None:
     if how == "model" and not measured:
         raise ParameterError(
@@ -491,7 +560,7 @@ def publish_table(
     kept
         Puts back the columns that a partially synthetic table keeps.
     """
-    (chunks,) = session.draw(rows)
+    (frames,) = drawn_frames(session, rows, how=how, listed=True, progress=progress)
     replacing = isinstance(output, Path) and output.exists()
 
     def before() -> None:
@@ -501,9 +570,6 @@ def publish_table(
         atomic_text(ledger_path, meanwhile.to_json())
 
     texts = decoder_of(session.model, how, listed=True).listed
-    frames = decoded(
-        session.model, chunks, session.stream, how=how, listed=True, rows=rows, progress=progress
-    )
     book = session.model.schema
     with open_writer(output, before=before, texts=texts, codebook=book) as writer:
         for frame in frames:

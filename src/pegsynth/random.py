@@ -92,6 +92,12 @@ class RandomStream:
             self._next_substream += count
         return first
 
+    def child(self) -> RandomStream:
+        """Return a stream of its own, so that who draws when does not change what is drawn."""
+        if not self.seeded:
+            return RandomStream()
+        return RandomStream(self.substream().take(4).tobytes().hex())
+
     def _keystream(self, number: int, block: int = 0) -> CipherContext:
         counter = number.to_bytes(8, "big") + block.to_bytes(8, "big")
         return Cipher(AES256(self._key), CTR(counter)).encryptor()

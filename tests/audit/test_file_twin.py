@@ -1,7 +1,6 @@
 """The file twin (R30): neighbours with the same noisy numbers publish the same bytes."""
 
 import os
-from functools import partial
 from importlib.util import find_spec
 from itertools import islice
 
@@ -23,7 +22,11 @@ def different(door, pair, folder):
 
     def published(rows):
         kind = "parquet" if pair.style % 2 else "csv"
-        build = partial(door.build, pair=pair, rows=rows)
+
+        def build(folder):
+            source = door.build(folder, pair=pair, rows=rows)
+            return source() if callable(source) else source
+
         return everything(build, pair.schema, folder / "twin", kind)
 
     return unlike(published(pair.rows), published(pair.with_extra(pair.rows)))

@@ -307,7 +307,7 @@ def test_what_released_blocks_do_not_take_is_refused(home, tmp_path, flags, name
 def test_a_release_folder_says_how_its_rows_depend_on_each_other(home, tmp_path):
     done(
         *("release", *files(home), *ONCE, "--rows", 200, "--datasets", 3, "--public-only"),
-        *("-o", tmp_path / "made"),
+        *("--shared-noise", "-o", tmp_path / "made"),
     )
     page = " ".join((tmp_path / "made" / "public" / "HOW-TO-ANALYSE.md").read_text().split())
     assert "not independent draws" in page

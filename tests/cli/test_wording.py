@@ -24,12 +24,12 @@ def release(folder, *extra, schema="schema.toml"):
 @pytest.mark.parametrize("budget", [PER_ROW, ("--l", 1.5)])
 def test_what_is_guaranteed_may_leave(folder, budget):
     said = release(folder, "--rows", 5, *budget)
-    assert said == "run/public may leave the house; run/internal may not.\n"
+    assert said == "run/public may be published; run/internal may not.\n"
 
 
 def test_an_internal_folder_that_is_not_there_is_not_named(folder):
     said = release(folder, "--rows", 5, *PER_ROW, "--public-only")
-    assert said == "run/public may leave the house.\n"
+    assert said == "run/public may be published.\n"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_an_internal_folder_that_is_not_there_is_not_named(folder):
 )
 def test_without_a_guarantee_somebody_decides(folder, extra):
     words = (
-        "run/public carries no guarantee; somebody has to decide whether it may leave the house."
+        "run/public carries no guarantee; somebody has to decide whether it may be published."
     )
     assert release(folder, *extra) == f"{words} run/internal may not.\n"
     assert release(folder, *extra, "--public-only", "--force") == f"{words}\n"

@@ -485,7 +485,7 @@ def test_release_folder(folder):
     paths = (folder / "data.csv", "--schema", folder / "schema.toml", "-o", folder / "run")
     flags = ("--method", "pegs", *PER_ROW, "--datasets", 2)
     outcome = done("release", *paths, "--rows", 20, *flags)
-    assert f"{folder}/run/public may leave" in outcome.out
+    assert f"{folder}/run/public may be published" in outcome.out
     public, internal = folder / "run" / "public", folder / "run" / "internal"
     names = {path.name for path in public.iterdir()}
     assert names == {"synthetic-1.csv", "synthetic-2.csv", "schema.toml", "privacy.json"} | {

@@ -47,7 +47,7 @@ def test_an_error_that_nobody_foresaw(place, monkeypatch, error):
     def fail(*arguments, **options):
         raise error from ValueError(SECRET)
 
-    monkeypatch.setattr(working, "open_draws", fail)
+    monkeypatch.setattr(working, "fit_table", fail)
     outcome = fit(place)
     assert outcome.code == 3
     assert SECRET not in outcome.out + outcome.err
@@ -61,7 +61,7 @@ def test_a_whole_traceback_only_on_request(place, monkeypatch):
     def fail(*arguments, **options):
         raise ValueError(SECRET)
 
-    monkeypatch.setattr(working, "open_draws", fail)
+    monkeypatch.setattr(working, "fit_table", fail)
     monkeypatch.setenv(TRACEBACK, "1")
     outcome = fit(place)
     assert outcome.code == 3
@@ -83,7 +83,7 @@ def test_errors_of_the_surroundings(place, monkeypatch, error, words):
     def fail(*arguments, **options):
         raise error
 
-    monkeypatch.setattr(working, "open_draws", fail)
+    monkeypatch.setattr(working, "fit_table", fail)
     outcome = fit(place)
     assert outcome.code == 2
     assert words in outcome.err

@@ -228,10 +228,11 @@ def test_missing_row_counts_are_asked_for(ledger):
 
 def test_a_real_release_knows_its_rule():
     data = pegsynth.datasets.discharge(200, 1)
-    release = pegsynth.synthesize(
-        *(data, pegsynth.datasets.discharge_schema()),
-        **{"rows": 40, "datasets": 3, "rows_in": 200, "epsilon": 50.0, "threads": 1},
-    )
+    asked = {"rows": 40, "datasets": 3, "rows_in": 200, "epsilon": 50.0, "threads": 1}
+    schema = pegsynth.datasets.discharge_schema()
+    own = pegsynth.synthesize(data, schema, method="pegs-once", **asked)
+    assert combine([0.4, 0.5, 0.6], ledger=own.ledger).rule == "own-noise"
+    release = pegsynth.synthesize(data, schema, method="pegs-once", shared_noise=True, **asked)
     shares = [float((frame["sex"] == "Male").mean()) for frame in release.frames]
     found = combine(shares, [p * (1 - p) / 40 for p in shares], ledger=release.ledger)
     assert found.rule == "plug-in"

@@ -235,7 +235,7 @@ class Nothing:
         (Exported(pa.table({"a": [b"x"]})), "column 'a' holds bytes"),
         (iter([pl.DataFrame({"a": [[1]]})]), "chunk 1: column 'a' holds lists"),
     ],
-    ids=str,
+    ids=lambda case: case if isinstance(case, str) else type(case).__name__,
 )
 def test_what_cannot_be_read_is_refused(data, message):
     with pytest.raises(DataError, match=message):

@@ -123,7 +123,7 @@ def test_an_urn_that_forgets_to_add_back_costs_more_than_it_says():
 
 def _without_urn(each, table):
     spec = HashSpec(each.schema.names, (6,), ((),), 0)
-    alpha = [[Fraction(each.recipe.numerator, SCALE)] * 6]
+    alpha = [[Fraction(each.plan.numerator, SCALE)] * 6]
     return SlowSampler(table, spec, alpha).table([(0,)], 3, chain_rows=3, limit=3)
 
 

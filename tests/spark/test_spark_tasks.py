@@ -310,7 +310,7 @@ def sampler_of(opened):
 def local_rows(rows, **options):
     opened = small_session(rows=rows, **options)
     (chunks,) = opened.draw(rows)
-    return pl.concat(decoded(decoder_of(opened.model), chunks, opened.stream)), opened
+    return pl.concat(decoded(opened.model, chunks, opened.stream)), opened
 
 
 def numbers(*values):

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import test_contract
 
 import pegsynth
-from contract import contract_schema, contract_table
+from contract import Entry, contract_schema, contract_table
 from pegsynth.errors import ParameterError
 from pegsynth.inference.choice import rule_for
 from pegsynth.methods import get, methods, names, register, registered, taking
@@ -84,6 +85,22 @@ def test_python_knows_it(known, tmp_path):
     assert pegsynth.load(tmp_path / "m.pegs").sample(5).height == 5
     lines = pegsynth.plan(contract_schema(), rows=10, epsilon=1.0).predictions
     assert "uniform-rows" in [line.method for line in lines]
+
+
+def test_the_contract_suite_takes_it(known):
+    """What every method has to keep, for a method that nobody here wrote."""
+    entry = Entry("uniform rows", "uniform-rows", {"epsilon": 1.0})
+    for check in (
+        test_contract.test_columns_order_types_and_categories_are_those_of_the_schema,
+        test_contract.test_identifiers_are_dropped_and_frames_are_of_the_callers_kind,
+        test_contract.test_datasets_differ_from_each_other,
+        test_contract.test_a_seed_reproduces_whatever_the_threads_and_nothing_else_does,
+        test_contract.test_features_of_one_category,
+        test_contract.test_the_ledger_states_one_total_that_stays_within_the_budget,
+        test_contract.test_a_seed_leaves_no_guarantee,
+        test_contract.test_a_session_yields_chunks_that_do_not_depend_on_when_they_are_read,
+    ):
+        check(entry)
 
 
 def test_its_option_belongs_to_it_alone(known):

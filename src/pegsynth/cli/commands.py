@@ -137,6 +137,7 @@ def plan(
     *flags.KEYS,
     *flags.DRAWS,
     *flags.GIVEN,
+    *flags.NOISE,
     *flags.of_registered_methods(),
     *flags.RUN,
     "accept_unreviewed_schema",
@@ -173,6 +174,7 @@ def synthesize_table(
     *flags.KEYS,
     *flags.DRAWS,
     *flags.GIVEN,
+    *flags.NOISE,
     *flags.of_registered_methods(),
     *flags.RUN,
     "accept_unreviewed_schema",
@@ -197,7 +199,7 @@ def release(
     *,
     request: Request,
 ) -> None:
-    """Write a release folder: public/ may leave, internal/ may not."""
+    """Write a release folder: public/ may be published, internal/ may not."""
     from pegsynth.cli import folders
 
     folders.release(
@@ -250,6 +252,7 @@ def fit(
     *flags.BUDGET,
     *flags.DRAWS,
     "where",
+    "replicates",
     *flags.RUN,
     "accept_unreviewed_schema",
     *flags.ENGINE,
@@ -367,7 +370,7 @@ def combine(
         str | None,
         typer.Option(
             "--rule",
-            help="plug-in, fully (the paper's), partial or shared-urn "
+            help="plug-in, fully (the paper's), partial, shared-urn or own-noise "
             "[default: by the ledger, else plug-in].",
         ),
     ] = None,
@@ -393,11 +396,19 @@ def inspect(
     confidential: Annotated[
         bool, typer.Option("--confidential", help="Also print figures read off the counts.")
     ] = False,
+    analysis: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--analysis",
+            metavar="TEXT",
+            help="Whether a model of pegs-once can answer this, such as 'charge ~ age + C(sev)'.",
+        ),
+    ] = None,
 ) -> None:
     """Say what a model, ledger or schema holds; several ledgers are added up."""
     from pegsynth.cli import inspecting
 
-    raise typer.Exit(inspecting.inspect(files, confidential=confidential))
+    raise typer.Exit(inspecting.inspect(files, confidential=confidential, analyses=analysis or ()))
 
 
 @flags.taking(

@@ -99,7 +99,7 @@ def run(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wish
         _write(found, ledger, wishes)
     _print(found)
     if wishes.outputs:
-        say("CONFIDENTIAL: made from real data; nothing that was written here may leave.")
+        say("CONFIDENTIAL: made from real data; nothing that was written here may be published.")
     if wishes.per_record_file is not None:
         say(f"{wishes.per_record_file}: one line for every person; INTERNAL ONLY, never publish.")
 

@@ -56,6 +56,7 @@ RUN = ("decode", "threads", "seed")
 WRITTEN = ("separator", "decimal", "thousands", "encoding")
 SOURCE = ("table", "query", "query_is_rowwise", *WRITTEN)
 ENGINE = ("engine", "master")
+NOISE = ("replicates", "shared_noise")
 
 _TYPES: dict[Kind, Any] = {
     "whole": int,

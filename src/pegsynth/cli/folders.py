@@ -53,14 +53,14 @@ def release(
 
 
 def _may_leave(output: Path, schema: Schema, ledger: Ledger, *, internal: bool) -> str:
-    """Say what may leave the house; without a guarantee that is for a person to decide."""
+    """Say what may be published; without a guarantee that is for a person to decide."""
     if schema.reviewed and ledger.guarantee.kind != "none":
         kept = f"; {output}/internal may not" if internal else ""
-        return f"{output}/public may leave the house{kept}."
+        return f"{output}/public may be published{kept}."
     kept = f" {output}/internal may not." if internal else ""
     return (
-        f"{output}/public carries no guarantee; somebody has to decide whether it may leave the "
-        f"house.{kept}"
+        f"{output}/public carries no guarantee; somebody has to decide whether it may be "
+        f"published.{kept}"
     )
 
 

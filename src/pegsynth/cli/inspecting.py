@@ -10,6 +10,7 @@ from typing import Any
 
 from pegsynth.cli.console import say
 from pegsynth.errors import ModelError, ParameterError, escaped
+from pegsynth.fitted import supported
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
@@ -25,9 +26,11 @@ from pegsynth.storage.spending import read_spent
 _EMPTY: tuple[Any, ...] = ("", None, [], ())
 
 
-def inspect(files: Sequence[Path], *, confidential: bool) -> int:
+def inspect(files: Sequence[Path], *, confidential: bool, analyses: Sequence[str] = ()) -> int:
     """Print what the files hold; return 1 when a ledger's claim is not what its events give."""
     kinds = {_kind(file) for file in files}
+    if analyses:
+        return _inspect_analyses(files, kinds, analyses)
     if kinds == {"ledger"}:
         return _inspect_ledgers(files)
     if len(files) > 1:
@@ -36,6 +39,15 @@ def inspect(files: Sequence[Path], *, confidential: bool) -> int:
         _inspect_schema(files[0])
     else:
         _inspect_model(files[0], confidential=confidential)
+    return 0
+
+
+def _inspect_analyses(files: Sequence[Path], kinds: set[str], analyses: Sequence[str]) -> int:
+    """Say of each analysis whether a published model can answer it."""
+    if kinds != {"model"} or len(files) > 1:
+        raise ParameterError("--analysis goes with one model file")
+    for formula in analyses:
+        _show(f"{formula}\n{supported(files[0], formula)}")
     return 0
 
 

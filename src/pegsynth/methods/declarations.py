@@ -70,7 +70,7 @@ def of_heads(schema: Schema, heads: int) -> tuple[Assumption, ...]:
 
 def of_release(schema: Schema, plan: Plan) -> tuple[Assumption, ...]:
     """Return what a settled release takes for public."""
-    return (*of_structure(schema, plan), *_of_choices(plan))
+    return (*of_structure(schema, plan), *of_choices(plan))
 
 
 def of_structure(schema: Schema, plan: Plan) -> tuple[Assumption, ...]:
@@ -113,7 +113,7 @@ def _diversity(schema: Schema, plan: Plan) -> Iterator[Assumption]:
         )
 
 
-def _of_choices(plan: Plan) -> Iterator[Assumption]:
+def of_choices(plan: Plan) -> Iterator[Assumption]:
     """Yield what the user chose for this run."""
     from pegsynth.methods.registry import get
 

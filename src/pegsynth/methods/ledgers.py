@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pegsynth.methods.declarations import of_release, of_schema, of_structure
+from pegsynth.methods.declarations import of_choices, of_release, of_schema, of_structure
 from pegsynth.methods.registry import get
 from pegsynth.privacy import Ledger, NotPrivate, this_program
 from pegsynth.privacy.assumptions import Assumption, rows_in, rowwise_query
@@ -56,11 +56,19 @@ def release_ledger(
     # How rows are drawn from released blocks is nobody's choice but the drawer's.
     declared = of_structure if get(plan.method).released else of_release
     ledger = model.ledger.assume(*assumptions).assume(*declared(schema, plan))
+    if _replicated(plan) and not (model.plan and _replicated(model.plan)):
+        # Whose noise the tables have decides how they are analysed (R28).
+        ledger = ledger.assume(*of_choices(plan))
     ledger = ledger.made_by(this_program())
     if plan.options.rows_in:
         ledger = ledger.assume(rows_in(plan.options.rows_in))
     ledger = replace(ledger, delta=plan.budget.delta or 0.0).add(*plan.events)
     return seeded_ledger(ledger) if seeded else ledger
+
+
+def _replicated(plan: Plan) -> bool:
+    options = plan.options
+    return bool(getattr(options, "replicates", None) or getattr(options, "own_noise", False))
 
 
 def seeded_ledger(ledger: Ledger) -> Ledger:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pegsynth.errors import ParameterError
 from pegsynth.options import (
     BlockSizeOptions,
     CapOptions,
@@ -18,6 +19,7 @@ from pegsynth.options import (
     PartialOptions,
     PriorOptions,
     ProperOptions,
+    ReplicateOptions,
     RowOptions,
     SweepOptions,
 )
@@ -43,8 +45,21 @@ class PegsCappedOptions(
 
 
 @dataclass(frozen=True)
-class PegsOnceOptions(GivenOptions, HeadOptions, RowOptions):
+class PegsOnceOptions(ReplicateOptions, GivenOptions, HeadOptions, RowOptions):
     """Options of `pegs-once`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.replicates is not None and self.datasets > 1:
+            raise ParameterError(
+                "--replicates gives one table with weights, --datasets several tables with noise "
+                "of their own; leave one of them out"
+            )
+
+    @property
+    def own_noise(self) -> bool:
+        """Whether every table has sampling and noise of its own."""
+        return self.datasets > 1 and not self.shared_noise
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from pegsynth.inference.choice import (
+    NOISE_OPTION,
+    OWN_NOISE,
+    REPLICATES_OPTION,
+    SHARED_NOISE,
+)
 from pegsynth.methods.base import Fitted, Method, Model, Prediction, Sampler
 from pegsynth.methods.method_options import PegsOnceOptions
 
@@ -71,8 +77,13 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit"]):
         return content.ready is not None
 
     def declared_options(self, plan: ReleasedPlan) -> Parameters:
-        """Return the heads of a block."""
-        return {"heads": plan.heads}
+        """Return the heads of a block, and whose noise the tables have (R28)."""
+        given: Parameters = {"heads": plan.heads}
+        if plan.options.replicates is not None:
+            given[REPLICATES_OPTION] = plan.options.replicates
+        elif plan.options.datasets > 1:
+            given[NOISE_OPTION] = OWN_NOISE if plan.options.own_noise else SHARED_NOISE
+        return given
 
     def declared_structure(self, schema: Schema, plan: ReleasedPlan) -> tuple[Assumption, ...]:
         """Return the public shares, which no other method looks at."""

@@ -24,6 +24,12 @@ from pegsynth.privacy import Allowance, Budget, Diversity, Event, UnitBound, Uns
 from pegsynth.progress import Progress, quiet
 from pegsynth.released import Diverse, PrivacyFilter, Released, Steps, draw_rows, release_blocks
 from pegsynth.released.draw import LOT, take_rows
+from pegsynth.released.replicates import (
+    Source,
+    WeightedRows,
+    own_noise_tables,
+    replicate_weights,
+)
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Codes, Rows
@@ -82,6 +88,11 @@ def settle_released(method: str, schema: Schema, budget: Budget, options: Any) -
         raise BudgetError(f"{method} is paid once for the whole release; state --epsilon")
     if options.heads == 0:
         raise ParameterError(f"--heads must be at least 1 for {method}; leave it out for 3")
+    if budget.l is not None and options.replicates is not None:
+        raise ParameterError(
+            "replicate weights would undo the l that --l promises, because they tell more than "
+            "the rows do; draw tables with noise of their own instead (--datasets)"
+        )
     if any(feature.parent for feature in schema.features):
         raise ParameterError(
             f"{method} has no details of a parent; leave `parent` out of the schema or use pegs"
@@ -210,12 +221,44 @@ class ReleasedSampler(Sampler):
         self._fit, self._schema, self._plan, self._threads = fit, schema, plan, threads
 
     def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
-        """Return K datasets; the pool that fitting left serves the first."""
+        """Return K datasets, each with noise of its own unless it is to be shared (R28).
+
+        Where it is shared, the pool that fitting left serves the first.
+        """
         dtype = self._schema.code_dtype
+        if datasets > 1 and not self._plan.options.shared_noise:
+            tables = own_noise_tables(
+                self.source(), rows, stream, count=datasets, threads=self._threads
+            )
+            return [(part.astype(dtype) for part in _in_parts(lots)) for lots in tables]
         return [
             (part.astype(dtype) for part in self._table(rows, stream, first=number == 0))
             for number in range(datasets)
         ]
+
+    def weighted(self, rows: int, count: int, stream: RandomStream) -> Iterator[WeightedRows]:
+        """Yield rows with their weight and K replicates of it (R28)."""
+        dtype = self._schema.code_dtype
+        lots = replicate_weights(self.source(), rows, stream, count=count, threads=self._threads)
+        for lot in lots:
+            for start in range(0, len(lot.codes), _PART_ROWS):
+                part = slice(start, start + _PART_ROWS)
+                yield WeightedRows(lot.codes[part].astype(dtype), lot.weights[:, part])
+
+    def source(self) -> Source:
+        """Return the published model as replicates want it."""
+        schema, plan = self._schema, self._plan
+        # Rows of one unit may all be alike: a safe bound on what that does to the variance.
+        alike = float(schema.rows_per_unit) if schema.unit else 1.0
+        return Source(
+            self._fit.released,
+            plan.events,
+            steps_of(plan),
+            schema.rules,
+            under_rules(schema, promised_levels(schema, plan)),
+            clamped_codes(schema, plan.options),
+            alike,
+        )
 
     def _table(
         self, rows: int, stream: RandomStream, *, first: bool

@@ -12,13 +12,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pegsynth.errors import BudgetError, ModelError, ParameterError
 from pegsynth.methods.base import Model, Plan, Sampler
 from pegsynth.methods.ledgers import release_ledger, seeded_ledger
 from pegsynth.methods.registry import get
-from pegsynth.option_kinds import check_whole
+from pegsynth.option_kinds import check_whole, flag_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pegsynth.methods.base import Rows
     from pegsynth.privacy import Ledger
     from pegsynth.random import RandomStream
+    from pegsynth.released.replicates import WeightedRows
 
 
 @dataclass(frozen=True)
@@ -162,16 +163,19 @@ class Session:
                 seeded=spent.seeded or self._seeded,
             )
 
-    def given(self, values: tuple[tuple[str, str], ...]) -> Session:
-        """Return a session on the same model whose rows hold these values.
+    def changed(self, **options: Any) -> Session:
+        """Return a session on the same model that draws in another way.
 
-        Only where rows cost nothing more: elsewhere the price depends on what is drawn.
+        Only where rows cost nothing more: elsewhere the price depends on how they are drawn.
         """
         if not self._method.released:
+            named = " and ".join(map(flag_of, options))
+            verb = "is" if len(options) == 1 else "are"
             raise ParameterError(
-                f"--where is settled when a model of {self.plan.method} is fitted; state it there"
+                f"{named} {verb} settled when a model of {self.plan.method} is fitted; state that "
+                "there"
             )
-        plan = replace(self.plan, options=replace(self.plan.options, where=values))
+        plan = replace(self.plan, options=replace(self.plan.options, **options))
         return Session(self.model, plan, self._stream, threads=self._threads)
 
     @contextmanager
@@ -195,6 +199,17 @@ class Session:
         rows = rows if own is None else own
         self.charge(rows, datasets)
         return self._sampler.tables(rows, datasets, self._stream)
+
+    def draw_weighted(self, rows: int, count: int) -> Iterator[WeightedRows]:
+        """Return rows with replicate weights, for a model whose counts are published (R28)."""
+        weighted = getattr(self._sampler, "weighted", None)
+        if weighted is None:
+            raise ParameterError(
+                f"--replicates goes with published counts, and {self.plan.method} has none"
+            )
+        self.charge(rows)
+        lots: Iterator[WeightedRows] = weighted(rows, count, self._stream)
+        return lots
 
     def rows_of_a_table(self, asked: int | None) -> int:
         """Return the rows of a dataset: those of the original table, or as asked for."""

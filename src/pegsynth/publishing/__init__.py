@@ -1,1 +1,1 @@
-"""The release folder: what may leave the house, and what may not."""
+"""The release folder: what may be published, and what may not."""

@@ -51,6 +51,18 @@ _REGRESSION = """
 print(pegsynth.pooled(fit, tables, names=names, {options}))
 """
 
+_WEIGHTED_REGRESSION = """
+def weighted_fit(table, weights):
+    design = np.column_stack(
+        [np.ones(len(table)), *(column(table, question) for question in inputs.values())]
+    )
+    fitted = sm.WLS(column(table, outcome), design, weights=weights).fit()
+    return dict(zip(names, fitted.params.tolist()))
+
+
+print(pegsynth.replicated(weighted_fit, table, ledger=ledger))
+"""
+
 _REGRESSION_WITHOUT = """
 means = np.mean([fit(table).params for table in tables], axis=0)
 print(dict(zip(names, means.tolist())), "(standard errors need rows_in)")
@@ -73,6 +85,7 @@ def analysis_code(
     decode: How,
     rows_in: int | None,
     needs_rows_in: bool,
+    weights: int | None = None,
 ) -> list[str]:
     """Return Markdown: reading the tables, a share, and a regression if there are features.
 
@@ -84,10 +97,15 @@ def analysis_code(
         Public number of original rows, if the ledger states it.
     needs_rows_in
         Whether the combining rule needs that number.
+    weights
+        Number of replicate weights, if there are any.
     """
     first, *others = [_question(feature, table_format, decode) for feature in _subjects(schema)]
     read = _reading(table_format)
-    if datasets == 1:
+    if weights is not None:
+        pieces = [_weighted_table(read, table_format), _weighted_share(first)]
+        regression = _WEIGHTED_REGRESSION.lstrip()
+    elif datasets == 1:
         pieces = [_one_table(read, table_format), _share_alone(first)]
         regression = 'print(dict(zip(names, fit(table).params.tolist())), "(no standard errors)")\n'
     else:
@@ -141,6 +159,31 @@ import polars as pl
 
 file = "synthetic-1.{table_format}"
 table = {read}{_text_remark(table_format)}
+"""
+
+
+def _weighted_table(read: str, table_format: str) -> str:
+    return f"""from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import pegsynth
+
+file = "synthetic-1.{table_format}"
+table = {read}{_text_remark(table_format)}
+table = table.with_columns(pl.col("^weight(_[0-9]+)?$").cast(pl.Float64))
+ledger = pegsynth.Ledger.from_json(Path("privacy.json").read_text(encoding="utf-8"))
+"""
+
+
+def _weighted_share(question: _Question) -> str:
+    return f"""{_outcome(question)}
+def share(table, weights):
+    return {{"share": np.average(column(table, outcome), weights=weights)}}
+
+
+print(pegsynth.replicated(share, table, ledger=ledger))
 """
 
 

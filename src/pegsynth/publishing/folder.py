@@ -2,7 +2,7 @@
 
 `new_folder` yields a hidden folder beside the wanted one and renames it when the block
 ends well; an earlier release changes places with it in one step. A folder that holds anything
-else is never replaced. `seal` writes the checksum list of exactly what may leave.
+else is never replaced. `seal` writes the checksum list of exactly what may be published.
 """
 
 from __future__ import annotations

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pegsynth.inference.choice import Choice, from_released_blocks, rows_in_of, rule_for
+from pegsynth.inference.choice import (
+    Choice,
+    from_released_blocks,
+    replicates_of,
+    rows_in_of,
+    rule_for,
+)
+from pegsynth.inference.rules import REPLICATED
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.examples import analysis_code
 from pegsynth.schema import Schema
@@ -12,6 +19,7 @@ _FORMULAS = {
     "plug-in": "T = (n/N) v + b/K",
     "shared-urn": "T = 2 (n/N) v + b/K",
     "partial": "T = v + b/K",
+    "own-noise": "T = (1 + 1/K) b, with K - 1 degrees of freedom",
 }
 
 
@@ -53,11 +61,13 @@ def how_to_analyse(
     """
     choice = rule_for(ledger, datasets)
     released = from_released_blocks(ledger)
+    weights = replicates_of(ledger)
+    needs_rows_in = choice.rule not in ("partial", *REPLICATED)
     sections = [
         _opening(choice, rows=rows, datasets=datasets),
-        _DEPENDENT if released else "",
-        _one_table() if datasets == 1 else _rule(choice, rows=rows, datasets=datasets),
-        "" if datasets == 1 or choice.rule == "partial" else _original_rows(rows_in_of(ledger)),
+        _dependent(choice, released=released),
+        _combining(choice, rows=rows, datasets=datasets, weights=weights),
+        _original_rows(rows_in_of(ledger)) if datasets > 1 and needs_rows_in else "",
         "## Code\n\nRun it in this folder, with `pegsynth` installed.",
         *analysis_code(
             schema,
@@ -65,9 +75,10 @@ def how_to_analyse(
             table_format=table_format,
             decode=decode,
             rows_in=rows_in_of(ledger),
-            needs_rows_in=choice.rule != "partial",
+            needs_rows_in=needs_rows_in,
+            weights=weights,
         ),
-        _LIMITS_OF_NOISE if released else _LIMITS,
+        _limits(choice, released=released),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -87,6 +98,44 @@ def _opening(choice: Choice, *, rows: int, datasets: int) -> str:
 The folder holds {tables} of {rows} rows{each}. {made}
 `schema.toml` lists every feature with its categories. Numeric features are drawn uniformly
 inside public bins, so nothing finer than a bin is information."""
+
+
+def _dependent(choice: Choice, *, released: bool) -> str:
+    if not released:
+        return ""
+    return _OWN_NOISE if choice.rule == "own-noise" else _DEPENDENT
+
+
+def _limits(choice: Choice, *, released: bool) -> str:
+    if choice.rule in REPLICATED:
+        return _LIMITS_OF_REPLICATES
+    return _LIMITS_OF_NOISE if released else _LIMITS
+
+
+def _combining(choice: Choice, *, rows: int, datasets: int, weights: int | None) -> str:
+    if weights is not None:
+        return _weights(weights)
+    return _one_table() if datasets == 1 else _rule(choice, rows=rows, datasets=datasets)
+
+
+def _weights(count: int) -> str:
+    return f"""## Use the weights
+
+Every row has a `weight`, and {count} replicate weights `weight_1` to `weight_{count}`. Weighted
+estimates with `weight` are estimates for the original table; all weights add up to about its
+number of rows. Do the analysis once more with each of the replicates. Let q be the estimate
+with `weight` and q_k those with the replicates:
+
+- estimate: q
+- variance: T = mean of (q_k - q)^2, with {count} degrees of freedom
+
+The noise that protects people is in the replicates, so it is in the interval. `pegsynth.replicated`
+does this. In R, with the package survey: `svrepdesign(data = table, weights = ~weight,
+repweights = "weight_[0-9]+", type = "other", scale = 1/{count}, rscales = rep(1, {count}),
+combined.weights = TRUE, mse = TRUE)`. In Stata: `svyset [pw=weight], sdrweight(weight_*)
+vce(sdr) mse`, whose standard errors are twice as large as they should be. In SAS:
+`VARMETHOD=JACKKNIFE` and `REPWEIGHTS weight_1-weight_{count} / JKCOEFS={1 / count:g}`. None of the
+three was run for this page."""
 
 
 def _one_table() -> str:
@@ -122,6 +171,14 @@ exact or rounded: if the publisher has made it known, write it after `rows_in =`
 after `--rows-in`). Until then the code prints estimates only."""
 
 
+_OWN_NOISE = """## Every table has noise of its own
+
+Noisy counts of the original were published once. Each table was drawn from a copy of them with
+fresh sampling and fresh noise of the same size. So the tables differ as estimates from the
+original would, and their spread tells how precise they are. One of them alone is noisier than a
+table that is drawn from the published counts themselves: use all of them together."""
+
+
 _DEPENDENT = """## Rows are not independent draws
 
 Noisy counts of the original were published once, and rows were drawn from them so that the
@@ -144,6 +201,14 @@ tables tells how far. `privacy.json` says how large it is on every count, and of
 each noisy table is. Relations between features that no published table holds are filled in as
 if they were not there. No combining rule covers either: the intervals are about sampling and
 synthesis only."""
+
+
+_LIMITS_OF_REPLICATES = """## What no rule covers
+
+Sampling error and the noise that protects people are in the intervals. Relations between
+features that no published table holds are not: they are filled in as if they were not there, in
+every replicate alike. `privacy.json` says of which features each noisy table is, and
+`pegs inspect MODEL --analysis FORMULA` whether a model can answer an analysis."""
 
 
 _LIMITS = """## What no rule covers

@@ -1,6 +1,6 @@
 """Fill a release folder: synthetic tables, schema and ledger in public, the rest apart.
 
-``public/`` holds exactly what may leave. ``internal/`` is computed from the real table
+``public/`` holds exactly what may be published. ``internal/`` is computed from the real table
 and readable by its owner only; nothing in it is covered by the guarantee.
 """
 
@@ -19,7 +19,7 @@ from pegsynth.io.reader import TableReader
 from pegsynth.io.write import open_writer
 from pegsynth.methods.session import Session
 from pegsynth.options import How
-from pegsynth.pipeline import Draws, decoded, decoder_of, open_draws
+from pegsynth.pipeline import Draws, decoder_of, drawn_frames, open_draws, published_schema
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.progress import Progress, quiet
@@ -115,7 +115,7 @@ def write_folder(
         write_internal(
             folder,
             draws.reader,
-            session.model.schema,
+            published_schema(session),
             session.ledger,
             written,
             threads=request.thread_count,
@@ -137,8 +137,8 @@ def write_public(
     """Write ``public/``: ledger first, then K synthetic tables, texts and checksums."""
     public = folder / "public"
     public.mkdir()
-    tables = session.draw(rows, datasets)
-    schema = session.model.schema
+    tables = drawn_frames(session, rows, datasets, how=how, listed=True, progress=progress)
+    schema = published_schema(session)
     write_texts(
         public,
         schema,
@@ -149,18 +149,9 @@ def write_public(
         decode=how,
     )
     written = []
-    for number, chunks in enumerate(tables, start=1):
+    texts = decoder_of(session.model, how, listed=True).listed
+    for number, frames in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
-        texts = decoder_of(session.model, how, listed=True).listed
-        frames = decoded(
-            session.model,
-            chunks,
-            session.stream,
-            how=how,
-            listed=True,
-            rows=rows,
-            progress=progress,
-        )
         with open_writer(path, texts=texts, codebook=session.model.schema) as writer:
             for frame in frames:
                 writer.write(kept(frame))

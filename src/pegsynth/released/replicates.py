@@ -132,7 +132,7 @@ def own_noise_tables(
         yield draw_rows(
             released,
             rows,
-            stream,
+            stream.child(),
             steps=source.steps.plain(),
             rules=source.rules,
             diverse=source.diverse,

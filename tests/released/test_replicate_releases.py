@@ -1,0 +1,153 @@
+"""Replicates as users get them: `--replicates`, `--datasets`, `--shared-noise`, `supported`."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+import pegsynth
+from command import check_refused, done, pegs
+from contract import contract_schema, contract_table
+from pegsynth.errors import ParameterError
+from pegsynth.inference.choice import rule_for
+from pegsynth.schema import Feature, Schema
+
+SCHEMA, TABLE = contract_schema(), contract_table(2000)
+ONCE = {"method": "pegs-once", "epsilon": 20.0}
+
+
+def options_of(ledger):
+    return [a.parameters for a in ledger.assumptions if a.code == "public-options"]
+
+
+def share(table, weights):
+    return {"y": np.average(table["a"].to_numpy() == "y", weights=weights)}
+
+
+def test_several_tables_have_noise_of_their_own_unless_it_is_shared():
+    own = pegsynth.synthesize(TABLE, SCHEMA, rows=500, datasets=3, **ONCE)
+    shared = pegsynth.synthesize(TABLE, SCHEMA, rows=500, datasets=3, shared_noise=True, **ONCE)
+    assert [frame.height for frame in own] == [500] * 3
+    assert options_of(own.ledger)[0]["noise"] == "own"
+    assert options_of(shared.ledger)[0]["noise"] == "shared"
+    assert rule_for(own.ledger, 3).rule == "own-noise"
+    assert rule_for(shared.ledger, 3).rule == "plug-in"
+    # One table has no other to share its noise with.
+    assert "noise" not in options_of(pegsynth.synthesize(TABLE, SCHEMA, rows=9, **ONCE).ledger)[0]
+
+
+def test_own_noise_shows_in_the_spread_of_the_tables():
+    """At a small epsilon shared noise hides: tables agree with each other and not with the truth.
+
+    The ratio of spreads is about 10 here; that it falls below 2 by chance is less likely than
+    1e-6 (F with 9 and 9 degrees of freedom at 25).
+    """
+    loud = {"method": "pegs-once", "epsilon": 0.5, "rows": 2000, "datasets": 10}
+    spreads = [
+        np.std([(frame["a"] == "y").mean() for frame in release])
+        for release in (
+            pegsynth.synthesize(TABLE, SCHEMA, **loud),
+            pegsynth.synthesize(TABLE, SCHEMA, shared_noise=True, **loud),
+        )
+    ]
+    assert spreads[0] > 2 * spreads[1]
+
+
+def test_weights_for_every_row(tmp_path):
+    release = pegsynth.synthesize(TABLE, SCHEMA, rows=400, replicates=5, **ONCE)
+    (frame,) = release
+    names = ["weight", *(f"weight_{k}" for k in range(1, 6))]
+    assert frame.columns[-6:] == names
+    assert frame.height == 400
+    assert float(frame["weight"].sum()) == pytest.approx(2000, rel=0.1)
+    assert options_of(release.ledger)[0]["replicates"] == 5
+    found = pegsynth.replicated(share, frame, ledger=release.ledger).to_frame()
+    truth = float((TABLE["a"] == "y").mean())
+    assert abs(float(found["estimate"][0]) - truth) < 0.1
+
+
+def test_a_model_gives_replicates_for_nothing(tmp_path):
+    model = pegsynth.fit(TABLE, SCHEMA, rows=300, **ONCE)
+    assert model.replicates(4).columns[-1] == "weight_4"
+    release = model.sample(100, datasets=3)
+    assert rule_for(release.ledger, 3).rule == "own-noise"
+    assert release.ledger.guarantee == model.ledger.guarantee
+    model.save(tmp_path / "m.pegs")
+    again = pegsynth.load(tmp_path / "m.pegs")
+    assert again.replicates(3, rows=50).height == 50
+    assert rule_for(again.sample(60, datasets=2).ledger, 2).rule == "own-noise"
+
+
+def test_what_cannot_be_replicated():
+    with pytest.raises(ParameterError, match="replicates goes with method pegs-once only"):
+        pegsynth.synthesize(TABLE, SCHEMA, rows=9, method="pegs", epsilon=5.0, replicates=5)
+    with pytest.raises(ParameterError, match="leave one of them out"):
+        pegsynth.synthesize(TABLE, SCHEMA, rows=9, datasets=2, replicates=5, **ONCE)
+    with pytest.raises(ParameterError, match="at least 2"):
+        pegsynth.synthesize(TABLE, SCHEMA, rows=9, replicates=1, **ONCE)
+    with pytest.raises(ParameterError, match="would undo the l"):
+        pegsynth.synthesize(TABLE, contract_schema(rules=()), rows=9, replicates=5, l=1.2, **ONCE)
+    model = pegsynth.fit(TABLE, SCHEMA, method="pegs", epsilon=5.0, rows=50)
+    with pytest.raises(ParameterError, match="replicates and datasets are settled when"):
+        model.replicates(3)
+    weighed = Schema((Feature("weight", categories=("a", "b")),), reviewed=True)
+    data = pl.DataFrame({"weight": ["a", "b"] * 20})
+    with pytest.raises(ParameterError, match="a column 'weight' already"):
+        pegsynth.synthesize(data, weighed, rows=9, replicates=3, **ONCE)
+
+
+# Through the command
+
+
+@pytest.fixture
+def home(tmp_path):
+    SCHEMA.save(tmp_path / "schema.toml")
+    TABLE.write_csv(tmp_path / "data.csv")
+    return tmp_path
+
+
+def test_a_saved_model_is_sampled_with_weights(home):
+    model, out = home / "m.pegs", home / "t.csv"
+    done("fit", home / "data.csv", "--schema", home / "schema.toml", "--method", "pegs-once",
+         "--epsilon", 20, "-o", model)  # fmt: skip
+    done("sample", model, "--rows", 50, "--replicates", 4, "-o", out)
+    assert pl.read_csv(out).columns[-5:] == ["weight", *(f"weight_{k}" for k in range(1, 5))]
+    ledger = pegsynth.Ledger.from_json((home / "t.csv.privacy.json").read_text())
+    assert rule_for(ledger, 1).rule == "replicate-weights"
+    told = done("inspect", model, "--analysis", "s ~ a + b", "--analysis", "n ~ d").out
+    assert re.search(r"^(held|pairs only|not held): ", told, re.MULTILINE)
+    support = pegsynth.supported(model, "s ~ a + b")
+    assert support.status in told
+    check_refused(pegs("inspect", home / "schema.toml", "--analysis", "s ~ a"), "--analysis")
+
+
+@pytest.mark.parametrize("flags", [("--replicates", 6), ("--datasets", 3)], ids=["weights", "own"])
+@pytest.mark.parametrize("decode", ["values", "labels"])
+def test_the_page_of_a_release_runs(home, flags, decode):
+    asked = ("--epsilon", 20, "--method", "pegs-once", "--rows", 300, "--decode", decode)
+    done("release", home / "data.csv", "--schema", home / "schema.toml", *asked, *flags,
+         "--public-only", "-o", home / "run")  # fmt: skip
+    public = home / "run" / "public"
+    page = (public / "HOW-TO-ANALYSE.md").read_text()
+    assert ("svrepdesign" in page) == (flags[0] == "--replicates")
+    assert ("(1 + 1/K) b" in page) == (flags[0] == "--datasets")
+    code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=public, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert "share" in ran.stdout
+
+
+def test_a_release_with_weights_is_judged_and_its_codebook_knows_them(home):
+    asked = ("--epsilon", 20, "--method", "pegs-once", "--rows", 300, "--replicates", 3)
+    done("release", home / "data.csv", "--schema", home / "schema.toml", *asked, "-o", home / "run")
+    assert (home / "run" / "internal" / "report.html").is_file()
+    book = Schema.load(home / "run" / "public" / "schema.toml")
+    assert [c.name for c in book.columns if c.role == "identifier"][-1] == "weight_3"
+    assert book.names == SCHEMA.names
+    assert pegsynth.Release.load(home / "run").frames[0].width == len(SCHEMA.names) + 4
