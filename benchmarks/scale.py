@@ -219,7 +219,7 @@ def sample_rows(setting: Setting, model: Model, rows: int) -> None:
     session = Session(model, plan, RandomStream(SEED), threads=THREADS)
     decoder = decoder_of(model, listed=True)
     with open_writer(setting.folder / "drawn.parquet", texts=decoder.listed) as writer:
-        for frame in decoded(decoder, session.draw(rows)[0], session.stream):
+        for frame in decoded(model, session.draw(rows)[0], session.stream, listed=True):
             writer.write(frame)
 
 
