@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import BinaryIO, Self
 
 MOST_MEMORY = 3 << 30
@@ -41,6 +42,8 @@ class Forker:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "fuzz.forked", str(theirs.fileno())],
             pass_fds=(theirs.fileno(),),
+            # The worker may stand elsewhere, and this package is found from its folder.
+            cwd=Path(__file__).parents[1],
         )
         theirs.close()
         if self._ours.recv(1) != b"r":

@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import sys
+import tomllib
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -126,12 +127,22 @@ def output_faults(folder: Path) -> list[str]:
     return [
         f"formula in {file.name}"
         for file in sorted(folder.rglob("*.csv"))
-        if any(map(_is_formula, _cells(file)))
+        if any(map(_is_formula, _cells(file, _separator(folder))))
     ]
 
 
-def _cells(file: Path) -> list[str]:
-    """Return the cells of a file in whatever dialect it was written."""
+def _separator(folder: Path) -> str:
+    """Return what separates fields by the schema that stands there: comma unless it says so."""
+    for book in sorted(folder.rglob("*.toml")):
+        with contextlib.suppress(tomllib.TOMLDecodeError, UnicodeDecodeError, OSError):
+            table = tomllib.loads(book.read_text(encoding="utf-8")).get("table", {})
+            if isinstance(table, dict) and table.get("separator") in (";", "\t", "|"):
+                return str(table["separator"])
+    return ","
+
+
+def _cells(file: Path, mark: str) -> list[str]:
+    """Return the cells of a file in whatever encoding it was written."""
     content = file.read_bytes()
     text = ""
     for coding in ("utf-16", "utf-8", "cp1251", "latin-1"):
@@ -139,8 +150,6 @@ def _cells(file: Path) -> list[str]:
             with contextlib.suppress(UnicodeDecodeError):
                 text = content.decode(coding)
                 break
-    header = text.partition("\n")[0]
-    mark = max(",;\t|", key=header.count)
     return [
         cell for line in csv.reader(io.StringIO(text, newline=""), delimiter=mark) for cell in line
     ]

@@ -9,6 +9,7 @@ import pytest
 
 from door_twins import BY_NAME, pair_of, reader_of
 from file_twin import everything, unlike
+from pegsynth.auditing.door_office import dialect_schema
 from pegsynth.auditing.door_tables import UNIT, Holding, pairs
 from pegsynth.auditing.doors import Door, temporary_folder
 from pegsynth.errors import PegsynthError
@@ -27,7 +28,8 @@ def different(door, pair, folder):
             source = door.build(folder, pair=pair, rows=rows)
             return source() if callable(source) else source
 
-        return everything(build, pair.schema, folder / "twin", kind)
+        schema = dialect_schema(pair.schema) if "dialect" in door.name else pair.schema
+        return everything(build, schema, folder / "twin", kind)
 
     return unlike(published(pair.rows), published(pair.with_extra(pair.rows)))
 

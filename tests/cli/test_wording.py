@@ -43,9 +43,7 @@ def test_an_internal_folder_that_is_not_there_is_not_named(folder):
     ids=lambda extra: extra[-2],
 )
 def test_without_a_guarantee_somebody_decides(folder, extra):
-    words = (
-        "run/public carries no guarantee; somebody has to decide whether it may be published."
-    )
+    words = "run/public carries no guarantee; somebody has to decide whether it may be published."
     assert release(folder, *extra) == f"{words} run/internal may not.\n"
     assert release(folder, *extra, "--public-only", "--force") == f"{words}\n"
 

@@ -100,11 +100,13 @@ def test_without_an_l_rules_stay_as_they_are():
     assert Diverse.under({0: 2.0}, rules, (3, 2)).rules == (Rule.of({0: [0]}),)
 
 
+@pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("epsilon", [20.0, 1000.0])
-def test_every_distribution_that_is_drawn_from_is_diverse(monkeypatch, epsilon):
+def test_every_distribution_that_is_drawn_from_is_diverse(monkeypatch, epsilon, shared):
     """The whole method: blocks and features without heads, in fitting and in drawing anew.
 
-    What is published is drawn row by row, from a pool of its own.
+    What is published is drawn row by row, from a pool of its own. Tables with noise of their own
+    take one more pool, which stands for the population and of which no row is published (R28).
     """
     seen = []
 
@@ -127,9 +129,13 @@ def test_every_distribution_that_is_drawn_from_is_diverse(monkeypatch, epsilon):
         l=1.8,
         rows=300,
         datasets=2,
+        shared_noise=shared,
     )
     assert release.ledger.guarantee.l == 1.8
     assert release.ledger.guarantee.kind == "pure"
+    if not shared:
+        assert [name for name, _, _ in seen[5:10]] == ["draw"] * 5
+        del seen[5:10]
     assert [name for name, _, _ in seen] == ["draw"] * 5 + ["draw_alone"] * 10
     for part in (seen[:5], seen[5:10], seen[10:]):
         assert {feature for _, feature, _ in part} == set(range(5))

@@ -56,8 +56,8 @@ def _needs_quotes(cell: str) -> bool:
     return not cell or any(mark in cell for mark in ';"\n\r')
 
 
-def _in_dialect(source: Any, schema: Schema) -> Reading:
-    # Lists of the schema hold the texts that are in the file.
+def dialect_schema(schema: Schema) -> Schema:
+    """Return a schema whose lists hold the texts that are in a file of the other dialect."""
     columns = tuple(
         replace(
             each,
@@ -67,7 +67,11 @@ def _in_dialect(source: Any, schema: Schema) -> Reading:
         )
         for each in schema.columns
     )
-    return read_here(source, replace(schema, columns=columns, dialect=DIALECT))
+    return replace(schema, columns=columns, dialect=DIALECT)
+
+
+def _in_dialect(source: Any, schema: Schema) -> Reading:
+    return read_here(source, dialect_schema(schema))
 
 
 def _held(value: Any) -> Any:
