@@ -131,7 +131,7 @@ def test_every_method_says_what_it_is(method):
 
 @pytest.mark.parametrize(
     ("method", "rule"),
-    [("pegs", "plug-in"), ("pegs-once", "plug-in"), ("marginal", "plug-in"), ("mi", "plug-in")],
+    [("pegs", "plug-in"), ("pegs-once", "own-noise"), ("marginal", "plug-in"), ("mi", "plug-in")],
 )
 def test_the_combining_rule_follows_from_the_ledger(method, rule):
     budget = {"epsilon": 3.0} if get(method).has_proof else {}
