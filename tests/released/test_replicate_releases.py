@@ -42,8 +42,8 @@ def test_several_tables_have_noise_of_their_own_unless_it_is_shared():
 def test_own_noise_shows_in_the_spread_of_the_tables():
     """At a small epsilon shared noise hides: tables agree with each other and not with the truth.
 
-    The ratio of spreads is about 10 here; that it falls below 2 by chance is less likely than
-    1e-6 (F with 9 and 9 degrees of freedom at 25).
+    The ratio of spreads is about 80 here; that it falls below 2 by chance is less likely than
+    1e-6 (F with 9 and 9 degrees of freedom at 1600).
     """
     loud = {"method": "pegs-once", "epsilon": 0.5, "rows": 2000, "datasets": 10}
     spreads = [
