@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(ABC):
     """A release, settled: every public choice and price, before any data is read.
 
     Parameters
@@ -53,9 +53,9 @@ class Plan:
     budget: Budget
 
     @property
+    @abstractmethod
     def events(self) -> tuple[Event, ...]:
         """Everything the ledger will say, in order."""
-        raise NotImplementedError
 
 
 P = TypeVar("P", bound=Plan)
