@@ -46,6 +46,22 @@ def test_one_budget_for_the_model_in_memory_and_for_its_file(tmp_path):
     assert model.rows_left == 0
 
 
+def test_no_way_around_the_record_of_a_saved_model(tmp_path):
+    """A second file, or the session in memory, would each spend the same budget again."""
+    model = pegsynth.fit(TABLE, SCHEMA, method="pegs", epsilon=5.0, rows=100)
+    assert model.session.left() == 100
+    model.save(tmp_path / "m.pegs")
+    with pytest.raises(BudgetError, match="second record of the same budget"):
+        model.save(tmp_path / "n.pegs")
+    assert not (tmp_path / "n.pegs").exists()
+    with pytest.raises(BudgetError, match="spent through that file"):
+        _ = model.session
+    free = pegsynth.fit(TABLE, SCHEMA, **ONCE)
+    for name in ("a.pegs", "b.pegs"):
+        free.save(tmp_path / name)
+    assert free.session.left() is None
+
+
 def test_where_is_part_of_the_price_elsewhere(tmp_path):
     model = pegsynth.fit(TABLE, SCHEMA, method="pegs", epsilon=5.0, rows=100)
     with pytest.raises(ParameterError, match="where is settled when a model of pegs is fitted"):

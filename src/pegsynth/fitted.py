@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pegsynth.errors import ParameterError
+from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.io.frames import frame_kind, to_kind
 from pegsynth.methods import get
 from pegsynth.methods.base import Plan
@@ -64,7 +64,9 @@ class FittedModel:
         frame or Release
         """
         if self._saved is not None:
-            return self._saved.sample(rows, datasets=datasets, where=where)
+            return self._saved.sample(
+                rows, datasets=datasets, where=where, decode=self._request.decode
+            )
         changes: dict[str, Any] = {}
         if where:
             changes["where"] = Request(where=where).where  # type: ignore[arg-type]
@@ -88,13 +90,22 @@ class FittedModel:
         if asked is None:
             raise ParameterError("--rows is needed: how many synthetic rows to draw")
         if self._saved is not None:
-            return self._saved.replicates(count, rows=asked)
+            how = self._request.decode
+            return self._saved.sample(asked, replicates=count, decode=how)
         session = self._session.changed(replicates=count, datasets=1)
         return _sampled(session, asked, None, self._request.decode, self._kind, self._like)
 
     @python_names()
     def save(self, path: str | Path) -> None:
-        """Write the model, and what was spent so far beside it."""
+        """Write the model, and what was spent so far beside it.
+
+        A budget has one record: a model that is not published is saved once.
+        """
+        if self._saved is not None and not get(self.plan.method).released:
+            raise BudgetError(
+                f"this model is saved at {self._saved.path}: a second file would have a second "
+                "record of the same budget; move that file together with its record"
+            )
         session, path = self._session, Path(path)
         model = to_be_saved(session.model, session.stream)
         save_model(model, path, spent=session.spent)
@@ -127,7 +138,18 @@ class FittedModel:
 
     @property
     def session(self) -> Session:
-        """The session that draws; for engines."""
+        """The session that draws; for engines.
+
+        Raises
+        ------
+        BudgetError
+            If the model was saved: its budget is then spent through its file.
+        """
+        if self._saved is not None and not get(self.plan.method).released:
+            raise BudgetError(
+                f"this model is saved at {self._saved.path}, and its budget is spent through that "
+                "file: sample the file, or do not save the model"
+            )
         return self._session
 
     def __repr__(self) -> str:

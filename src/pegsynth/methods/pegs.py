@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import ParameterError
 from pegsynth.methods.base import Model, Sampler
-from pegsynth.methods.gibbs.method import GibbsMethod, need_rows
+from pegsynth.methods.gibbs.method import GibbsMethod
 from pegsynth.methods.method_options import PegsOptions
 
 if TYPE_CHECKING:
@@ -30,12 +30,8 @@ class Pegs(GibbsMethod):
             if schema.unit:
                 raise ParameterError("--synthesize keeps every row, which bounding units would not")
             return replace(options, seed_pool="original")
-        need_rows(self.name, options, total=total)
-        return replace(
-            options,
-            prior=options.prior or "uniform",
-            seed_pool=options.seed_pool or ("marginal" if total else "uniform"),
-        )
+        settled: PegsOptions = super().filled(schema, options, total=total)
+        return settled
 
     def shape(self, schema: Schema, options: Any) -> Shape:
         """Every row is S sweeps over the drawn features."""

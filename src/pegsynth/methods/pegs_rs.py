@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.methods.gibbs.method import GibbsMethod, need_rows
+from pegsynth.methods.gibbs.method import GibbsMethod
 from pegsynth.methods.method_options import PegsRsOptions
 
 if TYPE_CHECKING:
@@ -21,15 +20,6 @@ class PegsRs(GibbsMethod):
     name = "pegs-rs"
     summary = "blocks of rows in which an entry answers once, then a reset (the paper's PeGS.rs)"
     options = PegsRsOptions
-
-    def filled(self, schema: Schema, options: Any, *, total: bool) -> Any:
-        """Choose virtual rows and seed rows."""
-        need_rows(self.name, options, total=total)
-        return replace(
-            options,
-            prior=options.prior or "uniform",
-            seed_pool=options.seed_pool or ("marginal" if total else "uniform"),
-        )
 
     def shape(self, schema: Schema, options: Any) -> Shape:
         """Count S sweeps over the drawn features for a block of rows."""

@@ -39,9 +39,14 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
     on_cluster: ClassVar[bool] = True
     fits_unpriced: ClassVar[bool] = True
 
-    @abstractmethod
     def filled(self, schema: Schema, options: Any, *, total: bool) -> Any:
         """Fill the gaps in the options that depend on the kind of budget."""
+        need_rows(self.name, options, total=total)
+        return replace(
+            options,
+            prior=options.prior or "uniform",
+            seed_pool=options.seed_pool or ("marginal" if total else "uniform"),
+        )
 
     @abstractmethod
     def schedule(self, options: Any) -> Schedule:

@@ -8,7 +8,7 @@ on public quantities only, and its events are exactly what the ledger will say.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -223,11 +223,6 @@ def _check_fits(schema: Schema, plan: GibbsPlan) -> None:
     if plan.prior == "marginal":
         widest = max(schema.category_counts)
         check_total(plan.numerator, most_prior_weight(widest, plan.resolution))
-
-
-def with_seed_pool(options: Any, *, total: bool) -> Any:
-    """Fill in where seed rows come from."""
-    return replace(options, seed_pool=options.seed_pool or ("marginal" if total else "uniform"))
 
 
 def default_visits(schema: Schema, rows: int, heads: int, tail_bits: int) -> int:
