@@ -167,6 +167,9 @@ def test_a_release_folder_publishes_the_edges_it_paid_for(home):
     done("release", home / "data.csv", *flags, "-o", home / "run")
     book = Schema.load(home / "run" / "public" / "schema.toml")
     assert not book.unsettled
+    page = (home / "run" / "public" / "HOW-TO-ANALYSE.md").read_text()
+    assert 'under the purpose "edges"' in page
+    assert "nothing finer than a bin is information" not in page
     done("plan", "--schema", home / "schema.toml", "--rows", 100, "--epsilon", 1)
 
 

@@ -10,7 +10,7 @@ from pegsynth.inference.choice import (
     rule_for,
 )
 from pegsynth.inference.rules import REPLICATED
-from pegsynth.privacy import Ledger
+from pegsynth.privacy import Ledger, NoisyCounts
 from pegsynth.publishing.examples import analysis_code
 from pegsynth.schema import Schema
 from pegsynth.schema.decoding import How
@@ -64,7 +64,7 @@ def how_to_analyse(
     weights = replicates_of(ledger)
     needs_rows_in = choice.rule not in ("partial", *REPLICATED)
     sections = [
-        _opening(choice, rows=rows, datasets=datasets),
+        _opening(choice, rows=rows, datasets=datasets, measured=_measured(ledger)),
         _dependent(choice, released=released),
         _combining(choice, rows=rows, datasets=datasets, weights=weights),
         _original_rows(rows_in_of(ledger)) if datasets > 1 and needs_rows_in else "",
@@ -83,7 +83,12 @@ def how_to_analyse(
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _opening(choice: Choice, *, rows: int, datasets: int) -> str:
+def _measured(ledger: Ledger) -> bool:
+    """Whether edges and shapes of numeric features were measured (R21)."""
+    return any(isinstance(e, NoisyCounts) and e.purpose == "edges" for e in ledger.events)
+
+
+def _opening(choice: Choice, *, rows: int, datasets: int, measured: bool) -> str:
     tables = "1 synthetic table" if datasets == 1 else f"{datasets} synthetic tables"
     each = "" if datasets == 1 else " each"
     kept = choice.rule == "partial"
@@ -96,8 +101,15 @@ def _opening(choice: Choice, *, rows: int, datasets: int) -> str:
     return f"""# How to analyse {"this table" if datasets == 1 else "these tables"}
 
 The folder holds {tables} of {rows} rows{each}. {made}
-`schema.toml` lists every feature with its categories. Numeric features are drawn uniformly
+`schema.toml` lists every feature with its categories. {_MEASURED if measured else _UNIFORM}"""
+
+
+_UNIFORM = """Numeric features are drawn uniformly
 inside public bins, so nothing finer than a bin is information."""
+
+_MEASURED = """Numeric features that `privacy.json`
+names under the purpose "edges" were measured with noise: values inside their bins have the
+measured shape. Other numeric features are drawn uniformly inside public bins."""
 
 
 def _dependent(choice: Choice, *, released: bool) -> str:
