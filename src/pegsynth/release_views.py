@@ -79,7 +79,7 @@ class ReleaseViews:
 
     def _tables(self) -> Iterator[pl.DataFrame]:
         """Yield every table as Polars."""
-        from pegsynth.io.frames import from_frame
+        from pegsynth.io.caller_frames import from_frame
 
         return (from_frame(each).lazy().collect() for each in self.frames)
 

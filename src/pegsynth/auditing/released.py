@@ -24,7 +24,7 @@ import numpy as np
 
 from pegsynth.auditing.cases import RULES, tiny_schema
 from pegsynth.auditing.divergence import ROUNDING, Loss, Table, all_rows, all_tables, divergence
-from pegsynth.auditing.noise import choice_law, noise_law, shifted
+from pegsynth.auditing.noise_laws import choice_law, noise_law, shifted
 from pegsynth.auditing.watched import (
     OFFSETS,
     AstrayError,

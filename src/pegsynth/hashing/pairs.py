@@ -19,7 +19,7 @@ from pegsynth.arrays import Int64
 from pegsynth.errors import ParameterError
 from pegsynth.hashing.cells import CellCounter, absorb_cells, cell_arrays
 from pegsynth.hashing.columns import column_major
-from pegsynth.kernels.counting import add_pair
+from pegsynth.kernels.key_counts import add_pair
 
 Pair = tuple[int, int]
 

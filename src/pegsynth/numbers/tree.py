@@ -17,7 +17,7 @@ import numpy as np
 
 from pegsynth.arrays import Float64, Int64
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.numbers.grid import LEVELS, grid_of
+from pegsynth.numbers.number_grid import LEVELS, grid_of
 from pegsynth.schema.feature import Feature
 
 PURPOSE = "edges"
