@@ -1,7 +1,7 @@
 """The functions that callers in Python use: `synthesize`, `fit`, `release` and so on.
 
-Each makes a `Request` of its keyword arguments and goes the way of the pipeline, as the
-command line does.
+Each turns its keyword arguments into a `Request` and calls the pipeline, as the command line
+does.
 """
 
 from __future__ import annotations

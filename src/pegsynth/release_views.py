@@ -1,7 +1,7 @@
 """A release to look at: all tables as one dataframe, pictures of its columns, a short card.
 
-`ReleaseViews` is what a release and its tables share with the rest of the package: whoever
-takes synthetic tables also takes a release (`tables_of`). Nothing here looks at the
+`ReleaseViews` is what a release and its tables share with the rest of the package: a function
+that takes synthetic tables also takes a release (`tables_of`). Nothing here looks at the
 original table.
 """
 

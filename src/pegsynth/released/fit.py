@@ -60,7 +60,7 @@ def release_blocks(
     Parameters
     ----------
     rows_of
-        The confidential rows as codes, or who counts them.
+        The confidential rows as codes, or an object that counts them.
     ordered
         For every feature whether neighbouring categories are alike.
     public
