@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pegsynth.auditing.run import Finding
     from pegsynth.methods.stored_model import StoredModel
-    from pegsynth.privacy import Budget, Ledger, Shape
+    from pegsynth.privacy import Budget, Ledger, Structure
     from pegsynth.privacy.assumptions import Parameters
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream, Words
@@ -72,19 +72,19 @@ class Contingency(PricedMethod[RowsFit]):
             before=price.before,
         )
 
-    def shape(self, schema: Schema, options: Any) -> Shape:
+    def shape(self, schema: Schema, options: Any) -> Structure:
         """One draw per row."""
         from pegsynth.methods.drawn_features import drawn_features
-        from pegsynth.privacy import Shape
+        from pegsynth.privacy import Structure
 
         rows, datasets = options.rows or 1, options.datasets
         if options.log_linear:
             # A fitted table answers like any fitted probability vector, one draw per row (R8).
-            return Shape(method="pmi", features=1, rows=rows, datasets=datasets)
+            return Structure(method="pmi", features=1, rows=rows, datasets=datasets)
         features = len(drawn_features(schema, options))
-        return Shape(method="contingency", features=features, rows=rows, datasets=datasets)
+        return Structure(method="contingency", features=features, rows=rows, datasets=datasets)
 
-    def per_row(self, shape: Shape) -> int | None:
+    def per_row(self, shape: Structure) -> int | None:
         """Return 1: a row is one draw of a cell."""
         return 1
 

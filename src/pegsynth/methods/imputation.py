@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pegsynth.mechanisms.marginals import Marginals
     from pegsynth.methods.base import Codes
     from pegsynth.methods.stored_model import StoredModel
-    from pegsynth.privacy import Budget, Ledger, NoisyCounts, Shape
+    from pegsynth.privacy import Budget, Ledger, NoisyCounts, Structure
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
@@ -120,12 +120,12 @@ class Imputation(PricedMethod[ImputationFit]):
             0, None, (*unit_bound(schema), NotPrivate.because("no-proof", detail=self.name))
         )
 
-    def shape(self, schema: Schema, options: Any) -> Shape:
+    def shape(self, schema: Schema, options: Any) -> Structure:
         """Every row is S sweeps over the drawn features."""
         from pegsynth.methods.drawn_features import drawn_features
-        from pegsynth.privacy import Shape
+        from pegsynth.privacy import Structure
 
-        return Shape(
+        return Structure(
             method="pmi",
             features=len(drawn_features(schema, options)),
             rows=options.rows or 1,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
     from pegsynth.methods.base import Rows
     from pegsynth.methods.stored_model import StoredModel
-    from pegsynth.privacy import Budget, Ledger, Shape
+    from pegsynth.privacy import Budget, Ledger, Structure
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
@@ -69,13 +69,13 @@ class Marginal(PricedMethod[MarginalFit]):
             before=price.before,
         )
 
-    def shape(self, schema: Schema, options: Any) -> Shape:
+    def shape(self, schema: Schema, options: Any) -> Structure:
         """T draws from each of M urns, for every dataset."""
         from pegsynth.methods.marginal_urns import default_draws
-        from pegsynth.privacy import Shape
+        from pegsynth.privacy import Structure
 
         rows = options.rows or 1
-        return Shape(
+        return Structure(
             method="urn",
             features=len(schema.features),
             rows=rows,
@@ -84,7 +84,7 @@ class Marginal(PricedMethod[MarginalFit]):
             urns=options.datasets,
         )
 
-    def per_row(self, shape: Shape) -> int | None:
+    def per_row(self, shape: Structure) -> int | None:
         """Urns are priced by their cap."""
         return None
 

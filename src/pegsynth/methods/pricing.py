@@ -1,6 +1,6 @@
 """Plans whose price is an alpha: the smallest one that a budget affords (R1-R5, R8, R9, R17).
 
-Methods that mix the data with virtual rows say what their draws look like, as a `Shape`. From
+Methods that mix the data with virtual rows say what their draws look like, as a `Structure`. From
 that and the budget follows alpha, before any data is read.
 """
 
@@ -20,7 +20,7 @@ from pegsynth.privacy import (
     Draws,
     Event,
     NotPrivate,
-    Shape,
+    Structure,
     UnitBound,
     alpha_per_row,
     calibrate,
@@ -115,7 +115,7 @@ def unit_bound(schema: Schema) -> tuple[Event, ...]:
 def price_of_total(
     schema: Schema,
     budget: Budget,
-    shape: Shape,
+    shape: Structure,
     *,
     scale: int = DEFAULT_SCALE,
     parts: Mapping[str, Callable[[Allowance], Event]] | None = None,
@@ -147,7 +147,7 @@ def price_as_stated(
     name: str,
     schema: Schema,
     budget: Budget,
-    shape: Shape,
+    shape: Structure,
     *,
     scale: int = DEFAULT_SCALE,
     per_row: int | None,
@@ -186,10 +186,10 @@ class PricedMethod(Method["PricedPlan", F]):
     """A method whose draws mix the data with virtual rows."""
 
     @abstractmethod
-    def shape(self, schema: Schema, options: Any) -> Shape:
+    def shape(self, schema: Schema, options: Any) -> Structure:
         """Return the public structure of the draws, which decides their price."""
 
-    def per_row(self, shape: Shape) -> int | None:
+    def per_row(self, shape: Structure) -> int | None:
         """Return the draws of one row and sweep that a row of the data influences."""
         return shape.features
 
