@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,7 @@ class Contingency(PricedMethod[RowsFit]):
     name = "contingency"
     summary = "the contingency table of all features with virtual rows in every cell"
     options = ContingencyOptions
+    plan_type = ContingencyPlan
 
     def settle(
         self, schema: Schema, budget: Budget, options: Any, *, scale: int = DEFAULT_SCALE
@@ -62,15 +63,8 @@ class Contingency(PricedMethod[RowsFit]):
             shape = tuple(1 if i in given else count for i, count in counts)
             loglinear.check_size(shape)
             loglinear.check_alpha(math.prod(shape), price.numerator, scale)
-        return ContingencyPlan(
-            method=self.name,
-            options=options,
-            budget=budget,
-            numerator=price.numerator,
-            scale=scale,
-            draws=price.draws,
-            before=price.before,
-        )
+        plan: ContingencyPlan = self.planned(budget, options, price, scale=scale)
+        return plan
 
     def shape(self, schema: Schema, options: Any) -> Structure:
         """One draw per row."""
@@ -154,18 +148,6 @@ class Contingency(PricedMethod[RowsFit]):
     def load(self, stored: StoredModel, schema: Schema, plan: PricedPlan | None) -> RowsFit:
         """Rebuild the rows."""
         return load_rows(stored, schema)
-
-    def store_plan(self, plan: PricedPlan) -> dict[str, Any]:
-        """Return alpha."""
-        return self.stored_plan(plan)
-
-    def load_plan(
-        self, stored: Mapping[str, Any], schema: Schema, model: StoredModel
-    ) -> ContingencyPlan:
-        """Rebuild a plan."""
-        options = stored["options"]
-        price = self.restored_price(schema, options, stored)
-        return ContingencyPlan(method=self.name, options=options, budget=stored["budget"], **price)
 
 
 CONTINGENCY = Contingency()

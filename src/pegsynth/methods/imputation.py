@@ -76,6 +76,8 @@ class ImputationFit:
 class Imputation(PricedMethod[ImputationFit]):
     """A method that draws feature after feature given the others."""
 
+    plan_type = ImputationPlan
+
     def settle(
         self, schema: Schema, budget: Budget, options: Any, *, scale: int = DEFAULT_SCALE
     ) -> ImputationPlan:
@@ -91,18 +93,16 @@ class Imputation(PricedMethod[ImputationFit]):
             )
         price = self._priced(schema, budget, options, scale=scale)
         after = after_draws(schema, options, pool) if self.has_proof or options.synthesize else ()
-        return ImputationPlan(
-            method=self.name,
-            options=options,
-            budget=budget,
-            numerator=price.numerator,
+        plan: ImputationPlan = self.planned(
+            budget,
+            options,
+            price,
             scale=scale,
-            draws=price.draws,
-            before=price.before,
             after=after,
             seed_pool=pool,
             marginals=price.paid.get("marginals"),
         )
+        return plan
 
     def filled(self, schema: Schema, options: Any, *, total: bool) -> Any:
         """Choose seed rows: the original ones where nothing is promised anyway."""
@@ -200,7 +200,7 @@ class Imputation(PricedMethod[ImputationFit]):
 
     def store_plan(self, plan: Any) -> dict[str, Any]:
         """Return alpha and where seed rows come from."""
-        return self.stored_plan(plan) | {"seed_pool": str(plan.seed_pool)}
+        return super().store_plan(plan) | {"seed_pool": str(plan.seed_pool)}
 
     def load_plan(
         self, stored: Mapping[str, Any], schema: Schema, model: StoredModel
