@@ -363,15 +363,16 @@ def combine(
         Path,
         typer.Argument(
             metavar="ESTIMATES",
-            help="A CSV of term, estimate, and variance or std_error; a line per dataset and term.",
+            help="A CSV of term, estimate, and variance or std_error; a line per dataset and term. "
+            "Completed tables: with columns dataset and imputation.",
         ),
     ],
     rule: Annotated[
         str | None,
         typer.Option(
             "--rule",
-            help="plug-in, fully (the paper's), partial, shared-urn or own-noise "
-            "[default: by the ledger, else plug-in].",
+            help="plug-in, fully (the paper's), partial, shared-urn, own-noise, or nested for "
+            "completed tables [default: by the ledger, else plug-in].",
         ),
     ] = None,
     rows: Annotated[

@@ -29,12 +29,16 @@ class Release(ReleaseViews):
         The codebook.
     folder
         Where they are, if they were written.
+    completed
+        For every table its completed versions, whose missing values were imputed from
+        synthetic rows (R23); empty where none were asked for.
     """
 
     frames: list[Any] = field(repr=False)
     ledger: Ledger = field(repr=False)
     schema: Schema | None = field(default=None, repr=False)
     folder: Path | None = None
+    completed: list[list[Any]] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
         """Return the number of tables."""
