@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from pegsynth.inference import combine
-from pegsynth.inference.rules import Moments
+from pegsynth.inference.combining_rules import Moments
 
 Array: TypeAlias = NDArray[np.float64]
 Imputer: TypeAlias = Literal["synthetic", "original", "improper"]

@@ -4,6 +4,8 @@ The limits of the coverage tests and their false-alarm rate are those of
 `test_coverage`: within [.93, .97] at 10,000 replications.
 """
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from benchmarks.nested_coverage import (
@@ -16,7 +18,7 @@ from benchmarks.nested_coverage import (
 from pegsynth import Ledger, ParameterError, combine, pooled
 from pegsynth.inference.choice import NOISE_OPTION, OWN_NOISE
 from pegsynth.privacy.assumptions import public_options
-from pegsynth.privacy.draws import UrnDraws
+from pegsynth.privacy.draw_events import UrnDraws
 from pegsynth.privacy.events import NotPrivate, Unspent
 
 # K = 2, r = 2. Means of the tables 10 and 14: q = 12, b = 8; variances within them 2 and 8: w = 5;
@@ -80,8 +82,8 @@ def test_pooled_takes_completed_tables():
 
 def own_noise_ledger():
     return Ledger(
-        events=(Unspent(0.1, "rho"),),
-        assumptions=(public_options("pegs-once", {NOISE_OPTION: OWN_NOISE}),),
+        events=(Unspent.of(Fraction(1, 9), route="pure"),),
+        assumptions=(public_options({NOISE_OPTION: OWN_NOISE}),),
     )
 
 
@@ -103,7 +105,7 @@ def test_the_ledger_of_plug_in_tables_leads_to_the_nested_rule():
 
 
 @pytest.mark.parametrize(
-    "event", [UrnDraws(10, 4, 1, (2, 2)), NotPrivate.because("kept-columns")], ids=["urn", "kept"]
+    "event", [UrnDraws(alpha_numerator=1, alpha_denominator=2, features=4, visits=5), NotPrivate.because("kept-columns")], ids=["urn", "kept"]
 )
 def test_tables_that_no_rule_for_completed_ones_fits_are_refused(event):
     ledger = Ledger(events=(event,))

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.inference import nested, rules
+from pegsynth.inference import combining_rules, nested
 from pegsynth.inference.choice import check_rule, rows_in_of, rows_of, rule_for
-from pegsynth.inference.estimates import Table, alone, check_enough, matched, one_each
-from pegsynth.inference.rules import (
+from pegsynth.inference.combining_rules import (
     REPLICATED,
     ROWS_NEEDED,
     RULES,
@@ -21,6 +20,7 @@ from pegsynth.inference.rules import (
     Rule,
     Spread,
 )
+from pegsynth.inference.estimates import Table, alone, check_enough, matched, one_each
 from pegsynth.privacy import Ledger
 
 if TYPE_CHECKING:
@@ -251,12 +251,12 @@ def _replicated(
         table = nested.means(table, imputations)
     if rule == "replicate-weights":
         centre = one_each(main, table, "main")
-        spread = rules.replicate_weights(table.values, centre)
+        spread = combining_rules.replicate_weights(table.values, centre)
     else:
-        centre, spread = table.values.mean(axis=0), rules.own_noise(table.values)
+        centre, spread = table.values.mean(axis=0), combining_rules.own_noise(table.values)
     if floor is not None:
         deviations = one_each(floor.deviation, table, "the floor's deviation")
-        spread, below = rules.with_floor(spread, centre, deviations, floor.total)
+        spread, below = combining_rules.with_floor(spread, centre, deviations, floor.total)
         if below.any():
             notes.append(
                 f"below the noise{_where(below, table)}: the variance is that of the published "
@@ -278,10 +278,11 @@ def _share(
 
 def _spread(rule: Rule, moments: Moments, share: float | None) -> Spread:
     if rule == "partial":
-        return rules.partial(moments)
+        return combining_rules.partial(moments)
     if rule == "fully":
-        return rules.fully(moments, share)
-    return (rules.plug_in if rule == "plug-in" else rules.shared_urn)(moments, _known(rule, share))
+        return combining_rules.fully(moments, share)
+    spread = combining_rules.plug_in if rule == "plug-in" else combining_rules.shared_urn
+    return spread(moments, _known(rule, share))
 
 
 def _known(rule: Rule, share: float | None) -> float:

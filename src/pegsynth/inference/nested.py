@@ -13,7 +13,7 @@ import numpy as np
 
 from pegsynth.errors import ParameterError
 from pegsynth.inference.estimates import Table
-from pegsynth.inference.rules import Numbers, Rule, Spread
+from pegsynth.inference.combining_rules import Numbers, Rule, Spread
 
 FEWEST: Final = 2
 NOT_AT_RANDOM: Final = (
