@@ -101,7 +101,7 @@ def completed_means(
 
 def nested(found: Completed, rows: int) -> float:
     """Return the coverage of `pegsynth.combine` (R23)."""
-    datasets, imputations, count = found.estimates.shape
+    _, imputations, count = found.estimates.shape
     result = combine(
         found.estimates.reshape(-1, count),
         found.variances.reshape(-1, count),

@@ -104,9 +104,10 @@ def test_the_ledger_of_plug_in_tables_leads_to_the_nested_rule():
     assert result.notes[0].startswith("rule nested by the ledger")
 
 
-@pytest.mark.parametrize(
-    "event", [UrnDraws(alpha_numerator=1, alpha_denominator=2, features=4, visits=5), NotPrivate.because("kept-columns")], ids=["urn", "kept"]
-)
+URN = UrnDraws(alpha_numerator=1, alpha_denominator=2, features=4, visits=5)
+
+
+@pytest.mark.parametrize("event", [URN, NotPrivate.because("kept-columns")], ids=["urn", "kept"])
 def test_tables_that_no_rule_for_completed_ones_fits_are_refused(event):
     ledger = Ledger(events=(event,))
     with pytest.raises(ParameterError, match="imputed values"):

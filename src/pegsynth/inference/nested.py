@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.inference.estimates import Table
 from pegsynth.inference.combining_rules import Numbers, Rule, Spread
+from pegsynth.inference.estimates import Table
 
 FEWEST: Final = 2
 NOT_AT_RANDOM: Final = (
@@ -27,10 +27,11 @@ def check_imputations(rule: Rule, imputations: int | None) -> None:
     if imputations is None:
         if rule == "nested":
             raise ParameterError(
-                "the nested rule needs imputations, how often each dataset was completed; estimates "
-                "of one dataset stand one after the other"
+                "the nested rule needs imputations, how often each dataset was completed; "
+                "estimates of one dataset stand one after the other"
             )
         return
+    _check_whole(imputations)
     if rule == "nested" and imputations < FEWEST:
         raise ParameterError(
             f"the nested rule needs at least {FEWEST} imputations of each dataset, which tell how "
@@ -47,14 +48,18 @@ def datasets_of(lines: int, imputations: int | None) -> int:
     """Return K, given the number of estimates; refuse one that is no multiple of r."""
     if imputations is None:
         return lines
-    if isinstance(imputations, bool) or not isinstance(imputations, int) or imputations < 1:
-        raise ParameterError("imputations must be a whole number of at least 1")
+    _check_whole(imputations)
     if lines % imputations:
         raise ParameterError(
             f"{lines} estimates are not {imputations} for each dataset; state the estimates of all "
             "imputations of every dataset, those of a dataset one after the other"
         )
     return lines // imputations
+
+
+def _check_whole(imputations: int) -> None:
+    if isinstance(imputations, bool) or not isinstance(imputations, int) or imputations < 1:
+        raise ParameterError("imputations must be a whole number of at least 1")
 
 
 def means(table: Table, imputations: int) -> Table:
