@@ -365,7 +365,7 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
     identity = read_manifest(model_file).identity
     model = load_model(model_file)
     if request.complete:
-        check_completable(model.schema, dict(request.where))
+        check_completes(model, dict(request.where))
     stream, threads = RandomStream(request.seed), request.thread_count
     if model.plan is None:
         plan = _drawing_plan(model, request, source=str(model_file))
@@ -552,6 +552,21 @@ def _check_decoding(how: How | None, *, measured: bool) -> None:
 
 
 # Complete
+
+
+def check_completes(model: Model, given: Mapping[str, str]) -> None:
+    """Refuse completed tables of a model where they would mean nothing (R23)."""
+    check_completable(model.schema, given)
+    options = model.plan.options if model.plan is not None else None
+    if options is not None and replaced_features(options):
+        raise ParameterError(
+            "--complete imputes from synthetic rows, and this model keeps original ones; leave it "
+            "out"
+        )
+    if getattr(options, "replicates", None) is not None:
+        raise ParameterError(
+            "--complete does not go with replicate weights; state --datasets instead"
+        )
 
 
 def completed_versions(

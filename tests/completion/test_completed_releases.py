@@ -227,3 +227,15 @@ def test_python_refuses_what_the_command_refuses():
         pegsynth.impute([], BOOK)
     with pytest.raises(DataError, match="no value is missing"):
         pegsynth.impute(original().drop_nulls(), BOOK)
+
+
+def test_models_that_cannot_be_completed(tmp_path):
+    model = pegsynth.fit(
+        original(), BOOK, epsilon=5, delta=1e-6, method="pegs-once", rows=50, replicates=3
+    )
+    with pytest.raises(ParameterError, match="does not go with replicate weights"):
+        model.sample(60, complete=True)
+    partial = pegsynth.PeGS(synthesize="pay", alpha=1, no_guarantee=True)
+    partial.fit(original(), schema=BOOK)
+    with pytest.raises(ParameterError, match="keeps original ones"):
+        partial._fitted.sample(400, complete=True)

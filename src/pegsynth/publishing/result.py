@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TableFormat = Literal["csv", "parquet"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release(ReleaseViews):
     """Synthetic tables of the caller's own kind, and what they cost.
 
@@ -120,4 +120,8 @@ def _tables_in(public: Path, name: str) -> Iterator[tuple[tuple[int, ...], pl.Da
     found = [*public.glob(f"{name}-*.csv"), *public.glob(f"{name}-*.parquet")]
     numbered = {tuple(map(int, path.stem.split("-")[1:])): path for path in found}
     for numbers, path in sorted(numbered.items()):
-        yield numbers, pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
+        if path.suffix == ".parquet":
+            yield numbers, pl.read_parquet(path)
+        else:
+            # A text may come late in a column that begins with numbers.
+            yield numbers, pl.read_csv(path, infer_schema_length=None)
