@@ -4,7 +4,8 @@
 built-in discharges afterwards, 60 % of those of stays of 5 days or more, so that the truth is
 known and complete cases are far off. The table is released by `pegs-once` with private edges,
 completed from its own synthetic rows, and compared with the table before the loss. All runs are
-unseeded but for the table. ``--coverage`` prints instead how often intervals hold the truth (`nested_coverage`).
+unseeded but for the table. ``--coverage`` prints instead how often intervals hold the
+truth (`nested_coverage`).
 """
 
 from __future__ import annotations

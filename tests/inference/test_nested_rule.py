@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from benchmarks import missing
 from benchmarks.nested_coverage import (
     completed_means,
     nested,
@@ -159,3 +160,19 @@ def test_twin_whose_imputer_is_fitted_to_the_original():
 @pytest.mark.parametrize("design", [(2000, 10, 2), (500, 5, 3), (8000, 5, 3)])
 def test_twin_that_takes_the_rule_for_partial_synthesis(design):
     assert not passes(partial_of_imputed(found(*design)))
+
+
+def test_the_benchmark_prints_its_tables(capsys):
+    """A very short form."""
+    missing.main(["--rows", "1500", "--runs", "1", "--epsilon", "5"])
+    missing.main(["--coverage", "--replications", "50"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("| table | mean charge |")
+    assert [line.split(" | ")[0] for line in lines[2:6]] == [
+        "| original, complete cases",
+        "| original imputed, no privacy",
+        "| epsilon 5, complete cases",
+        "| epsilon 5, completed",
+    ]
+    assert lines[6].startswith("| n, K, r | `nested` |")
+    assert len(lines) == 12

@@ -12,6 +12,7 @@ import numpy as np
 
 from pegsynth.arrays import Codes, Int64
 from pegsynth.errors import DataError, ParameterError
+from pegsynth.schema.missing_codes import missing_codes
 
 if TYPE_CHECKING:
     from pegsynth.schema import Feature, Schema
@@ -31,7 +32,7 @@ def check_completable(schema: Schema, given: Mapping[str, str] | None = None) ->
             "--complete: no feature of the schema has missing values; leave it out"
         )
     for feature in features:
-        if not feature.bin_count and not feature.private_edges and len(_values(feature)) == 0:
+        if not feature.private_edges and len(value_codes(feature)) == 0:
             raise ParameterError(
                 f"--complete: feature {feature.name!r} has no value but missing; list its "
                 "categories, or drop the column"
@@ -49,7 +50,7 @@ def missing_cells(codes: Codes, schema: Schema) -> dict[int, Int64]:
     found = {}
     for place, feature in enumerate(schema.features):
         if feature.missing:
-            rows = np.flatnonzero(np.isin(codes[:, place], _missing(feature)))
+            rows = np.flatnonzero(np.isin(codes[:, place], missing_codes(feature)))
             if len(rows):
                 found[place] = rows
     return found
@@ -70,12 +71,4 @@ def check_holes(codes: Codes, schema: Schema, *, source: str) -> None:
 
 def value_codes(feature: Feature) -> Int64:
     """Return the codes of a feature that are values: all but those of missing."""
-    return _values(feature)
-
-
-def _missing(feature: Feature) -> Int64:
-    return np.array([feature.missing_code], dtype=np.int64)
-
-
-def _values(feature: Feature) -> Int64:
-    return np.setdiff1d(np.arange(feature.category_count), _missing(feature))
+    return np.setdiff1d(np.arange(feature.category_count), missing_codes(feature))
