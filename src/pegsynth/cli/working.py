@@ -58,6 +58,8 @@ def synthesize(
             rows=request.rows or 0,
             how=request.decode,
             kept=draws.kept,
+            complete=request.complete,
+            threads=request.thread_count,
             progress=progress,
         )
     _say_published(draws.session, ledger_path, earlier=earlier, remembered=False)
@@ -120,6 +122,8 @@ def sample(
                 rows=request.rows or 0,
                 how=request.decode,
                 commit=saved.commit,
+                complete=request.complete,
+                threads=request.thread_count,
                 progress=progress,
             )
         _say_published(saved.session, ledger_path, earlier=earlier, remembered=saved.remembered)

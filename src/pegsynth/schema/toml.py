@@ -184,6 +184,7 @@ def _read_feature(number: int, raw: Any) -> Feature:
         value_labels=entry.labels("value_labels"),
         inside=cast(Inside | None, entry.text("inside") or None),
         decimals=entry.whole_or_none("decimals"),
+        keep_missing_codes=entry.flag("keep_missing_codes"),
     )
 
 
