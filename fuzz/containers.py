@@ -63,7 +63,7 @@ def with_manifest(parts: Parts, manifest: Any) -> Parts:
     return replace(parts, header={**parts.header, "manifest": manifest})
 
 
-def with_array(parts: Parts, name: str, content: bytes, **entry: Any) -> Parts:
+def with_array(parts: Parts, name: str, content: bytes, /, **entry: Any) -> Parts:
     """Return the parts with the bytes of an array replaced or added, and its entry changed."""
     arrays, bodies = [], []
     there = {each["name"] for each in parts.header["arrays"]}

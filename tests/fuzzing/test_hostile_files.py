@@ -68,10 +68,10 @@ def rewrite(model, change=lambda m: m, **header):
     model.write_bytes(put_together(replace(parts, header={**parts.header, **manifest, **header})))
 
 
-def rewrite_array(model, name, change=lambda raw: raw, **entry):
+def rewrite_array(model, array, change=lambda raw: raw, **entry):
     """Write a model again with the bytes of an array changed, and what is said of it."""
     parts = taken_apart(model.read_bytes())
-    model.write_bytes(put_together(with_array(parts, name, change(parts.plain(name)), **entry)))
+    model.write_bytes(put_together(with_array(parts, array, change(parts.plain(array)), **entry)))
 
 
 def rewrite_older(model, change_table=lambda t: t, change=lambda m: m):
