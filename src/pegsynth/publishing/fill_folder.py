@@ -24,6 +24,7 @@ from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.progress import Progress, quiet
 from pegsynth.publishing.folder import check_folder, is_release, new_folder, seal
+from pegsynth.publishing.policy import NO_POLICY, Policy
 from pegsynth.publishing.result import TableFormat
 from pegsynth.publishing.texts import how_to_analyse, privacy_page
 from pegsynth.request import Request
@@ -62,12 +63,15 @@ def make_folder(
     force: bool = False,
     public_only: bool = False,
     table_format: str = "csv",
+    policy: Policy = NO_POLICY,
     progress: Progress = quiet,
 ) -> Made:
     """Synthesize a table into a release folder, whole or not at all.
 
     Parameters
     ----------
+    policy
+        What is done to synthetic rows before they are published.
     force
         Replace an earlier release or an empty folder.
     public_only
@@ -75,6 +79,8 @@ def make_folder(
     """
     _check_format(table_format)
     check_folder(folder, force=force)
+    book = schema if isinstance(schema, Schema) else Schema.load(schema)
+    policy = policy.settled(book, labels=request.decode == "labels")
     replaced = folder.exists() and is_release(folder)
     with (
         open_draws(data, schema, request, progress=progress) as draws,
@@ -85,6 +91,7 @@ def make_folder(
             draws,
             table_format="parquet" if table_format == "parquet" else "csv",
             public_only=public_only,
+            policy=policy,
             progress=progress,
         )
     session = draws.session
@@ -97,6 +104,7 @@ def write_folder(
     *,
     table_format: TableFormat = "csv",
     public_only: bool = False,
+    policy: Policy = NO_POLICY,
     progress: Progress = quiet,
 ) -> list[Path]:
     """Fill an empty folder: ``public/`` and, unless only that is wanted, ``internal/``."""
@@ -110,12 +118,13 @@ def write_folder(
         how=request.decode,
         progress=progress,
         kept=draws.kept,
+        policy=policy,
     )
     if not public_only:
         write_internal(
             folder,
             draws.reader,
-            published_schema(session),
+            policy.codebook(published_schema(session)),
             session.ledger,
             written,
             threads=request.thread_count,
@@ -133,12 +142,13 @@ def write_public(
     how: How | None = None,
     progress: Progress = quiet,
     kept: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
+    policy: Policy = NO_POLICY,
 ) -> list[Path]:
     """Write ``public/``: ledger first, then K synthetic tables, texts and checksums."""
     public = folder / "public"
     public.mkdir()
     tables = drawn_frames(session, rows, datasets, how=how, listed=True, progress=progress)
-    schema = published_schema(session)
+    schema = policy.codebook(published_schema(session))
     write_texts(
         public,
         schema,
@@ -147,14 +157,15 @@ def write_public(
         datasets=datasets,
         how=table_format,
         decode=how,
+        policy=policy,
     )
     written = []
     texts = decoder_of(session.model, how, listed=True).listed
     for number, frames in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
         with open_writer(path, texts=texts, codebook=session.model.schema) as writer:
-            for frame in frames:
-                writer.write(kept(frame))
+            for frame in policy.applied(map(kept, frames), session.model.schema, folder):
+                writer.write(frame)
         written.append(path)
     seal(public)
     return written
@@ -198,10 +209,11 @@ def write_texts(
     datasets: int,
     how: TableFormat,
     decode: How | None = None,
+    policy: Policy = NO_POLICY,
 ) -> None:
     """Write the schema, the ledger and the pages that explain them."""
     atomic_text(public / "privacy.json", ledger.to_json())
-    atomic_text(public / "PRIVACY.md", privacy_page(ledger))
+    atomic_text(public / "PRIVACY.md", privacy_page(ledger, done=policy.page() if policy else ""))
     analyse = how_to_analyse(
         schema,
         rows=rows,
@@ -209,6 +221,7 @@ def write_texts(
         table_format=how,
         ledger=ledger,
         decode="labels" if decode == "labels" else "values",
+        blanked=policy.k_features if policy.k is not None else (),
     )
     atomic_text(public / "HOW-TO-ANALYSE.md", analyse)
     atomic_text(public / "schema.toml", dumps(schema))

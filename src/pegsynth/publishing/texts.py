@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pegsynth.inference.choice import (
     Choice,
     from_released_blocks,
@@ -23,11 +25,19 @@ _FORMULAS = {
 }
 
 
-def privacy_page(ledger: Ledger) -> str:
-    """Return PRIVACY.md: the statement, and how to check it."""
+def privacy_page(ledger: Ledger, *, done: str = "") -> str:
+    """Return PRIVACY.md: the statement, and how to check it.
+
+    Parameters
+    ----------
+    done
+        What was done to the synthetic rows afterwards, as a section.
+    """
+    policy = f"{done}\n" if done else ""
     return (
         "# What this release promises\n\n"
         f"{ledger.statement().strip()}\n\n"
+        f"{policy}"
         "## How to check this page\n\n"
         "`privacy.json` lists every event that touched the original table, with all public\n"
         "parameters. `pegs inspect privacy.json` works the promise out again from these events\n"
@@ -43,6 +53,7 @@ def how_to_analyse(
     table_format: str,
     ledger: Ledger,
     decode: How = "values",
+    blanked: Sequence[str] = (),
 ) -> str:
     """Return HOW-TO-ANALYSE.md: what the tables are, the rule that fits, code that runs.
 
@@ -58,6 +69,8 @@ def how_to_analyse(
         How the tables were made, which decides the combining rule (R16).
     decode
         Whether numbers are written as values or as bin labels.
+    blanked
+        Features that policy blanked where their combination was rare.
     """
     choice = rule_for(ledger, datasets)
     released = from_released_blocks(ledger)
@@ -66,6 +79,7 @@ def how_to_analyse(
     sections = [
         _opening(choice, rows=rows, datasets=datasets, measured=_measured(ledger)),
         _dependent(choice, released=released),
+        _blanked(blanked),
         _combining(choice, rows=rows, datasets=datasets, weights=weights),
         _original_rows(rows_in_of(ledger)) if datasets > 1 and needs_rows_in else "",
         "## Code\n\nRun it in this folder, with `pegsynth` installed.",
@@ -116,6 +130,16 @@ def _dependent(choice: Choice, *, released: bool) -> str:
     if not released:
         return ""
     return _OWN_NOISE if choice.rule == "own-noise" else _DEPENDENT
+
+
+def _blanked(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    return f"""## Blank values
+
+{", ".join(names)} are blank in rows whose combination was rare among the synthetic rows. This is
+policy (see `PRIVACY.md`). Blank values are not missing at random: rare combinations are
+underrepresented, and no rule corrects that."""
 
 
 def _limits(choice: Choice, *, released: bool) -> str:

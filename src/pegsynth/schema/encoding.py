@@ -19,6 +19,7 @@ from pegsynth.io.csv_text import unprotect
 from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.feature import MISSING_LABEL, Feature
 from pegsynth.schema.number_text import NumberText
+from pegsynth.schema.recoding import Recoding
 from pegsynth.schema.whole_numbers import MISS, binned_numbers, listed_numbers
 
 _UNKNOWN = -1
@@ -58,9 +59,12 @@ class ColumnEncoder:
         self.unknown = 0
         self.absent = 0
         self._exact = _exact_codes(feature)
+        self._listed = {text: code for code, text in enumerate(feature.categories)}
         self._missing = {text.strip() for text in feature.missing}
         self._numeric = feature.kind == "numeric"
-        self._inner_edges = np.asarray(feature.edges[1:-1], dtype=np.float64)
+        self._recoding = feature.recoding or Recoding()
+        # Rounding values is the same as moving the edges between bins (R31).
+        self._inner_edges = self._recoding.inner_edges(feature.edges)
         self._numbers = _special_numbers(feature, self._written)
         self._boolean = feature.dtype == "bool" or _truth_values(feature)
         self._table = pl.Enum(list(self._exact))
@@ -221,7 +225,15 @@ class ColumnEncoder:
                 return self._exact[variant]
         if stripped == MISSING_LABEL and self.feature.missing:
             return _ABSENT
-        return self._number_code(stripped) if self._numeric else _UNKNOWN
+        if self._numeric:
+            return self._number_code(stripped)
+        return self._recoded_code(unprotect(text))
+
+    def _recoded_code(self, text: str) -> int:
+        """Return the code of a value that public rules turn into a category (R31)."""
+        if self.feature.recoding is None:
+            return _UNKNOWN
+        return self._listed.get(self._recoding.text(text), _UNKNOWN)
 
     def _variants(self, text: str) -> tuple[str, ...]:
         plain = unprotect(text)
@@ -249,6 +261,10 @@ def _exact_codes(feature: Feature) -> dict[str, int]:
     for text in feature.missing:
         if feature.missing_code is not None:
             codes.setdefault(text, feature.missing_code)
+    listed = {text: code for code, text in enumerate(feature.categories)}
+    for text, becomes in feature.recoding.listed_texts if feature.recoding else ():
+        if becomes in listed:
+            codes.setdefault(text, listed[becomes])
     return codes
 
 
