@@ -300,7 +300,7 @@ def open_draws(
 ) -> Iterator[Draws]:
     """Settle, open the table, fit, and yield what can be drawn.
 
-    When the block ends well, nobody needs the checkpoint any more.
+    When the block ends without an error, the checkpoint is no longer needed.
     """
     settled = settle(schema, request, data=data)
     plan, request = settled.plan, settled.request

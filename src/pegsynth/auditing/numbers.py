@@ -1,8 +1,9 @@
 """Exact audit of private edges and shapes: the noisy tree, level by level (R21).
 
-The shipped measurement runs on a few numbers with a privacy filter that looks on, and its neighbour
-along the same path, as for released blocks (`auditing/released.py`). What is published is
-compared as well: the tree, the settled schema, the shapes and the events.
+The shipped measurement runs on a few numbers with a privacy filter that records every step.
+The neighbouring table then follows the same path, as for released blocks
+(`auditing/released.py`). What is published is compared as well: the tree, the settled schema,
+the shapes and the events.
 """
 
 from __future__ import annotations

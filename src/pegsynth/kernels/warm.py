@@ -14,7 +14,7 @@ import numpy as np
 
 
 def warm_up(load: Callable[[], None]) -> threading.Thread:
-    """Start loading on a thread of its own; nobody needs to wait for it."""
+    """Start loading on a separate thread; no caller waits for it."""
     thread = threading.Thread(target=load, name="pegsynth-kernels", daemon=True)
     thread.start()
     return thread

@@ -84,8 +84,8 @@ def add_noise(
 def noise_of(event: NoisyCounts) -> Noise:
     """Return the noise that an event records.
 
-    b, or sigma, must be a double, as it is in every event that a recipe writes: whoever
-    checks a ledger can give the very same noise to another library.
+    b, or sigma, must be a double, as it is in every event that a method writes, so that a
+    reader of the ledger can compute the same noise with another library.
     """
     size = Fraction(event.scale_numerator, event.scale_denominator)
     if event.mechanism == "discrete-gaussian":

@@ -168,7 +168,7 @@ def measure(
 class ExactCounts:
     """A filter that adds no noise, for methods that promise nothing (R10).
 
-    Whoever uses it has to write down that the release is not private.
+    A caller has to record that the release is not private.
     """
 
     route = "zcdp"

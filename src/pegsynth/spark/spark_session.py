@@ -75,7 +75,7 @@ def open_session(master: str | None) -> Iterator[SparkSession]:
 
 
 def _start_context(settings: Mapping[str, str], *, quiet: bool) -> None:
-    """Start Spark; its JVM says much that helps nobody, and only a terminal sees its progress."""
+    """Start Spark; its JVM is kept quiet, and shows progress on a terminal only."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 

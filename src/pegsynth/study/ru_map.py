@@ -1,8 +1,8 @@
 """Risk against utility of any methods on any table.
 
 `risk_utility_map` draws every method at every budget, several times, measures one risk and
-one utility of each table, and returns the points of a map with their intervals. It is the
-engine of the study behind a small door: parallel, resumable, the same whatever the order.
+one utility of each table, and returns the points of a map with their intervals. It runs on
+the engine of the study: in parallel, resumable, with results that no order changes.
 """
 
 from __future__ import annotations

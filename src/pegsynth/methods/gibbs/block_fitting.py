@@ -77,7 +77,7 @@ def count_blocks(
     Parameters
     ----------
     table
-        Who counts, on this machine or on a cluster.
+        The engine that counts, on this machine or on a cluster.
     ledger
         What is known so far of the schema and of how the rows were selected.
     paid
@@ -117,7 +117,7 @@ def _heads_of(
     paid: Paid | None,
     stream: RandomStream,
 ) -> tuple[Heads, Marginals | None, tuple[NotPrivate, ...]]:
-    """Choose heads by pair counts, paying for it or saying that nobody did (R10)."""
+    """Choose heads by pair counts; pay for the choice, or record that it is not paid (R10)."""
     if order == "private":
         marginals, chosen = _private_heads(schema, pairs, paid, stream)
         return chosen, marginals, ()
