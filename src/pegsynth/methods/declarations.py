@@ -53,7 +53,9 @@ def _codebook(schema: Schema) -> Iterator[Assumption]:
 
 
 def _recodings(schema: Schema) -> Iterator[Assumption]:
-    recoded = {escaped(f.name): f.recoding.said() for f in schema.features if f.recoding}
+    # What is merged by noisy counts is an event, and no assumption.
+    public = {f.name: f.recoding.public() for f in schema.features if f.recoding}
+    recoded = {escaped(name): rules.said() for name, rules in public.items() if rules.said()}
     if recoded:
         yield assumptions.public_recodings(recoded)
     described = named(c.name for c in schema.columns if c.label_of is not None)

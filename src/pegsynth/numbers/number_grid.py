@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from pegsynth.arrays import Float64, Int64
+from pegsynth.numbers.rare_categories import rare_grid
 from pegsynth.schema.binning import within_type
 from pegsynth.schema.feature import Feature, measured_recoding
 from pegsynth.schema.schema import Schema
@@ -91,7 +92,9 @@ def grid_of(feature: Feature) -> Grid:
 
 
 def grid_feature(feature: Feature) -> Feature:
-    """Return a feature whose bins are the cells of its grid."""
+    """Return a feature whose bins are the cells of its grid; categories are their own cells."""
+    if feature.kind != "numeric":
+        return rare_grid(feature)
     edges = tuple(grid_of(feature).edges.tolist())
     plain: dict[str, Any] = {
         "lowest": None,

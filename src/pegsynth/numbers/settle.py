@@ -18,6 +18,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.numbers.bin_shape import Shape
 from pegsynth.numbers.estimate import cell_masses
 from pegsynth.numbers.number_grid import Grid, grid_of
+from pegsynth.numbers.rare_categories import merged_rare
 from pegsynth.numbers.tree import NumberTree
 from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import Feature, measured_recoding
@@ -78,6 +79,10 @@ def settle(schema: Schema, trees: Mapping[str, NumberTree], bins: int) -> Settle
             continue
         if column.name not in trees:
             raise ParameterError(f"feature {column.name!r} was not measured")
+        if column.kind != "numeric":
+            (level,) = trees[column.name].levels
+            columns.append(merged_rare(column, level.counts, level.deviation))
+            continue
         settled, shapes[column.name] = _settled(column, trees[column.name], column.bins or bins)
         columns.append(settled)
     return Settled(_with_columns(schema, tuple(columns)), shapes)

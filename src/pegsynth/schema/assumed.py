@@ -39,6 +39,9 @@ def assumed(schema: Schema) -> Iterator[str]:
     measured = [each.name for each in features if each.private_edges]
     if measured:
         yield f"Edges are measured, and paid for: {_named(measured)}."
+    merging = [each.name for each in features if each.merges_rare]
+    if merging:
+        yield f"Rare categories are merged by noisy counts, and paid for: {_named(merging)}."
     yield from _recodings(schema)
     yield from _refusals(features)
     yield from _public(schema)

@@ -41,7 +41,9 @@ def described_labels(column: Feature, of: Feature) -> list[str | None]:
     SchemaError
         A category has no text.
     """
-    texts = dict(column.value_labels or of.value_labels)
+    # A group is called by a name that somebody can read.
+    named = {name: name for name, _ in of.recoding.groups} if of.recoding else {}
+    texts = named | dict(column.value_labels or of.value_labels)
     for number, category in enumerate(of.categories, start=1):
         if category not in texts:
             raise SchemaError(

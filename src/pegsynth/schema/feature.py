@@ -184,6 +184,8 @@ class Feature:
         """Let categories and ends be those that public rules leave (R31)."""
         if self.recoding is None:
             return
+        if self.recoding.rare and (self.shares or self.parent):
+            raise self._error("rare goes neither with public shares nor with a parent; keep one")
         if self.kind == "numeric" and self.recoding.changes_codes:
             raise self._error("groups, hierarchy and rare go with categories; it is numeric")
         try:
@@ -339,8 +341,13 @@ class Feature:
 
     @property
     def wants_shape(self) -> bool:
-        """Whether a release measures its values: for edges, or for the shape inside bins."""
-        return self.private_edges or self.inside == "measured"
+        """Whether a release measures it first: edges, the shape inside bins, or what is rare."""
+        return self.private_edges or self.inside == "measured" or self.merges_rare
+
+    @property
+    def merges_rare(self) -> bool:
+        """Whether categories with small noisy counts are to become one (R31)."""
+        return self.recoding is not None and self.recoding.rare is not None
 
     @property
     def unknown_code(self) -> int | None:

@@ -13,6 +13,7 @@ import numpy as np
 from pegsynth.arrays import Int64
 from pegsynth.errors import SchemaError
 from pegsynth.schema.feature import Feature
+from pegsynth.schema.rules import Rule
 
 ANY = -1
 
@@ -23,6 +24,18 @@ def check_parents(features: Sequence[Feature]) -> None:
     for feature in features:
         if feature.parent is not None and has_map(feature):
             belongs_to(feature, by_name[feature.parent])
+
+
+def check_ruled_features(features: Sequence[Feature], rules: Sequence[Rule]) -> None:
+    """Refuse rules on categories that may be merged, and parents whose categories may."""
+    named = {index for rule in rules for index, _ in rule.forbidden}
+    parents = {feature.parent for feature in features}
+    for index, feature in enumerate(features):
+        if feature.merges_rare and (index in named or feature.name in parents):
+            raise SchemaError(
+                f"feature {feature.name!r}: a rule or a detail speaks of its categories, which "
+                "rare could merge; leave out one of them"
+            )
 
 
 def has_map(detail: Feature) -> bool:
@@ -64,7 +77,8 @@ def ancestors(feature: Feature) -> tuple[Int64, ...]:
     """
     if feature.recoding is None or feature.recoding.hierarchy is None:
         return ()
-    above = [feature.recoding.hierarchy.above(text) for text in feature.categories]
+    hierarchy, groups = feature.recoding.hierarchy, dict(feature.recoding.groups)
+    above = [() if text in groups else hierarchy.above(text) for text in feature.categories]
     depth = max(map(len, above), default=0)
     lines = []
     for level in range(depth):

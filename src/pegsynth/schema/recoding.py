@@ -112,6 +112,10 @@ class Recoding:
         """Whether it is about categories alone."""
         return bool(self.groups or self.hierarchy or self.rare)
 
+    def public(self) -> Recoding:
+        """Return the rules that are public, without those that are measured."""
+        return replace(self, rare=None)
+
     def without_ends(self) -> Recoding | None:
         """Return what is left where the ends of edges were measured under these bounds."""
         left = replace(self, top=None, bottom=None)

@@ -19,7 +19,7 @@ from pegsynth.errors import SchemaError
 from pegsynth.schema.descriptions import check_descriptions
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.feature import PRIVATE, Feature, category_counts
-from pegsynth.schema.parents import check_parents
+from pegsynth.schema.parents import check_parents, check_ruled_features
 from pegsynth.schema.rule_text import resolved, rule_labels
 from pegsynth.schema.rules import NamedRule, Rule
 
@@ -90,6 +90,7 @@ class Schema:
                 raise SchemaError(f"feature {feature.name!r}: a head is listed twice")
         check_descriptions(self.columns)
         check_parents(self.features)
+        check_ruled_features(self.features, self.rules)
         for number, rule in enumerate(self.rules, start=1):
             self._check_rule(f"rule {rule.label!r}" if rule.label else f"rule {number}", rule)
 
