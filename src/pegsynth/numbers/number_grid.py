@@ -20,12 +20,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from pegsynth.arrays import Float64, Int64
+from pegsynth.numbers.rare_categories import rare_grid
 from pegsynth.schema.binning import within_type
-from pegsynth.schema.feature import Feature
+from pegsynth.schema.feature import Feature, measured_recoding
 from pegsynth.schema.schema import Schema
 
 LEVELS = 4
@@ -96,10 +98,19 @@ def grid_of(feature: Feature) -> Grid:
 
 
 def grid_feature(feature: Feature) -> Feature:
-    """Return a feature whose bins are the cells of its grid."""
+    """Return a feature whose bins are the cells of its grid; categories are their own cells."""
+    if feature.kind != "numeric":
+        return rare_grid(feature)
     edges = tuple(grid_of(feature).edges.tolist())
-    plain = {"lowest": None, "highest": None, "bins": None, "inside": None, "shares": ()}
-    return replace(feature, edges=edges, private_edges=False, **plain)  # type: ignore[arg-type]
+    plain: dict[str, Any] = {
+        "lowest": None,
+        "highest": None,
+        "bins": None,
+        "inside": None,
+        "shares": (),
+    }
+    plain["recoding"] = measured_recoding(feature)
+    return replace(feature, edges=edges, private_edges=False, **plain)
 
 
 def grid_schema(schema: Schema) -> Schema:
@@ -110,7 +121,7 @@ def grid_schema(schema: Schema) -> Schema:
     """
     columns = tuple(
         grid_feature(replace(column, heads=(), parent=None, l=None))
-        if column.wants_shape and column.role != "identifier"
+        if column.wants_shape and column.modelled
         else replace(column, role="identifier")
         for column in schema.columns
     )
