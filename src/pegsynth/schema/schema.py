@@ -20,10 +20,11 @@ from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.feature import PRIVATE, Feature, category_counts
 from pegsynth.schema.rule_text import resolved, rule_labels
 from pegsynth.schema.rules import NamedRule, Rule
+from pegsynth.schema.temporal import check_order
 
 _DECLARED = (
     *("categories", "edges", "kind", "missing", "not_applicable", "unknown", "shares"),
-    *("private_edges", "lowest", "highest"),
+    *("private_edges", "lowest", "highest", "format", "resolution", "weekday", "after"),
 )
 """What a reviewer declares to be public."""
 
@@ -86,6 +87,7 @@ class Schema:
                     )
             if len(set(feature.heads)) < len(feature.heads):
                 raise SchemaError(f"feature {feature.name!r}: a head is listed twice")
+        check_order(self.features)
         for number, rule in enumerate(self.rules, start=1):
             self._check_rule(f"rule {rule.label!r}" if rule.label else f"rule {number}", rule)
 

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema.binning import MAX_BINS
+from pegsynth.schema.date_toml import is_dated, read_moments
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.entry import Entry, shown
 from pegsynth.schema.feature import PRIVATE, Feature, Inside, Kind, Role, Unknown
@@ -168,8 +169,7 @@ def _read_feature(number: int, raw: Any) -> Feature:
         name=entry.text("name"),
         kind=cast(Kind, entry.text("kind", "nominal")),
         categories=entry.categories("categories"),
-        **_private_edges(entry),
-        edges=_read_edges(entry),
+        **(read_moments(entry) if is_dated(entry) else _read_bins(entry)),
         missing=entry.categories("missing"),
         not_applicable=entry.categories("not_applicable"),
         role=cast(Role, entry.text("role", "other")),
@@ -184,7 +184,15 @@ def _read_feature(number: int, raw: Any) -> Feature:
         value_labels=entry.labels("value_labels"),
         inside=cast(Inside | None, entry.text("inside") or None),
         decimals=entry.whole_or_none("decimals"),
+        format=entry.text("format"),
+        resolution=entry.text("resolution"),
+        weekday=entry.flag("weekday"),
+        after=entry.text("after") or None,
     )
+
+
+def _read_bins(entry: Entry) -> dict[str, Any]:
+    return {**_private_edges(entry), "edges": _read_edges(entry)}
 
 
 def _private_edges(entry: Entry) -> dict[str, Any]:
