@@ -12,7 +12,7 @@ from pegsynth.cli.console import say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import OutputError, ParameterError
 from pegsynth.io.atomic import atomic_text, check_target
-from pegsynth.io.read import named_source, open_table
+from pegsynth.io.table_input import named_source, open_table
 from pegsynth.option_kinds import check_whole
 from pegsynth.schema import Schema
 from pegsynth.schema.binning import MAX_BINS
@@ -140,8 +140,12 @@ def _fates(schema: Schema, most: int = 200) -> Iterator[str]:
             what = "the unit; dropped"
         elif column.role == "identifier":
             what = "dropped as an identifier"
-        elif column.kind == "numeric":
-            what = f"numeric, {column.bin_count} bins"
+        elif column.binned:
+            what = (
+                f"{column.kind}, edges measured privately"
+                if column.private_edges
+                else f"{column.kind}, {column.bin_count} bins"
+            )
         else:
             what = f"{column.kind}, {column.bin_count} categories"
         more = "; see the comments" if column.notes and column.role != "identifier" else ""
@@ -162,7 +166,7 @@ def take(codebook: Path, output: Path, feature: str | None, *, force: bool) -> N
         schema = there.with_feature(
             feature,
             role="other" if old.role == "identifier" else old.role,
-            kind="nominal" if old.kind == "numeric" else old.kind,
+            kind="nominal" if old.binned else old.kind,
             categories=told.categories,
             edges=(),
             value_labels=told.value_labels,

@@ -20,7 +20,7 @@ from pegsynth.arrays import Codes
 from pegsynth.errors import DataError, EmptyTableError, SchemaError
 from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.statistics import NOTHING, Estimate, spread
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import encode
 from pegsynth.schema.column_encoders import column_encoders
@@ -205,6 +205,9 @@ def _matrix(columns: list[Codes], features: list[Feature]) -> Codes:
 
 def _plain(feature: Feature) -> Feature:
     """Return the feature without ties to others, which a comparison does not need."""
+    if feature.after is not None:
+        # How long after another date it is: a length of time, whatever the other is.
+        feature = replace(feature, kind="duration", after=None, format="")
     return replace(feature, heads=(), parent=None)
 
 

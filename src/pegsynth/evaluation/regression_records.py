@@ -20,7 +20,7 @@ from pegsynth.evaluation.model_matrix import INTERCEPT, columns_of, sample_of
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.regression_fit import Fit, fit
 from pegsynth.evaluation.statistics import LEVEL, Estimate, interval, overlap
-from pegsynth.inference.rules import Moments, plug_in
+from pegsynth.inference.combining_rules import Moments, plug_in
 from pegsynth.schema import Schema
 
 _ROUNDING = 1e-10

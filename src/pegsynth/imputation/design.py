@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Codes, Float64
 from pegsynth.errors import ParameterError
-from pegsynth.imputation.fitting import MOST_CATEGORIES
 from pegsynth.imputation.protocol import Arrays, Integers, cell_starts, damaged, take
+from pegsynth.imputation.target_fits import MOST_CATEGORIES
 from pegsynth.kernels.logistic import Layout
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _scored(
     if bins == 0:
         return _indicators(feature)
     edges = np.asarray(feature.edges)
-    raw = 0.5 * (edges[:-1] + edges[1:]) if feature.kind == "numeric" else np.arange(float(bins))
+    raw = 0.5 * (edges[:-1] + edges[1:]) if feature.binned else np.arange(float(bins))
     mass = np.bincount(codes, weights, minlength=feature.category_count)[:bins].astype(float)
     return np.concatenate([_standardised(raw, mass), np.ones(special)]), [bins, *[1] * special]
 

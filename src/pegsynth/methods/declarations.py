@@ -39,13 +39,12 @@ def _codebook(schema: Schema) -> Iterator[Assumption]:
         features = schema.features
         yield assumptions.reviewed_schema(
             drafted_from_data=named(schema.drafted_from_data),
-            categories=named(f.name for f in features if f.kind != "numeric"),
+            categories=named(f.name for f in features if not f.binned),
             # Edges that are measured are paid for, unless somebody states where they end.
             edges=named(
                 f.name
                 for f in features
-                if f.kind == "numeric"
-                and (not f.private_edges or (f.lowest, f.highest) != (None, None))
+                if f.binned and (not f.private_edges or (f.lowest, f.highest) != (None, None))
             ),
             rows_per_unit=schema.rows_per_unit if schema.unit else None,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pegsynth.arrays import Float64
-from pegsynth.numbers.grid import LEVELS, Grid
+from pegsynth.numbers.number_grid import LEVELS, Grid
 from pegsynth.numbers.tails import octave_masses
 from pegsynth.numbers.tree import Level, NumberTree
 
@@ -19,6 +19,7 @@ _ENDED_BELOW, _VISIBLE_ABOVE = 2.0, 6.0
 _ROUGHNESS = 1.0
 """How far a child may be from its expected mass, relative to it, before noise is looked at."""
 _STEEPEST = 4.0
+_LEAST_WEEKDAY = 1e-6
 
 
 def cell_masses(tree: NumberTree, grid: Grid) -> tuple[Float64, Float64]:
@@ -27,14 +28,13 @@ def cell_masses(tree: NumberTree, grid: Grid) -> tuple[Float64, Float64]:
     top = tree.levels[0]
     octaves = grid.nodes(0)
     special = np.maximum(top.counts[octaves:].astype(np.float64), 0.0)
-    low, high = grid.bounds(0)
-    sides = np.where(low > 0, 1, np.where(high <= 0, -1, 0))
     masses = octave_masses(
-        estimates[0], top.deviation, sides, _end_densities(tree, grid), laplace=tree.laplace
+        estimates[0], top.deviation, grid.sides(), _end_densities(tree, grid), laplace=tree.laplace
     )
     slopes = _slopes(masses, grid)
     for level in range(1, LEVELS):
-        masses = _downwards(masses, slopes, estimates[level], variances[level], grid, level)
+        weights = _weights(tree, grid, slopes, level)
+        masses = _downwards(masses, weights, estimates[level], variances[level], grid, level)
     return masses, special
 
 
@@ -85,7 +85,7 @@ def _slopes(masses: Float64, grid: Grid) -> Float64:
     Both neighbours count, as far as they have the same sign and any mass.
     """
     low, high = grid.bounds(0)
-    side = np.where(low > 0, 1, np.where(high <= 0, -1, 0))
+    side = grid.sides()
     usable = (masses > 0) & (side != 0)
     density = np.log(np.where(usable, masses, 1.0) / np.where(usable, high - low, 1.0))
     centre = np.log(np.where(usable, np.abs(low + high) / 2, 1.0))
@@ -100,7 +100,7 @@ def _slopes(masses: Float64, grid: Grid) -> Float64:
 
 def _downwards(
     masses: Float64,
-    slopes: Float64,
+    weights: Float64,
     estimates: Float64,
     variances: Float64,
     grid: Grid,
@@ -108,8 +108,6 @@ def _downwards(
 ) -> Float64:
     """Deal the masses of a level to its children: as they were measured, or by their shape."""
     parents = grid.parents(level)
-    octave = np.searchsorted(grid.starts[0], grid.starts[level], side="right") - 1
-    weights = _power_weights(*grid.bounds(level), slopes[octave])
     whole = np.bincount(parents, weights=weights, minlength=len(masses))
     dealt: Float64 = masses[parents] * weights / whole[parents]
     measured = np.flatnonzero(np.isfinite(variances))
@@ -122,6 +120,17 @@ def _downwards(
             pulled = dealt[children] + weight * (estimates[children] - dealt[children])
             dealt[children] = _projected(pulled, weight * variances[children], total)
     return dealt
+
+
+def _weights(tree: NumberTree, grid: Grid, slopes: Float64, level: int) -> Float64:
+    """Return how the mass of a node that was not divided is dealt to its children."""
+    if tree.weekday is not None and grid.weekdays is not None:
+        counts = np.maximum(tree.weekday.counts.astype(np.float64), 0.0)
+        shares = np.maximum(counts / max(float(counts.sum()), 1.0), _LEAST_WEEKDAY)
+        finest = np.diff(grid.edges) * shares[grid.weekdays]
+        return np.add.reduceat(finest, grid.starts[level])
+    octave = np.searchsorted(grid.starts[0], grid.starts[level], side="right") - 1
+    return _power_weights(*grid.bounds(level), slopes[octave])
 
 
 def _power_weights(low: Float64, high: Float64, slopes: Float64) -> Float64:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from pegsynth.arrays import Float64
 from pegsynth.errors import ParameterError
+from pegsynth.numbers.bin_shape import Shape
 from pegsynth.numbers.estimate import cell_masses
-from pegsynth.numbers.grid import Grid, grid_of
-from pegsynth.numbers.shape import Shape
+from pegsynth.numbers.number_grid import Grid, grid_of
 from pegsynth.numbers.tree import NumberTree
+from pegsynth.schema.calendar_units import TEMPORAL
+from pegsynth.schema.date_text import DateText
 from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.rule_text import rule_labels
@@ -122,14 +125,17 @@ def _settled(feature: Feature, tree: NumberTree, bins: int) -> tuple[Feature, Sh
     shape = Shape.of(edges, cells, masses, grid.unit)
     if feature.inside == "uniform":
         shape = Shape.uniform(edges, grid.unit, shape.shares)
-    public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
-    return replace(feature, edges=tuple(edges), **public), shape  # type: ignore[arg-type]
+    public: dict[str, Any] = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
+    return replace(feature, edges=tuple(edges), **public), shape
 
 
 def _without_taken(feature: Feature, grid: Grid, masses: Float64) -> tuple[Float64, Float64]:
     """Leave out cells of numbers that mean "missing": rows that have them are not here."""
     texts = (*feature.missing, *feature.not_applicable)
-    taken = [number for text in texts if (number := parsed_number(text)) is not None]
+    if feature.after is not None:
+        return grid.edges, masses
+    read = DateText(feature).number if feature.kind in TEMPORAL else parsed_number
+    taken = [number for text in texts if (number := read(text)) is not None]
     low, high = grid.edges[:-1], grid.edges[1:]
     single = np.isin(low, taken) & (high - low <= max(grid.unit, 0.0) * 1.5)
     masses = np.where(single, 0.0, masses)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,8 @@ _FIRST_MONDAY = dt.date(1970, 1, 5).toordinal() - _ORIGIN
 _LAST_YEAR = 9998
 """The day after the last one has to be a date as well."""
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
+_MIDNIGHT = ("24:00", "24:00:00")
+"""The end of a day, which is an edge and no time of day."""
 _FINEST = {"date": "day", "time": "second", "datetime": "second", "duration": "second"}
 _COARSEST = {"date": "day", "time": "hour", "datetime": "hour", "duration": "day"}
 
@@ -98,18 +99,21 @@ def _day(value: Any, resolution: str) -> int:
     clock = value.time() if isinstance(value, dt.datetime) else dt.time()
     if value.year > _LAST_YEAR or getattr(value, "tzinfo", None) is not None:
         raise ValueError
-    return (value.toordinal() - _ORIGIN) * per_day(resolution) + _clock(clock, resolution)
+    days: int = value.toordinal() - _ORIGIN
+    return days * per_day(resolution) + _clock(clock, resolution)
 
 
 def _clock(value: Any, resolution: str) -> int:
     if isinstance(value, str):
+        if value.strip() in _MIDNIGHT:
+            return per_day(resolution)
         value = dt.time.fromisoformat(value.strip())
     if value.tzinfo is not None or value.microsecond:
         raise ValueError
-    seconds = value.hour * 3600 + value.minute * 60 + value.second
-    if seconds % min(SECONDS[resolution], SECONDS["hour"]) and resolution != "day":
+    seconds: int = value.hour * 3600 + value.minute * 60 + value.second
+    if seconds % SECONDS[resolution]:
         raise ValueError
-    return int(seconds // SECONDS[resolution])
+    return seconds // SECONDS[resolution]
 
 
 def moment_text(kind: str, resolution: str, number: float) -> str:
@@ -191,8 +195,3 @@ def _month_starts(first: int, last: int, every: int) -> Int64:
 def weekdays(moments: Int64, resolution: str) -> Int64:
     """Return the weekday of moments, 0 for Monday."""
     return (moments // per_day(resolution) - _FIRST_MONDAY) % 7
-
-
-def increasing(edges: tuple[float, ...]) -> bool:
-    """Say whether edges increase strictly."""
-    return all(a < b for a, b in pairwise(edges))

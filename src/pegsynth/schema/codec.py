@@ -22,12 +22,12 @@ from pegsynth.io.ahead import run_ahead
 from pegsynth.io.reader import made
 from pegsynth.processors import spare_processors, usable_processors
 from pegsynth.schema.calendar_units import TEMPORAL
-from pegsynth.schema.temporal import described
+from pegsynth.schema.column_decoding import How, InBins, column_decoder
 from pegsynth.schema.column_encoders import column_encoders
 from pegsynth.schema.date_decoding import DateDecoder, date_decoder
-from pegsynth.schema.decoding import How, InBins, column_decoder
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.encoding import ColumnEncoder
+from pegsynth.schema.temporal import described
 
 if TYPE_CHECKING:
     from pegsynth.io.reader import Piece, Place, TableReader, Track
@@ -219,8 +219,9 @@ class Decoder:
 
         def column(index: int) -> pl.Series:
             decoder = self._decoders[index]
-            if isinstance(decoder, DateDecoder) and grid is not None:
-                return decoder.decode_rows(codes, grid)
+            if isinstance(decoder, DateDecoder):
+                lines = np.zeros((len(codes), len(self._word_of)), np.uint64)
+                return decoder.decode_rows(codes, lines if grid is None else grid)
             word = self._word_of.get(self.columns[index])
             draws = None if grid is None or word is None else grid[:, word]
             return decoder.decode(codes[:, self._positions[index]], draws)
@@ -290,7 +291,7 @@ def _joined(batches: Iterable[Codes]) -> Iterator[Codes]:
 
 def encode(data: Any, schema: Schema, *, need_unit: bool = True) -> Codes:
     """Return the codes of a file or dataframe as one matrix."""
-    from pegsynth.io.read import open_table
+    from pegsynth.io.table_input import open_table
 
     return one_matrix(
         encode_table(open_table(data, dialect=schema.dialect), schema, need_unit=need_unit)

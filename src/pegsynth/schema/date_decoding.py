@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Codes
 from pegsynth.schema.calendar_units import per_day
+from pegsynth.schema.column_decoding import InBins, NumberDecoder
 from pegsynth.schema.date_text import DateText, is_temporal
-from pegsynth.schema.decoding import InBins, NumberDecoder
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
 from pegsynth.schema.temporal import chain

@@ -95,7 +95,9 @@ class DateText:
             return self._length(part, seconds)
         valid = (hour < 24) & (minute < 60) & (second < 60)
         if self.kind != "time":
-            days, exist = _days(_year(part), part.get("month", part.get("month name", nothing)), part["day"])
+            days, exist = _days(
+                _year(part), part.get("month", part.get("month name", nothing)), part["day"]
+            )
             valid &= exist
             seconds = seconds + days * SECONDS["day"]
         return np.where(valid, seconds // SECONDS[self._resolution], np.nan)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pegsynth.schema.calendar_units import CALENDAR, TEMPORAL, resolution_of
+from pegsynth.schema.calendar_units import CALENDAR, TEMPORAL, moment, resolution_of
 from pegsynth.schema.entry import Entry
 from pegsynth.schema.feature import PRIVATE, Feature
 from pegsynth.schema.temporal import bound_text
@@ -49,6 +49,16 @@ def _checked(entry: Entry, key: str, value: Any, on_calendar: bool) -> Any:
     if not on_calendar and not number:
         raise entry.error(f"{key} must hold numbers, without quotes")
     return value
+
+
+def read_bound(entry: Entry, feature: Feature, key: str) -> float | None:
+    """Read one end of a range of a feature: a date where it has dates, else a number."""
+    if not feature.calendar or key not in entry.values:
+        return entry.number(key)
+    try:
+        return moment(feature.kind, feature.resolution, entry.values[key])
+    except ValueError as error:
+        raise entry.error(f"{key} {error}") from None
 
 
 def date_lines(feature: Feature) -> Iterator[str]:

@@ -100,9 +100,8 @@ class ColumnEncoder:
 
         An empty cell would become null, so it must mean the same as null.
         """
-        if self._dates is not None:
-            return None
-        if self._exact.get("", self.feature.missing_code) != self.feature.missing_code:
+        gap = self._exact.get("", self.feature.missing_code)
+        if self._dates is not None or gap != self.feature.missing_code:
             return None
         if self.feature.missing and "" not in self._missing:
             return None

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema.date_toml import read_bound
 from pegsynth.schema.entry import Entry, shown
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.rules import NamedRule, Rule
@@ -167,10 +168,10 @@ def _listed_codes(entry: Entry, feature: Feature) -> tuple[int, ...]:
 
 
 def _range_codes(entry: Entry, feature: Feature) -> tuple[int, ...]:
-    low, high = entry.number("at_least"), entry.number("below")
+    low, high = (read_bound(entry, feature, key) for key in _RANGE_KEYS)
     if low is None and high is None:
         raise entry.error("a range needs at_least, below or both")
-    if feature.kind == "numeric":
+    if feature.binned:
         codes = _bins_between(entry, feature.edges, low, high)
     else:
         codes = _categories_between(entry, feature, low, high)

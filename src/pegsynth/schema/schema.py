@@ -20,7 +20,7 @@ from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.feature import PRIVATE, Feature, category_counts
 from pegsynth.schema.rule_text import resolved, rule_labels
 from pegsynth.schema.rules import NamedRule, Rule
-from pegsynth.schema.temporal import check_order
+from pegsynth.schema.temporal import check_order, cleared
 
 _DECLARED = (
     *("categories", "edges", "kind", "missing", "not_applicable", "unknown", "shares"),
@@ -134,7 +134,7 @@ class Schema:
             # Edges that are listed now take the place of those that were to be measured.
             public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
             changes = public | changes
-        new = replace(old, **changes)
+        new = replace(old, **cleared(old, changes), **changes)
         columns = tuple(new if column is old else column for column in self.columns)
         named: Any = tuple(
             NamedRule(

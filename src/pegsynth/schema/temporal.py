@@ -107,9 +107,7 @@ def _stepped(feature: Feature, step: str, found: Mapping[str, Any]) -> tuple[flo
     if found["lowest"] >= found["highest"]:
         raise _error(feature, "lowest must be less than highest")
     try:
-        return stepped(
-            feature.kind, _resolution(feature), step, found["lowest"], found["highest"]
-        )
+        return stepped(feature.kind, _resolution(feature), step, found["lowest"], found["highest"])
     except ValueError as error:
         raise _error(feature, f"edges {error}") from None
 
@@ -120,8 +118,18 @@ def _not_before(feature: Feature, found: Mapping[str, Any]) -> dict[str, Any]:
     lowest = found.get("lowest")
     if (edges and edges[0] < 0) or (lowest is not None and lowest < 0):
         raise _error(feature, f"a date after {feature.after!r} is 0 or more units from it")
-    private = feature.private_edges or feature.edges == _PRIVATE
+    private = feature.private_edges or (
+        isinstance(feature.edges, str) and feature.edges == _PRIVATE
+    )
     return {"lowest": 0.0} if private and lowest is None else {}
+
+
+def cleared(feature: Feature, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is to be forgotten of a feature that becomes one of another kind."""
+    if feature.kind not in TEMPORAL or changes.get("kind", feature.kind) == feature.kind:
+        return {}
+    none = {"format": "", "resolution": "", "weekday": False, "after": None}
+    return {name: value for name, value in none.items() if name not in changes}
 
 
 def check_order(features: Sequence[Feature]) -> None:

@@ -98,7 +98,7 @@ def write_ddi(schema: Schema) -> str:
 
 
 def _write_variable(data: ET.Element, feature: Feature, number: int) -> None:
-    numeric = feature.kind == "numeric"
+    numeric = feature.binned
     variable = ET.SubElement(
         data,
         "var",

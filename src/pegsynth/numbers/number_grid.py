@@ -1,0 +1,253 @@
+"""The public grid that numbers are counted on (R21).
+
+In goes a numeric feature; out comes a `Grid`: cells in order that cover every number, and
+how they nest. Nothing of it depends on data. From coarse to fine the levels are
+
+0. signs and octaves, [2^e, 2^(e+1)), with zero a cell of its own;
+1. eighths of an octave;
+2. 64 parts of an octave, so that whole numbers are exact below 128;
+3. in every wider part its roundest number, which people write down when they round, and
+   whatever edges the schema already has.
+
+Whole numbers, and numbers with a stated number of decimals, are counted in their smallest
+unit. A grid is used as the edges of a feature (`grid_feature`), so that tables are read,
+encoded and counted on it like on any public bins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pegsynth.arrays import Float64, Int64
+from pegsynth.numbers.calendar_grid import calendar_marks
+from pegsynth.schema.binning import within_type
+from pegsynth.schema.calendar_units import weekdays
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.schema import Schema
+from pegsynth.schema.temporal import chain
+
+LEVELS = 4
+_EIGHTHS, _PARTS = 8, 64
+_HIGHEST_OCTAVE = 63
+_LOWEST_OCTAVE = -40
+"""Smaller numbers, about 1e-12, share the lowest octave."""
+_EXACT = 2.0**53
+_LEAST_ROUND = 2.0**-20
+"""No round numbers are looked for below, about 1e-6."""
+_TINIEST = float(np.nextafter(0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Cells in order, and how they nest.
+
+    Parameters
+    ----------
+    edges
+        Edges of the finest cells, lowest and highest included.
+    starts
+        For every level the finest cells at which its nodes begin; each level contains the
+        one before.
+    unit
+        The smallest step between two values, 0 for none.
+    calendar
+        Whether cells lie on a calendar, where zero is a moment like any other.
+    weekdays
+        The weekday of every finest cell, 0 for Monday, where cells have one.
+    """
+
+    edges: Float64
+    starts: tuple[Int64, ...]
+    unit: float
+    calendar: bool = False
+    weekdays: Int64 | None = None
+
+    @property
+    def cells(self) -> int:
+        """Number of finest cells."""
+        return len(self.edges) - 1
+
+    def nodes(self, level: int) -> int:
+        """Return the number of nodes of a level."""
+        return len(self.starts[level])
+
+    def parents(self, level: int) -> Int64:
+        """Return the node of the level above in which every node of a level lies."""
+        return np.searchsorted(self.starts[level - 1], self.starts[level], side="right") - 1
+
+    def bounds(self, level: int) -> tuple[Float64, Float64]:
+        """Return where the nodes of a level begin and end."""
+        starts = self.starts[level]
+        return self.edges[starts], self.edges[np.append(starts[1:], self.cells)]
+
+    def totals(self, counts: Int64, level: int) -> Int64:
+        """Add up the counts of the finest cells by the nodes of a level."""
+        return np.add.reduceat(counts, self.starts[level])
+
+    def sides(self) -> Int64:
+        """Return the sign of every octave, 0 for zero itself and for all of a calendar."""
+        low, high = self.bounds(0)
+        sides = np.where(low > 0, 1, np.where(high <= 0, -1, 0))
+        return sides * 0 if self.calendar else sides
+
+    def weekday_totals(self, counts: Int64) -> Int64:
+        """Add up the counts of the finest cells by weekday: seven disjoint sets of cells."""
+        totals = np.zeros(7, dtype=np.int64)
+        if self.weekdays is not None:
+            np.add.at(totals, self.weekdays, counts)
+        return totals
+
+
+def grid_of(feature: Feature) -> Grid:
+    """Return the grid of a numeric feature: a function of the schema alone."""
+    if feature.calendar:
+        return _calendar_grid(feature)
+    decimals = 0 if feature.integer else feature.decimals
+    if feature.edges:
+        lowest, highest = feature.edges[0], feature.edges[-1]
+    else:
+        lowest, highest = _bounds(feature)
+    return _grid(decimals, lowest, highest, feature.edges)
+
+
+def grid_feature(feature: Feature) -> Feature:
+    """Return a feature whose bins are the cells of its grid."""
+    edges = tuple(grid_of(feature).edges.tolist())
+    plain: dict[str, Any] = {"lowest": None, "highest": None, "bins": None}
+    plain |= {"inside": None, "shares": (), "weekday": False}
+    return replace(feature, edges=edges, private_edges=False, **plain)
+
+
+def grid_schema(schema: Schema) -> Schema:
+    """Return a schema of those features alone whose values are to be measured, on their grids.
+
+    Columns that are not measured become identifiers, which are not read; unit and rows per
+    unit stay. One-way counts under this schema are what `measure` takes.
+    """
+    measured = {column.name for column in schema.features if column.wants_shape}
+    # A difference is read off two columns, whether or not the other is measured.
+    read = measured | {
+        each.name
+        for column in schema.features
+        if column.name in measured
+        for each in chain(column, schema.features)
+    }
+    columns = tuple(
+        grid_feature(replace(column, heads=(), parent=None, l=None))
+        if column.name in read
+        else replace(column, role="identifier")
+        for column in schema.columns
+    )
+    return replace(schema, columns=columns, rules=())
+
+
+def _bounds(feature: Feature) -> tuple[float, float]:
+    scale = 1.0 if feature.integer or feature.decimals is None else 10.0**feature.decimals
+    widest = 2.0 ** (_HIGHEST_OCTAVE) / scale
+    lowest, highest = within_type((-widest, widest), feature.dtype)
+    if feature.highest is not None:
+        # The highest number has a cell of its own, which has to end above it.
+        whole = feature.integer or feature.decimals is not None
+        highest = (round(feature.highest * scale) + 1) / scale if whole else feature.highest
+    return lowest if feature.lowest is None else feature.lowest, highest
+
+
+def _calendar_grid(feature: Feature) -> Grid:
+    marks, end = calendar_marks(
+        feature.kind, feature.resolution, feature.lowest, feature.highest, feature.edges
+    )
+    finest = marks[-1]
+    starts = tuple(np.searchsorted(finest, mark).astype(np.int64) for mark in marks)
+    edges = np.append(finest, end).astype(np.float64)
+    edges.flags.writeable = False
+    days = None if feature.kind == "time" else weekdays(finest, feature.resolution)
+    return Grid(edges, starts, 1.0, calendar=True, weekdays=days)
+
+
+@lru_cache(maxsize=64)
+def _grid(decimals: int | None, lowest: float, highest: float, public: tuple[float, ...]) -> Grid:
+    octaves, eighths, parts = _whole_marks() if decimals is not None else _real_marks()
+    scale = 10.0 ** (decimals or 0)
+    unit = 0.0 if decimals is None else 1.0 / scale
+    # Whole units divided by a power of ten round once, as text that is read as a number does.
+    marks = [
+        np.unique(_inside(each / scale, lowest, highest)) for each in (octaves, eighths, parts)
+    ]
+    finest = np.unique(np.concatenate([marks[-1], _round_marks(marks[-1], highest, scale, unit)]))
+    if public:
+        finest = np.union1d(finest, np.asarray(public[:-1], dtype=np.float64))
+    edges = np.append(finest, highest)
+    starts = tuple(np.searchsorted(finest, mark).astype(np.int64) for mark in (*marks, finest))
+    edges.flags.writeable = False
+    return Grid(edges, starts, unit)
+
+
+def _inside(marks: Float64, lowest: float, highest: float) -> Float64:
+    return np.concatenate(([lowest], marks[(marks > lowest) & (marks < highest)]))
+
+
+def _whole_marks() -> tuple[Float64, Float64, Float64]:
+    """Return where octaves, eighths and parts of whole numbers begin, of both signs."""
+    above = []
+    for steps in (1, _EIGHTHS, _PARTS):
+        marks = [
+            2.0**e + np.arange(min(steps, 2**e)) * (2.0**e / min(steps, 2**e))
+            for e in range(_HIGHEST_OCTAVE)
+        ]
+        above.append(np.concatenate(marks))
+    # A run of numbers lo .. hi - 1 becomes -(hi - 1) .. -lo, which begins at 1 - hi.
+    return tuple(np.concatenate((1 - mark[::-1], mark)) for mark in above)  # type: ignore[return-value]
+
+
+def _real_marks() -> tuple[Float64, Float64, Float64]:
+    """Return the same for numbers with any decimals; the lowest octave reaches down to zero."""
+    above = []
+    for steps in (1, _EIGHTHS, _PARTS):
+        marks = [
+            2.0**e * (1.0 + np.arange(steps) / steps)
+            for e in range(_LOWEST_OCTAVE, _HIGHEST_OCTAVE)
+        ]
+        joined = np.concatenate(marks)
+        joined[0] = _TINIEST
+        above.append(joined)
+    return tuple(  # type: ignore[return-value]
+        np.concatenate((-mark[:0:-1], [0.0], mark)) for mark in above
+    )
+
+
+def _round_marks(starts: Float64, highest: float, scale: float, unit: float) -> Float64:
+    """Return where the roundest number of every part begins and ends.
+
+    A number is the rounder, the larger the power of ten, or half of one, that divides it.
+    """
+    low, high = starts, np.append(starts[1:], highest)
+    near, far = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
+    wide = (high - low > 1.5 * unit) & (near >= _LEAST_ROUND) & (far * scale <= _EXACT)
+    low, high = low[wide], high[wide]
+    roundest = np.full(len(low), np.nan)
+    if not len(low):
+        return roundest
+    most, least = float(far[wide].max()), float((high - low).min())
+    for power in range(int(np.log10(most)) + 1, int(np.floor(np.log10(least))) - 1, -1):
+        for factor in (1, 5):
+            numbers = _multiple_in(low, power - (factor == 5), factor)
+            found = np.isnan(roundest) & (numbers >= low) & (numbers < high)
+            roundest[found] = numbers[found]
+    atoms = roundest[~np.isnan(roundest)]
+    after = np.nextafter(atoms, np.inf) if unit == 0 else (np.rint(atoms * scale) + 1) / scale
+    marks = np.concatenate((atoms, after))
+    inside: Float64 = marks[(marks > starts[0]) & (marks < highest)]
+    return inside
+
+
+def _multiple_in(low: Float64, power: int, factor: int) -> Float64:
+    """Return the first multiple of factor times a power of ten that is not below `low`."""
+    if power >= 0:
+        step = factor * 10.0**power
+        return np.ceil(low / step) * step
+    inverse = 10.0**-power
+    return np.ceil(low * inverse / factor) * factor / inverse
