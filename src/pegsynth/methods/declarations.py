@@ -30,6 +30,7 @@ def of_schema(schema: Schema) -> tuple[Assumption, ...]:
     return (
         *_codebook(schema),
         assumptions.unlisted_values(refused=refused, category=category),
+        *_order(schema),
         *_unit(schema),
     )
 
@@ -48,6 +49,12 @@ def _codebook(schema: Schema) -> Iterator[Assumption]:
             ),
             rows_per_unit=schema.rows_per_unit if schema.unit else None,
         )
+
+
+def _order(schema: Schema) -> Iterator[Assumption]:
+    counted = named(f.name for f in schema.features if f.after is not None)
+    if counted:
+        yield assumptions.dates_in_order(counted)
 
 
 def _unit(schema: Schema) -> Iterator[Assumption]:

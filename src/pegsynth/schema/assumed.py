@@ -39,6 +39,12 @@ def assumed(schema: Schema) -> Iterator[str]:
     measured = [each.name for each in features if each.private_edges]
     if measured:
         yield f"Edges are measured, and paid for: {_named(measured)}."
+    for each in features:
+        if each.after is not None:
+            yield (
+                f"{each.name!r} is counted from {each.after!r}: before it counts as the same "
+                "moment, and where the other is not known it is missing."
+            )
     yield from _refusals(features)
     yield from _public(schema)
 
@@ -46,7 +52,10 @@ def assumed(schema: Schema) -> Iterator[str]:
 def _refusals(features: Sequence[Feature]) -> Iterator[str]:
     strict = [each.name for each in features if each.unknown == "error"]
     if strict:
-        yield f"A value that is not listed, or no number, refuses the table: {_named(strict)}."
+        yield (
+            "A value that is not listed, or no number or date, refuses the table: "
+            f"{_named(strict)}."
+        )
     complete = [each.name for each in features if not each.missing]
     if complete:
         yield f"A missing value refuses the table: {_named(complete)}."

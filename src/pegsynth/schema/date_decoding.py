@@ -29,12 +29,6 @@ if TYPE_CHECKING:
 _DIGITS = re.compile(r"(?:%[YymdHMS])+")
 _LAST_DAY = 2_932_896
 """9999-12-31: no later date can be written."""
-_NATIVE: dict[str, pl.DataType] = {
-    "date": pl.Date(),
-    "time": pl.Time(),
-    "datetime": pl.Datetime("us"),
-    "duration": pl.Duration("us"),
-}
 
 
 class DateDecoder:
@@ -83,8 +77,6 @@ class DateDecoder:
             return pl.String()
         if is_temporal(wanted, feature.kind):
             return wanted  # type: ignore[return-value]
-        if wanted is None and not feature.format:
-            return _NATIVE[feature.kind]
         digits = _DIGITS.fullmatch(feature.format) is not None
         return wanted if wanted is not None and wanted.is_integer() and digits else pl.String()
 

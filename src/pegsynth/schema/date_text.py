@@ -22,6 +22,7 @@ _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "
 _PIVOT = 69
 """Years of two digits from here on are of the last century."""
 _NONE = -1
+_FEW = 64
 _WRITTEN = {"date": "%Y-%m-%d", "time": "%H:%M:%S", "datetime": "%Y-%m-%dT%H:%M:%S"}
 
 Truth = NDArray[np.bool_]
@@ -75,6 +76,19 @@ class DateText:
             # A text of the stated form that is no date is none in any other form.
             left &= ~hit
         return pl.Series(found).fill_nan(None)
+
+    def all_fit(self, texts: pl.Series) -> bool:
+        """Say whether all texts have the stated form, or that of ISO 8601, and exist.
+
+        Dates with a time are none here, although they are read as dates.
+        """
+        form = self._forms[0]
+        if not texts.head(_FEW).str.contains(form.pattern).all():
+            return False
+        if self.kind == "date" and texts.str.contains(":", literal=True).any():
+            return False
+        fits = texts.str.contains(form.pattern).all()
+        return bool(fits) and not np.isnan(self._read(texts, form)).any()
 
     def number(self, text: str) -> float | None:
         """Return the number of one text."""

@@ -432,6 +432,15 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "rules",
+        "order",
+        "texts",
+        "or `forbid`",
+        '["admitted", "discharged"]',
+        "None of these features is above the next; where bins overlap use `after`.",
+        "assumption `public-rules`",
+    ),
+    Key(
+        "rules",
         "drafted_from_data",
         "flag",
         "false",

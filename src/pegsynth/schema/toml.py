@@ -131,7 +131,8 @@ def _read_features(tables: list[Any]) -> Iterator[Feature]:
     bins = 0
     for number, raw in enumerate(tables, start=1):
         feature = _read_feature(number, raw)
-        bins += len(feature.edges) if "bins" in raw and not feature.private_edges else 0
+        few_lines = "bins" in raw or isinstance(raw.get("edges"), str)
+        bins += len(feature.edges) if few_lines else 0
         if bins > MOST_BINS:
             raise SchemaError(
                 f"the features have more than {MOST_BINS:,} bins in all; use fewer, or list the "
