@@ -22,7 +22,7 @@ _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "
 _PIVOT = 69
 """Years of two digits from here on are of the last century."""
 _NONE = -1
-_FEW = 64
+_FEW, _MANY = 64, 1 << 12
 _WRITTEN = {"date": "%Y-%m-%d", "time": "%H:%M:%S", "datetime": "%Y-%m-%dT%H:%M:%S"}
 
 Truth = NDArray[np.bool_]
@@ -67,6 +67,15 @@ class DateText:
 
     def numbers(self, texts: pl.Series) -> pl.Series:
         """Return the number of every text; null where it is of another form, or no date."""
+        if len(texts) >= _MANY:
+            # Many rows have few days: every text is read once.
+            distinct = texts.drop_nulls().unique()
+            if 0 < len(distinct) <= len(texts) // 4:
+                once = self._numbers(distinct)
+                return texts.replace_strict(distinct, once, default=None, return_dtype=pl.Float64)
+        return self._numbers(texts)
+
+    def _numbers(self, texts: pl.Series) -> pl.Series:
         found = np.full(len(texts), np.nan)
         left = np.ones(len(texts), dtype=bool)
         for form in self._forms:

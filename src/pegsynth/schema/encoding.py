@@ -254,7 +254,8 @@ class ColumnEncoder:
 def _exact_codes(feature: Feature) -> dict[str, int]:
     """Texts that stand for a code as they are; the first meaning of a text counts."""
     codes: dict[str, int] = {}
-    for code, label in enumerate(feature.labels[: feature.bin_count]):
+    labels = feature.labels[: feature.bin_count] if feature.labelled else ()
+    for code, label in enumerate(labels):
         codes.setdefault(label, code)
     for text in feature.not_applicable:
         if feature.not_applicable_code is not None:

@@ -31,6 +31,7 @@ UNKNOWN_LABEL = "(other)"
 PRIVATE = "private"
 MOST_PRIVATE_BINS = 1_000
 MOST_DECIMALS = 15
+MOST_LABELLED = 1 << 15
 _SHARES_OFF = 1e-6
 _KEPT_OF_IDENTIFIERS = ("name", "role", "notes")
 
@@ -252,7 +253,7 @@ class Feature:
             raise self._error(
                 "a text is listed both as a category and as missing; keep it in one list"
             )
-        if len(set(self.labels)) != len(self.labels):
+        if self.labelled and len(set(self.labels)) != len(self.labels):
             raise self._error(
                 f"a category or not-applicable text has the label of a bin, {UNKNOWN_LABEL!r} or "
                 f"{MISSING_LABEL!r}; rename it"
@@ -295,6 +296,11 @@ class Feature:
     def calendar(self) -> bool:
         """Whether bins lie on a calendar or a clock."""
         return self.kind in CALENDAR and self.after is None
+
+    @property
+    def labelled(self) -> bool:
+        """Whether bins are known by their labels; those of a grid of a calendar are too many."""
+        return not (self.calendar and self.bin_count > MOST_LABELLED)
 
     @property
     def bin_count(self) -> int:

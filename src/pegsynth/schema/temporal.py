@@ -55,6 +55,9 @@ def taken(feature: Feature) -> dict[str, Any]:
     edges = feature.edges
     if isinstance(edges, str) and edges != _PRIVATE:
         found |= {"edges": _stepped(feature, edges, found), "lowest": None, "highest": None}
+    elif isinstance(edges, tuple) and all(type(edge) is float for edge in edges):
+        # They are numbers already; a grid has very many.
+        pass
     elif isinstance(edges, Sequence) and not isinstance(edges, str):
         found["edges"] = tuple(_moment(feature, "edges", edge) for edge in edges)
     if feature.after is not None:
