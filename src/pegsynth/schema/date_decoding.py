@@ -21,6 +21,7 @@ from pegsynth.schema.column_decoding import InBins, NumberDecoder
 from pegsynth.schema.date_text import DateText, is_temporal
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
+from pegsynth.schema.missing_codes import kept_codes
 from pegsynth.schema.temporal import chain
 
 if TYPE_CHECKING:
@@ -68,12 +69,18 @@ class DateDecoder:
         not_applicable = (*self._feature.not_applicable, None)[0]
         self._not_applicable: str | None = not_applicable
         self._special = None if not_applicable is None else self._text.number(not_applicable)
+        self._kept = {
+            code: (text, self._text.number(text))
+            for code, text in kept_codes(self._feature).items()
+        }
         self.dtype: pl.DataType = self._type(dtype)
 
     def _type(self, dtype: pl.DataType | None) -> pl.DataType:
         feature = self._feature
         wanted = polars_dtype(feature.dtype) or dtype
-        if self._not_applicable is not None and self._special is None:
+        specials = [number for _, number in self._kept.values()]
+        specials += [] if self._not_applicable is None else [self._special]
+        if None in specials:
             return pl.String()
         if is_temporal(wanted, feature.kind):
             return wanted  # type: ignore[return-value]
@@ -109,6 +116,7 @@ class DateDecoder:
             (feature.missing_code, None, None),
             (feature.unknown_code, UNKNOWN_LABEL, None),
             (feature.not_applicable_code, self._not_applicable, self._special),
+            *((code, text, number) for code, (text, number) in self._kept.items()),
         ):
             if code is not None:
                 column = self._filled(column, codes == code, text, value)

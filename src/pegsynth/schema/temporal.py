@@ -150,7 +150,7 @@ def check_order(features: Sequence[Feature]) -> None:
             )
         if other.resolution != feature.resolution:
             raise _error(feature, f"its resolution must be that of {other.name!r}")
-        if other.category_count > other.bin_count and not feature.missing:
+        if other.category_count > other.bin_count and feature.missing_code is None:
             raise _error(
                 feature,
                 f"{other.name!r} may be missing, and then no date after it is known; add "
