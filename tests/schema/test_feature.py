@@ -133,6 +133,7 @@ def test_nothing_is_kept_of_an_identifier_but_its_name_and_role():
         "resolution": "day",
         "weekday": True,
         "after": "z",
+        "keep_missing_codes": True,
     }
     assert {*said, "name", "kind", "role", "notes"} == set(Feature.__dataclass_fields__)
     plain = Feature("id", role="identifier")

@@ -64,6 +64,8 @@ def example(key):
         values = "edges = [0, 1]\n"
     if private:
         values = 'edges = "private"\n'
+    if key.name == "keep_missing_codes":
+        values += 'missing = ["-8", "-9"]\n'
     age = '[[features]]\nname = "age"\ncategories = ["1"]\n' if key.name == "heads" else ""
     return f"{OTHERS}{age}[[features]]\n{name}{kind}{line}{values}"
 

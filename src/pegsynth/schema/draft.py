@@ -27,7 +27,8 @@ from pegsynth.schema import suggest
 from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
 from pegsynth.schema.date_guess import Guess
 from pegsynth.schema.dialect import Dialect
-from pegsynth.schema.feature import MISSING_LABEL, PRIVATE, UNKNOWN_LABEL, Feature
+from pegsynth.schema.feature import PRIVATE, UNKNOWN_LABEL, Feature
+from pegsynth.schema.missing_codes import MISSING_LABEL
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import (

@@ -19,7 +19,8 @@ from pegsynth.io.csv_text import unprotect
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.date_text import DateText
 from pegsynth.schema.dtypes import as_text
-from pegsynth.schema.feature import MISSING_LABEL, Feature
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.missing_codes import MISSING_LABEL, missing_code_of
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.whole_numbers import MISS, binned_numbers, listed_numbers
 
@@ -61,7 +62,7 @@ class ColumnEncoder:
         self.unknown = 0
         self.absent = 0
         self._exact = _exact_codes(feature)
-        self._missing = {text.strip() for text in feature.missing}
+        self._missing = {text.strip(): missing_code_of(feature, text) for text in feature.missing}
         self._numeric = feature.binned
         self._inner_edges = np.asarray(feature.edges[1:-1], dtype=np.float64)
         self._numbers = _special_numbers(feature, self._written)
@@ -227,8 +228,10 @@ class ColumnEncoder:
         stripped = text.strip()
         if text in self._exact:
             return self._exact[text]
-        if not stripped or stripped in self._missing:
+        if not stripped:
             return ABSENT
+        if (missing := self._missing.get(stripped)) is not None:
+            return missing
         for variant in self._variants(text):
             if variant in self._exact:
                 return self._exact[variant]
@@ -261,8 +264,8 @@ def _exact_codes(feature: Feature) -> dict[str, int]:
         if feature.not_applicable_code is not None:
             codes.setdefault(text, feature.not_applicable_code)
     for text in feature.missing:
-        if feature.missing_code is not None:
-            codes.setdefault(text, feature.missing_code)
+        if (missing := missing_code_of(feature, text)) is not None:
+            codes.setdefault(text, missing)
     return codes
 
 
@@ -274,14 +277,12 @@ def _truth_values(feature: Feature) -> bool:
 def _special_numbers(feature: Feature, written: NumberText | DateText) -> dict[float, int]:
     """Numbers that mean "missing" or "not applicable" in a numeric feature."""
     numbers: dict[float, int] = {}
-    for texts, code in (
-        (feature.not_applicable, feature.not_applicable_code),
-        (feature.missing, feature.missing_code),
-    ):
-        for text in texts:
-            number = parsed_number(text) if written.usual else written.number(text)
-            if number is not None and math.isfinite(number) and code is not None:
-                numbers.setdefault(number, code)
+    pairs = [(text, feature.not_applicable_code) for text in feature.not_applicable]
+    pairs += [(text, missing_code_of(feature, text)) for text in feature.missing]
+    for text, code in pairs:
+        number = parsed_number(text) if written.usual else written.number(text)
+        if number is not None and math.isfinite(number) and code is not None:
+            numbers.setdefault(number, code)
     return numbers
 
 

@@ -2,8 +2,8 @@
 
 A `Feature` says which categories a column can hold, in order. Codes 0, 1, .. follow that
 order and nothing else: first the categories (or bins), then "unknown" when the schema
-accepts unlisted values, then "not applicable", then "missing". No code ever depends on
-the data.
+accepts unlisted values, then "not applicable", then "missing", or every missing code where
+these are kept apart. No code ever depends on the data.
 """
 
 from __future__ import annotations
@@ -17,6 +17,13 @@ from typing import Literal, get_args
 from pegsynth.errors import SchemaError
 from pegsynth.schema import temporal
 from pegsynth.schema.calendar_units import CALENDAR, TEMPORAL
+from pegsynth.schema.missing_codes import (
+    MISSING_LABEL,
+    check_kept_codes,
+    missing_code_of,
+    missing_count,
+    missing_labels,
+)
 
 Kind = Literal["nominal", "ordinal", "numeric", "date", "time", "datetime", "duration"]
 Role = Literal["identifier", "quasi-identifier", "sensitive", "other"]
@@ -26,7 +33,6 @@ Inside = Literal["measured", "uniform"]
 KINDS: tuple[str, ...] = get_args(Kind)
 ROLES: tuple[str, ...] = get_args(Role)
 
-MISSING_LABEL = "(missing)"
 UNKNOWN_LABEL = "(other)"
 PRIVATE = "private"
 MOST_PRIVATE_BINS = 1_000
@@ -104,6 +110,9 @@ class Feature:
     after
         Another date of the same row from which this one is counted: what is modelled is the
         difference, so that no row has this date before the other.
+    keep_missing_codes
+        Whether every text of `missing` is a category of its own and comes back as it was; a
+        null is then that of the empty text.
     notes
         Remarks on a draft for its reviewer, such as counts. They are confidential: written as
         comments into a draft and nowhere else, and never read back.
@@ -135,6 +144,7 @@ class Feature:
     resolution: str = ""
     weekday: bool = False
     after: str | None = None
+    keep_missing_codes: bool = False
     notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -249,6 +259,7 @@ class Feature:
         texts = (*self.categories, *self.not_applicable)
         if len(set(texts)) != len(texts):
             raise self._error("a category is listed twice; list each once")
+        check_kept_codes(self)
         if set(texts) & set(self.missing):
             raise self._error(
                 "a text is listed both as a category and as missing; keep it in one list"
@@ -331,16 +342,14 @@ class Feature:
 
     @property
     def missing_code(self) -> int | None:
-        """Code of missing values, if they are a category."""
-        if not self.missing:
-            return None
-        return self.bin_count + (self.unknown == "category") + bool(self.not_applicable)
+        """Code of a null, if missing values are a category."""
+        return missing_code_of(self, "")
 
     @property
     def category_count(self) -> int:
         """Number of codes, C_i in the paper."""
-        special = (self.unknown == "category") + bool(self.not_applicable) + bool(self.missing)
-        return self.bin_count + special
+        special = (self.unknown == "category") + bool(self.not_applicable)
+        return self.bin_count + special + missing_count(self)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -351,9 +360,7 @@ class Feature:
             special.append(UNKNOWN_LABEL)
         if self.not_applicable:
             special.append(self.not_applicable[0])
-        if self.missing:
-            special.append(MISSING_LABEL)
-        return (*listed, *special)
+        return (*listed, *special, *missing_labels(self))
 
     def _bin_labels(self) -> tuple[str, ...]:
         labels = []

@@ -189,6 +189,7 @@ def _read_feature(number: int, raw: Any) -> Feature:
         resolution=entry.text("resolution"),
         weekday=entry.flag("weekday"),
         after=entry.text("after") or None,
+        keep_missing_codes=entry.flag("keep_missing_codes"),
     )
 
 
