@@ -140,8 +140,12 @@ def _fates(schema: Schema, most: int = 200) -> Iterator[str]:
             what = "the unit; dropped"
         elif column.dropped:
             what = "dropped as an identifier"
-        elif column.kind == "numeric":
-            what = f"numeric, {column.bin_count} bins"
+        elif column.binned:
+            what = (
+                f"{column.kind}, edges measured privately"
+                if column.private_edges
+                else f"{column.kind}, {column.bin_count} bins"
+            )
         else:
             what = f"{column.kind}, {column.bin_count} categories"
         more = "; see the comments" if column.notes and not column.dropped else ""
@@ -162,7 +166,7 @@ def take(codebook: Path, output: Path, feature: str | None, *, force: bool) -> N
         schema = there.with_feature(
             feature,
             role="other" if old.role == "identifier" else old.role,
-            kind="nominal" if old.kind == "numeric" else old.kind,
+            kind="nominal" if old.binned else old.kind,
             categories=told.categories,
             edges=(),
             value_labels=told.value_labels,

@@ -22,10 +22,12 @@ from pegsynth.schema.feature import PRIVATE, Feature, category_counts
 from pegsynth.schema.parents import check_parents, check_ruled_features
 from pegsynth.schema.rule_text import resolved, rule_labels
 from pegsynth.schema.rules import NamedRule, Rule
+from pegsynth.schema.temporal import check_order, cleared
 
 _DECLARED = (
     *("categories", "edges", "kind", "missing", "not_applicable", "unknown", "shares"),
     *("private_edges", "lowest", "highest", "recoding", "label_of"),
+    *("format", "resolution", "weekday", "after"),
 )
 """What a reviewer declares to be public."""
 
@@ -91,6 +93,7 @@ class Schema:
         check_descriptions(self.columns)
         check_parents(self.features)
         check_ruled_features(self.features, self.rules)
+        check_order(self.features)
         for number, rule in enumerate(self.rules, start=1):
             self._check_rule(f"rule {rule.label!r}" if rule.label else f"rule {number}", rule)
 
@@ -137,7 +140,7 @@ class Schema:
             # Edges that are listed now take the place of those that were to be measured.
             public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
             changes = public | changes
-        new = replace(old, **changes)
+        new = replace(old, **cleared(old, changes), **changes)
         columns = tuple(new if column is old else column for column in self.columns)
         named: Any = tuple(
             NamedRule(
