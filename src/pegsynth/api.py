@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pegsynth.privacy import Ledger
 
 _ELSEWHERE = ("engine", "master")
+_LATER = ("complete", "imputations")
 
 
 @keywords(Request, without=_ELSEWHERE, more=registered_options, method=AUTO)
@@ -70,6 +71,8 @@ def synthesize(
         Features and the value each keeps in every row; they are not drawn.
     synthesize
         Features to replace in the original rows, the others being kept: no guarantee.
+    complete, imputations
+        Impute missing values from synthetic rows, r times for each table; it costs nothing.
     seed
         For tests and studies: reproducible, and without any guarantee.
     table, query, query_is_rowwise
@@ -88,7 +91,8 @@ def synthesize(
     Returns
     -------
     Release
-        `frames`, of the same kind as `data`, and `ledger`.
+        `frames`, of the same kind as `data`, and `ledger`; with `complete` also `completed`,
+        the r completed versions of every table.
     """
     check_threads()
     request = Request.of(**options)
@@ -98,19 +102,25 @@ def synthesize(
         open_draws(source, schema, request, progress=told) as draws,
     ):
         kind = draws.reader.frame_kind
-        frames = [
-            to_kind(frame, kind, like=data if kind else None)
-            for frame in draws.frames(progress=told)
-        ]
+        frames, completed = [], []
+        for number, frame in enumerate(draws.frames(progress=told), start=1):
+            frames.append(to_kind(frame, kind, like=data if kind else None))
+            versions = draws.completed(frame, number, progress=told)
+            completed.append([to_kind(x, kind, like=data if kind else None) for x in versions])
         if draws.keeps_rows:
             # Rows that are kept keep their names; drawn rows have none.
             frames = [with_index(frame, data) for frame in frames]
-        return Release(frames, draws.session.ledger, draws.session.model.schema)
+        return Release(
+            frames,
+            draws.session.ledger,
+            draws.session.model.schema,
+            completed=completed if request.complete else [],
+        )
 
 
 @keywords(
     Request,
-    without=(*_ELSEWHERE, "datasets", "synthesize", "no_guarantee"),
+    without=(*_ELSEWHERE, "datasets", "synthesize", "no_guarantee", *_LATER),
     more=registered_options,
     method=AUTO,
 )
@@ -154,7 +164,7 @@ def load(path: str | Path) -> SavedModel:
 
 @keywords(
     Request,
-    without=(*_ELSEWHERE, "method", "seed", "resume", "synthesize"),
+    without=(*_ELSEWHERE, "method", "seed", "resume", "synthesize", *_LATER),
     more=registered_options,
 )
 def plan(schema: Schema | str | Path, **options: Any) -> Forecast:

@@ -130,6 +130,7 @@ def test_nothing_is_kept_of_an_identifier_but_its_name_and_role():
         "bins": 1,
         "inside": "measured",
         "decimals": 2,
+        "keep_missing_codes": True,
         "recoding": Recoding(groups={"Fay": ("Gus",)}),
         "label_of": "z",
     }

@@ -61,6 +61,8 @@ def example(key):
         values += 'hierarchy = "prefix:3"\n'
     if private:
         values = 'edges = "private"\n'
+    if key.name == "keep_missing_codes":
+        values += 'missing = ["-8", "-9"]\n'
     age = '[[features]]\nname = "age"\ncategories = ["1"]\n' if key.name == "heads" else ""
     return f"{OTHERS}{age}[[features]]\n{name}{kind}{line}{values}"
 

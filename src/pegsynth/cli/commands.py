@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
     app.command("synthesize")(synthesize_table)
     app.command("fit")(fit)
     app.command("sample")(sample)
+    app.command("impute")(impute)
     app.command("evaluate")(evaluate)
     app.command("combine")(combine)
     app.command("inspect")(inspect)
@@ -138,6 +139,7 @@ def plan(
     *flags.DRAWS,
     *flags.GIVEN,
     *flags.NOISE,
+    "complete",
     *flags.of_registered_methods(),
     *flags.RUN,
     "accept_unreviewed_schema",
@@ -175,6 +177,7 @@ def synthesize_table(
     *flags.DRAWS,
     *flags.GIVEN,
     *flags.NOISE,
+    *flags.COMPLETED,
     *flags.of_registered_methods(),
     *flags.RUN,
     "accept_unreviewed_schema",
@@ -275,6 +278,7 @@ def fit(
     *flags.DRAWS,
     "where",
     "replicates",
+    "complete",
     *flags.RUN,
     "accept_unreviewed_schema",
     *flags.ENGINE,
@@ -301,6 +305,32 @@ def sample(
         cluster.sample(model, _folder(output, output_table), ledger, request)
     else:
         working.sample(model, _target(output, output_table), ledger, request)
+
+
+def impute(
+    synthetic: Annotated[
+        list[str], typer.Argument(metavar="SYNTHETIC..", help="One or more synthetic tables.")
+    ],
+    schema: flags.SchemaFile,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="Folder to write; a file, for one completed table."),
+    ],
+    imputations: Annotated[
+        int, typer.Option("--imputations", help="Completed versions of each table.")
+    ] = 3,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Reproducible draws, for tests.")
+    ] = None,
+    threads: Threads = None,
+) -> None:
+    """Impute missing values of synthetic tables from their own rows.
+
+    Tables of a release keep what was promised for them; nothing is promised for others.
+    """
+    from pegsynth.cli import imputing
+
+    imputing.run(synthetic, schema, output, imputations=imputations, seed=seed, threads=threads)
 
 
 def evaluate(
@@ -385,15 +415,16 @@ def combine(
         Path,
         typer.Argument(
             metavar="ESTIMATES",
-            help="A CSV of term, estimate, and variance or std_error; a line per dataset and term.",
+            help="A CSV of term, estimate, and variance or std_error; a line per dataset and term. "
+            "Completed tables: with columns dataset and imputation.",
         ),
     ],
     rule: Annotated[
         str | None,
         typer.Option(
             "--rule",
-            help="plug-in, fully (the paper's), partial, shared-urn or own-noise "
-            "[default: by the ledger, else plug-in].",
+            help="plug-in, fully (the paper's), partial, shared-urn, own-noise, or nested for "
+            "completed tables [default: by the ledger, else plug-in].",
         ),
     ] = None,
     rows: Annotated[

@@ -6,7 +6,7 @@ and readable by its owner only; nothing in it is covered by the guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -19,10 +19,18 @@ from pegsynth.io.reader import TableReader
 from pegsynth.io.table_output import open_writer
 from pegsynth.methods.session import Session
 from pegsynth.options import How
-from pegsynth.pipeline import Draws, decoder_of, drawn_frames, open_draws, published_schema
+from pegsynth.pipeline import (
+    Draws,
+    completed_versions,
+    decoder_of,
+    drawn_frames,
+    open_draws,
+    published_schema,
+)
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.progress import Progress, quiet
+from pegsynth.publishing.completed_texts import completed_name
 from pegsynth.publishing.folder import check_folder, is_release, new_folder, seal
 from pegsynth.publishing.policy import NO_POLICY, Policy
 from pegsynth.publishing.result import TableFormat
@@ -80,7 +88,9 @@ def make_folder(
     _check_format(table_format)
     check_folder(folder, force=force)
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
-    policy = policy.settled(book, labels=request.decode == "labels")
+    policy = policy.settled(
+        book, labels=request.decode == "labels", completed=bool(request.versions)
+    )
     replaced = folder.exists() and is_release(folder)
     with (
         open_draws(data, schema, request, progress=progress) as draws,
@@ -116,6 +126,8 @@ def write_folder(
         datasets=request.datasets,
         table_format=table_format,
         how=request.decode,
+        versions=request.versions,
+        threads=request.thread_count,
         progress=progress,
         kept=draws.kept,
         policy=policy,
@@ -140,11 +152,24 @@ def write_public(
     datasets: int,
     table_format: TableFormat = "csv",
     how: How | None = None,
+    versions: int = 0,
+    threads: int = 1,
     progress: Progress = quiet,
     kept: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
     policy: Policy = NO_POLICY,
 ) -> list[Path]:
-    """Write ``public/``: ledger first, then K synthetic tables, texts and checksums."""
+    """Write ``public/``: ledger first, then K synthetic tables, texts and checksums.
+
+    Parameters
+    ----------
+    versions
+        Completed versions of each table (R23); the tables and the ledger do not change by them.
+
+    Returns
+    -------
+    list of Path
+        The synthetic tables, as they were drawn.
+    """
     public = folder / "public"
     public.mkdir()
     tables = drawn_frames(session, rows, datasets, how=how, listed=True, progress=progress)
@@ -157,6 +182,7 @@ def write_public(
         datasets=datasets,
         how=table_format,
         decode=how,
+        versions=versions,
         policy=policy,
     )
     written = []
@@ -164,11 +190,34 @@ def write_public(
     for number, frames in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
         with open_writer(path, texts=texts, codebook=session.model.schema) as writer:
+            parts = []
             for frame in policy.applied(map(kept, frames), session.model.schema, folder):
                 writer.write(frame)
+                if versions:
+                    parts.append(frame)
         written.append(path)
+        if versions:
+            completed = completed_versions(
+                session, pl.concat(parts), number, versions, threads=threads, progress=progress
+            )
+            write_completed(public, number, completed, table_format, schema, texts)
     seal(public)
     return written
+
+
+def write_completed(
+    public: Path,
+    number: int,
+    versions: Sequence[pl.DataFrame],
+    table_format: TableFormat,
+    schema: Schema,
+    texts: Collection[str] = (),
+) -> None:
+    """Write the completed versions of one table."""
+    for version, table in enumerate(versions, start=1):
+        path = public / completed_name(number, version, table_format)
+        with open_writer(path, texts=texts, codebook=schema) as writer:
+            writer.write(table)
 
 
 def save_public(
@@ -177,6 +226,7 @@ def save_public(
     schema: Schema,
     ledger: Ledger,
     *,
+    completed: Sequence[Sequence[pl.DataFrame]] = (),
     table_format: TableFormat = "csv",
     force: bool = False,
 ) -> None:
@@ -187,11 +237,21 @@ def save_public(
         public = fresh / "public"
         public.mkdir()
         rows = tables[0].height if tables else 0
-        write_texts(public, schema, ledger, rows=rows, datasets=len(tables), how=table_format)
+        write_texts(
+            public,
+            schema,
+            ledger,
+            rows=rows,
+            datasets=len(tables),
+            how=table_format,
+            versions=len(completed[0]) if completed else 0,
+        )
         for number, table in enumerate(tables, start=1):
             path = public / f"synthetic-{number}.{table_format}"
             with open_writer(path, codebook=schema) as writer:
                 writer.write(table)
+        for number, versions in enumerate(completed, start=1):
+            write_completed(public, number, versions, table_format, schema)
         seal(public)
 
 
@@ -209,6 +269,7 @@ def write_texts(
     datasets: int,
     how: TableFormat,
     decode: How | None = None,
+    versions: int = 0,
     policy: Policy = NO_POLICY,
 ) -> None:
     """Write the schema, the ledger and the pages that explain them."""
@@ -221,6 +282,7 @@ def write_texts(
         table_format=how,
         ledger=ledger,
         decode="labels" if decode == "labels" else "values",
+        versions=versions,
         blanked=policy.k_features if policy.k is not None else (),
     )
     atomic_text(public / "HOW-TO-ANALYSE.md", analyse)

@@ -13,6 +13,12 @@ from pegsynth.inference.choice import (
 )
 from pegsynth.inference.combining_rules import REPLICATED
 from pegsynth.privacy import Ledger, NoisyCounts
+from pegsynth.publishing.completed_texts import (
+    LIMITS_OF_IMPUTING,
+    combining_completed,
+    completed_tables,
+    nested_in_r,
+)
 from pegsynth.publishing.examples import analysis_code
 from pegsynth.schema import Schema
 from pegsynth.schema.column_decoding import How
@@ -53,6 +59,7 @@ def how_to_analyse(
     table_format: str,
     ledger: Ledger,
     decode: How = "values",
+    versions: int = 0,
     blanked: Sequence[str] = (),
 ) -> str:
     """Return HOW-TO-ANALYSE.md: what the tables are, the rule that fits, code that runs.
@@ -69,18 +76,23 @@ def how_to_analyse(
         How the tables were made, which decides the combining rule (R16).
     decode
         Whether numbers are written as values or as bin labels.
+    versions
+        Completed versions of every table; 0: none.
     blanked
         Features that policy blanked where their combination was rare.
     """
     choice = rule_for(ledger, datasets)
+    if versions and choice.rule == "plug-in":
+        choice = Choice("nested", f"{choice.reason}, and missing values were imputed in each")
     released = from_released_blocks(ledger)
     weights = replicates_of(ledger)
     needs_rows_in = choice.rule not in ("partial", *REPLICATED)
     sections = [
         _opening(choice, rows=rows, datasets=datasets, measured=_measured(ledger)),
+        completed_tables(datasets, versions, table_format) if versions else "",
         _dependent(choice, released=released),
         _blanked(blanked),
-        _combining(choice, rows=rows, datasets=datasets, weights=weights),
+        _combining(choice, rows=rows, datasets=datasets, weights=weights, versions=versions),
         _original_rows(rows_in_of(ledger)) if datasets > 1 and needs_rows_in else "",
         "## Code\n\nRun it in this folder, with `pegsynth` installed.",
         *analysis_code(
@@ -91,8 +103,11 @@ def how_to_analyse(
             rows_in=rows_in_of(ledger),
             needs_rows_in=needs_rows_in,
             weights=weights,
+            versions=versions,
         ),
+        nested_in_r(datasets, versions, table_format) if choice.rule == "nested" else "",
         _limits(choice, released=released),
+        LIMITS_OF_IMPUTING if versions else "",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -148,10 +163,16 @@ def _limits(choice: Choice, *, released: bool) -> str:
     return _LIMITS_OF_NOISE if released else _LIMITS
 
 
-def _combining(choice: Choice, *, rows: int, datasets: int, weights: int | None) -> str:
+def _combining(
+    choice: Choice, *, rows: int, datasets: int, weights: int | None, versions: int
+) -> str:
     if weights is not None:
         return _weights(weights)
-    return _one_table() if datasets == 1 else _rule(choice, rows=rows, datasets=datasets)
+    if datasets == 1:
+        return _one_table()
+    if versions:
+        return combining_completed(choice, rows=rows, datasets=datasets, versions=versions)
+    return _rule(choice, rows=rows, datasets=datasets)
 
 
 def _weights(count: int) -> str:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from pegsynth.io.csv_text import unprotect
 from pegsynth.schema.dtypes import as_text
-from pegsynth.schema.feature import MISSING_LABEL, Feature
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.missing_codes import MISSING_LABEL, missing_code_of
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.recoding import Recoding
 from pegsynth.schema.whole_numbers import MISS, binned_numbers, listed_numbers
@@ -60,7 +61,7 @@ class ColumnEncoder:
         self.absent = 0
         self._exact = _exact_codes(feature)
         self._listed = {text: code for code, text in enumerate(feature.categories)}
-        self._missing = {text.strip() for text in feature.missing}
+        self._missing = {text.strip(): missing_code_of(feature, text) for text in feature.missing}
         self._numeric = feature.kind == "numeric"
         self._recoding = feature.recoding or Recoding()
         # Rounding values is the same as moving the edges between bins (R31).
@@ -218,22 +219,22 @@ class ColumnEncoder:
         stripped = text.strip()
         if text in self._exact:
             return self._exact[text]
-        if not stripped or stripped in self._missing:
+        if not stripped:
             return _ABSENT
+        if (missing := self._missing.get(stripped)) is not None:
+            return missing
         for variant in self._variants(text):
             if variant in self._exact:
                 return self._exact[variant]
         if stripped == MISSING_LABEL and self.feature.missing:
             return _ABSENT
-        if self._numeric:
-            return self._number_code(stripped)
-        return self._recoded_code(unprotect(text))
+        return self._number_code(stripped) if self._numeric else self._recoded_code(text)
 
     def _recoded_code(self, text: str) -> int:
         """Return the code of a value that public rules turn into a category (R31)."""
         if self.feature.recoding is None:
             return _UNKNOWN
-        return self._listed.get(self._recoding.text(text), _UNKNOWN)
+        return self._listed.get(self._recoding.text(unprotect(text)), _UNKNOWN)
 
     def _variants(self, text: str) -> tuple[str, ...]:
         plain = unprotect(text)
@@ -259,8 +260,8 @@ def _exact_codes(feature: Feature) -> dict[str, int]:
         if feature.not_applicable_code is not None:
             codes.setdefault(text, feature.not_applicable_code)
     for text in feature.missing:
-        if feature.missing_code is not None:
-            codes.setdefault(text, feature.missing_code)
+        if (missing := missing_code_of(feature, text)) is not None:
+            codes.setdefault(text, missing)
     listed = {text: code for code, text in enumerate(feature.categories)}
     for text, becomes in feature.recoding.listed_texts if feature.recoding else ():
         if becomes in listed:
@@ -276,14 +277,12 @@ def _truth_values(feature: Feature) -> bool:
 def _special_numbers(feature: Feature, written: NumberText) -> dict[float, int]:
     """Numbers that mean "missing" or "not applicable" in a numeric feature."""
     numbers: dict[float, int] = {}
-    for texts, code in (
-        (feature.not_applicable, feature.not_applicable_code),
-        (feature.missing, feature.missing_code),
-    ):
-        for text in texts:
-            number = parsed_number(text) if written.usual else written.number(text)
-            if number is not None and math.isfinite(number) and code is not None:
-                numbers.setdefault(number, code)
+    pairs = [(text, feature.not_applicable_code) for text in feature.not_applicable]
+    pairs += [(text, missing_code_of(feature, text)) for text in feature.missing]
+    for text, code in pairs:
+        number = parsed_number(text) if written.usual else written.number(text)
+        if number is not None and math.isfinite(number) and code is not None:
+            numbers.setdefault(number, code)
     return numbers
 
 

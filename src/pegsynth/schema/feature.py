@@ -2,8 +2,8 @@
 
 A `Feature` says which categories a column can hold, in order. Codes 0, 1, .. follow that
 order and nothing else: first the categories (or bins), then "unknown" when the schema
-accepts unlisted values, then "not applicable", then "missing". No code ever depends on
-the data.
+accepts unlisted values, then "not applicable", then "missing", or every missing code where
+these are kept apart. No code ever depends on the data.
 """
 
 from __future__ import annotations
@@ -15,6 +15,13 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema.missing_codes import (
+    MISSING_LABEL,
+    check_kept_codes,
+    missing_code_of,
+    missing_count,
+    missing_labels,
+)
 from pegsynth.schema.recoding import Recoding
 
 Kind = Literal["nominal", "ordinal", "numeric"]
@@ -25,7 +32,6 @@ Inside = Literal["measured", "uniform"]
 KINDS: tuple[str, ...] = get_args(Kind)
 ROLES: tuple[str, ...] = get_args(Role)
 
-MISSING_LABEL = "(missing)"
 UNKNOWN_LABEL = "(other)"
 PRIVATE = "private"
 MOST_PRIVATE_BINS = 1_000
@@ -93,6 +99,9 @@ class Feature:
         "uniform"; None: "measured" where there are private edges.
     decimals
         How many decimals values have; None: as many as it takes.
+    keep_missing_codes
+        Whether every text of `missing` is a category of its own and comes back as it was; a
+        null is then that of the empty text.
     recoding
         Public rules by which values are recoded row by row before they are counted (R31).
         Categories and edges are those after recoding.
@@ -126,6 +135,7 @@ class Feature:
     bins: int | None = None
     inside: Inside | None = None
     decimals: int | None = None
+    keep_missing_codes: bool = False
     recoding: Recoding | None = None
     label_of: str | None = None
     notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
@@ -281,6 +291,7 @@ class Feature:
         texts = (*self.categories, *self.not_applicable)
         if len(set(texts)) != len(texts):
             raise self._error("a category is listed twice; list each once")
+        check_kept_codes(self)
         if set(texts) & set(self.missing):
             raise self._error(
                 "a text is listed both as a category and as missing; keep it in one list"
@@ -363,16 +374,14 @@ class Feature:
 
     @property
     def missing_code(self) -> int | None:
-        """Code of missing values, if they are a category."""
-        if not self.missing:
-            return None
-        return self.bin_count + (self.unknown == "category") + bool(self.not_applicable)
+        """Code of a null, if missing values are a category."""
+        return missing_code_of(self, "")
 
     @property
     def category_count(self) -> int:
         """Number of codes, C_i in the paper."""
-        special = (self.unknown == "category") + bool(self.not_applicable) + bool(self.missing)
-        return self.bin_count + special
+        special = (self.unknown == "category") + bool(self.not_applicable)
+        return self.bin_count + special + missing_count(self)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -383,9 +392,7 @@ class Feature:
             special.append(UNKNOWN_LABEL)
         if self.not_applicable:
             special.append(self.not_applicable[0])
-        if self.missing:
-            special.append(MISSING_LABEL)
-        return (*listed, *special)
+        return (*listed, *special, *missing_labels(self))
 
     def _bin_labels(self) -> tuple[str, ...]:
         labels = []

@@ -303,6 +303,15 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "features",
+        "keep_missing_codes",
+        "flag",
+        "`false`: one category, written as an empty cell",
+        "true",
+        "Whether every text of missing is a category of its own and comes back as it was.",
+        _PUBLIC,
+    ),
+    Key(
+        "features",
         "not_applicable",
         "values",
         "no such category",

@@ -196,6 +196,7 @@ def _read_feature(number: int, raw: Any, files: PublicFiles) -> Feature:
         value_labels=read_value_labels(entry, files),
         inside=cast(Inside | None, entry.text("inside") or None),
         decimals=entry.whole_or_none("decimals"),
+        keep_missing_codes=entry.flag("keep_missing_codes"),
         recoding=read_recoding(entry, files),
         label_of=entry.text("label_of") or None,
     )

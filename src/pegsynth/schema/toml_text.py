@@ -141,6 +141,8 @@ def _value_lines(feature: Feature) -> Iterator[str]:
     for key in ("missing", "not_applicable"):
         if texts := getattr(feature, key):
             yield f"{key} = {_list([_text(text) for text in texts])}"
+    if feature.keep_missing_codes:
+        yield "keep_missing_codes = true"
 
 
 def _rule_lines(rule: Rule, features: Sequence[Feature]) -> Iterator[str]:
