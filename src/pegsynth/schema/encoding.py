@@ -246,7 +246,7 @@ class ColumnEncoder:
         """Return the code of a value that public rules turn into a category (R31)."""
         if self.feature.recoding is None:
             return _UNKNOWN
-        return self._listed.get(self._recoding.text(text), _UNKNOWN)
+        return self._listed.get(self._recoding.text(unprotect(text)), _UNKNOWN)
 
     def _variants(self, text: str) -> tuple[str, ...]:
         plain = unprotect(text)
