@@ -44,7 +44,7 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
         need_rows(self.name, options, total=total)
         return replace(
             options,
-            prior=options.prior or "uniform",
+            prior=options.prior or ("levels" if total else "uniform"),
             seed_pool=options.seed_pool or ("marginal" if total else "uniform"),
         )
 
