@@ -1,7 +1,7 @@
 """A release to look at: all tables as one dataframe, pictures of its columns, a short card.
 
-`ReleaseViews` is what a release and its tables share with the rest of the package: whoever
-takes synthetic tables also takes a release (`tables_of`). Nothing here looks at the
+`ReleaseViews` is what a release and its tables share with the rest of the package: a function
+that takes synthetic tables also takes a release (`tables_of`). Nothing here looks at the
 original table.
 """
 
@@ -60,17 +60,25 @@ class ReleaseViews:
         title = f"shares of values of {', '.join(names)} in the synthetic tables"
         return Picture("histograms", rows, title, confidential=self._confidential)
 
+    def __repr__(self) -> str:
+        from pegsynth.privacy.ledger_views import promise
+
+        return f"{type(self).__name__}({self._size()}: {promise(self.ledger.guarantee)})"
+
+    def _size(self) -> str:
+        first = next(self._tables())
+        datasets = len(self.frames)
+        many = "1 synthetic table" if datasets == 1 else f"{datasets:,} synthetic tables"
+        return f"{many} of {first.height:,} rows and {first.width:,} columns"
+
     def _repr_html_(self) -> str:
         from pegsynth.privacy.ledger_views import promise
 
         first = next(self._tables())
-        datasets = len(self.frames)
-        many = "1 synthetic table" if datasets == 1 else f"{datasets:,} synthetic tables"
-        size = f"{first.height:,} rows and {first.width:,} columns"
         warning = NO_GUARANTEE if self._confidential else ""
         said = f"Promised: {promise(self.ledger.guarantee)}. ledger.statement() says what it means."
         head = table(first.columns, first.head(_HEAD).rows())
-        return card(f"Release of {many} of {size}", [said], table=head, warning=warning)
+        return card(f"Release of {self._size()}", [said], table=head, warning=warning)
 
     @property
     def _confidential(self) -> bool:
@@ -79,7 +87,7 @@ class ReleaseViews:
 
     def _tables(self) -> Iterator[pl.DataFrame]:
         """Yield every table as Polars."""
-        from pegsynth.io.frames import from_frame
+        from pegsynth.io.caller_frames import from_frame
 
         return (from_frame(each).lazy().collect() for each in self.frames)
 

@@ -20,7 +20,7 @@ from pegsynth.arrays import Codes
 from pegsynth.errors import DataError, EmptyTableError, SchemaError
 from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.statistics import NOTHING, Estimate, spread
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import encode
 from pegsynth.schema.encoding import ColumnEncoder

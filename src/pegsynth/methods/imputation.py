@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from pegsynth.mechanisms.marginals import Marginals
     from pegsynth.methods.base import Codes
     from pegsynth.methods.stored_model import StoredModel
-    from pegsynth.privacy import Budget, Ledger, NoisyCounts, Shape
+    from pegsynth.privacy import Budget, Ledger, NoisyCounts, Structure
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
-    from pegsynth.sampling.conditional import ConditionalModel
+    from pegsynth.sampling.sequential_draws import ConditionalModel
     from pegsynth.schema import Schema
     from pegsynth.tables.counting import ConfidentialTable
 
@@ -76,11 +76,13 @@ class ImputationFit:
 class Imputation(PricedMethod[ImputationFit]):
     """A method that draws feature after feature given the others."""
 
+    plan_type = ImputationPlan
+
     def settle(
         self, schema: Schema, budget: Budget, options: Any, *, scale: int = DEFAULT_SCALE
     ) -> ImputationPlan:
         """Choose seed rows and find the smallest alpha."""
-        from pegsynth.methods.gibbs.plan import after_draws
+        from pegsynth.methods.gibbs.gibbs_plan import after_draws
 
         total = budget.epsilon is not None
         options = self.filled(schema, options, total=total)
@@ -91,18 +93,16 @@ class Imputation(PricedMethod[ImputationFit]):
             )
         price = self._priced(schema, budget, options, scale=scale)
         after = after_draws(schema, options, pool) if self.has_proof or options.synthesize else ()
-        return ImputationPlan(
-            method=self.name,
-            options=options,
-            budget=budget,
-            numerator=price.numerator,
+        plan: ImputationPlan = self.planned(
+            budget,
+            options,
+            price,
             scale=scale,
-            draws=price.draws,
-            before=price.before,
             after=after,
             seed_pool=pool,
             marginals=price.paid.get("marginals"),
         )
+        return plan
 
     def filled(self, schema: Schema, options: Any, *, total: bool) -> Any:
         """Choose seed rows: the original ones where nothing is promised anyway."""
@@ -120,12 +120,12 @@ class Imputation(PricedMethod[ImputationFit]):
             0, None, (*unit_bound(schema), NotPrivate.because("no-proof", detail=self.name))
         )
 
-    def shape(self, schema: Schema, options: Any) -> Shape:
+    def shape(self, schema: Schema, options: Any) -> Structure:
         """Every row is S sweeps over the drawn features."""
         from pegsynth.methods.drawn_features import drawn_features
-        from pegsynth.privacy import Shape
+        from pegsynth.privacy import Structure
 
-        return Shape(
+        return Structure(
             method="pmi",
             features=len(drawn_features(schema, options)),
             rows=options.rows or 1,
@@ -200,7 +200,7 @@ class Imputation(PricedMethod[ImputationFit]):
 
     def store_plan(self, plan: Any) -> dict[str, Any]:
         """Return alpha and where seed rows come from."""
-        return self.stored_plan(plan) | {"seed_pool": str(plan.seed_pool)}
+        return super().store_plan(plan) | {"seed_pool": str(plan.seed_pool)}
 
     def load_plan(
         self, stored: Mapping[str, Any], schema: Schema, model: StoredModel
@@ -268,8 +268,8 @@ class Pmi(Imputation):
 
     def _priced(self, schema: Schema, budget: Budget, options: Any, *, scale: int) -> AlphaPrice:
         from pegsynth.mechanisms.noise import noise_of
-        from pegsynth.methods.gibbs.plan import marginal_event
-        from pegsynth.sampling.conditional import check_alpha
+        from pegsynth.methods.gibbs.gibbs_plan import marginal_event
+        from pegsynth.sampling.sequential_draws import check_alpha
 
         unit = rows_of_a_unit(schema)
         if budget.kind == "total" and options.seed_pool == "marginal":
@@ -295,7 +295,7 @@ def _paid_marginals(
     if event is None:
         return None
     from pegsynth.mechanisms.marginals import noisy_marginals
-    from pegsynth.methods.gibbs.fitting import hash_spec, one_way_counts
+    from pegsynth.methods.gibbs.block_fitting import hash_spec, one_way_counts
 
     spec = hash_spec(schema, ((),) * len(schema.features), 0)
     counts = one_way_counts(table.blocks(spec, drawn_heads=False))

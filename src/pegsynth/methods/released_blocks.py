@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pegsynth.methods.base import Codes, Rows
     from pegsynth.random import RandomStream
     from pegsynth.released.counted import CountedTable
-    from pegsynth.released.second_round import Fit
+    from pegsynth.released.second_round import PoolFit
     from pegsynth.schema import Schema
 
 MOST_CATEGORIES = 1 << 24
@@ -79,7 +79,7 @@ class ReleasedFit:
     """
 
     released: Released
-    ready: Fit | None = field(default=None, repr=False)
+    ready: PoolFit | None = field(default=None, repr=False)
 
 
 def settle_released(method: str, schema: Schema, budget: Budget, options: Any) -> ReleasedPlan:
@@ -164,8 +164,8 @@ def fit_released(
 ) -> tuple[ReleasedFit, ReleasedPlan]:
     """Spend the budget on a table; return what may be published and what it cost.
 
-    The table comes as codes, or as who counts it. The audit puts a privacy filter of its own in
-    place, which looks on.
+    The table is a code matrix, or an object that counts it. The audit passes a privacy filter
+    that records every step.
     """
     levels = promised_levels(schema, plan)
     rows = plan.options.rows

@@ -15,7 +15,7 @@ from pegsynth.schema import Schema
 TableFormat = Literal["csv", "parquet"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release(ReleaseViews):
     """Synthetic tables of the caller's own kind, and what they cost.
 
@@ -63,7 +63,7 @@ class Release(ReleaseViews):
         Release
             The same tables, with their folder.
         """
-        from pegsynth.publishing.write import save_public
+        from pegsynth.publishing.fill_folder import save_public
 
         if self.schema is None:
             raise ParameterError("a release without its schema cannot be saved")

@@ -1,6 +1,6 @@
 """A confidential table as a release of blocks sees it: tables of counts, and nothing else.
 
-`Rows` counts a table in memory. `TableCounter` counts one that comes in batches, wherever
+`CountedRows` counts a table in memory. `TableCounter` counts one that comes in batches, wherever
 they are; `pegsynth.spark` adds up such counters over a cluster.
 """
 
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.arrays import Codes, Int64
-from pegsynth.kernels import pool as kernels
-from pegsynth.released.pool import Features, cell_count, cell_keys
+from pegsynth.kernels import pool_loops as kernels
+from pegsynth.released.row_pool import Features, cell_count, cell_keys
 
 UInt16 = NDArray[np.uint16]
 
@@ -84,7 +84,7 @@ class MergedRows:
 
 
 @dataclass(frozen=True)
-class Rows:
+class CountedRows:
     """A table of codes in memory."""
 
     codes: Codes

@@ -17,7 +17,7 @@ from pegsynth.arrays import Float64
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.privacy import Event
 from pegsynth.random import RandomStream
-from pegsynth.released.diversity import Diverse
+from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.draw import (
     LOT,
     MOST_POOLS_FOR_GIVEN,
@@ -31,10 +31,10 @@ from pegsynth.released.draw import (
 from pegsynth.released.levels import split_again
 from pegsynth.released.perturbed import Laws, perturbed
 from pegsynth.released.plain import plain_targets
-from pegsynth.released.pool import Pool
 from pegsynth.released.published import Released
+from pegsynth.released.row_pool import Pool
 from pegsynth.released.rows import choose_rows, exchange_rows
-from pegsynth.released.second_round import Fit
+from pegsynth.released.second_round import PoolFit
 from pegsynth.released.steps import Steps
 from pegsynth.schema.rules import Rule
 
@@ -196,7 +196,7 @@ def _lot(
     # Split by the mean of all, so that a category has rows wherever a replicate needs some.
     base = [np.mean(lines, axis=0) for lines in zip(*shares, strict=True)]
     codes = _split(source, pool, kept, base, stream)
-    refit = Refit(Fit(pool, plain_margins(released, plain), plain))
+    refit = Refit(PoolFit(pool, plain_margins(released, plain), plain))
     scale = matching / max(len(kept), 1)
     lines = [
         refit.weights(counts)[kept] * _correction(codes, source, own, base) * scale
@@ -222,7 +222,7 @@ def _usual_rows(source: Source, size: int, stream: RandomStream, threads: int) -
 class Refit:
     """A pool whose weights can be fitted to any counts of the published tables."""
 
-    fit: Fit
+    fit: PoolFit
 
     def weights(self, counts: Released) -> Float64:
         """Return the weights of a fit without shrinkage; the same counts give the same."""

@@ -1,0 +1,81 @@
+"""Seekable random draws for invented tables, and categories drawn from weights.
+
+Every variable of every chunk of rows has a keystream of its own, and row r of the chunk
+takes its word number r. A row is therefore the same however many rows follow it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.arrays import Float64
+
+if TYPE_CHECKING:
+    from pegsynth.random import RandomStream
+
+Codes = NDArray[np.int64]
+
+_UNIT = 2.0**-53
+# Group plus uniform must not round up to the next group.
+_BELOW_ONE = 1.0 - 2.0**-40
+
+
+class SeekableDraws:
+    """The random numbers of one chunk of rows.
+
+    Parameters
+    ----------
+    stream
+        Source of words, seeded or not.
+    chunk
+        Number of the chunk.
+    rows
+        How many of its rows are wanted.
+    names
+        Every variable that will be drawn, in an order that fixes the keystreams.
+    """
+
+    def __init__(
+        self, stream: RandomStream, *, chunk: int, rows: int, names: tuple[str, ...]
+    ) -> None:
+        self._stream = stream
+        self._numbers = {name: chunk * len(names) + k for k, name in enumerate(names)}
+        self._rows = rows
+
+    def uniform(self, name: str) -> Float64:
+        """One uniform number in [0, 1) per row; a name always gives the same numbers."""
+        words = self._stream.substream(self._numbers[name]).take(self._rows)
+        return np.asarray((words >> np.uint64(11)) * _UNIT, dtype=np.float64)
+
+    def normal(self, name: str) -> Float64:
+        """One standard normal number per row."""
+        from scipy.special import ndtri
+
+        return np.asarray(ndtri(self.uniform(name) + _UNIT / 2), dtype=np.float64)
+
+    def chance(self, name: str, probability: NDArray[Any] | float) -> NDArray[np.bool_]:
+        """Whether an event of the given probability happens, row by row."""
+        return np.asarray(self.uniform(name) < probability)
+
+    def category(
+        self, name: str, cumulative: Float64, group: NDArray[np.integer[Any]] | int = 0
+    ) -> Codes:
+        """One category per row, from row `group` of a table made by `cumulate`."""
+        count = cumulative.shape[-1]
+        steps = np.atleast_2d(cumulative)
+        flat = (steps + np.arange(len(steps))[:, None]).ravel()
+        keys = np.minimum(self.uniform(name), _BELOW_ONE) + group
+        return np.asarray(np.searchsorted(flat, keys, side="right") - count * np.asarray(group))
+
+
+def cumulate(weights: Any) -> Float64:
+    """Scale the last axis of a table of weights to one and sum it up.
+
+    Categories of weight 0 are never drawn: they repeat the step before them, and the last
+    step is exactly 1.
+    """
+    steps = np.cumsum(np.asarray(weights, dtype=np.float64), axis=-1)
+    return np.asarray(steps / steps[..., -1:])
