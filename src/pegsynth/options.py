@@ -116,7 +116,8 @@ class KeyOptions(HeadOptions):
     tail_bits: int = option(
         0,
         "whole",
-        "Tail bits of the key, 0 to 16; the paper's 1 halves every entry and says next to nothing.",
+        "Tail bits of the key, 0 to 16; the paper's 1 halves every entry and tells next to "
+        "nothing (R22).",
         least=0,
     )
     order: Order | None = option(

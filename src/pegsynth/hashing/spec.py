@@ -108,8 +108,9 @@ class HashSpec:
 
     def _digits(self) -> NDArray[np.int64]:
         """Return the digit that every code gives a key."""
-        lines = self.head_levels or tuple(map(range, self.category_counts))
-        return np.concatenate([np.array(line, dtype=np.int64) for line in lines])
+        if not self.head_levels:
+            return np.concatenate([np.arange(count, dtype=np.int64) for count in self.head_counts])
+        return np.concatenate([np.array(line, dtype=np.int64) for line in self.head_levels])
 
     def _tail_codes(self) -> NDArray[np.int64]:
         """Return the public bits of every category; those of details are 0, which XOR ignores."""

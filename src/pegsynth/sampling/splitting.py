@@ -56,7 +56,8 @@ class _Line:
         width = self.cumulative[self.first[column.astype(np.int64) + 1]] - start
         # Weights of a feature add up to less than 2**32, so the product fits in 64 bits.
         value = start + (((words >> _HALF) * width) >> _HALF)
-        return self.members[np.searchsorted(self.cumulative, value, side="right") - 1]
+        found: Int64 = self.members[np.searchsorted(self.cumulative, value, side="right") - 1]
+        return found
 
 
 class Splitter:

@@ -87,18 +87,18 @@ def merge(
         t, levels = _best(schema, feature, shares, alpha=alpha, held=held)
         resolutions.append(t)
         lines.append(tuple(levels.tolist()))
-    shares = level_shares(marginals.shares, tuple(lines))
-    fine = replace(spec, category_counts=tuple(len(line) for line in shares), levels=tuple(lines))
+    own = level_shares(marginals.shares, tuple(lines))
+    fine = replace(spec, category_counts=tuple(len(line) for line in own), levels=tuple(lines))
     answered = [
         _virtual_part(
-            _floored(shares[target], resolutions[target]),
+            _floored(own[target], resolutions[target]),
             alpha,
             _rows_of_a_key(fine, target, marginals.total),
         )
         for target in plain_features(schema)
     ]
     if np.mean(answered) > PREVAILING:
-        fine = replace(fine, head_levels=_head_levels(schema, shares))
+        fine = replace(fine, head_levels=_head_levels(schema, own))
     return Merging(fine, tuple(resolutions))
 
 
@@ -126,7 +126,7 @@ def _best(
     found: list[tuple[float, int, Int64]] = []
     for t in _resolutions(len(shares)):
         levels = _levels(shares, parts, 1 / t, ordered=ordered)
-        own = np.bincount(levels, weights=shares)
+        own = _summed(shares, levels)
         weights = _floored(own, t)
         part = _virtual_part(weights, alpha, held)
         wrong = float(np.abs(weights / weights.sum() - own).sum()) / 2
@@ -141,6 +141,11 @@ def _resolutions(categories: int) -> list[int]:
     most = max(MOST_RESOLUTION, CAP_RESOLUTION * categories)
     count = (most // LEAST_RESOLUTION).bit_length()
     return [LEAST_RESOLUTION << step for step in range(count)]
+
+
+def most_resolution(categories: int) -> int:
+    """Return the largest t of a feature."""
+    return _resolutions(categories)[-1]
 
 
 def _alike(schema: Schema, feature: int) -> list[Int64]:
@@ -207,7 +212,11 @@ def level_lines(levels: Lines) -> tuple[Int64, ...]:
 def level_shares(shares: Sequence[Shares], levels: Lines) -> tuple[Shares, ...]:
     """Return the share of every level."""
     lines = zip(level_lines(levels), shares, strict=True)
-    return tuple(np.bincount(line, weights=own) for line, own in lines)
+    return tuple(_summed(own, line) for line, own in lines)
+
+
+def _summed(shares: Shares, levels: Int64) -> Shares:
+    return np.bincount(levels, weights=shares).astype(np.float64)
 
 
 def level_rules(rules: Sequence[Rule], levels: Lines) -> tuple[Rule, ...]:
@@ -239,4 +248,4 @@ def most_virtual(categories: int, numerator: int) -> int:
     """Return a bound on the integer virtual rows of a feature, whatever its marginals are."""
     # Rounding and the floor add at most 2 C floors to the t of them; a multiplier that is
     # rounded up adds all weights at most once.
-    return (numerator + _MOST_FLOOR) * (_resolutions(categories)[-1] + 2 * categories)
+    return (numerator + _MOST_FLOOR) * (most_resolution(categories) + 2 * categories)
