@@ -36,7 +36,7 @@ def test_the_claim_is_that_of_categories():
         assert each.plan.events == uniform.events
 
 
-@pytest.mark.slow(seconds=20)
+@pytest.mark.slow(seconds=60)
 def test_paid_counts_and_draws_together_keep_their_total():
     each = level_private_case()
     loss = worst_path(each)

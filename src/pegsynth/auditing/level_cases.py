@@ -135,9 +135,9 @@ ONE, TWO = (0.5, 0.04, 0.04, 0.42), (0.3, 0.7)
 def level_cases() -> list[LevelCase]:
     """Return one case for each schedule; in all of them neighbours are merged."""
     return [
-        level_case("levels, one row", (ONE, TWO)),
+        level_case("levels, one row", (ONE, TWO), most_rows=1),
         level_case("levels, two rows", (ONE,), rows=2, heads=0),
-        level_case("levels, rule", (ONE, TWO), rules=RULES),
+        level_case("levels, rule", (ONE, TWO), rules=RULES, most_rows=1),
         level_case("levels, block of 2", (ONE,), method="pegs-rs", rows=2, block_size=2, heads=0),
         level_case(
             "levels, cap 2",
