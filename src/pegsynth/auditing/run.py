@@ -9,11 +9,12 @@ from importlib.util import find_spec
 
 from pegsynth.auditing.cases import Case, all_cases
 from pegsynth.auditing.choices import private_case, worst_path
-from pegsynth.auditing.divergence import worst_loss
+from pegsynth.auditing.divergence import Loss, worst_loss
 from pegsynth.auditing.door_readers import DOORS
 from pegsynth.auditing.doors import failures
 from pegsynth.auditing.level_cases import level_cases, level_private_case
 from pegsynth.auditing.numbers import NUMBERS, number_cases
+from pegsynth.auditing.recodings import RECODINGS, recoding_cases
 from pegsynth.auditing.released import audit_paths, released_cases
 from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
 from pegsynth.auditing.statistical import lower_bound, trial
@@ -71,13 +72,15 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
             yield from each.audit(full=full, threads=threads)
     if method in (None, NUMBERS):
         yield from _numbers()
+    if method in (None, RECODINGS):
+        yield from _recodings()
     if method in (None, READERS):
         yield from _doors(-(-FULL_PAIRS // len(DOORS)) if full else PAIRS)
 
 
 def audits() -> tuple[str, ...]:
-    """Return what can be audited by name: methods, numbers, and the readers."""
-    return (*audited_methods(), NUMBERS, READERS)
+    """Return what can be audited by name: methods, numbers, recodings, and the readers."""
+    return (*audited_methods(), NUMBERS, RECODINGS, READERS)
 
 
 def audited_methods() -> tuple[str, ...]:
@@ -191,6 +194,14 @@ def _numbers() -> Iterator[Finding]:
             None if pure else worst.loss.rho,
             worst.holds(case.stated),
         )
+
+
+def _recodings() -> Iterator[Finding]:
+    """Enumerate one draw from every small table of raw values (R31)."""
+    for case in recoding_cases():
+        claimed, realised = case.claimed, case.loss().epsilon
+        held = Loss(realised).within(claimed, 1.0)
+        yield Finding(RECODINGS, case.name, "exact", claimed, realised, None, None, held)
 
 
 def _released_statistically(releases: int) -> Finding:

@@ -46,7 +46,7 @@ def load_blocks(stored: StoredModel, schema: Schema) -> GibbsFit:
     """Rebuild blocks; every number is checked against the schema."""
     spec = spec_of(stored, schema)
     blocks = Blocks(spec, tuple(_checked_blocks(stored, spec)))
-    marginals = stored_marginals(stored.shares, stored.total, spec.category_counts)
+    marginals = stored_marginals(stored.shares, stored.total, schema.category_counts)
     if spec.levels and marginals is None:
         raise ModelError("its levels have no marginals")
     rows = stored_rows(stored.arrays, schema)
