@@ -6,6 +6,7 @@ does.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -188,6 +189,9 @@ def release(
     force: bool = False,
     public_only: bool = False,
     table_format: str = "csv",
+    k: int | None = None,
+    k_features: Sequence[str] = (),
+    round_to: Mapping[str, float] | None = None,
     progress: bool | Progress | None = None,
     **options: Any,
 ) -> Release:
@@ -203,10 +207,16 @@ def release(
         Do not write ``internal/``.
     table_format
         ``csv`` or ``parquet``.
+    k, k_features
+        Blank these features, by default the quasi-identifiers, in synthetic rows whose
+        combination fewer than k rows share; policy, and no further protection.
+    round_to
+        Numeric features and the multiples that their synthetic values are rounded to.
     **options
         Those of `synthesize`.
     """
     from pegsynth.publishing.fill_folder import make_folder
+    from pegsynth.publishing.policy import Policy
 
     check_threads()
     request = Request.of(**options)
@@ -220,6 +230,7 @@ def release(
             force=force,
             public_only=public_only,
             table_format=table_format,
+            policy=Policy.of(k, k_features, round_to),
             progress=told,
         )
     return Release.load(made.folder)
@@ -234,8 +245,8 @@ def audit(
     Parameters
     ----------
     method
-        The method to check, ``numbers`` for edges and shapes, or ``doors`` for the readers;
-        None for all.
+        The method to check, ``numbers`` for edges, shapes and rare categories, ``recodings``, or
+        ``doors`` for the readers; None for all.
     full
         More cases and more releases.
 

@@ -52,10 +52,11 @@ from pegsynth.schema.codec import Decoder
 from pegsynth.schema.dialect import Dialect
 from pegsynth.storage.model_file import load_model, read_manifest
 from pegsynth.storage.spending import read_spent, write_spent
-from pegsynth.tables.checkpoint import Checkpoint, resuming
+from pegsynth.tables.checkpoint import Checkpoint
 from pegsynth.tables.code_table import CodeTable
 from pegsynth.tables.counting import ConfidentialTable, StreamedTable
 from pegsynth.tables.kept_columns import original_columns, with_drawn_columns
+from pegsynth.tables.resumed_counting import resuming
 
 if TYPE_CHECKING:
     from pegsynth.io.database import DatabaseTarget

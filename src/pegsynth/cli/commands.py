@@ -199,11 +199,32 @@ def release(
     table_format: Annotated[
         str, typer.Option("--format", help="Files of the tables: csv or parquet.")
     ] = "csv",
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "--k",
+            help="Blank --k-features in synthetic rows whose combination fewer rows share; policy, "
+            "no further protection.",
+        ),
+    ] = None,
+    k_features: Annotated[
+        str | None,
+        typer.Option(
+            "--k-features", metavar="F,F", help="Features for --k [default: quasi-identifiers]."
+        ),
+    ] = None,
+    round_to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--round", metavar="F=STEP", help="Round a synthetic number to multiples; policy too."
+        ),
+    ] = None,
     *,
     request: Request,
 ) -> None:
     """Write a release folder: public/ may be published, internal/ may not."""
     from pegsynth.cli import release_commands
+    from pegsynth.publishing.policy import Policy
 
     release_commands.release(
         _source(data, request),
@@ -213,6 +234,7 @@ def release(
         force=force,
         public_only=public_only,
         table_format=table_format,
+        policy=Policy.of(k, k_features, round_to),
     )
 
 

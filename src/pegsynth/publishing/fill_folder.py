@@ -6,7 +6,7 @@ and readable by its owner only; nothing in it is covered by the guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -32,6 +32,7 @@ from pegsynth.privacy.rounding import display_up
 from pegsynth.progress import Progress, quiet
 from pegsynth.publishing.completed_texts import completed_name
 from pegsynth.publishing.folder import check_folder, is_release, new_folder, seal
+from pegsynth.publishing.policy import NO_POLICY, Policy
 from pegsynth.publishing.result import TableFormat
 from pegsynth.publishing.texts import how_to_analyse, privacy_page
 from pegsynth.request import Request
@@ -70,12 +71,15 @@ def make_folder(
     force: bool = False,
     public_only: bool = False,
     table_format: str = "csv",
+    policy: Policy = NO_POLICY,
     progress: Progress = quiet,
 ) -> Made:
     """Synthesize a table into a release folder, whole or not at all.
 
     Parameters
     ----------
+    policy
+        What is done to synthetic rows before they are published.
     force
         Replace an earlier release or an empty folder.
     public_only
@@ -83,6 +87,13 @@ def make_folder(
     """
     _check_format(table_format)
     check_folder(folder, force=force)
+    book = schema if isinstance(schema, Schema) else Schema.load(schema)
+    policy = policy.settled(book, labels=request.decode == "labels")
+    if policy and request.versions:
+        raise ParameterError(
+            "--complete would fill in what --k blanks, with numbers that --round has not seen; "
+            "leave out one of them"
+        )
     replaced = folder.exists() and is_release(folder)
     with (
         open_draws(data, schema, request, progress=progress) as draws,
@@ -93,6 +104,7 @@ def make_folder(
             draws,
             table_format="parquet" if table_format == "parquet" else "csv",
             public_only=public_only,
+            policy=policy,
             progress=progress,
         )
     session = draws.session
@@ -105,6 +117,7 @@ def write_folder(
     *,
     table_format: TableFormat = "csv",
     public_only: bool = False,
+    policy: Policy = NO_POLICY,
     progress: Progress = quiet,
 ) -> list[Path]:
     """Fill an empty folder: ``public/`` and, unless only that is wanted, ``internal/``."""
@@ -120,12 +133,13 @@ def write_folder(
         threads=request.thread_count,
         progress=progress,
         kept=draws.kept,
+        policy=policy,
     )
     if not public_only:
         write_internal(
             folder,
             draws.reader,
-            published_schema(session),
+            policy.codebook(published_schema(session)),
             session.ledger,
             written,
             threads=request.thread_count,
@@ -145,6 +159,7 @@ def write_public(
     threads: int = 1,
     progress: Progress = quiet,
     kept: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
+    policy: Policy = NO_POLICY,
 ) -> list[Path]:
     """Write ``public/``: ledger first, then K synthetic tables, texts and checksums.
 
@@ -161,7 +176,7 @@ def write_public(
     public = folder / "public"
     public.mkdir()
     tables = drawn_frames(session, rows, datasets, how=how, listed=True, progress=progress)
-    schema = published_schema(session)
+    schema = policy.codebook(published_schema(session))
     write_texts(
         public,
         schema,
@@ -171,17 +186,17 @@ def write_public(
         how=table_format,
         decode=how,
         versions=versions,
+        policy=policy,
     )
     written = []
     texts = decoder_of(session.model, how, listed=True).listed
     for number, frames in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
         with open_writer(path, texts=texts, codebook=session.model.schema) as writer:
-            parts = []
-            for frame in frames:
-                writer.write(kept(frame))
-                if versions:
-                    parts.append(frame)
+            parts: list[pl.DataFrame] = []
+            drawn = _remembered(frames, parts) if versions else frames
+            for frame in policy.applied(map(kept, drawn), session.model.schema, folder):
+                writer.write(frame)
         written.append(path)
         if versions:
             completed = completed_versions(
@@ -190,6 +205,15 @@ def write_public(
             write_completed(public, number, completed, table_format, schema, texts)
     seal(public)
     return written
+
+
+def _remembered(
+    frames: Iterator[pl.DataFrame], parts: list[pl.DataFrame]
+) -> Iterator[pl.DataFrame]:
+    """Yield frames as they come, and keep them for the imputer."""
+    for frame in frames:
+        parts.append(frame)
+        yield frame
 
 
 def write_completed(
@@ -257,10 +281,11 @@ def write_texts(
     how: TableFormat,
     decode: How | None = None,
     versions: int = 0,
+    policy: Policy = NO_POLICY,
 ) -> None:
     """Write the schema, the ledger and the pages that explain them."""
     atomic_text(public / "privacy.json", ledger.to_json())
-    atomic_text(public / "PRIVACY.md", privacy_page(ledger))
+    atomic_text(public / "PRIVACY.md", privacy_page(ledger, done=policy.page() if policy else ""))
     analyse = how_to_analyse(
         schema,
         rows=rows,
@@ -269,6 +294,7 @@ def write_texts(
         ledger=ledger,
         decode="labels" if decode == "labels" else "values",
         versions=versions,
+        blanked=policy.k_features if policy.k is not None else (),
     )
     atomic_text(public / "HOW-TO-ANALYSE.md", analyse)
     atomic_text(public / "schema.toml", dumps(schema))

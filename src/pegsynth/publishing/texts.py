@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pegsynth.inference.choice import (
     Choice,
     from_released_blocks,
@@ -29,11 +31,19 @@ _FORMULAS = {
 }
 
 
-def privacy_page(ledger: Ledger) -> str:
-    """Return PRIVACY.md: the statement, and how to check it."""
+def privacy_page(ledger: Ledger, *, done: str = "") -> str:
+    """Return PRIVACY.md: the statement, and how to check it.
+
+    Parameters
+    ----------
+    done
+        What was done to the synthetic rows afterwards, as a section.
+    """
+    policy = f"{done}\n" if done else ""
     return (
         "# What this release promises\n\n"
         f"{ledger.statement().strip()}\n\n"
+        f"{policy}"
         "## How to check this page\n\n"
         "`privacy.json` lists every event that touched the original table, with all public\n"
         "parameters. `pegs inspect privacy.json` works the promise out again from these events\n"
@@ -50,6 +60,7 @@ def how_to_analyse(
     ledger: Ledger,
     decode: How = "values",
     versions: int = 0,
+    blanked: Sequence[str] = (),
 ) -> str:
     """Return HOW-TO-ANALYSE.md: what the tables are, the rule that fits, code that runs.
 
@@ -67,6 +78,8 @@ def how_to_analyse(
         Whether numbers are written as values or as bin labels.
     versions
         Completed versions of every table; 0: none.
+    blanked
+        Features that policy blanked where their combination was rare.
     """
     choice = rule_for(ledger, datasets)
     if versions and choice.rule == "plug-in":
@@ -78,6 +91,7 @@ def how_to_analyse(
         _opening(choice, rows=rows, datasets=datasets, measured=_measured(ledger)),
         completed_tables(datasets, versions, table_format) if versions else "",
         _dependent(choice, released=released),
+        _blanked(blanked),
         _combining(choice, rows=rows, datasets=datasets, weights=weights, versions=versions),
         _original_rows(rows_in_of(ledger)) if datasets > 1 and needs_rows_in else "",
         "## Code\n\nRun it in this folder, with `pegsynth` installed.",
@@ -131,6 +145,16 @@ def _dependent(choice: Choice, *, released: bool) -> str:
     if not released:
         return ""
     return _OWN_NOISE if choice.rule == "own-noise" else _DEPENDENT
+
+
+def _blanked(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    return f"""## Blank values
+
+{", ".join(names)} are blank in rows whose combination was rare among the synthetic rows. This is
+policy (see `PRIVACY.md`). Blank values are not missing at random: rare combinations are
+underrepresented, and no rule corrects that."""
 
 
 def _limits(choice: Choice, *, released: bool) -> str:

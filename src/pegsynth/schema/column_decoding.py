@@ -20,6 +20,7 @@ from pegsynth.schema.dtypes import as_text, polars_dtype, typed_labels
 from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
 from pegsynth.schema.missing_codes import kept_codes
+from pegsynth.schema.rounded_values import multiples_inside
 
 How = Literal["values", "labels"]
 
@@ -107,6 +108,8 @@ class NumberDecoder:
             drawn = self._whole(bins, words)
         else:
             drawn = self._rounded(self._float(bins, words), bins)
+        if feature.recoding is not None and feature.recoding.round is not None:
+            drawn = multiples_inside(drawn, bins, feature.edges, feature.recoding.round)
         column = pl.Series(feature.name, drawn).cast(self._draw_dtype)
         if self.dtype == pl.String:
             column = as_text(column)
@@ -236,7 +239,7 @@ def column_decoder(
     wanted = polars_dtype(feature.dtype) or dtype
     if wanted == pl.String and isinstance(dtype, pl.Categorical | pl.Enum):
         wanted = dtype
-    if feature.kind != "numeric":
+    if not feature.binned:
         return LabelDecoder(feature, wanted, listed=listed)
     if how == "values":
         return NumberDecoder(feature, wanted, shape)
