@@ -13,6 +13,7 @@ from pegsynth.auditing.dates import DATES, date_cases
 from pegsynth.auditing.divergence import Loss, worst_loss
 from pegsynth.auditing.door_readers import DOORS
 from pegsynth.auditing.doors import failures
+from pegsynth.auditing.level_cases import level_cases, level_private_case
 from pegsynth.auditing.numbers import NUMBERS, NumberCase, number_cases
 from pegsynth.auditing.recodings import RECODINGS, recoding_cases
 from pegsynth.auditing.released import audit_paths, released_cases
@@ -92,7 +93,8 @@ def audited_methods() -> tuple[str, ...]:
 
 def audit_gibbs(name: str, *, full: bool, threads: int) -> Iterator[Finding]:
     """Audit a Gibbs sampler: every outcome of tiny releases, and many real ones."""
-    yield from _exact([case for case in all_cases() if case.method == name])
+    cases = [*all_cases(), *level_cases()]
+    yield from _exact([case for case in cases if case.method == name])
     yield from _private(name, full=full)
     yield from _statistical(name, full=full, threads=threads)
 
@@ -148,8 +150,7 @@ def _exact(cases: Sequence[Case | TableCase]) -> Iterator[Finding]:
 
 def _private(name: str, *, full: bool) -> Iterator[Finding]:
     kinds: tuple[PriorKind, ...] = ("uniform", "marginal") if full else ("uniform",)
-    for prior in kinds:
-        case = private_case(prior=prior)
+    for case in (level_private_case(), *(private_case(prior=prior) for prior in kinds)):
         if case.method != name:
             return
         claimed = case.claim.guarantee.epsilon or 0.0
