@@ -52,7 +52,7 @@ class DifferenceEncoder(ColumnEncoder):
         """Return the code of every row."""
         own = batch.get_column(self.feature.name)
         text = as_text(own)
-        moments = _moments(DateText(self.feature), own)
+        moments = moments_of(DateText(self.feature), own)
         codes = np.zeros(len(own), dtype=np.int64)
         strange = np.isnan(moments)
         if strange.any():
@@ -64,7 +64,7 @@ class DifferenceEncoder(ColumnEncoder):
             counted &= ~hit
         others = np.full(len(own), np.nan)
         if self._other in batch.columns:
-            others = _moments(self._other_text, batch.get_column(self._other))
+            others = moments_of(self._other_text, batch.get_column(self._other))
             others[np.isin(others, self._other_special)] = np.nan
         alone = counted & np.isnan(others)
         if alone.any():
@@ -87,7 +87,7 @@ def column_encoders(schema: Schema, *, spare: bool = False) -> list[ColumnEncode
     ]
 
 
-def _moments(text: DateText, values: pl.Series) -> NDArray[np.float64]:
+def moments_of(text: DateText, values: pl.Series) -> NDArray[np.float64]:
     """Return the number of every moment, NaN for none."""
     typed = text.typed(values)
     numbers = text.numbers(as_text(values)) if typed is None else typed

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pegsynth.arrays import Codes
 from pegsynth.schema.calendar_units import per_day
 from pegsynth.schema.column_decoding import InBins, NumberDecoder
-from pegsynth.schema.date_text import DateText, is_temporal
+from pegsynth.schema.date_text import LAST_DAY, DateText, is_temporal
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
 from pegsynth.schema.missing_codes import kept_codes
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pegsynth.schema.schema import Schema
 
 _DIGITS = re.compile(r"(?:%[YymdHMS])+")
-_LAST_DAY = 2_932_896
-"""9999-12-31: no later date can be written."""
 
 
 class DateDecoder:
@@ -99,7 +97,7 @@ class DateDecoder:
             values = decoder.decode(column, words[:, word]).fill_null(0).to_numpy()
             total = total + values
         if self._feature.kind in ("date", "datetime"):
-            last = (_LAST_DAY + 1) * per_day(self._feature.resolution) - 1
+            last = (LAST_DAY + 1) * per_day(self._feature.resolution) - 1
             total = np.minimum(total, last)
         own = codes[:, self._places[0]]
         return self._written(total, own, known | (own >= self._feature.bin_count))

@@ -27,6 +27,9 @@ _WRITTEN = {"date": "%Y-%m-%d", "time": "%H:%M:%S", "datetime": "%Y-%m-%dT%H:%M:
 
 Truth = NDArray[np.bool_]
 
+LAST_DAY = 2_932_896
+"""9999-12-31: no later date can be written."""
+
 
 class DateText:
     """How the values of a feature of dates, times or lengths of time are written.
