@@ -227,9 +227,7 @@ class ColumnEncoder:
             return self._exact[known]
         if stripped == MISSING_LABEL and self.feature.missing:
             return _ABSENT
-        return (
-            self._number_code(stripped) if self._numeric else self._recoded_code(unprotect(text))
-        )
+        return self._number_code(stripped) if self._numeric else self._recoded_code(unprotect(text))
 
     def _recoded_code(self, text: str) -> int:
         """Return the code of a value that public rules turn into a category (R31)."""
