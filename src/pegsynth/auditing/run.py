@@ -12,6 +12,11 @@ from pegsynth.auditing.choices import private_case, worst_path
 from pegsynth.auditing.divergence import worst_loss
 from pegsynth.auditing.door_readers import DOORS
 from pegsynth.auditing.doors import failures
+from pegsynth.auditing.found_categories import (
+    CATEGORIES,
+    audit_categories,
+    categories_cases,
+)
 from pegsynth.auditing.numbers import NUMBERS, number_cases
 from pegsynth.auditing.released import audit_paths, released_cases
 from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
@@ -70,13 +75,15 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
             yield from each.audit(full=full, threads=threads)
     if method in (None, NUMBERS):
         yield from _numbers()
+    if method in (None, CATEGORIES):
+        yield from _categories()
     if method in (None, READERS):
         yield from _doors(-(-FULL_PAIRS // len(DOORS)) if full else PAIRS)
 
 
 def audits() -> tuple[str, ...]:
-    """Return what can be audited by name: methods, numbers, and the readers."""
-    return (*audited_methods(), NUMBERS, READERS)
+    """Return what can be audited by name: methods, numbers, categories, and the readers."""
+    return (*audited_methods(), NUMBERS, CATEGORIES, READERS)
 
 
 def audited_methods() -> tuple[str, ...]:
@@ -189,6 +196,16 @@ def _numbers() -> Iterator[Finding]:
             None if pure else worst.rho,
             None if pure else worst.loss.rho,
             worst.holds(case.stated),
+        )
+
+
+def _categories() -> Iterator[Finding]:
+    """Compare the exact laws of searches for categories (R29)."""
+    for case in categories_cases():
+        worst = audit_categories(case)
+        taken = f"{case.name}; delta' {worst.lost:.3g} of {worst.claim.delta_taken:.3g}"
+        yield Finding(
+            CATEGORIES, taken, "exact", None, None, worst.claim.rho, worst.loss.rho, worst.holds
         )
 
 

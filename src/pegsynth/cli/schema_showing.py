@@ -29,7 +29,7 @@ def show(file: Path) -> None:
     print(escaped(_unit(schema)))
     if schema.dialect:
         print(escaped(f"Text: {schema.dialect.said()}"))
-    total = sum(schema.category_counts)
+    total = sum(each.category_count for each in schema.features)
     lines = [HEADER, *(_line(column, total) for column in schema.columns)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     for line in lines:
@@ -55,12 +55,12 @@ def _line(column: Feature, total: int) -> tuple[str, ...]:
     if column.role == "identifier":
         return (column.name, "identifier", "", "", "", "dropped", "", "")
     levels = column.category_count
+    open_ = column.private_edges or column.private_categories
     return (
         column.name,
         column.role,
         column.kind,
-        str(levels),
-        f"{levels * (total - levels):,}",
+        *(("private", "") if open_ else (str(levels), f"{levels * (total - levels):,}")),
         _values(column),
         ", ".join(map(repr, column.missing)) or "refused",
         "(other)" if column.unknown == "category" else "refused",
@@ -69,7 +69,9 @@ def _line(column: Feature, total: int) -> tuple[str, ...]:
 
 def _values(column: Feature) -> str:
     labels = column.labels[: column.bin_count]
-    if column.private_edges:
+    if column.private_categories:
+        text = "categories found privately"
+    elif column.private_edges:
         text = "edges measured privately"
     elif column.kind == "numeric":
         text = f"{len(labels)} bins from {column.edges[0]:g} to {column.edges[-1]:g}"

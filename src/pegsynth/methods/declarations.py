@@ -39,7 +39,10 @@ def _codebook(schema: Schema) -> Iterator[Assumption]:
         features = schema.features
         yield assumptions.reviewed_schema(
             drafted_from_data=named(schema.drafted_from_data),
-            categories=named(f.name for f in features if f.kind != "numeric"),
+            # Those that are found are paid for.
+            categories=named(
+                f.name for f in features if f.kind != "numeric" and not f.private_categories
+            ),
             # Edges that are measured are paid for, unless somebody states where they end.
             edges=named(
                 f.name

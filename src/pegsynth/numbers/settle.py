@@ -20,8 +20,6 @@ from pegsynth.numbers.number_grid import Grid, grid_of
 from pegsynth.numbers.tree import NumberTree
 from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.rule_text import rule_labels
-from pegsynth.schema.rules import NamedRule
 from pegsynth.schema.schema import Schema
 
 FEWEST_BINS, MOST_BINS = 6, 24
@@ -79,7 +77,7 @@ def settle(schema: Schema, trees: Mapping[str, NumberTree], bins: int) -> Settle
             raise ParameterError(f"feature {column.name!r} was not measured")
         settled, shapes[column.name] = _settled(column, trees[column.name], column.bins or bins)
         columns.append(settled)
-    return Settled(_with_columns(schema, tuple(columns)), shapes)
+    return Settled(schema.with_columns(columns), shapes)
 
 
 def provisional(schema: Schema, bins: int) -> Schema:
@@ -100,16 +98,7 @@ def provisional(schema: Schema, bins: int) -> Schema:
         else column
         for column in schema.columns
     )
-    return _with_columns(schema, columns)
-
-
-def _with_columns(schema: Schema, columns: tuple[Feature, ...]) -> Schema:
-    """Exchange columns; rules speak of categories by name, as codes have moved."""
-    named = tuple(
-        NamedRule(tuple(rule_labels(rule, schema.features).items()), rule.label)
-        for rule in schema.rules
-    )
-    return replace(schema, columns=columns, rules=named)  # type: ignore[arg-type]
+    return schema.with_columns(columns)
 
 
 def _settled(feature: Feature, tree: NumberTree, bins: int) -> tuple[Feature, Shape]:

@@ -45,7 +45,8 @@ class Feature:
         ``nominal`` (matched as text), ``ordinal`` (the same, in order) or ``numeric``
         (binned by public `edges`).
     categories
-        Listed values as text, in order; empty for numeric features and identifiers.
+        Listed values as text, in order; empty for numeric features and identifiers. The text
+        "private" stands for categories that a release finds and pays for (R29).
     edges
         Bin edges of a numeric feature, lowest and highest included. Bins are
         half-open, the last one closed; values beyond fall in the end bins. The text
@@ -71,7 +72,8 @@ class Feature:
         Public shares of all categories in the order of the codes, such as from a census;
         empty: not known.
     unknown
-        What an unlisted value is: an error, or a category of its own.
+        What an unlisted value is: an error, or a category of its own, as it always is where
+        categories are private.
     drafted_from_data
         The categories or edges were read off a confidential table.
     label
@@ -80,6 +82,8 @@ class Feature:
         What codes mean, as pairs of a code and a text; for files that hold such labels.
     private_edges
         Whether the edges are still to be measured; set by ``edges="private"``.
+    private_categories
+        Whether the categories are still to be found; set by ``categories="private"``.
     lowest, highest
         Public bounds of a feature with private edges; values beyond count as these.
     bins
@@ -111,6 +115,7 @@ class Feature:
     label: str = ""
     value_labels: tuple[tuple[str, str], ...] = ()
     private_edges: bool = False
+    private_categories: bool = False
     lowest: float | None = None
     highest: float | None = None
     bins: int | None = None
@@ -133,6 +138,7 @@ class Feature:
         if self.role == "identifier":
             self._forget()
             return
+        self._check_private_categories()
         self._check_numbers()
         if self.private_edges:
             self._check_private_edges()
@@ -149,6 +155,9 @@ class Feature:
         if isinstance(self.edges, str) and self.edges == PRIVATE:
             object.__setattr__(self, "edges", ())
             object.__setattr__(self, "private_edges", True)
+        if isinstance(self.categories, str) and self.categories == PRIVATE:
+            object.__setattr__(self, "categories", ())
+            object.__setattr__(self, "private_categories", True)
         for name in ("categories", "missing", "not_applicable", "heads", "edges", "shares"):
             values = getattr(self, name)
             if isinstance(values, str) or not isinstance(values, Iterable):
@@ -166,6 +175,22 @@ class Feature:
 
     def _error(self, what: str) -> SchemaError:
         return SchemaError(f"feature {self.name!r}: {what}")
+
+    def _check_private_categories(self) -> None:
+        if not self.private_categories:
+            return
+        if self.kind != "nominal":
+            raise self._error(
+                'categories = "private" goes with a nominal feature, as categories that are not '
+                f"known have no order; it is {self.kind}"
+            )
+        if self.categories:
+            raise self._error('give either categories or categories = "private", not both')
+        if self.shares:
+            raise self._error(
+                "shares are of public categories; list the categories, or leave shares out"
+            )
+        object.__setattr__(self, "unknown", "category")
 
     def _check_edges(self) -> None:
         if self.categories:
@@ -222,7 +247,10 @@ class Feature:
         if self.edges:
             raise self._error(f"a {self.kind} feature has categories, not edges")
         if self.category_count == 0:
-            raise self._error("no categories are listed; list them, or make it an identifier")
+            raise self._error(
+                "no categories are listed; list them, make it an identifier, or state "
+                'categories = "private", which a release finds and pays for'
+            )
 
     def _check_special(self) -> None:
         texts = (*self.categories, *self.not_applicable)
@@ -270,7 +298,8 @@ class Feature:
     def bin_count(self) -> int:
         """Number of listed categories or bins, special categories aside.
 
-        Private edges have no bins before they are measured.
+        Private edges have no bins before they are measured, and private categories are none
+        before they are found.
         """
         if self.kind == "numeric":
             return max(len(self.edges) - 1, 0)

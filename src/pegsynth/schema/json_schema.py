@@ -13,6 +13,12 @@ _PLAIN: dict[Form, dict[str, Any]] = {
     "text": {"type": "string"},
     "texts": {"type": "array", "items": {"type": "string"}},
     "values": {"type": "array", "items": {"type": ["string", "number", "boolean"]}},
+    "categories": {
+        "anyOf": [
+            {"type": "array", "items": {"type": ["string", "number", "boolean"]}},
+            {"const": "private"},
+        ]
+    },
     "numbers": {"type": "array", "items": {"type": "number"}},
     "table": {"type": "object"},
     "tables": {"type": "array", "items": {"type": "object"}},

@@ -21,6 +21,7 @@ Form = Literal[
     "text",
     "texts",
     "values",
+    "categories",
     "numbers",
     "table",
     "tables",
@@ -44,6 +45,7 @@ FORMS: dict[Form, str] = {
     "text": "text",
     "texts": "list of texts",
     "values": "list of texts or numbers",
+    "categories": 'list of texts or numbers, or "private"',
     "numbers": "list of numbers",
     "table": "table",
     "tables": "tables in double brackets",
@@ -212,11 +214,14 @@ KEYS: tuple[Key, ...] = (
     Key(
         "features",
         "categories",
-        "values",
+        "categories",
         "none",
         '["f", "m"]',
-        "The values that it may have, in order.",
-        f"{_PUBLIC}; a value that is not listed is refused, see `unknown`",
+        "The values that it may have, in order. `private`: a release finds the frequent ones of a "
+        'nominal feature, and all others are "(other)" '
+        "([numbers.md](numbers.md#private-categories)).",
+        f"{_PUBLIC}; a value that is not listed is refused, see `unknown`. Private ones are paid "
+        "for, with a delta",
     ),
     Key(
         "features",

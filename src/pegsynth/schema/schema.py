@@ -7,6 +7,7 @@ else, so that none of them depends on the data.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,7 @@ from pegsynth.schema.rules import NamedRule, Rule
 
 _DECLARED = (
     *("categories", "edges", "kind", "missing", "not_applicable", "unknown", "shares"),
-    *("private_edges", "lowest", "highest"),
+    *("private_edges", "lowest", "highest", "private_categories"),
 )
 """What a reviewer declares to be public."""
 
@@ -132,16 +133,22 @@ class Schema:
             # Edges that are listed now take the place of those that were to be measured.
             public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
             changes = public | changes
+        if old.private_categories and not isinstance(changes.get("categories", PRIVATE), str):
+            changes = {"private_categories": False} | changes
         new = replace(old, **changes)
-        columns = tuple(new if column is old else column for column in self.columns)
+        changed = self.with_columns(new if column is old else column for column in self.columns)
+        same = all(getattr(old, key) == getattr(new, key) for key in _DECLARED)
+        return replace(changed, reviewed=self.reviewed and same)
+
+    def with_columns(self, columns: Iterable[Feature]) -> Schema:
+        """Return this schema with other columns; rules keep their categories by name."""
         named: Any = tuple(
             NamedRule(
                 tuple(rule_labels(rule, self.features).items()), rule.label, rule.drafted_from_data
             )
             for rule in self.rules
         )
-        same = all(getattr(old, key) == getattr(new, key) for key in _DECLARED)
-        return replace(self, columns=columns, rules=named, reviewed=self.reviewed and same)
+        return replace(self, columns=tuple(columns), rules=named)
 
     def with_rules(self, *rules: Rule | NamedRule) -> Schema:
         """Return this schema with further rules; it has to be reviewed again."""
@@ -155,7 +162,7 @@ class Schema:
             dropped = column.role == "identifier"
             what = "" if dropped else column.kind
             count = "" if dropped else f"{column.bin_count}"
-            if column.private_edges:
+            if column.private_edges or column.private_categories:
                 count = PRIVATE
             gaps = "yes" if column.missing else ""
             unit = "unit" if column.name == self.unit else column.role
@@ -186,19 +193,24 @@ class Schema:
         Raises
         ------
         SchemaError
-            The edges of a feature are private and were not measured yet.
+            The edges or categories of a feature are private and were not measured yet.
         """
         if self.unsettled:
+            what = "categories" if self[self.unsettled[0]].private_categories else "edges"
             raise SchemaError(
-                f"feature {self.unsettled[0]!r}: its edges are private and were not measured, so "
-                "it has no bins yet; list its edges, or measure them (pegsynth.numbers)"
+                f"feature {self.unsettled[0]!r}: its {what} are private and were not measured, so "
+                f"it has no codes yet; list its {what}, or let a release measure them"
             )
         return category_counts(self.features)
 
     @property
     def unsettled(self) -> tuple[str, ...]:
-        """Names of the features whose edges are private and not measured yet (R21)."""
-        return tuple(feature.name for feature in self.features if feature.private_edges)
+        """Names of the features whose edges or categories are not measured yet (R21, R29)."""
+        return tuple(
+            feature.name
+            for feature in self.features
+            if feature.private_edges or feature.private_categories
+        )
 
     @cached_property
     def code_dtype(self) -> np.dtype[Any]:

@@ -167,7 +167,7 @@ def _read_feature(number: int, raw: Any) -> Feature:
     return Feature(
         name=entry.text("name"),
         kind=cast(Kind, entry.text("kind", "nominal")),
-        categories=entry.categories("categories"),
+        categories=_read_categories(entry),
         **_private_edges(entry),
         edges=_read_edges(entry),
         missing=entry.categories("missing"),
@@ -185,6 +185,13 @@ def _read_feature(number: int, raw: Any) -> Feature:
         inside=cast(Inside | None, entry.text("inside") or None),
         decimals=entry.whole_or_none("decimals"),
     )
+
+
+def _read_categories(entry: Entry) -> Any:
+    stated = entry.values.get("categories")
+    if isinstance(stated, str) and stated != PRIVATE:
+        raise entry.error('categories must be a list, or "private"')
+    return stated if isinstance(stated, str) else entry.categories("categories")
 
 
 def _private_edges(entry: Entry) -> dict[str, Any]:

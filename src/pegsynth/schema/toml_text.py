@@ -105,7 +105,7 @@ def _feature_lines(feature: Feature) -> Iterator[str]:
     if feature.dtype:
         yield f"dtype = {_text(feature.dtype)}"
     yield from _value_lines(feature)
-    if feature.unknown != "error":
+    if feature.unknown != "error" and not feature.private_categories:
         yield f"unknown = {_text(feature.unknown)}"
     if feature.heads:
         yield f"heads = {_list([_text(head) for head in feature.heads])}"
@@ -120,6 +120,8 @@ def _feature_lines(feature: Feature) -> Iterator[str]:
 
 
 def _value_lines(feature: Feature) -> Iterator[str]:
+    if feature.private_categories:
+        yield f"categories = {_text(PRIVATE)}"
     if feature.categories:
         as_integers = feature.integer and all(map(_CANONICAL_INTEGER.fullmatch, feature.categories))
         items = feature.categories if as_integers else [_text(c) for c in feature.categories]
