@@ -70,10 +70,10 @@ def test_no_way_to_deal_rows_is_worse(variance, threshold, rows):
         assert unseen_delta(variance, threshold, rows) == 1
         return
     chances = {n: passing(variance, threshold, n) for n in range(1, rows + 1)}
-    worst = max(sum(chances[n] for n in way) for way in partitions(rows, rows))
-    claimed = unseen_delta(variance, threshold, rows)
-    assert claimed >= min(worst, 1) * (1 - Decimal("1e-50"))
-    assert claimed <= worst * (1 + Decimal("1e-50"))
+    # Fractions, as sums of decimals would be rounded.
+    worst = max(sum(Fraction(chances[n]) for n in way) for way in partitions(rows, rows))
+    claimed = Fraction(unseen_delta(variance, threshold, rows))
+    assert min(worst, 1) <= claimed <= worst * (1 + Fraction(1, 10**50))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 50])
@@ -111,7 +111,7 @@ def test_rho_adds_over_features_and_grows_with_the_square_of_a_unit():
 
 def test_delta_adds_over_features_and_is_taken_out_of_the_stated_one():
     each = unseen_delta(Fraction(400), 150)
-    assert delta_taken((FOUND, FOUND)) == 4 * each
+    assert delta_taken((FOUND, FOUND)) == Fraction(each) * 4
     delta = float(4 * each)
     guarantee = Ledger((FOUND,), delta=delta).guarantee
     assert guarantee.delta == delta
@@ -133,10 +133,10 @@ def test_runs_together_add_their_deltas():
     ledger = Ledger((FOUND, NoisyCounts.gaussian(20.0, cells=1, purpose="total")), delta=1e-9)
     taken = delta_taken(ledger.events)
     both = Ledger.combine([ledger] * 30).guarantee
-    assert Decimal(both.delta) >= Decimal(1e-9) + 29 * taken * (1 - Decimal("1e-12"))
+    assert both.delta >= Fraction(1e-9) + 29 * Fraction(taken) * (1 - Fraction(1, 10**12))
     assert both.delta < 1.1e-9
     assert both.epsilon == pytest.approx(
-        epsilon_at(both.rho, delta=float(Decimal(1e-9) - taken)), rel=1e-9
+        epsilon_at(both.rho, delta=float(Fraction(1e-9) - Fraction(taken))), rel=1e-9
     )
 
 

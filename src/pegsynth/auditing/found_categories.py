@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -153,12 +154,12 @@ class CategoriesCase:
         """Return the exact law of what is published, and the ledger."""
         parts = self.count(table)
         texts = [text for part in parts for text in part.texts]
-        _, ledger = self.run(parts, lambda cells: np.zeros(cells, dtype=np.int64))
+        _, ledger = self.run(parts, partial(_everywhere, 0))
         event = next(each for each in ledger.events if isinstance(each, CategoriesFound))
         shares = dict.fromkeys(texts, Fraction(0))
         sizes = noise_law(noise_of(event.noise))
         for value in range(-max(sizes), max(sizes) + 1):
-            published, _ = self.run(parts, lambda cells, each=value: np.full(cells, each))
+            published, _ = self.run(parts, partial(_everywhere, value))
             for text in published:
                 shares[text] += sizes.get(abs(value), Fraction(0))
         law: dict[Hashable, Fraction] = {}
@@ -169,9 +170,17 @@ class CategoriesCase:
             )
             if chance > 0:
                 pattern = np.where(taken, _FAR, -_FAR).astype(np.int64)
-                published, _ = self.run(parts, lambda cells, p=pattern: p[:cells])
+                published, _ = self.run(parts, partial(_taken, pattern))
                 law[published] = law.get(published, Fraction(0)) + chance
         return law, ledger
+
+
+def _everywhere(value: int, cells: int) -> Int64:
+    return np.full(cells, value, dtype=np.int64)
+
+
+def _taken(offsets: Int64, cells: int) -> Int64:
+    return offsets[:cells]
 
 
 def audit_categories(case: CategoriesCase) -> Worst:
@@ -214,7 +223,7 @@ def categories_case(
 ) -> CategoriesCase:
     """Make a case: tables of one text, or two, at and below the threshold, and these units."""
     case = CategoriesCase(name, amount, delta, (), max(map(len, units)))
-    _, ledger = case.run([], lambda cells: np.zeros(cells, dtype=np.int64))
+    _, ledger = case.run([], partial(_everywhere, 0))
     (event,) = (each for each in ledger.events if isinstance(each, CategoriesFound))
     full = ("b",) * event.threshold
     tables = ((), ("b",), full, full + ("a",) * event.threshold)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import polars as pl
 
 from pegsynth.arrays import Int64
-from pegsynth.errors import DataError
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.private_categories import candidates
 
@@ -70,8 +69,9 @@ class CandidateCounts:
                 for each in held:
                     each.add(frame.get_column(each.feature.name))
             for each in held:
+                part = each.part()
                 shares[each.feature.name] = each.shares
-                yield each.part()
+                yield part
             share += 1
 
 
@@ -112,12 +112,12 @@ class _Held:
         if not self._parts:
             return
         counted = pl.concat(self._parts).group_by(_VALUE).agg(pl.col(_COUNT).sum())
-        while self._share == 0 and 2 * counted.estimated_size() > self._most:
-            if self.shares == _MOST_SHARES:
-                raise DataError(
-                    f"column {self.feature.name!r}: its values take more memory than can be "
-                    "counted; shorten them, or make it an identifier"
-                )
+        # No table is refused for its values: one that is beyond all shares takes more memory.
+        while (
+            self._share == 0
+            and 2 * counted.estimated_size() > self._most
+            and self.shares < _MOST_SHARES
+        ):
             self.shares *= 2
             counted = self._of_share(counted)
         self._parts, self._size = [counted], int(counted.estimated_size())

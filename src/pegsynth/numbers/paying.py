@@ -108,7 +108,7 @@ def foreseen(schema: Schema, budget: Budget, *, rows: int | None, private: bool)
         return Foreseen(_provisional(schema, _exact_bins(rows or 1)), budget)
     check_budget(schema, budget)
     budget = _with_delta_taken(schema, budget)
-    whole = _whole(budget)
+    whole = whole_of(budget)
     plan = plan_numbers(schema, whole)
     share = Fraction(plan.together) + Fraction(plan.share) * len(private_names(schema))
     rest = replace(budget, paid=Allowance(whole.route, whole.amount * share))
@@ -145,7 +145,7 @@ def paid_codec(
         return PaidCodec(settled.schema, settled.shapes, budget)
     check_budget(schema, budget)
     budget = _with_delta_taken(schema, budget)
-    whole = _whole(budget)
+    whole = whole_of(budget)
     plan = plan_numbers(schema, whole)
     price = price_of(schema, whole)
     budget_filter = filter_of(whole, stream, rows_per_unit=price.rows_per_unit, names=schema.names)
@@ -172,7 +172,8 @@ def _provisional(schema: Schema, bins: int) -> Schema:
     return provisional(provisional_categories(schema), bins)
 
 
-def _whole(budget: Budget) -> Allowance:
+def whole_of(budget: Budget) -> Allowance:
+    """Return what a budget has for the whole release, and its currency."""
     return budget.whole("pure" if budget.delta is None else "zcdp")
 
 

@@ -114,5 +114,6 @@ def _exp(negated: Fraction, context: Context) -> Decimal:
     # A smaller x gives a larger power. `Decimal.exp` rounds to nearest whatever the context.
     other = _DOWN if up else _UP
     argument = other.divide(Decimal(negated.numerator), Decimal(negated.denominator))
-    power = _NEAREST.exp(-argument)
+    # A minus sign in front would round to the digits of the thread's own context.
+    power = _NEAREST.exp(argument.copy_negate())
     return _NEAREST.next_plus(power) if up else max(Decimal(0), _NEAREST.next_minus(power))
