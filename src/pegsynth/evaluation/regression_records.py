@@ -18,7 +18,7 @@ from pegsynth.arrays import Codes
 from pegsynth.evaluation.formula import Formula, cuts_a_bin
 from pegsynth.evaluation.model_matrix import INTERCEPT, columns_of, sample_of
 from pegsynth.evaluation.records import Record, measured, not_computed
-from pegsynth.evaluation.regression_fit import Fit, fit
+from pegsynth.evaluation.regression_fit import RegressionFit, fit
 from pegsynth.evaluation.statistics import LEVEL, Estimate, interval, overlap
 from pegsynth.inference.combining_rules import Moments, plug_in
 from pegsynth.schema import Schema
@@ -60,7 +60,7 @@ class Comparison:
     names: tuple[str, ...]
     original: dict[str, Estimate | None]
     synthetic: dict[str, Estimate | None]
-    fits: tuple[Fit, ...]
+    fits: tuple[RegressionFit, ...]
     remarks: tuple[str, ...]
 
     @property
@@ -121,7 +121,7 @@ def not_fitted(formula: str, reason: str) -> list[Record]:
     ]
 
 
-def _pooled(fits: Sequence[Fit], name: str, level: float) -> Estimate | None:
+def _pooled(fits: Sequence[RegressionFit], name: str, level: float) -> Estimate | None:
     found = [each.estimates.get(name) for each in fits[1:]]
     estimates = [each for each in found if each is not None]
     if len(estimates) < len(found):
@@ -139,7 +139,7 @@ def _pooled(fits: Sequence[Fit], name: str, level: float) -> Estimate | None:
     return interval(value, variance, float(spread.degrees_of_freedom[0]), level=level)
 
 
-def _remarks(formula: Formula, fits: Sequence[Fit], schema: Schema) -> Iterable[str]:
+def _remarks(formula: Formula, fits: Sequence[RegressionFit], schema: Schema) -> Iterable[str]:
     yield (
         "linear regression by least squares, bins by their midpoints"
         if formula.kind == "linear"
@@ -161,7 +161,7 @@ def _remarks(formula: Formula, fits: Sequence[Fit], schema: Schema) -> Iterable[
         yield f"{len(fits) - 1} synthetic tables pooled by T = (n/N) v + b/K (plug-in rule)"
 
 
-def _why_not(comparison: Comparison, name: str, fits: Sequence[Fit]) -> str:
+def _why_not(comparison: Comparison, name: str, fits: Sequence[RegressionFit]) -> str:
     """Say why a coefficient is missing from some of the fits."""
     reasons = []
     for each in fits:
