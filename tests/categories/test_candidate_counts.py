@@ -1,4 +1,4 @@
-"""Counts of values in bounded memory: the same whatever is held, and no row looked at twice (R29)."""
+"""Counts of values in bounded memory: the same, however many are held at once (R29)."""
 
 from __future__ import annotations
 

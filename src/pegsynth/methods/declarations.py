@@ -51,6 +51,7 @@ def _codebook(schema: Schema) -> Iterator[Assumption]:
                 and (not f.private_edges or (f.lowest, f.highest) != (None, None))
             ),
             rows_per_unit=schema.rows_per_unit if schema.unit else None,
+            measured=named(schema.unsettled),
         )
 
 

@@ -28,8 +28,9 @@ def codec_costs(schema: Schema, budget: Budget) -> Iterator[str]:
         plan = plan_categories(schema, price, numbers.share, delta=budget.delta_taken)
         yield (
             f"Categories: finding {_features('categories', len(names))} takes "
-            f"{plan.share * len(names):.1%} of the budget and {display_up(float(budget.delta_taken))}"
-            f" of delta; a value becomes a category from about {plan.threshold:,} rows on."
+            f"{plan.share * len(names):.1%} of the budget and "
+            f"{display_up(float(budget.delta_taken))} of delta; a value becomes a category from "
+            f"about {plan.threshold:,} rows on."
         )
 
 

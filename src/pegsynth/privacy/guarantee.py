@@ -226,15 +226,19 @@ def _why_not_covered(
             )
         case NoisyCounts(mechanism="discrete-gaussian") if delta is None:
             return "Gaussian noise has no pure guarantee; state a delta"
-        case CategoriesFound() if left is None:
-            return _why_search_fails(delta)
-        case Unspent():
-            return _why_unspent_fails(event, delta, pure=pure)
+        case CategoriesFound() | Unspent():
+            return _why_amount_fails(event, delta, pure=pure, left=left)
         case _:
             return None
 
 
-def _why_search_fails(delta: float | None) -> str:
+def _why_amount_fails(
+    event: CategoriesFound | Unspent, delta: float | None, *, pure: bool, left: float | None
+) -> str | None:
+    if isinstance(event, Unspent):
+        return _why_unspent_fails(event, delta, pure=pure)
+    if left is not None:
+        return None
     if delta is None:
         return "categories that were found by noisy counts have no pure guarantee; state a delta"
     return (

@@ -7,7 +7,7 @@ else, so that none of them depends on the data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -262,10 +262,12 @@ class Schema:
         data: Any,
         *,
         min_count: int = 1,
-        bins: int = 20,
-        binning: Literal["equal-width", "quantile"] = "equal-width",
+        bins: int | None = None,
+        binning: Literal["private", "equal-width", "quantile"] = "private",
         unit: str | None = None,
         dialect: Dialect | None = None,
+        private: bool = False,
+        types: Mapping[str, str] | None = None,
     ) -> Schema:
         """Draft a schema from a table; it stays unreviewed until a person says otherwise.
 
@@ -276,16 +278,24 @@ class Schema:
         min_count
             Categories with fewer rows are not listed; the feature then has a category "other".
         bins, binning
-            The most bins of a numeric feature, and how they are made.
+            The most bins of a numeric feature, and how they are made: "private" ones are measured
+            by a release.
         unit
             Column that names the privacy unit; it is dropped.
         dialect
             What is known of how a text file is written; the rest is recognised.
+        private
+            Read no row: edges and categories are all left to the release (R21, R29).
+        types
+            With `private`: Arrow types of columns that the table does not declare.
         """
         from pegsynth.forks import check_threads
         from pegsynth.schema.draft import draft
+        from pegsynth.schema.draft_private import draft_private
 
         check_threads()
+        if private:
+            return draft_private(data, unit=unit, dialect=dialect, types=types)
         return draft(
             data, min_count=min_count, bins=bins, binning=binning, unit=unit, dialect=dialect
         )

@@ -27,7 +27,8 @@ _CONFIDENTIAL_HEADER = """\
 #
 # Check that everything below is public knowledge, and mend what is not:
 #   - categories and their order: from a codebook, not because somebody has them;
-#   - edges: round public figures; values beyond fall in the end bins;
+#   - edges: "private" ones are measured by a release and need no review; listed ones are round
+#     public figures, beyond which values fall in the end bins; decimals: how many numbers have;
 #   - missing: the texts that mean "not known"; not_applicable: those that mean "cannot be";
 #   - role: identifier (dropped; nothing is kept of it but its name), quasi-identifier (an
 #     intruder may know it), sensitive, other;
