@@ -8,7 +8,7 @@ zero, gets a bin of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -86,14 +86,7 @@ def provisional(schema: Schema, bins: int) -> Schema:
     It says how large tables become, so that a release can be settled before edges are known.
     """
     columns = tuple(
-        replace(
-            column,
-            edges=tuple(map(float, range((column.bins or bins) + 1))),
-            private_edges=False,
-            lowest=None,
-            highest=None,
-            bins=None,
-        )
+        column.with_edges(map(float, range((column.bins or bins) + 1)))
         if column.private_edges
         else column
         for column in schema.columns
@@ -111,8 +104,7 @@ def _settled(feature: Feature, tree: NumberTree, bins: int) -> tuple[Feature, Sh
     shape = Shape.of(edges, cells, masses, grid.unit)
     if feature.inside == "uniform":
         shape = Shape.uniform(edges, grid.unit, shape.shares)
-    public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
-    return replace(feature, edges=tuple(edges), **public), shape  # type: ignore[arg-type]
+    return feature.with_edges(edges), shape
 
 
 def _without_taken(feature: Feature, grid: Grid, masses: Float64) -> tuple[Float64, Float64]:

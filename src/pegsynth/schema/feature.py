@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -309,6 +309,11 @@ class Feature:
     def wants_shape(self) -> bool:
         """Whether a release measures its values: for edges, or for the shape inside bins."""
         return self.private_edges or self.inside == "measured"
+
+    def with_edges(self, edges: Iterable[float]) -> Feature:
+        """Return the feature with edges that are listed, in place of those to be measured."""
+        public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
+        return replace(self, edges=tuple(edges), **public)  # type: ignore[arg-type]
 
     @property
     def unknown_code(self) -> int | None:
