@@ -16,7 +16,7 @@ from pegsynth.arrays import Int64
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.private_categories import candidates
 
-MOST_BYTES = 1 << 28
+MOST_BYTES = 1 << 26
 """About how much memory the values of all features take together before they are dealt into
 shares; putting counts together takes a few times as much for a moment."""
 
