@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NUMBER = re.compile(r"\bR(?:30|29|28|21|1[0-8]|[1-9])\b")
-RESULTS = [f"R{number}" for number in (*range(1, 19), 21, 28, 29, 30)]
+NUMBER = re.compile(r"\bR(?:31|30|29|28|23|21|1[0-8]|[1-9])\b")
+RESULTS = [f"R{number}" for number in (*range(1, 19), 21, 23, 28, 29, 30, 31)]
 
 
 @cache

@@ -36,6 +36,7 @@ DEFAULT_METHOD = "pegs"
 _BY_SCHEMA = "as the schema says"
 MOST_VISITS = 2**31
 DEFAULT_BLOCK_SIZE = 10
+DEFAULT_IMPUTATIONS = 3
 
 
 def _method_names() -> tuple[str, ...]:
@@ -314,6 +315,35 @@ class ReplicateOptions(MethodOptions):
 
 
 @dataclass(frozen=True)
+class CompletionOptions:
+    """Whether missing values of synthetic rows are imputed from synthetic rows (R23).
+
+    Parameters
+    ----------
+    complete
+        Whether there are completed versions of every table; they cost nothing.
+    imputations
+        r, how many of each.
+    """
+
+    complete: bool = option(
+        False, "flag", "Impute missing values from synthetic rows, which costs nothing."
+    )
+    imputations: int | None = option(
+        None,
+        "whole",
+        "Completed versions of each table, with --complete.",
+        least=2,
+        unless=str(DEFAULT_IMPUTATIONS),
+    )
+
+    @property
+    def versions(self) -> int:
+        """Completed versions of each table; 0 where none were asked for."""
+        return (self.imputations or DEFAULT_IMPUTATIONS) if self.complete else 0
+
+
+@dataclass(frozen=True)
 class BudgetOptions:
     """What may be spent: exactly one of epsilon (with or without delta), epsilon per row, l, alpha.
 
@@ -483,6 +513,7 @@ METHOD_GROUPS = (
 GROUPS = (
     MethodChoice,
     *METHOD_GROUPS,
+    CompletionOptions,
     BudgetOptions,
     RunOptions,
     SourceOptions,

@@ -159,7 +159,8 @@ def test_the_plan_is_settled_before_any_data_is_read():
     [
         ('kind = "ordinal"\ncategories = "private"', "goes with a nominal feature"),
         ('kind = "numeric"\ncategories = "private"', "goes with a nominal feature"),
-        ('categories = "secret"', 'a list, or "private"'),
+        ('categories = "secret.csv"', "secret.csv"),
+        ('categories = "private"\ngroups = { x = ["a"] }', "recodings are of public categories"),
         ('categories = "private"\nshares = [1.0]', "shares are of public categories"),
     ],
 )

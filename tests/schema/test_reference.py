@@ -45,6 +45,9 @@ def example(key):
     if key.place == "bins":
         inside = ", ".join((line + BESIDE[key.name]).strip().splitlines())
         return f'{OTHERS}[[features]]\nname = "x"\nkind = "numeric"\nbins = {{ {inside} }}\n'
+    if key.name == "label_of":
+        texts = 'value_labels = { f = "female", m = "male" }\n'
+        return f'{OTHERS}[[features]]\nname = "x"\n{line}{texts}'
     name = "" if key.name == "name" else 'name = "x"\n'
     private = key.name in ("lowest", "highest", "inside", "decimals")
     numeric = (
@@ -54,8 +57,12 @@ def example(key):
     values = "" if key.name in ("categories", "edges", "bins") else 'categories = ["1", "2"]\n'
     if key.name == "kind":
         values = "edges = [0, 1]\n"
+    if key.name == "level":
+        values += 'hierarchy = "prefix:3"\n'
     if private:
         values = 'edges = "private"\n'
+    if key.name == "keep_missing_codes":
+        values += 'missing = ["-8", "-9"]\n'
     age = '[[features]]\nname = "age"\ncategories = ["1"]\n' if key.name == "heads" else ""
     return f"{OTHERS}{age}[[features]]\n{name}{kind}{line}{values}"
 

@@ -1,4 +1,4 @@
-"""Exact audit of private edges and shapes: the noisy tree, level by level (R21).
+"""Exact audit of private edges, shapes and rare categories: noisy counts, step by step (R21, R31).
 
 The shipped measurement runs on a few numbers with a privacy filter that records every step.
 The neighbouring table then follows the same path, as for released blocks
@@ -29,6 +29,7 @@ from pegsynth.privacy.conversion import epsilon_at
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.encoding import ColumnEncoder
+from pegsynth.schema.recoding import Recoding
 
 NUMBERS = "numbers"
 BINS = 3
@@ -38,10 +39,11 @@ Measure = Callable[..., NumberTree]
 Settle = Callable[[Schema, Mapping[str, NumberTree], Int64], Settled]
 
 
-def exact_counts(feature: Feature, values: list[float | None]) -> Int64:
+def exact_counts(feature: Feature, values: list[float | str | None]) -> Int64:
     """Count numbers on the grid of their feature, as a table of them is read."""
     grid = grid_feature(feature)
-    codes = ColumnEncoder(grid).encode(pl.Series(feature.name, values, dtype=pl.Float64))
+    kind = pl.Float64 if feature.kind == "numeric" else pl.String
+    codes = ColumnEncoder(grid).encode(pl.Series(feature.name, values, dtype=kind))
     return np.bincount(codes, minlength=grid.category_count).astype(np.int64)
 
 
@@ -59,7 +61,7 @@ class NumberCase:
     feature
         The feature that is measured.
     values
-        Numbers that rows can have, None for missing; a row names one by its position.
+        Numbers, or texts, that rows can have, None for missing; a row names one by its position.
     amount
         What may be spent: an epsilon, or a rho where there is a delta.
     pairs
@@ -70,7 +72,7 @@ class NumberCase:
 
     name: str
     feature: Feature
-    values: tuple[float | None, ...]
+    values: tuple[float | str | None, ...]
     amount: Fraction
     pairs: tuple[tuple[Table, Table], ...]
     delta: float | None = None
@@ -118,7 +120,7 @@ def _plain(tree: NumberTree, settled: Settled) -> tuple[Any, ...]:
 def number_case(
     name: str,
     feature: Feature,
-    values: tuple[float | None, ...],
+    values: tuple[float | str | None, ...],
     *,
     amount: Fraction | int = 40,
     delta: float | None = None,
@@ -143,6 +145,9 @@ def number_cases() -> list[NumberCase]:
     far = replace(unsettled, lowest=0, highest=4000, dtype="int64")
     public = Feature("x", kind="numeric", edges=(0.0, 3.0, 20.0), inside="measured", dtype="int64")
     numbers = (17.0, 18.0, 0.0, 3.0, None)
+    rare = Feature(
+        "x", categories=("a", "b", "c", "d"), missing=("",), recoding=Recoding(rare="paid")
+    )
     return [
         number_case("whole numbers", whole, numbers),
         number_case("whole numbers, approximate", whole, numbers, delta=DELTA),
@@ -150,4 +155,6 @@ def number_cases() -> list[NumberCase]:
         number_case("real numbers", real, (1.0, 1.0625, -1.5, 0.0)),
         number_case("round numbers", far, (1000.0, 1003.0, 999.0, 5000.0)),
         number_case("shape inside public edges", public, (17.0, 18.0, 2.0)),
+        number_case("rare categories", rare, ("a", "b", "c", None), amount=4),
+        number_case("rare categories, approximate", rare, ("a", "d", None), amount=4, delta=DELTA),
     ]

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from pegsynth.auditing.cases import Case, all_cases
 from pegsynth.auditing.choices import private_case, worst_path
-from pegsynth.auditing.divergence import worst_loss
+from pegsynth.auditing.divergence import Loss, worst_loss
 from pegsynth.auditing.door_readers import DOORS
 from pegsynth.auditing.doors import failures
 from pegsynth.auditing.found_categories import (
@@ -18,6 +18,7 @@ from pegsynth.auditing.found_categories import (
     categories_cases,
 )
 from pegsynth.auditing.numbers import NUMBERS, number_cases
+from pegsynth.auditing.recodings import RECODINGS, recoding_cases
 from pegsynth.auditing.released import audit_paths, released_cases
 from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
 from pegsynth.auditing.statistical import lower_bound, trial
@@ -77,13 +78,15 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
         yield from _numbers()
     if method in (None, CATEGORIES):
         yield from _categories()
+    if method in (None, RECODINGS):
+        yield from _recodings()
     if method in (None, READERS):
         yield from _doors(-(-FULL_PAIRS // len(DOORS)) if full else PAIRS)
 
 
 def audits() -> tuple[str, ...]:
-    """Return what can be audited by name: methods, numbers, categories, and the readers."""
-    return (*audited_methods(), NUMBERS, CATEGORIES, READERS)
+    """Return what can be audited by name: methods, parts of the codec, and the readers."""
+    return (*audited_methods(), NUMBERS, CATEGORIES, RECODINGS, READERS)
 
 
 def audited_methods() -> tuple[str, ...]:
@@ -207,6 +210,14 @@ def _categories() -> Iterator[Finding]:
         yield Finding(
             CATEGORIES, taken, "exact", None, None, worst.claim.rho, worst.loss.rho, worst.holds
         )
+
+
+def _recodings() -> Iterator[Finding]:
+    """Enumerate one draw from every small table of raw values (R31)."""
+    for case in recoding_cases():
+        claimed, realised = case.claimed, case.loss().epsilon
+        held = Loss(realised).within(claimed, 1.0)
+        yield Finding(RECODINGS, case.name, "exact", claimed, realised, None, None, held)
 
 
 def _released_statistically(releases: int) -> Finding:

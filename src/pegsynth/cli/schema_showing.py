@@ -35,6 +35,11 @@ def show(file: Path) -> None:
     for line in lines:
         cells = (text.ljust(width) for text, width in zip(line, widths, strict=True))
         print(escaped("  ".join(cells).rstrip()))
+    for column in schema.features:
+        if column.recoding is not None:
+            print(escaped(f"recoded {column.name}: {column.recoding.said()}"))
+        if column.parent is not None:
+            print(escaped(f"detail {column.name}: drawn given {column.parent}"))
     for rule in schema.rules:
         parts = (f"{n} in {', '.join(v)}" for n, v in rule_labels(rule, schema.features).items())
         drafted = " (found in the data)" if rule.drafted_from_data else ""
@@ -52,8 +57,10 @@ def _unit(schema: Schema) -> str:
 
 
 def _line(column: Feature, total: int) -> tuple[str, ...]:
-    if column.role == "identifier":
-        return (column.name, "identifier", "", "", "", "dropped", "", "")
+    if column.dropped:
+        return (column.name, column.role, "", "", "", "dropped", "", "")
+    if column.label_of is not None:
+        return (column.name, column.role, "", "", "", f"describes {column.label_of!r}", "", "")
     levels = column.category_count
     open_ = column.private_edges or column.private_categories
     return (

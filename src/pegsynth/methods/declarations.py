@@ -29,6 +29,7 @@ def of_schema(schema: Schema) -> tuple[Assumption, ...]:
     category = named(f.name for f in features if f.unknown == "category")
     return (
         *_codebook(schema),
+        *_recodings(schema),
         assumptions.unlisted_values(refused=refused, category=category),
         *_unit(schema),
     )
@@ -53,6 +54,17 @@ def _codebook(schema: Schema) -> Iterator[Assumption]:
             rows_per_unit=schema.rows_per_unit if schema.unit else None,
             measured=named(schema.unsettled),
         )
+
+
+def _recodings(schema: Schema) -> Iterator[Assumption]:
+    # What is merged by noisy counts is an event, and no assumption.
+    public = {f.name: f.recoding.public() for f in schema.features if f.recoding}
+    recoded = {escaped(name): rules.said() for name, rules in public.items() if rules.said()}
+    if recoded:
+        yield assumptions.public_recodings(recoded)
+    described = named(c.name for c in schema.columns if c.label_of is not None)
+    if described:
+        yield assumptions.public_descriptions(described)
 
 
 def _unit(schema: Schema) -> Iterator[Assumption]:

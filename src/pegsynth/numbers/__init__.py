@@ -17,6 +17,7 @@ from pegsynth.numbers.paying import (
     foreseen,
     paid_codec,
     wants_codec,
+    wants_grids,
     wants_numbers,
 )
 from pegsynth.numbers.settle import Settled, bins_for, settle
@@ -50,5 +51,6 @@ __all__ = [
     "settle",
     "value_decoder",
     "wants_codec",
+    "wants_grids",
     "wants_numbers",
 ]

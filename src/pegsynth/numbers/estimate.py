@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pegsynth.arrays import Float64
+from pegsynth.arrays import Float64, Int64
 from pegsynth.numbers.number_grid import LEVELS, Grid
-from pegsynth.numbers.tails import octave_masses
+from pegsynth.numbers.tails import Seen, continued, visible_masses
 from pegsynth.numbers.tree import Level, NumberTree
 
 _ENDED_BELOW, _VISIBLE_ABOVE = 2.0, 6.0
@@ -29,13 +29,59 @@ def cell_masses(tree: NumberTree, grid: Grid) -> tuple[Float64, Float64]:
     special = np.maximum(top.counts[octaves:].astype(np.float64), 0.0)
     low, high = grid.bounds(0)
     sides = np.where(low > 0, 1, np.where(high <= 0, -1, 0))
-    masses = octave_masses(
-        estimates[0], top.deviation, sides, _end_densities(tree, grid), laplace=tree.laplace
+    visible = visible_masses(
+        estimates[0], top.deviation, sides, _log_sizes(grid), laplace=tree.laplace
     )
+    cells = _dealt(visible, estimates, variances, grid)
+    ends = _end_densities(tree, grid)
+    masses = _with_tails(visible, estimates[0], top.deviation, cells, sides, ends, grid)
+    return _dealt(masses, estimates, variances, grid), special
+
+
+def _dealt(
+    masses: Float64, estimates: list[Float64], variances: list[Float64], grid: Grid
+) -> Float64:
+    """Deal the masses of octaves to the finest cells."""
     slopes = _slopes(masses, grid)
     for level in range(1, LEVELS):
         masses = _downwards(masses, slopes, estimates[level], variances[level], grid, level)
-    return masses, special
+    return masses
+
+
+def _log_sizes(grid: Grid) -> Float64:
+    low, high = grid.bounds(0)
+    return np.log2(np.maximum(np.maximum(np.abs(low), np.abs(high)), 2.0**-60))
+
+
+def _with_tails(
+    visible: Float64,
+    noisy: Float64,
+    deviation: float,
+    cells: Float64,
+    sides: Int64,
+    ends: tuple[Float64, Float64],
+    grid: Grid,
+) -> Float64:
+    """Continue the masses that can be seen, on both sides of zero and in both directions."""
+    masses = visible.copy()
+    low, high = grid.bounds(0)
+    octave = np.searchsorted(grid.starts[0], np.arange(grid.cells), side="right") - 1
+    for side in (-1, 1):
+        held = np.flatnonzero((sides == side) & (visible > 0))
+        if not len(held):
+            continue
+        sizes = (low, high) if side > 0 else (-high, -low)
+        mine = (sides[octave] == side) & (cells > 0)
+        edges = (grid.edges[:-1][mine], grid.edges[1:][mine])
+        near, far = edges if side > 0 else (-edges[1], -edges[0])
+        seen = Seen(cells[mine], near, far)
+        for step, last in ((1, held[-1]), (-1, held[0])):
+            if ends[step > 0][last] <= 0:
+                continue
+            run = np.arange(last, len(noisy) if step > 0 else -1, step)
+            run = run[sides[run] == side]
+            continued(masses, noisy, deviation, sizes, run, seen, outwards=step == side)
+    return masses
 
 
 def _upwards(tree: NumberTree, grid: Grid) -> tuple[list[Float64], list[Float64]]:

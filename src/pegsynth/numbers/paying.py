@@ -91,6 +91,11 @@ def wants_codec(schema: Schema) -> bool:
 
 def wants_numbers(schema: Schema) -> bool:
     """Whether edges or shapes of any feature are to be measured."""
+    return any(each.wants_shape and each.kind == "numeric" for each in schema.features)
+
+
+def wants_grids(schema: Schema) -> bool:
+    """Whether counts on public grids are to be measured: numbers, or what is rare (R31)."""
     return any(feature.wants_shape for feature in schema.features)
 
 

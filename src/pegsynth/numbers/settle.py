@@ -17,6 +17,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.numbers.bin_shape import Shape
 from pegsynth.numbers.estimate import cell_masses
 from pegsynth.numbers.number_grid import Grid, grid_of
+from pegsynth.numbers.rare_categories import merged_rare
 from pegsynth.numbers.tree import NumberTree
 from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import Feature
@@ -70,11 +71,15 @@ def settle(schema: Schema, trees: Mapping[str, NumberTree], bins: int) -> Settle
     shapes: dict[str, Shape] = {}
     columns = []
     for column in schema.columns:
-        if not column.wants_shape or column.role == "identifier":
+        if not column.wants_shape or not column.modelled:
             columns.append(column)
             continue
         if column.name not in trees:
             raise ParameterError(f"feature {column.name!r} was not measured")
+        if column.kind != "numeric":
+            (level,) = trees[column.name].levels
+            columns.append(merged_rare(column, level.counts, level.deviation))
+            continue
         settled, shapes[column.name] = _settled(column, trees[column.name], column.bins or bins)
         columns.append(settled)
     return Settled(schema.with_columns(columns), shapes)

@@ -21,6 +21,7 @@ from pegsynth.numbers.number_grid import LEVELS, grid_of
 from pegsynth.schema.feature import Feature
 
 PURPOSE = "edges"
+RARE = "rare"
 FORMAT = 1
 LEVEL_SHARES = (0.5, 0.25, 0.18, 0.07)
 """Parts of a feature's amount for octaves, eighths, parts and round numbers."""
@@ -133,6 +134,8 @@ def measure(
     index
         Position of the feature, for the events.
     """
+    if feature.kind != "numeric":
+        return _one_way(counts, feature, budget_filter, share, index=index)
     grid = grid_of(feature)
     special = feature.category_count - feature.bin_count
     if len(counts) != grid.cells + special:
@@ -163,6 +166,17 @@ def measure(
         else:
             levels.append(Level(nodes, nodes, 0.0))
     return NumberTree(feature.name, tuple(levels), budget_filter.route == "pure")
+
+
+def _one_way(
+    counts: Int64, feature: Feature, budget_filter: Filter, share: float, *, index: int
+) -> NumberTree:
+    """Measure the categories of a feature whose rare ones are merged: a tree of one level (R31)."""
+    noisy, deviation = budget_filter.measure(
+        counts, share * _SLACK, purpose=RARE, features=(index,), levels=(len(counts),)
+    )
+    level = Level(np.arange(len(counts)), noisy, deviation)
+    return NumberTree(feature.name, (level,), budget_filter.route == "pure")
 
 
 class ExactCounts:

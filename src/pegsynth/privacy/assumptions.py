@@ -125,6 +125,27 @@ def public_shares(names: Sequence[str]) -> Assumption:
     )
 
 
+def public_recodings(rules: Mapping[str, str]) -> Assumption:
+    """Record by which public rules values were recoded, row by row, before counting (R31)."""
+    stated = "; ".join(f"{name}: {rule}" for name, rule in rules.items())
+    return Assumption(
+        code="public-recodings",
+        text="values were recoded row by row before counting, by rules that are public and do not "
+        f"depend on the original table ({stated})",
+        parameters={"features": list(rules), "rules": list(rules.values())},
+    )
+
+
+def public_descriptions(features: Sequence[str]) -> Assumption:
+    """Record which columns were written from the codes of others, by public texts."""
+    return Assumption(
+        code="public-descriptions",
+        text="the texts that some columns have for the codes of others are public; the columns "
+        f"themselves were not read ({', '.join(features)})",
+        parameters={"features": list(features)},
+    )
+
+
 def public_seed_pool(name: str) -> Assumption:
     """Record that chains start from a file that is no part of the confidential table."""
     return Assumption(

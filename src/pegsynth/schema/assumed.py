@@ -45,8 +45,24 @@ def assumed(schema: Schema) -> Iterator[str]:
             f"Categories are found by noisy counts, and paid for: {_named(found)}. It takes a "
             "--delta, and a value that nobody else has may come to light with a small part of it."
         )
+    merging = [each.name for each in features if each.merges_rare]
+    if merging:
+        yield f"Rare categories are merged by noisy counts, and paid for: {_named(merging)}."
+    yield from _recodings(schema)
     yield from _refusals(features)
     yield from _public(schema)
+
+
+def _recodings(schema: Schema) -> Iterator[str]:
+    for feature in schema.features:
+        if feature.recoding is not None:
+            yield (
+                f"Recoded row by row before counting, by public rules: {feature.name!r} "
+                f"({feature.recoding.said()})."
+            )
+    described = [each.name for each in schema.columns if each.label_of is not None]
+    if described:
+        yield f"Neither read nor modelled, written from codes by public texts: {_named(described)}."
 
 
 def _refusals(features: Sequence[Feature]) -> Iterator[str]:
@@ -68,7 +84,7 @@ def _public(schema: Schema) -> Iterator[str]:
             yield f"Taken to be public knowledge: the {what} of {_named(names)}."
     if schema.rules:
         yield f"Taken to be public knowledge: {len(schema.rules)} rules."
-    dropped = [each.name for each in schema.columns if each.role == "identifier"]
+    dropped = [each.name for each in schema.columns if each.dropped]
     if dropped:
         yield f"Dropped: {_named(dropped)}."
     if schema.dialect:

@@ -22,6 +22,7 @@ from pegsynth.io.ahead import run_ahead
 from pegsynth.io.reader import made
 from pegsynth.processors import spare_processors, usable_processors
 from pegsynth.schema.column_decoding import How, InBins, column_decoder
+from pegsynth.schema.descriptions import DescriptionDecoder
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.encoding import ColumnEncoder
 from pegsynth.schema.number_text import NumberText
@@ -141,7 +142,8 @@ class Decoder:
     how
         "values" draws numbers inside their bin; "labels" writes the bin's label.
     columns
-        Output order; names that are not features are passed over. None: schema order.
+        Output order; names that are neither features nor descriptions of one are passed over.
+        None: schema order.
     dtypes
         Types that the original columns had, Arrow or Polars. The schema's own come first;
         a column whose categories the type cannot hold is written as text.
@@ -165,14 +167,17 @@ class Decoder:
         if how not in {"values", "labels"}:
             raise ParameterError(f'decode is "values" or "labels", not {how!r}')
         seen = dtypes or {}
-        order = [name for name in columns or schema.names if name in schema.names]
+        known = {c.name: c.label_of or c.name for c in schema.columns if not c.dropped}
+        order = [name for name in columns or known if name in known]
         self.columns: tuple[str, ...] = tuple(order)
-        self._positions = [schema.index(name) for name in order]
+        self._positions = [schema.index(known[name]) for name in order]
         # Words belong to features, so that the order of the output changes no value.
         numeric = [f.name for f in schema.features if f.kind == "numeric" and how == "values"]
         self._word_of = {name: index for index, name in enumerate(numeric)}
         self._decoders = [
-            column_decoder(
+            DescriptionDecoder(schema[name], schema.features[index])
+            if known[name] != name
+            else column_decoder(
                 schema.features[index],
                 how,
                 polars_dtype(seen.get(name, "")),

@@ -26,13 +26,8 @@ from pegsynth.io.table_input import named_source, open_table
 from pegsynth.schema import suggest
 from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
 from pegsynth.schema.dialect import Dialect
-from pegsynth.schema.feature import (
-    MISSING_LABEL,
-    MOST_PRIVATE_BINS,
-    PRIVATE,
-    UNKNOWN_LABEL,
-    Feature,
-)
+from pegsynth.schema.feature import MOST_PRIVATE_BINS, PRIVATE, UNKNOWN_LABEL, Feature
+from pegsynth.schema.missing_codes import MISSING_LABEL
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import (

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from pegsynth.io.csv_text import unprotect
 from pegsynth.schema.dtypes import as_text
-from pegsynth.schema.feature import MISSING_LABEL, Feature
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.missing_codes import MISSING_LABEL, missing_code_of
 from pegsynth.schema.number_text import NumberText
+from pegsynth.schema.recoding import Recoding
 from pegsynth.schema.whole_numbers import MISS, binned_numbers, listed_numbers
 
 _UNKNOWN = -1
@@ -58,9 +60,12 @@ class ColumnEncoder:
         self.unknown = 0
         self.absent = 0
         self._exact = _exact_codes(feature)
-        self._missing = {text.strip() for text in feature.missing}
+        self._listed = {text: code for code, text in enumerate(feature.categories)}
+        self._missing = {text.strip(): missing_code_of(feature, text) for text in feature.missing}
         self._numeric = feature.kind == "numeric"
-        self._inner_edges = np.asarray(feature.edges[1:-1], dtype=np.float64)
+        self._recoding = feature.recoding or Recoding()
+        # Rounding values is the same as moving the edges between bins (R31).
+        self._inner_edges = self._recoding.inner_edges(feature.edges)
         self._numbers = _special_numbers(feature, self._written)
         self._boolean = feature.dtype == "bool" or _truth_values(feature)
         self._table = pl.Enum(list(self._exact))
@@ -214,14 +219,21 @@ class ColumnEncoder:
         stripped = text.strip()
         if text in self._exact:
             return self._exact[text]
-        if not stripped or stripped in self._missing:
-            return _ABSENT
-        for variant in self._variants(text):
-            if variant in self._exact:
-                return self._exact[variant]
+        missing = self._missing.get(stripped)
+        if not stripped or missing is not None:
+            return _ABSENT if missing is None or not stripped else missing
+        known = next((each for each in self._variants(text) if each in self._exact), None)
+        if known is not None:
+            return self._exact[known]
         if stripped == MISSING_LABEL and self.feature.missing:
             return _ABSENT
-        return self._number_code(stripped) if self._numeric else _UNKNOWN
+        return self._number_code(stripped) if self._numeric else self._recoded_code(unprotect(text))
+
+    def _recoded_code(self, text: str) -> int:
+        """Return the code of a value that public rules turn into a category (R31)."""
+        if self.feature.recoding is None:
+            return _UNKNOWN
+        return self._listed.get(self._recoding.text(text), _UNKNOWN)
 
     def _variants(self, text: str) -> tuple[str, ...]:
         plain = unprotect(text)
@@ -247,8 +259,12 @@ def _exact_codes(feature: Feature) -> dict[str, int]:
         if feature.not_applicable_code is not None:
             codes.setdefault(text, feature.not_applicable_code)
     for text in feature.missing:
-        if feature.missing_code is not None:
-            codes.setdefault(text, feature.missing_code)
+        if (missing := missing_code_of(feature, text)) is not None:
+            codes.setdefault(text, missing)
+    listed = {text: code for code, text in enumerate(feature.categories)}
+    for text, becomes in feature.recoding.listed_texts if feature.recoding else ():
+        if becomes in listed:
+            codes.setdefault(text, listed[becomes])
     return codes
 
 
@@ -260,14 +276,12 @@ def _truth_values(feature: Feature) -> bool:
 def _special_numbers(feature: Feature, written: NumberText) -> dict[float, int]:
     """Numbers that mean "missing" or "not applicable" in a numeric feature."""
     numbers: dict[float, int] = {}
-    for texts, code in (
-        (feature.not_applicable, feature.not_applicable_code),
-        (feature.missing, feature.missing_code),
-    ):
-        for text in texts:
-            number = parsed_number(text) if written.usual else written.number(text)
-            if number is not None and math.isfinite(number) and code is not None:
-                numbers.setdefault(number, code)
+    pairs = [(text, feature.not_applicable_code) for text in feature.not_applicable]
+    pairs += [(text, missing_code_of(feature, text)) for text in feature.missing]
+    for text, code in pairs:
+        number = parsed_number(text) if written.usual else written.number(text)
+        if number is not None and math.isfinite(number) and code is not None:
+            numbers.setdefault(number, code)
     return numbers
 
 

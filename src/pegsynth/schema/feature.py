@@ -2,8 +2,8 @@
 
 A `Feature` says which categories a column can hold, in order. Codes 0, 1, .. follow that
 order and nothing else: first the categories (or bins), then "unknown" when the schema
-accepts unlisted values, then "not applicable", then "missing". No code ever depends on
-the data.
+accepts unlisted values, then "not applicable", then "missing", or every missing code where
+these are kept apart. No code ever depends on the data.
 """
 
 from __future__ import annotations
@@ -15,20 +15,29 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema.missing_codes import (
+    MISSING_LABEL,
+    check_kept_codes,
+    missing_code_of,
+    missing_count,
+    missing_labels,
+)
+from pegsynth.schema.recoding import Recoding
 
 Kind = Literal["nominal", "ordinal", "numeric"]
-Role = Literal["identifier", "quasi-identifier", "sensitive", "other"]
+Role = Literal["identifier", "quasi-identifier", "sensitive", "other", "drop"]
 Unknown = Literal["error", "category"]
 Inside = Literal["measured", "uniform"]
 
 KINDS: tuple[str, ...] = get_args(Kind)
 ROLES: tuple[str, ...] = get_args(Role)
 
-MISSING_LABEL = "(missing)"
 UNKNOWN_LABEL = "(other)"
 PRIVATE = "private"
 MOST_PRIVATE_BINS = 1_000
 MOST_DECIMALS = 15
+DROPPED = ("identifier", "drop")
+"""Roles of columns of which nothing is kept but the name."""
 _SHARES_OFF = 1e-6
 _KEPT_OF_IDENTIFIERS = ("name", "role", "notes")
 
@@ -57,8 +66,9 @@ class Feature:
     not_applicable
         Texts read as "not applicable", a category of its own, written as the first of them.
     role
-        ``identifier`` columns are dropped; the others are modelled. Of an identifier nothing
-        is kept but its name and role: whatever else is given may be values of the data.
+        ``identifier`` and ``drop`` columns are dropped; the others are modelled. Of a dropped
+        column nothing is kept but its name and role: whatever else is given may be values of
+        the data.
     dtype
         Arrow type name to write ("string", "int64", "double", "bool", "date32", ..);
         empty: as the input had it.
@@ -93,6 +103,15 @@ class Feature:
         "uniform"; None: "measured" where there are private edges.
     decimals
         How many decimals values have; None: as many as it takes.
+    keep_missing_codes
+        Whether every text of `missing` is a category of its own and comes back as it was; a
+        null is then that of the empty text.
+    recoding
+        Public rules by which values are recoded row by row before they are counted (R31).
+        Categories and edges are those after recoding.
+    label_of
+        Feature whose categories this column describes, by `value_labels` of its own or of
+        that feature. It is neither read nor modelled, and written from the other's category.
     notes
         Remarks on a draft for its reviewer, such as counts. They are confidential: written as
         comments into a draft and nowhere else, and never read back.
@@ -121,6 +140,9 @@ class Feature:
     bins: int | None = None
     inside: Inside | None = None
     decimals: int | None = None
+    keep_missing_codes: bool = False
+    recoding: Recoding | None = None
+    label_of: str | None = None
     notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -135,10 +157,14 @@ class Feature:
             raise self._error('unknown must be "error" or "category"')
         if self.l is not None and not (math.isfinite(self.l) and self.l >= 1):
             raise self._error("l must be a finite number of at least 1")
-        if self.role == "identifier":
+        if self.dropped:
             self._forget()
             return
+        if self.label_of is not None:
+            self._check_description()
+            return
         self._check_private_categories()
+        self._recode()
         self._check_numbers()
         if self.private_edges:
             self._check_private_edges()
@@ -173,6 +199,38 @@ class Feature:
             if each.name not in _KEPT_OF_IDENTIFIERS:
                 object.__setattr__(self, each.name, each.default)
 
+    def _recode(self) -> None:
+        """Let categories and ends be those that public rules leave (R31)."""
+        if self.recoding is None:
+            return
+        if self.recoding.rare and (self.shares or self.parent):
+            raise self._error("rare goes neither with public shares nor with a parent; keep one")
+        if self.kind == "numeric" and self.recoding.changes_codes:
+            raise self._error("groups, hierarchy and rare go with categories; it is numeric")
+        try:
+            edges = self.recoding.cut(self.edges)
+        except SchemaError as error:
+            raise self._error(str(error)) from None
+        object.__setattr__(self, "edges", edges)
+        if self.kind != "numeric":
+            object.__setattr__(self, "categories", self.recoding.categories(self.categories))
+        if self.private_edges:
+            low = [v for v in (self.lowest, self.recoding.bottom) if v is not None]
+            high = [v for v in (self.highest, self.recoding.top) if v is not None]
+            ends = {"lowest": max(low, default=None), "highest": min(high, default=None)}
+            for name, value in ends.items():
+                object.__setattr__(self, name, value)
+
+    def _check_description(self) -> None:
+        """Refuse whatever a column that describes another one cannot have."""
+        measured = self.private_edges or self.private_categories
+        if self.categories or self.edges or measured or self.recoding or self.missing:
+            raise self._error(
+                "a column with label_of is written from another one; leave out categories, edges, "
+                "missing and recodings"
+            )
+        self._check_value_labels()
+
     def _error(self, what: str) -> SchemaError:
         return SchemaError(f"feature {self.name!r}: {what}")
 
@@ -186,6 +244,10 @@ class Feature:
             )
         if self.categories:
             raise self._error('give either categories or categories = "private", not both')
+        if self.recoding is not None:
+            raise self._error(
+                "recodings are of public categories; list the categories, or leave recodings out"
+            )
         if self.shares:
             raise self._error(
                 "shares are of public categories; list the categories, or leave shares out"
@@ -253,9 +315,16 @@ class Feature:
             )
 
     def _check_special(self) -> None:
+        if self.recoding is not None:
+            recoded = {text for text, _ in self.recoding.listed_texts}
+            if recoded & {*self.missing, *self.not_applicable}:
+                raise self._error(
+                    "a text is recoded, and listed under missing or not_applicable too; keep one"
+                )
         texts = (*self.categories, *self.not_applicable)
         if len(set(texts)) != len(texts):
             raise self._error("a category is listed twice; list each once")
+        check_kept_codes(self)
         if set(texts) & set(self.missing):
             raise self._error(
                 "a text is listed both as a category and as missing; keep it in one list"
@@ -290,6 +359,16 @@ class Feature:
             raise self._error("value_labels name a code twice; name each once")
 
     @property
+    def dropped(self) -> bool:
+        """Whether nothing of the column is kept but its name and role."""
+        return self.role in DROPPED
+
+    @property
+    def modelled(self) -> bool:
+        """Whether rows are drawn with this column as a feature."""
+        return not self.dropped and self.label_of is None
+
+    @property
     def integer(self) -> bool:
         """Whether values are whole numbers."""
         return self.dtype.startswith(("int", "uint"))
@@ -307,13 +386,25 @@ class Feature:
 
     @property
     def wants_shape(self) -> bool:
-        """Whether a release measures its values: for edges, or for the shape inside bins."""
-        return self.private_edges or self.inside == "measured"
+        """Whether a release measures it first: edges, the shape inside bins, or what is rare."""
+        return self.private_edges or self.inside == "measured" or self.merges_rare
+
+    @property
+    def merges_rare(self) -> bool:
+        """Whether categories with small noisy counts are to become one (R31)."""
+        return self.recoding is not None and self.recoding.rare is not None
 
     def with_edges(self, edges: Iterable[float]) -> Feature:
         """Return the feature with edges that are listed, in place of those to be measured."""
-        public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
-        return replace(self, edges=tuple(edges), **public)  # type: ignore[arg-type]
+        return replace(
+            self,
+            edges=tuple(edges),
+            private_edges=False,
+            lowest=None,
+            highest=None,
+            bins=None,
+            recoding=measured_recoding(self),
+        )
 
     @property
     def unknown_code(self) -> int | None:
@@ -329,16 +420,14 @@ class Feature:
 
     @property
     def missing_code(self) -> int | None:
-        """Code of missing values, if they are a category."""
-        if not self.missing:
-            return None
-        return self.bin_count + (self.unknown == "category") + bool(self.not_applicable)
+        """Code of a null, if missing values are a category."""
+        return missing_code_of(self, "")
 
     @property
     def category_count(self) -> int:
         """Number of codes, C_i in the paper."""
-        special = (self.unknown == "category") + bool(self.not_applicable) + bool(self.missing)
-        return self.bin_count + special
+        special = (self.unknown == "category") + bool(self.not_applicable)
+        return self.bin_count + special + missing_count(self)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -349,9 +438,7 @@ class Feature:
             special.append(UNKNOWN_LABEL)
         if self.not_applicable:
             special.append(self.not_applicable[0])
-        if self.missing:
-            special.append(MISSING_LABEL)
-        return (*listed, *special)
+        return (*listed, *special, *missing_labels(self))
 
     def _bin_labels(self) -> tuple[str, ...]:
         labels = []
@@ -363,6 +450,16 @@ class Feature:
                 close = "]" if index == last else ")"
                 labels.append(f"[{number_text(low)}, {number_text(high)}{close}")
         return tuple(labels)
+
+
+def measured_recoding(feature: Feature) -> Recoding | None:
+    """Return the recoding of a feature whose edges are measured: top and bottom are in the edges.
+
+    The highest number has a cell of its own on a grid, which has to end above it.
+    """
+    if feature.recoding is None or not feature.private_edges:
+        return feature.recoding
+    return feature.recoding.without_ends()
 
 
 def number_text(value: float) -> str:

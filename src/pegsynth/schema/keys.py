@@ -21,12 +21,14 @@ Form = Literal[
     "text",
     "texts",
     "values",
-    "categories",
     "numbers",
     "table",
     "tables",
     "edges",
     "bins",
+    "listed",
+    "labels",
+    "hierarchy",
 ]
 
 REFERENCE = "docs/schema.md"
@@ -45,12 +47,14 @@ FORMS: dict[Form, str] = {
     "text": "text",
     "texts": "list of texts",
     "values": "list of texts or numbers",
-    "categories": 'list of texts or numbers, or "private"',
     "numbers": "list of numbers",
     "table": "table",
     "tables": "tables in double brackets",
     "edges": 'list of numbers, or "private"',
     "bins": "table, or a whole number with private edges",
+    "listed": 'list of texts or numbers, the name of a file, or "private"',
+    "labels": "table, or the name of a file",
+    "hierarchy": "name of a file, `prefix:N`, or table",
 }
 
 
@@ -85,6 +89,7 @@ class Key:
 
 
 _PUBLIC = "declared public by `reviewed`"
+_RECODED = "public, applied row by row: assumption `public-recodings` (R31)"
 
 KEYS: tuple[Key, ...] = (
     Key("file", "format", "whole", "1", "1", "Version of the file's form."),
@@ -198,10 +203,10 @@ KEYS: tuple[Key, ...] = (
         "text",
         '"other"',
         '"sensitive"',
-        "`identifier` columns are dropped; `quasi-identifier` and `sensitive` say what risks are "
-        "measured.",
-        "no value of an identifier is kept",
-        ("identifier", "quasi-identifier", "sensitive", "other"),
+        "`identifier` and `drop` columns are dropped; `quasi-identifier` and `sensitive` say what "
+        "risks are measured.",
+        "no value of a dropped column is kept",
+        ("identifier", "quasi-identifier", "sensitive", "other", "drop"),
     ),
     Key(
         "features",
@@ -214,22 +219,23 @@ KEYS: tuple[Key, ...] = (
     Key(
         "features",
         "categories",
-        "categories",
+        "listed",
         "none",
         '["f", "m"]',
-        "The values that it may have, in order. `private`: a release finds the frequent ones of a "
-        'nominal feature, and all others are "(other)" '
-        "([numbers.md](numbers.md#private-categories)).",
+        "The values that it may have, in order; or a CSV file beside the schema, whose first "
+        "column lists them. `private`: a release finds the frequent ones of a nominal feature, and "
+        'all others are "(other)" ([numbers.md](numbers.md#private-categories)).',
         f"{_PUBLIC}; a value that is not listed is refused, see `unknown`. Private ones are paid "
         "for, with a delta",
     ),
     Key(
         "features",
         "value_labels",
-        "table",
+        "labels",
         "none",
         '{ 1 = "male", 2 = "female" }',
-        "What codes mean; written into .sav, .dta and .xlsx files.",
+        "What codes mean, or a CSV file of codes and texts; written into .sav, .dta and .xlsx "
+        "files.",
         "public, as categories are",
     ),
     Key(
@@ -299,6 +305,15 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "features",
+        "keep_missing_codes",
+        "flag",
+        "`false`: one category, written as an empty cell",
+        "true",
+        "Whether every text of missing is a category of its own and comes back as it was.",
+        _PUBLIC,
+    ),
+    Key(
+        "features",
         "not_applicable",
         "values",
         "no such category",
@@ -340,8 +355,86 @@ KEYS: tuple[Key, ...] = (
         "text",
         "none",
         '"chapter"',
-        "Feature of which this one is a detail.",
-        "public",
+        "Feature of which this one is a detail; `pegs-once` takes from `hierarchy` what belongs to "
+        "what.",
+        "public: assumption `public-parents`",
+    ),
+    Key(
+        "features",
+        "top",
+        "number",
+        "none",
+        "90",
+        "Numbers above count as this one.",
+        _RECODED,
+    ),
+    Key(
+        "features",
+        "bottom",
+        "number",
+        "none",
+        "0",
+        "Numbers below count as this one.",
+        _RECODED,
+    ),
+    Key(
+        "features",
+        "round",
+        "number",
+        "none",
+        "5",
+        "Numbers become the nearest multiple of this one.",
+        _RECODED,
+    ),
+    Key(
+        "features",
+        "groups",
+        "table",
+        "none",
+        '{ heart = ["I20", "I21"] }',
+        "Categories by name, each with the values that become it; others stay as they are.",
+        _RECODED,
+    ),
+    Key(
+        "features",
+        "hierarchy",
+        "hierarchy",
+        "none",
+        '"prefix:3"',
+        "What codes belong to: a CSV file beside the schema (code, parent, its parent ..), "
+        "the first characters of a code, or a table of parents "
+        "([recodings.md](recodings.md)).",
+        _RECODED,
+    ),
+    Key(
+        "features",
+        "level",
+        "whole",
+        "1",
+        "0",
+        "How many steps of the hierarchy codes go up. At 0 they stay: the hierarchy says which are "
+        "alike, and to which category of `parent` they belong.",
+        _RECODED,
+    ),
+    Key(
+        "features",
+        "rare",
+        "text",
+        "none",
+        '"paid"',
+        'Categories with a small noisy count become one, "(rare)".',
+        "the noisy counts are paid for; true counts are refused (R31)",
+        ("paid",),
+    ),
+    Key(
+        "features",
+        "label_of",
+        "text",
+        "none",
+        '"sex"',
+        "The column describes the codes of this feature, by `value_labels` of either. It is "
+        "neither read nor modelled, and written from the synthetic code.",
+        "the texts are public",
     ),
     Key(
         "features",

@@ -13,7 +13,8 @@ from dataclasses import replace
 import polars as pl
 
 from pegsynth.schema.dtypes import as_text
-from pegsynth.schema.feature import MISSING_LABEL, UNKNOWN_LABEL, Feature
+from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
+from pegsynth.schema.missing_codes import MISSING_LABEL
 
 _PROTECTED = r"^'([=+\-@\t\r])"
 _WHOLE_FLOAT = r"^(-?[0-9]+)\.0+$"
@@ -37,8 +38,14 @@ def candidates(values: pl.Series, feature: Feature) -> pl.Series:
 
 def special_texts(feature: Feature) -> list[str]:
     """Return the texts that mean something else than a category of their own."""
-    missing = (text.strip() for text in feature.missing)
-    return [MISSING_LABEL, UNKNOWN_LABEL, *feature.not_applicable, *feature.missing, *missing]
+    stripped = (text.strip() for text in feature.missing)
+    reserved = (MISSING_LABEL, UNKNOWN_LABEL, *special_labels(feature))
+    return [*reserved, *feature.not_applicable, *feature.missing, *stripped]
+
+
+def special_labels(feature: Feature) -> tuple[str, ...]:
+    """Return the labels that a feature has besides its categories."""
+    return feature.labels[feature.bin_count :]
 
 
 def with_categories(feature: Feature, found: Iterable[str]) -> Feature:

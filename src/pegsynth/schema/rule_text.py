@@ -20,6 +20,7 @@ from typing import Any
 from pegsynth.errors import SchemaError
 from pegsynth.schema.entry import Entry, shown
 from pegsynth.schema.feature import Feature
+from pegsynth.schema.missing_codes import missing_code_of
 from pegsynth.schema.rules import NamedRule, Rule
 
 _RANGE_KEYS = ("at_least", "below")
@@ -156,12 +157,10 @@ def _codes(entry: Entry, feature: Feature, value: Any) -> tuple[int, ...]:
 
 def _listed_codes(entry: Entry, feature: Feature) -> tuple[int, ...]:
     known = {label: code for code, label in enumerate(feature.labels)}
-    for code, texts in (
-        (feature.not_applicable_code, feature.not_applicable),
-        (feature.missing_code, feature.missing),
-    ):
-        for text in texts:
-            known.setdefault(text, code if code is not None else -1)
+    pairs = [(feature.not_applicable_code, text) for text in feature.not_applicable]
+    pairs += [(missing_code_of(feature, text), text) for text in feature.missing]
+    for code, text in pairs:
+        known.setdefault(text, code if code is not None else -1)
     wanted = entry.categories("categories")
     for text in wanted:
         if text not in known and feature.private_categories:

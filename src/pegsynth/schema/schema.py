@@ -17,14 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema.descriptions import check_descriptions
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.feature import PRIVATE, Feature, category_counts
+from pegsynth.schema.parents import check_parents, check_ruled_features
 from pegsynth.schema.rule_text import resolved, rule_labels
 from pegsynth.schema.rules import NamedRule, Rule
 
 _DECLARED = (
     *("categories", "edges", "kind", "missing", "not_applicable", "unknown", "shares"),
-    *("private_edges", "lowest", "highest", "private_categories"),
+    *("private_edges", "lowest", "highest", "private_categories", "recoding", "label_of"),
 )
 """What a reviewer declares to be public."""
 
@@ -87,6 +89,9 @@ class Schema:
                     )
             if len(set(feature.heads)) < len(feature.heads):
                 raise SchemaError(f"feature {feature.name!r}: a head is listed twice")
+        check_descriptions(self.columns)
+        check_parents(self.features)
+        check_ruled_features(self.features, self.rules)
         for number, rule in enumerate(self.rules, start=1):
             self._check_rule(f"rule {rule.label!r}" if rule.label else f"rule {number}", rule)
 
@@ -159,7 +164,7 @@ class Schema:
         """Return the codebook as a table."""
         lines = [("feature", "kind", "categories", "role", "missing")]
         for column in self.columns:
-            dropped = column.role == "identifier"
+            dropped = not column.modelled
             what = "" if dropped else column.kind
             count = "" if dropped else f"{column.bin_count}"
             if column.private_edges or column.private_categories:
@@ -178,8 +183,8 @@ class Schema:
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """The modelled columns: neither identifiers nor the unit column."""
-        return tuple(column for column in self.columns if column.role != "identifier")
+        """The modelled columns: neither dropped ones, nor descriptions, nor the unit column."""
+        return tuple(column for column in self.columns if column.modelled)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import polars as pl
 from pegsynth.categories import CandidateCounts, private_names
 from pegsynth.errors import ParameterError
 from pegsynth.io.reader import TableReader
-from pegsynth.numbers import CodecCounts, count_grid, grid_schema, wants_numbers
+from pegsynth.numbers import CodecCounts, count_grid, grid_schema, wants_grids
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.schema.codec import Encoder
@@ -57,7 +57,7 @@ class MeasuredRows:
                 "a unit cannot be told apart while categories are looked for; write the table to "
                 "a file first, or list the categories in the schema"
             )
-        if wants_numbers(schema):
+        if wants_grids(schema):
             self._numbers = CodeTable(reader, grid_schema(schema), stream, progress=progress)
             self.kept = self._numbers.kept
         elif schema.unit is not None:

@@ -27,12 +27,10 @@ def write_codebook(schema: Schema, form: str) -> str:
 
 def _frictionless(schema: Schema) -> dict[str, Any]:
     fields = [
-        {"name": each.name, "type": "any"}
-        if each.role == "identifier"
-        else _frictionless_field(each)
+        {"name": each.name, "type": "any"} if not each.modelled else _frictionless_field(each)
         for each in schema.columns
     ]
-    dropped = [each.name for each in schema.columns if each.role == "identifier"]
+    dropped = [each.name for each in schema.columns if not each.modelled]
     return {"fields": fields, **({"primaryKey": dropped} if dropped else {})}
 
 
@@ -61,7 +59,7 @@ def _csvw(schema: Schema) -> dict[str, Any]:
     columns = []
     for each in schema.columns:
         column: dict[str, Any] = {"name": each.name, "titles": each.name}
-        if each.role != "identifier":
+        if each.modelled:
             column |= _csvw_column(each)
         columns.append(column)
     dialect = {
@@ -72,7 +70,7 @@ def _csvw(schema: Schema) -> dict[str, Any]:
         )
         if value
     }
-    dropped = [each.name for each in schema.columns if each.role == "identifier"]
+    dropped = [each.name for each in schema.columns if not each.modelled]
     return {
         "@context": ["http://www.w3.org/ns/csvw", {"pegs": "urn:pegsynth:"}],
         **({"dialect": dialect} if dialect else {}),
@@ -103,7 +101,7 @@ def _csvw_column(feature: Feature) -> dict[str, Any]:
 def _sdv(schema: Schema) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for each in schema.columns:
-        if each.role == "identifier":
+        if not each.modelled:
             columns[each.name] = {"sdtype": "id"}
         elif each.kind == "numeric":
             columns[each.name] = {
@@ -120,7 +118,7 @@ def _sdv(schema: Schema) -> dict[str, Any]:
                 "pegs:values": [{"value": c, "label": labels.get(c, "")} for c in listed],
                 **({"pegs:ordered": True} if each.kind == "ordinal" else {}),
             }
-        if each.missing and each.role != "identifier":
+        if each.missing and each.modelled:
             columns[each.name]["pegs:missing"] = list(each.missing)
     return {"METADATA_SPEC_VERSION": "SINGLE_TABLE_V1", "columns": columns}
 
