@@ -14,6 +14,7 @@ from pegsynth.errors import ParameterError, legible
 from pegsynth.evaluation.evaluate import evaluate_files
 from pegsynth.evaluation.evaluate_options import options_of
 from pegsynth.evaluation.holdout import NAME as HOLDOUT_FAULT
+from pegsynth.evaluation.measured_codebook import measured_codebook
 from pegsynth.evaluation.measuring import Evaluation
 from pegsynth.evaluation.records import Record
 from pegsynth.io.atomic import atomic_text, check_target
@@ -82,6 +83,7 @@ def run(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wish
     """Evaluate, write what was asked for and print the headline figures."""
     _check(original, synthetic, schema_file, wishes)
     schema = wishes.written.written(Schema.load(schema_file))
+    schema = measured_codebook(original, schema)
     ledger = None if wishes.ledger is None else read_ledger(wishes.ledger)
     options = options_of(
         schema,

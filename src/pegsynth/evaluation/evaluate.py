@@ -13,6 +13,7 @@ from typing import Any
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.evaluate_options import EvaluateOptions, options_of
 from pegsynth.evaluation.judged_tables import read_tables
+from pegsynth.evaluation.measured_codebook import measured_codebook
 from pegsynth.evaluation.measuring import Evaluation, evaluate_tables
 from pegsynth.forks import check_threads
 from pegsynth.progress import Progress, quiet, shown
@@ -43,7 +44,8 @@ def evaluate(
     synthetic
         The synthetic table, a list of several that were made alike, or a `Release`.
     schema
-        The codebook, or its file; it need not be reviewed.
+        The codebook, or its file; it need not be reviewed. Edges and categories that it leaves
+        to a release are read off the original.
     holdout
         Real rows of the same population that the synthesizer never saw.
     target
@@ -79,6 +81,7 @@ def evaluate(
         A name, formula or attack cannot be read.
     """
     codebook = schema if isinstance(schema, Schema) else Schema.load(schema)
+    codebook = measured_codebook(original, codebook)
     options = options_of(
         codebook,
         target=target,
