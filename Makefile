@@ -66,7 +66,7 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix src tests benchmarks fuzz faults watch tools
 
 # The doors of servers, and releases of neighbours byte for byte, are tests; this is their long form.
-LONG_DOORS := tests/audit/test_file_twin.py tests/audit/test_postgresql_doors.py tests/spark/test_spark_doors.py
+LONG_DOORS := tests/auditing/test_file_twin.py tests/auditing/test_postgresql_doors.py tests/spark/test_spark_doors.py
 
 audit: $(STAMP)
 	$(BIN)/pegs audit --full

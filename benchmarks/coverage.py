@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from benchmarks import released_coverage
 from pegsynth.inference import Rule, combine
-from pegsynth.inference.rules import Moments
+from pegsynth.inference.combining_rules import Moments
 
 Array = NDArray[np.float64]
 Random = np.random.Generator

@@ -22,8 +22,8 @@ from benchmarks.timing import Clock, Figure, run_program
 from pegsynth.blocks import disintegrate
 from pegsynth.datasets import discharge
 from pegsynth.hashing import HashSpec, count_pairs
-from pegsynth.io.read import open_table
-from pegsynth.io.write import open_writer
+from pegsynth.io.table_input import open_table
+from pegsynth.io.table_output import open_writer
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session

@@ -74,7 +74,7 @@ def main(handle: int) -> None:
     import pyarrow.compute  # noqa: F401
     import pyreadstat  # noqa: F401
 
-    from pegsynth.foreign import duck, excel, serve, statistics  # noqa: F401
+    from pegsynth.foreign import duck, excel, serve, statistics_files  # noqa: F401
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(fileno=handle) as asking:

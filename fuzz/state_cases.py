@@ -37,11 +37,11 @@ def metrics_call(content: bytes, source: random.Random) -> Callable[[], object]:
 @cache
 def _design() -> tuple[Any, Any, list[Any]]:
     from pegsynth.datasets import discharge_schema
-    from pegsynth.study.grid import Cell
     from pegsynth.study.inventory import PARAMETERS
     from pegsynth.study.setting import setting_of
     from pegsynth.study.size import QUICK
     from pegsynth.study.study_design import design_of
+    from pegsynth.study.work_cells import Cell
 
     design = design_of(QUICK)
     cells = [Cell(PARAMETERS, None, 0), *(c for c in design.cells() if c.repeat < 1)]
@@ -88,10 +88,10 @@ def _checked_line(content: Any, source: random.Random) -> bytes:
 def _go_on(cells: list[Any], *, judged: bool) -> None:
     """Do what a study does that goes on; its verdicts take longest and come now and then."""
     from pegsynth.study.conclude import conclude
-    from pegsynth.study.grid import run
     from pegsynth.study.inventory import table_of_methods
     from pegsynth.study.output import estimate_rows
     from pegsynth.study.results import Results
+    from pegsynth.study.work_cells import run
 
     design, setting, _ = _design()
     found = run(

@@ -21,8 +21,8 @@ from pegsynth.auditing.door_reading import read_here
 from pegsynth.auditing.door_tables import ANY, DECIMALS, FOLDER, ROW, UNIT, Holding, Pair
 from pegsynth.auditing.doors import Door
 from pegsynth.io.dialect_guess import recognised
-from pegsynth.io.read import open_table
 from pegsynth.io.reader import TableReader
+from pegsynth.io.table_input import open_table
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dialect import Dialect
 

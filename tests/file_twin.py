@@ -15,7 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 from pegsynth.auditing.watched import WatchedFilter
-from pegsynth.cli import folders, working
+from pegsynth.cli import release_commands, working
 from pegsynth.methods import released_blocks
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
@@ -79,7 +79,7 @@ def everything(build, schema, folder: Path, kind: str) -> dict[str, bytes]:
         working.fit(build(data), out / "schema.toml", out / "model.pegs", REQUEST)
         shutil.rmtree(data)
         data.mkdir()
-        folders.release(
+        release_commands.release(
             build(data),
             out / "schema.toml",
             out / "release",

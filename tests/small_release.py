@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 from pegsynth.methods import get
 from pegsynth.methods.session import Session
 from pegsynth.pipeline import Settled, fit

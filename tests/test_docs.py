@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,15 @@ def test_the_rooms_stand_in_the_order_of_their_layers():
     order = [height[name.rstrip("/").removesuffix(".py")] for name in rooms()]
     assert set(height) == {name.rstrip("/").removesuffix(".py") for name in rooms()}
     assert order == sorted(order)
+
+
+def test_a_module_name_tells_without_its_folder():
+    names = Counter(
+        module.name
+        for module in (ROOT / "src" / "pegsynth").rglob("*.py")
+        if module.stem != "__init__"
+    )
+    assert {name for name, times in names.items() if times > 1} == set()
 
 
 def test_modules_named_in_the_proofs_exist():

@@ -19,7 +19,7 @@ def test_named_rates_hold_and_twins_are_caught(check):
     assert watch_check(check, rounds=20, twins=2).good
 
 
-# Released blocks take minutes; tests/audit has a shorter form of theirs.
+# Released blocks take minutes; tests/auditing has a shorter form of theirs.
 @pytest.mark.slow
 @pytest.mark.parametrize("audit", audits()[:-1], ids=lambda audit: audit.name)
 def test_audits_stay_below_their_claims_and_prove_their_twins_wrong(audit):

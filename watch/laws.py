@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pegsynth.blocks import disintegrate
 from pegsynth.hashing import HashSpec, public_heads
-from pegsynth.kernels.pool import shuffled
+from pegsynth.kernels.pool_loops import shuffled
 from pegsynth.mechanisms import Prior, rule_tables, uniform_weights
 from pegsynth.mechanisms.bins import Noise
 from pegsynth.mechanisms.noise import choose, fill

@@ -1,7 +1,7 @@
 """The functions that callers in Python use: `synthesize`, `fit`, `release` and so on.
 
-Each makes a `Request` of its keyword arguments and goes the way of the pipeline, as the
-command line does.
+Each turns its keyword arguments into a `Request` and calls the pipeline, as the command line
+does.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.fitted import FittedModel, SavedModel, empty_like
 from pegsynth.forks import check_threads
-from pegsynth.io.frames import to_kind, with_index
-from pegsynth.io.read import named_source, open_table
+from pegsynth.io.caller_frames import to_kind, with_index
+from pegsynth.io.table_input import named_source, open_table
 from pegsynth.methods.forecast import Forecast, forecast
 from pegsynth.methods.session import Session
 from pegsynth.option_kinds import keywords, python_names
@@ -196,7 +196,7 @@ def release(
     **options
         Those of `synthesize`.
     """
-    from pegsynth.publishing.write import make_folder
+    from pegsynth.publishing.fill_folder import make_folder
 
     check_threads()
     request = Request.of(**options)
@@ -257,7 +257,7 @@ def report(metrics: Metrics, path: str | Path, *, ledger: Ledger | None = None) 
         What the tables promise, for the page.
     """
     from pegsynth.io.atomic import atomic_text, check_target
-    from pegsynth.publishing.write import guarantee_fields
+    from pegsynth.publishing.fill_folder import guarantee_fields
     from pegsynth.reporting import render
 
     target = Path(path)

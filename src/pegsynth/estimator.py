@@ -9,7 +9,7 @@ from typing import Any, Self
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.fitted import FittedModel, empty_like
 from pegsynth.forks import check_threads
-from pegsynth.io.read import named_source, open_table
+from pegsynth.io.table_input import named_source, open_table
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session

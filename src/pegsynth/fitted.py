@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.io.frames import frame_kind, to_kind
+from pegsynth.io.caller_frames import frame_kind, to_kind
 from pegsynth.methods import get
 from pegsynth.methods.base import Plan
 from pegsynth.methods.session import Session

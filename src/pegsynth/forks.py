@@ -1,4 +1,4 @@
-"""Threads do not survive a fork: whoever needs them is told so, instead of waiting for ever.
+"""Threads do not survive a fork: code that needs them raises an error instead of waiting forever.
 
 Polars keeps threads for as long as a process lives. The child of a fork inherits their
 queues and not the threads, so that its first query never ends. A child that was forked

@@ -26,7 +26,7 @@ _AT_EXIT = 0.7
 
 
 class Abandoned(Exception):  # noqa: N818 (it reports no error, and nobody outside sees it)
-    """The work was given up; whoever wanted its result has left."""
+    """The work was given up because its caller no longer waits."""
 
 
 class Stop:

@@ -22,9 +22,9 @@ from pegsynth.arrays import Float64
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError
 from pegsynth.inference.replicated import WEIGHT
 from pegsynth.io.atomic import atomic_text
-from pegsynth.io.read import open_table, same_file, table_files
 from pegsynth.io.streams import held
-from pegsynth.io.write import open_writer
+from pegsynth.io.table_input import open_table, same_file, table_files
+from pegsynth.io.table_output import open_writer
 from pegsynth.kernels.warm import warm_up
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
@@ -300,7 +300,7 @@ def open_draws(
 ) -> Iterator[Draws]:
     """Settle, open the table, fit, and yield what can be drawn.
 
-    When the block ends well, nobody needs the checkpoint any more.
+    When the block ends without an error, the checkpoint is no longer needed.
     """
     settled = settle(schema, request, data=data)
     plan, request = settled.plan, settled.request

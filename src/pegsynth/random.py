@@ -3,7 +3,7 @@
 A `RandomStream` holds a secret 256-bit key. Without a seed the key comes from the
 operating system, is replaced after a fork, is never written and cannot be copied or
 pickled. With a seed the key is derived from it: the stream is then reproducible, and
-whoever uses it must say so in the ledger, because a seeded draw protects nobody.
+the ledger must record that, because a seeded draw protects nobody.
 
 `substream` numbers give independent keystreams of one key, so that work split into
 chunks yields the same words whatever the number of threads. Words become exact uniform

@@ -1,7 +1,7 @@
 """A release to look at: all tables as one dataframe, pictures of its columns, a short card.
 
-`ReleaseViews` is what a release and its tables share with the rest of the package: whoever
-takes synthetic tables also takes a release (`tables_of`). Nothing here looks at the
+`ReleaseViews` is what a release and its tables share with the rest of the package: a function
+that takes synthetic tables also takes a release (`tables_of`). Nothing here looks at the
 original table.
 """
 
@@ -79,7 +79,7 @@ class ReleaseViews:
 
     def _tables(self) -> Iterator[pl.DataFrame]:
         """Yield every table as Polars."""
-        from pegsynth.io.frames import from_frame
+        from pegsynth.io.caller_frames import from_frame
 
         return (from_frame(each).lazy().collect() for each in self.frames)
 

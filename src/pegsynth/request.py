@@ -107,7 +107,7 @@ class Request(
                 **given,
             )
         except BudgetError as error:
-            # `privacy` knows no flags; whoever stated the budget does.
+            # `privacy` knows no flags, so the message is completed here.
             raise BudgetError(_with_flags(str(error))) from None
 
     def options_for(

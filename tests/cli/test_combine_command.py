@@ -5,7 +5,7 @@ import pytest
 from command import SECRET, check_refused, done, pegs
 from pegsynth import Ledger, combine
 from pegsynth.privacy.assumptions import rows_in
-from pegsynth.privacy.draws import UrnDraws
+from pegsynth.privacy.draw_events import UrnDraws
 
 GOOD = """term,estimate,std_error
 age,10,1

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from command import PEGS, SECRET, Outcome, bytes_written, check_refused, pegs, snapshot
-from pegsynth.io import write
-from pegsynth.io.write import write_table
+from pegsynth.io import table_output
+from pegsynth.io.table_output import write_table
 from small_release import small_schema, small_table
 
 BUDGET = ("--rows", 100, "--epsilon-per-row", 1, "--method", "pegs")
@@ -41,7 +41,7 @@ def run(command, place, source, *, output="out.parquet", extra=()):
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_disk_that_is_full_at_part_7_of_10(place, kind, monkeypatch):
     opened = []
-    original = write.open_writer
+    original = table_output.open_writer
 
     def failing(path, **options):
         if str(path).endswith(f".{kind}"):
@@ -50,7 +50,7 @@ def test_a_disk_that_is_full_at_part_7_of_10(place, kind, monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         return original(path, **options)
 
-    monkeypatch.setattr("pegsynth.publishing.write.open_writer", failing)
+    monkeypatch.setattr("pegsynth.publishing.fill_folder.open_writer", failing)
     before = snapshot(place)
     flags = ("--datasets", 10, "--format", kind)
     outcome = run("release", place, "*.parquet", output="run", extra=flags)
@@ -118,16 +118,16 @@ def test_a_part_that_breaks_off_in_its_middle(place, command, extension):
 
 
 def test_a_part_that_goes_away(place, monkeypatch):
-    from pegsynth.io import read
+    from pegsynth.io import table_input
 
-    original = read._open_files
+    original = table_input._open_files
 
     def opened(*arguments):
         reader = original(*arguments)
         (place / "data" / "6.csv").unlink()
         return reader
 
-    monkeypatch.setattr(read, "_open_files", opened)
+    monkeypatch.setattr(table_input, "_open_files", opened)
     outcome = run("fit", place, "*.csv")
     check_refused(outcome, "cannot be read", "No such file")
     assert not (place / "out.parquet").exists()

@@ -14,7 +14,7 @@ from contract import breaks_the_rule, contract_schema, contract_table
 from pegsynth.cli.inspecting import _described
 from pegsynth.methods.released_description import describe_released
 from pegsynth.privacy import Ledger, Unspent
-from pegsynth.privacy.draws import PegsDraws
+from pegsynth.privacy.draw_events import PegsDraws
 from pegsynth.privacy.events import NoisyCounts, Selection, UnknownEvent
 from pegsynth.released.published import NoisyTable, Released
 from pegsynth.schema import Feature, Schema

@@ -6,7 +6,7 @@ import pytest
 
 import pegsynth.datasets
 from command import check_refused, done, pegs, review, snapshot
-from pegsynth.publishing import write
+from pegsynth.publishing import fill_folder
 from pegsynth.publishing.folder import is_release
 
 PER_ROW = ("--epsilon-per-row", 1)
@@ -29,7 +29,7 @@ def small_demo(monkeypatch):
         (folder / "internal").mkdir()
         (folder / "internal" / "report.html").write_text("")
 
-    monkeypatch.setattr(write, "write_internal", write_internal)
+    monkeypatch.setattr(fill_folder, "write_internal", write_internal)
     discharge = pegsynth.datasets.discharge
     monkeypatch.setattr(pegsynth.datasets, "discharge", lambda rows: discharge(rows // 100))
 
@@ -87,7 +87,7 @@ def test_a_folder_that_is_filled_meanwhile_is_kept(folder, monkeypatch):
         (folder / "run" / "mine").write_text("mine")
         return []
 
-    monkeypatch.setattr(write, "write_public", busy)
+    monkeypatch.setattr(fill_folder, "write_public", busy)
     outcome = release(folder, "--force", "--public-only", run=pegs)
     check_refused(outcome, folder / "run", "other things")
     assert (folder / "run" / "mine").read_text() == "mine"

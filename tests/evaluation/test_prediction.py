@@ -4,8 +4,8 @@ import regression_twins as twins
 from regression_twins import SCHEMA
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation import prediction
-from pegsynth.evaluation.prediction import area, mean_area, prediction_records
+from pegsynth.evaluation import predictive_accuracy
+from pegsynth.evaluation.predictive_accuracy import area, mean_area, prediction_records
 
 
 def columns(codes):
@@ -75,13 +75,13 @@ def test_independent_columns_predict_nothing():
 
 def test_without_a_holdout_the_test_rows_are_not_trained_on(monkeypatch):
     seen = []
-    plain = prediction._trained
+    plain = predictive_accuracy._trained
 
     def spy(part, test):
         seen.append((part, test))
         return plain(part, test)
 
-    monkeypatch.setattr(prediction, "_trained", spy)
+    monkeypatch.setattr(predictive_accuracy, "_trained", spy)
     original = twins.rows(500, 1)
     found = records("cat", original, twins.rows(300, 2))
     (real, test), (synthetic, _) = seen
@@ -102,7 +102,7 @@ def test_several_tables_and_several_categories():
 
 
 def test_rows_are_kept_to_a_stated_number(monkeypatch):
-    monkeypatch.setattr(prediction, "MOST_TRAINING_ROWS", 50)
+    monkeypatch.setattr(predictive_accuracy, "MOST_TRAINING_ROWS", 50)
     found = records("cat", twins.rows(500, 1), twins.rows(300, 2))["auc_synthetic"]
     assert found.n == 50
     assert "trained on 50 rows, evenly spaced" in found.note

@@ -76,8 +76,8 @@ def test_a_table_beside_a_ledger_that_promises_too_much_is_caught(place):
 
 def _claimed(content):
     """Return a ledger's text with the claim that its events support."""
-    from pegsynth.privacy.files import event_from_builtins
     from pegsynth.privacy.ledger import Ledger
+    from pegsynth.privacy.privacy_json import event_from_builtins
 
     events = tuple(event_from_builtins(event) for event in content["events"])
     return Ledger(events).to_json()

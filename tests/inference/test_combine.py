@@ -15,7 +15,7 @@ from pegsynth import Ledger, ParameterError, combine
 from pegsynth.inference.choice import from_released_blocks, rows_in_of, rows_of, rule_for
 from pegsynth.privacy import NotPrivate
 from pegsynth.privacy.assumptions import Assumption, rows_in
-from pegsynth.privacy.draws import (
+from pegsynth.privacy.draw_events import (
     BlockDraws,
     CappedDraws,
     ContingencyDraws,

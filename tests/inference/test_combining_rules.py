@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegsynth import ParameterError, combine
-from pegsynth.inference.rules import RULES, Moments
+from pegsynth.inference.combining_rules import RULES, Moments
 
 # K = 3 estimates: q = (10 + 12 + 14)/3 = 12, b = (4 + 0 + 4)/2 = 4, v = (3 + 4 + 5)/3 = 4.
 ESTIMATES, VARIANCES = [10, 12, 14], [3, 4, 5]

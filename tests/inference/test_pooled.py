@@ -11,7 +11,7 @@ import statsmodels.formula.api as smf
 
 from pegsynth import Ledger, ParameterError, combine, pooled
 from pegsynth.privacy.assumptions import rows_in
-from pegsynth.privacy.draws import UrnDraws
+from pegsynth.privacy.draw_events import UrnDraws
 
 ROWS_IN = {"rows_in": 100}
 

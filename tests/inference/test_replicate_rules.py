@@ -15,7 +15,7 @@ from pegsynth import Ledger, ParameterError, combine, replicated
 from pegsynth.inference import Floor
 from pegsynth.inference.choice import check_rule, has_own_noise, replicates_of, rule_for
 from pegsynth.privacy.assumptions import public_options, rows_in
-from pegsynth.privacy.draws import PegsDraws
+from pegsynth.privacy.draw_events import PegsDraws
 from pegsynth.privacy.events import NoisyCounts, Unspent
 from significance import bonferroni
 

@@ -20,7 +20,7 @@ from pegsynth.io.arrow_messages import check_messages
 from pegsynth.io.parquet_footer import CODECS as NAMES
 from pegsynth.io.parquet_footer import row_groups
 from pegsynth.io.parquet_pages import MOST_TEXT, check_pages
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 
 CODECS = ("none", "zstd", "snappy", "gzip", "brotli", "lz4")
 

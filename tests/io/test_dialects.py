@@ -15,7 +15,7 @@ from pegsynth.errors import DataError, OutputError, SchemaError
 from pegsynth.io import open_table
 from pegsynth.io.csv_read import FIRST_NAME, read_batches
 from pegsynth.io.dialect_guess import recognised
-from pegsynth.io.write import open_writer
+from pegsynth.io.table_output import open_writer
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import encode
 from pegsynth.schema.dialect import ENCODINGS, SEPARATORS, Dialect

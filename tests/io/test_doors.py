@@ -15,7 +15,7 @@ import pytest
 from pegsynth import synthesize
 from pegsynth.errors import DataError
 from pegsynth.io.object_values import object_texts
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import encode, one_matrix

@@ -16,7 +16,7 @@ from command import check_refused, pegs
 from pegsynth.auditing.foreign_here import foreign_here
 from pegsynth.errors import DataError, OutputError, ParameterError
 from pegsynth.io import foreign_read, open_table, open_writer
-from pegsynth.io.read import named_source
+from pegsynth.io.table_input import named_source
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import encode
 

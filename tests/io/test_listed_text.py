@@ -7,8 +7,8 @@ import pytest
 
 from pegsynth.errors import DataError
 from pegsynth.io.arrow_read import _with_listed, parquet_pieces
-from pegsynth.io.read import open_table
-from pegsynth.io.write import open_writer
+from pegsynth.io.table_input import open_table
+from pegsynth.io.table_output import open_writer
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder, encode, encode_table
 

@@ -19,8 +19,8 @@ from command import PEGS, SECRET, check_refused, done, pegs, snapshot
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import DataError, OutputError, ParameterError
 from pegsynth.io.database import DatabaseTable, DatabaseTarget
-from pegsynth.io.read import open_table
-from pegsynth.io.write import open_writer
+from pegsynth.io.table_input import open_table
+from pegsynth.io.table_output import open_writer
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import encode

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pegsynth.errors import DataError
 from pegsynth.io import csv_read
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 
 SECRET = "Zebulon"
 

@@ -9,7 +9,7 @@ from pyarrow import feather, ipc
 
 from pegsynth.errors import DataError
 from pegsynth.io import arrow_read
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 
 SECRET = "Zebulon"
 TABLE = pa.table(

@@ -11,7 +11,7 @@ import pytest
 
 import pegsynth
 from pegsynth.errors import DataError
-from pegsynth.io.frames import to_kind
+from pegsynth.io.caller_frames import to_kind
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dtypes import as_text, unit_text
 

@@ -12,8 +12,8 @@ from pegsynth.io import database_catalogue
 from pegsynth.io.database import DatabaseTable, DatabaseTarget, split_name
 from pegsynth.io.database_catalogue import MOST_NAMED
 from pegsynth.io.database_write import check_database_target
-from pegsynth.io.read import open_table
-from pegsynth.io.write import open_writer
+from pegsynth.io.table_input import open_table
+from pegsynth.io.table_output import open_writer
 from pegsynth.schema.codec import encode
 from pegsynth.schema.dtypes import as_text
 from small_release import small_schema, small_table

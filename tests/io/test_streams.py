@@ -12,7 +12,7 @@ from pyarrow import dataset
 import pegsynth
 from pegsynth.auditing.door_readers import Exported
 from pegsynth.errors import DataError
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 from pegsynth.schema import Feature, Schema
 from small_release import small_schema, small_table
 

@@ -13,11 +13,11 @@ from pyarrow import fs
 
 from command import SECRET, done
 from pegsynth.errors import DataError
-from pegsynth.io import files
-from pegsynth.io.files import RemoteFile, find_files, fingerprint
-from pegsynth.io.read import open_table, table_files
+from pegsynth.io import file_sets
+from pegsynth.io.file_sets import RemoteFile, find_files, fingerprint
 from pegsynth.io.reader import Place, Track
-from pegsynth.io.write import write_table
+from pegsynth.io.table_input import open_table, table_files
+from pegsynth.io.table_output import write_table
 from small_release import small_schema, small_table
 
 TABLE = pl.DataFrame({"a": range(10), "b": [f"x{k % 3}" for k in range(10)]})
@@ -126,7 +126,7 @@ def far(tmp_path, monkeypatch):
         assert address.startswith("s3://bucket/")
         return store, urlsplit(address).path.lstrip("/")
 
-    monkeypatch.setattr(files, "_filesystem", filesystem)
+    monkeypatch.setattr(file_sets, "_filesystem", filesystem)
     return tmp_path
 
 

@@ -20,7 +20,15 @@ from noise_laws import (
 )
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.compiled import as_kernel
-from pegsynth.kernels.noise import CELL, DONE, MORE_WORDS, UNDECIDED, WORD, draw_noise, exp_fixed
+from pegsynth.kernels.noise_draws import (
+    CELL,
+    DONE,
+    MORE_WORDS,
+    UNDECIDED,
+    WORD,
+    draw_noise,
+    exp_fixed,
+)
 from pegsynth.mechanisms.bins import MOST_BINS, Noise
 from pegsynth.mechanisms.exact import certain
 from pegsynth.random import RandomStream

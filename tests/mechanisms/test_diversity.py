@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pegsynth.blocks import Blocks, DenseBlock, SparseBlock
 from pegsynth.errors import BudgetError
 from pegsynth.hashing import HashSpec
-from pegsynth.kernels.tables import PUBLIC
+from pegsynth.kernels.sampling_arrays import PUBLIC
 from pegsynth.mechanisms import SCALE, Prior, diverse, uniform_weights
 from pegsynth.schema import Rule
 

@@ -14,7 +14,7 @@ from pegsynth.hashing import HashSpec
 from pegsynth.kernels import gibbs
 from pegsynth.kernels.compiled import as_kernel
 from pegsynth.mechanisms import Prior, diverse, rule_tables, uniform_weights
-from pegsynth.mechanisms.rules import MOST_PATTERN_RULES, forbidden_patterns
+from pegsynth.mechanisms.rule_patterns import MOST_PATTERN_RULES, forbidden_patterns
 from pegsynth.schema import Rule
 
 # Kernels call these; here Python does, compiled all the same.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pegsynth.errors import ParameterError
 from pegsynth.numbers import GridCounter, count_grid, grid_feature, grid_of, grid_schema
-from pegsynth.numbers.grid import LEVELS
+from pegsynth.numbers.number_grid import LEVELS
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import encode
 from pegsynth.schema.encoding import ColumnEncoder

@@ -29,7 +29,7 @@ from pegsynth.privacy import (
     UrnDraws,
     verify,
 )
-from pegsynth.privacy.files import FORMAT
+from pegsynth.privacy.privacy_json import FORMAT
 
 POSITIVE = st.integers(1, 2**62)
 TEXT = st.text(st.characters(exclude_categories=("Cc", "Cs")), max_size=8)

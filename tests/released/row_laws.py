@@ -16,11 +16,11 @@ from fractions import Fraction
 import numpy as np
 
 from pegsynth.errors import DataError, SchemaError
-from pegsynth.kernels import pool as kernels
+from pegsynth.kernels import pool_loops as kernels
 from pegsynth.random import RandomStream
 from pegsynth.released import Diverse, NoisyTable, Released, Steps, draw_rows
 from pegsynth.released import draw as drawing
-from pegsynth.released.pool import Pool
+from pegsynth.released.row_pool import Pool
 
 GRID = 12
 PLAIN = Steps(

@@ -13,7 +13,7 @@ from row_laws import GRID, law_of_a_row, released_of_rows, smallest_l
 
 from pegsynth.errors import ParameterError
 from pegsynth.released import Diverse
-from pegsynth.released.pool import Pool
+from pegsynth.released.row_pool import Pool
 from pegsynth.schema import Rule
 
 CLOSE = 1e-3

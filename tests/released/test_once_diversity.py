@@ -12,8 +12,8 @@ import pegsynth
 from contract import contract_schema, contract_table
 from pegsynth.errors import ParameterError
 from pegsynth.released import Diverse
-from pegsynth.released.diversity import entropy
-from pegsynth.released.pool import Pool
+from pegsynth.released.diverse_shares import entropy
+from pegsynth.released.row_pool import Pool
 from pegsynth.schema import Rule
 
 

@@ -13,7 +13,7 @@ from pegsynth.random import RandomStream
 from pegsynth.released import Steps, draw_rows
 from pegsynth.released import draw as drawing
 from pegsynth.released.draw import pool_rows, rebuild
-from pegsynth.released.pool import Pool
+from pegsynth.released.row_pool import Pool
 from pegsynth.schema import Rule
 from significance import fit_p_value
 

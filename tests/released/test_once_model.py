@@ -13,7 +13,7 @@ import pytest
 from contract import contract_schema, contract_table
 from pegsynth.auditing.watched import Replay, WatchedFilter
 from pegsynth.errors import ModelError, ParameterError
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 from pegsynth.methods import get
 from pegsynth.methods.ledgers import seeded_ledger
 from pegsynth.methods.released_blocks import fit_released

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pegsynth.errors import SchemaError
 from pegsynth.random import RandomStream
 from pegsynth.released.margins import Margins
-from pegsynth.released.pool import Pool, cell_count, whole_numbers
+from pegsynth.released.row_pool import Pool, cell_count, whole_numbers
 from pegsynth.released.rows import _systematic, choose_rows, exchange_rows
 from pegsynth.released.second_round import Fit
 from pegsynth.released.steps import Steps
@@ -151,7 +151,7 @@ def test_a_pool_of_which_no_row_is_left_is_refused():
 
 
 def test_nothing_depends_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr("pegsynth.released.pool._PART", 100)
+    monkeypatch.setattr("pegsynth.released.row_pool._PART", 100)
     one, two = drawn_pool(1000, threads=1), drawn_pool(1000, threads=2)
     assert np.array_equal(one.columns, two.columns)
     factors = np.random.default_rng(3).random(6)

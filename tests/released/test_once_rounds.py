@@ -22,7 +22,7 @@ from pegsynth.released.first_round import FirstRound, block_counts, block_shares
 from pegsynth.released.fit import margin_error, margin_weights, split_budget
 from pegsynth.released.levels import alone
 from pegsynth.released.margins import Margins
-from pegsynth.released.pool import Pool, cell_count
+from pegsynth.released.row_pool import Pool, cell_count
 from pegsynth.released.second_round import Fit, SecondRound, _spread_out
 
 SIZES = (2, 3, 4)

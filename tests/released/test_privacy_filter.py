@@ -18,7 +18,7 @@ from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.privacy import Allowance, Budget, Ledger, NoisyCounts, Selection, UnitBound, Unspent
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.privacy.conversion import rho_at
-from pegsynth.privacy.files import verify
+from pegsynth.privacy.privacy_json import verify
 from pegsynth.random import RandomStream
 from pegsynth.released import PrivacyFilter
 from significance import outcomes_fit

@@ -21,7 +21,7 @@ from scipy import stats
 from pegsynth.random import RandomStream
 from pegsynth.released.draw import rebuild
 from pegsynth.released.perturbed import Laws, perturbed, split_counts
-from pegsynth.released.pool import Pool
+from pegsynth.released.row_pool import Pool
 from pegsynth.released.steps import Steps
 from significance import ALPHA, bonferroni, fit_p_value
 

@@ -13,8 +13,8 @@ from pegsynth.released import Diverse, PrivacyFilter, Steps, draw_rows, release_
 from pegsynth.released import replicates as making
 from pegsynth.released.draw import fine_shares, plain_margins, released_total
 from pegsynth.released.plain import plain_targets
-from pegsynth.released.pool import Pool
 from pegsynth.released.replicates import Source, own_noise_tables, replicate_weights
+from pegsynth.released.row_pool import Pool
 from pegsynth.schema import Rule
 
 RULES = (Rule.of({0: [0], 3: [1]}), Rule.of({1: [2], 4: [0, 1]}))

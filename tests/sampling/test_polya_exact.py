@@ -17,7 +17,7 @@ from pegsynth.hashing import HashSpec
 from pegsynth.mechanisms import Prior, rule_tables
 from pegsynth.random import RandomStream
 from pegsynth.sampling import Machine, Schedule, WeightedPool
-from pegsynth.sampling.polya import Urns, new_urns, sample_polya
+from pegsynth.sampling.polya_chain import Urns, new_urns, sample_polya
 from pegsynth.schema import Rule
 
 COUNTS = (2, 3)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.io.frames import to_kind
-from pegsynth.io.read import open_table
-from pegsynth.io.write import open_writer, write_table
+from pegsynth.io.caller_frames import to_kind
+from pegsynth.io.table_input import open_table
+from pegsynth.io.table_output import open_writer, write_table
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder, Encoder, decode, encode, encode_table

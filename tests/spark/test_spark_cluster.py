@@ -23,9 +23,9 @@ from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import DataError, EngineError, OutputError, ParameterError
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.spark import session as spark_session
+from pegsynth.spark import spark_session
 from pegsynth.spark.counts import ClusterCounts
-from pegsynth.spark.files import file_source
+from pegsynth.spark.parquet_files import file_source
 from small_release import small_schema, small_table
 
 ROWS = 20_000

@@ -17,15 +17,15 @@ from pegsynth.auditing.door_reading import Reading
 from pegsynth.auditing.door_tables import FOLDER, UNIT, Holding
 from pegsynth.auditing.doors import Door, failures
 from pegsynth.cli import cluster, working
-from pegsynth.io.frames import check_names
+from pegsynth.io.caller_frames import check_names
 from pegsynth.pipeline import settle
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature
 from pegsynth.schema.codec import Decoder
-from pegsynth.spark import codes, frames
+from pegsynth.spark import arrow_batches, codes
+from pegsynth.spark.cluster_fit import count_model
 from pegsynth.spark.counts import ClusterCounts
-from pegsynth.spark.files import file_source, folder_columns
-from pegsynth.spark.fitting import count_model
+from pegsynth.spark.parquet_files import file_source, folder_columns
 
 PAIRS = 13 if os.environ.get("PEGSYNTH_LONG") else 1
 KINDS = (
@@ -67,7 +67,7 @@ def read_frame(opened, schema):
                 assert line == every[line[0]]
                 unit[line[0]] = name
     named = folder_columns(frame) if folder else ()
-    types = frames.column_types(frame, [name for name in schema.names if name not in named])
+    types = arrow_batches.column_types(frame, [name for name in schema.names if name not in named])
     order = () if folder else tuple(frame.columns)
     written = Decoder(schema, columns=order or None, dtypes=types).schema
     return Reading("", True, (str(order), str(types), str(written)), every, unit, frozenset(kept))

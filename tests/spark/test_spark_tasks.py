@@ -20,14 +20,22 @@ from hypothesis import strategies as st
 from pegsynth.blocks import BlockCounter
 from pegsynth.errors import DataError, EngineError, ParameterError, SchemaError
 from pegsynth.hashing import HashSpec, PairCounter, public_heads
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 from pegsynth.pipeline import decoded, decoder_of
 from pegsynth.random import RandomStream
 from pegsynth.released.counted import MergedRows, TableCounter
 from pegsynth.sampling.chains import CHUNK_ROWS
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder, encode
-from pegsynth.spark import codes, counts, draws, files, frames, session, stopping
+from pegsynth.spark import (
+    arrow_batches,
+    codes,
+    counts,
+    parquet_files,
+    spark_session,
+    stopping,
+    worker_draws,
+)
 from pegsynth.tables.code_table import bounded_codes
 from small_release import small_schema, small_session, small_table
 
@@ -49,7 +57,7 @@ def on_partition(monkeypatch):
     """Let a task believe that it works on some partition."""
 
     def run(task, number, given):
-        for module in (codes, counts, draws):
+        for module in (codes, counts, worker_draws):
             monkeypatch.setattr(module, "partition_number", lambda: number)
         return list(task(given))
 
@@ -142,7 +150,7 @@ def test_other_rows_in_a_second_pass_are_refused():
 @pytest.mark.parametrize("kind", COUNTERS)
 @pytest.mark.parametrize("cuts", [(), (0, 0, 7), (3, 50, 51, 200, 299), tuple(range(0, 300, 9))])
 def test_counts_of_parts_add_up_along_the_tree(kind, cuts, on_partition, monkeypatch):
-    monkeypatch.setattr(frames, "PIECE_BYTES", 64)
+    monkeypatch.setattr(arrow_batches, "PIECE_BYTES", 64)
     schema = schema_of(3, 4, 2, 5)
     table, new = table_of(schema, 300), COUNTERS[kind](schema)
     parts = []
@@ -172,12 +180,16 @@ def test_files_read_by_workers_count_as_the_local_engine_counts(step, tmp_path, 
     paths = [tmp_path / f"{number}.parquet" for number in range(2)]
     for table, path in zip(tables, paths, strict=True):
         table.write_parquet(path, row_group_size=40)
-    parts = [files.Part(path, slice(first, None, step)) for path in paths for first in range(step)]
-    task = files.EncodeFiles(schema, parts)
+    parts = [
+        parquet_files.Part(path, slice(first, None, step))
+        for path in paths
+        for first in range(step)
+    ]
+    task = parquet_files.EncodeFiles(schema, parts)
     new = COUNTERS["pairs"](schema)
     sums = []
     for number in range(len(parts)):
-        asked = [frames.record_batch(id=pa.array([number], pa.int64()))]
+        asked = [arrow_batches.record_batch(id=pa.array([number], pa.int64()))]
         packed = on_partition(task, number, asked)
         sums += on_partition(counts.CountCodes(schema, new), number, packed)
     (arrays,) = counts.gathered(on_partition(counts.AddCounts(schema, new), 0, mixed([sums])))
@@ -195,7 +207,7 @@ def test_files_must_be_alike_to_be_read_by_workers(tmp_path):
     def alike(frame, features=("a", "b")):
         path = tmp_path / "table.parquet"
         frame.write_parquet(path)
-        return files._all_alike([path], types, features)
+        return parquet_files._all_alike([path], types, features)
 
     texts, numbers = pl.Series("a", ["x"]), pl.Series("b", [1])
     assert alike(pl.DataFrame([texts, numbers]))
@@ -206,7 +218,7 @@ def test_files_must_be_alike_to_be_read_by_workers(tmp_path):
     assert not alike(pl.DataFrame([texts]), ["a"])
     assert not alike(pl.DataFrame([texts, numbers, pl.Series("c", [1])]))
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
-    assert not files._all_alike([tmp_path / "broken.parquet"], types, ["a"])
+    assert not parquet_files._all_alike([tmp_path / "broken.parquet"], types, ["a"])
 
 
 def mixed(group):
@@ -244,8 +256,8 @@ def test_an_error_about_values_does_not_quote_them():
 @given(st.integers(0, 200), st.integers(1, 9))
 def test_rows_of_bytes_and_back(rows, columns):
     matrix = np.random.default_rng(rows).integers(0, 9, (rows, columns)).astype(np.uint16)
-    cells = frames.binary_rows(matrix)
-    assert np.array_equal(frames.matrix_of(cells, columns, matrix.dtype), matrix)
+    cells = arrow_batches.binary_rows(matrix)
+    assert np.array_equal(arrow_batches.matrix_of(cells, columns, matrix.dtype), matrix)
 
 
 # Units
@@ -298,7 +310,7 @@ def shared(sampler):
 
 def sampler_of(opened):
     ready = opened.sampler
-    return draws.Sampler(
+    return worker_draws.Sampler(
         ready.machine,
         ready.pool,
         decoder_of(opened.model),
@@ -314,7 +326,7 @@ def local_rows(rows, **options):
 
 
 def numbers(*values):
-    return [frames.record_batch(id=pa.array(values, pa.int64()))] if values else []
+    return [arrow_batches.record_batch(id=pa.array(values, pa.int64()))] if values else []
 
 
 def frame_of(found):
@@ -330,18 +342,18 @@ def test_chunks_equal_the_local_ones_however_they_are_dealt(options, lots):
     stream = opened.stream
     schedule = opened.sampler.schedule
     chunks = -(-rows // schedule.chunk_rows)
-    words = draws.Stream(stream.shared_key, stream.substreams(chunks), stream.substreams(1))
-    task = draws.DrawChunks(shared(sampler_of(opened)), schedule, rows, words)
+    words = worker_draws.Stream(stream.shared_key, stream.substreams(chunks), stream.substreams(1))
+    task = worker_draws.DrawChunks(shared(sampler_of(opened)), schedule, rows, words)
     found = [batch for lot in lots for batch in task(numbers(*lot))]
     assert frame_of(found).equals(wanted)
 
 
 def test_without_a_seed_every_attempt_draws_anew():
     opened = small_session(rows=100, alpha=0.5, seed=None)
-    words = draws.Stream(opened.stream.shared_key, 0, 1)
+    words = worker_draws.Stream(opened.stream.shared_key, 0, 1)
     assert words.key is None
     schedule = opened.sampler.schedule
-    task = draws.DrawChunks(shared(sampler_of(opened)), schedule, 100, words)
+    task = worker_draws.DrawChunks(shared(sampler_of(opened)), schedule, 100, words)
     first, second = (frame_of(list(task(numbers(0)))) for _ in range(2))
     assert first.height == second.height == 100
     assert not first.equals(second)
@@ -355,7 +367,7 @@ def test_places_are_those_of_chains_that_take_turns(chains, rows):
     while any(left):
         for chain in range(chains):
             if left[chain]:
-                assert draws.place_of(chain, turn, chains, rows) == place
+                assert worker_draws.place_of(chain, turn, chains, rows) == place
                 size = min(CHUNK_ROWS, left[chain])
                 left[chain] -= size
                 place += size
@@ -369,14 +381,14 @@ def test_chains_equal_the_local_ones(on_partition):
     wanted, local = local_rows(rows, **options)
     opened = small_session(rows=rows, **options)
     stream = opened.stream
-    words = draws.Stream(
+    words = worker_draws.Stream(
         stream.shared_key,
         rows=stream.substreams(chains),
         places=stream.substreams(1),
         values=stream.substreams(1),
     )
     ready = shared(sampler_of(opened))
-    task = draws.RunChains(ready, rows, (14, 13, 13), 1, buckets, words)
+    task = worker_draws.RunChains(ready, rows, (14, 13, 13), 1, buckets, words)
     drawn = frame_of([*task(numbers(2)), *task(numbers(0, 1))])
     for chain, counters in enumerate(local.spent.counters):
         pieces = drawn.filter(pl.col("chain") == chain).sort("piece").get_column("codes")
@@ -384,7 +396,7 @@ def test_chains_equal_the_local_ones(on_partition):
     found, first = [], [0]
     for bucket in range(buckets):
         part = drawn.filter(pl.col("bucket") == bucket).sort("word", "place").select("codes")
-        decode = draws.DecodeRows(ready, first, words)
+        decode = worker_draws.DecodeRows(ready, first, words)
         found += on_partition(decode, bucket, batches(part, 100))
         first.append(first[-1] + part.height)
     assert frame_of(found).equals(wanted)
@@ -401,10 +413,10 @@ def test_types_that_spark_does_not_have():
         Feature("d", categories=("2020-01-01", "2021-01-01"), dtype="date32[day]"),
     )
     decoder = Decoder(Schema(features))
-    types = frames.spark_types(decoder.schema)
+    types = arrow_batches.spark_types(decoder.schema)
     assert types.simpleString() == "struct<a:smallint,b:string,c:decimal(20,0),d:date>"
     frame = decoder.decode(np.zeros((3, 4), np.uint8), np.zeros(3, np.uint64))
-    (batch,) = frames.spark_batches(frame)
+    (batch,) = arrow_batches.spark_batches(frame)
     assert batch.to_pylist()[0] | {"c": 0} == {
         "a": 1,
         "b": "x",
@@ -444,7 +456,7 @@ def test_types_that_spark_does_not_have():
 def test_errors_of_spark_become_plain_ones(text, kind, message):
     from pyspark.errors import PySparkException
 
-    with pytest.raises(kind, match=message) as refused, session.plain_errors("counting"):
+    with pytest.raises(kind, match=message) as refused, spark_session.plain_errors("counting"):
         raise PySparkException(text)
     assert "secret" not in str(refused.value)
 
@@ -497,13 +509,13 @@ def test_frames_of_spark_are_told_from_ours():
 
 def test_sessions_that_cannot_be_used():
     with pytest.raises(ParameterError, match="give the SparkSession"):
-        session.check_session("spark://host:7077")
+        spark_session.check_session("spark://host:7077")
     connect = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(ParameterError, match="Spark Connect"):
-        session.check_session(connect)
+        spark_session.check_session(connect)
     conf = SimpleNamespace(getConf=lambda: {"spark.speculation": "true"})
     with pytest.raises(ParameterError, match=r"spark\.speculation=false"):
-        session.refuse_speculation(SimpleNamespace(sparkContext=conf))
+        spark_session.refuse_speculation(SimpleNamespace(sparkContext=conf))
 
 
 def test_merged_rows_count_alike_one_by_one_and_extended():

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from pegsynth.datasets import discharge_schema
 from pegsynth.study.findings import View
-from pegsynth.study.grid import Cell
 from pegsynth.study.results import Results
 from pegsynth.study.setting import setting_of
 from pegsynth.study.study_design import NO_RESET, RESET, Variant
+from pegsynth.study.work_cells import Cell
 
 SETTING = setting_of(discharge_schema())
 VARIANT = Variant("public", "made-up choices")

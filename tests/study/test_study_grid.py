@@ -13,13 +13,13 @@ import pytest
 
 from pegsynth.errors import BudgetError, ModelError, ParameterError
 from pegsynth.random import RandomStream
-from pegsynth.study.grid import REASON, Cell, run
+from pegsynth.study.work_cells import REASON, Cell, run
 
 CELLS = [Cell(arm, level, r) for arm in "ab" for level in (None, 0.5, 2.0) for r in range(4)]
 
 SCRIPT = """
 import sys, time
-from pegsynth.study.grid import run
+from pegsynth.study.work_cells import run
 sys.path.insert(0, {folder!r})
 from test_study_grid import CELLS, work
 

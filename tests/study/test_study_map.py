@@ -15,8 +15,8 @@ from pegsynth.random import RandomStream
 from pegsynth.schema.codec import decode, encode
 from pegsynth.study import risk_utility_map
 from pegsynth.study.arms import Arm
-from pegsynth.study.grid import Cell
 from pegsynth.study.setting import setting_of
+from pegsynth.study.work_cells import Cell
 from pegsynth.study.workshop import Population, Workshop
 from pegsynth.study.yardstick import Yardstick
 

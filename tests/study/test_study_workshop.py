@@ -9,7 +9,7 @@ import pytest
 
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 from pegsynth.methods import names
 from pegsynth.methods.session import Session
 from pegsynth.pipeline import Settled, fit

@@ -21,8 +21,8 @@ from pegsynth.blocks import disintegrate
 from pegsynth.hashing import public_heads
 from pegsynth.mechanisms.marginals import Marginals
 from pegsynth.methods import get
-from pegsynth.methods.gibbs.fitting import GibbsFit, hash_spec
-from pegsynth.methods.gibbs.plan import GibbsPlan
+from pegsynth.methods.gibbs.block_fitting import GibbsFit, hash_spec
+from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
 from pegsynth.methods.gibbs.samplers import prepare
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.sampling import Machine, Schedule

@@ -20,7 +20,7 @@ import numpy as np
 from pegsynth.arrays import Int64
 from pegsynth.auditing.cases import SCALE, Case, tiny_schema
 from pegsynth.auditing.divergence import Loss, Table, all_rows, all_tables
-from pegsynth.auditing.noise import choice_law, noise_probability
+from pegsynth.auditing.noise_laws import choice_law, noise_probability
 from pegsynth.hashing import count_pairs
 from pegsynth.hashing.private_order import pair_scores
 from pegsynth.mechanisms.marginals import marginals_from_noisy

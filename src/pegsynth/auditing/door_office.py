@@ -17,7 +17,7 @@ from typing import Any
 from pegsynth.auditing.door_reading import Reading, read_here
 from pegsynth.auditing.door_tables import ANY, TYPED, Holding, Pair
 from pegsynth.auditing.doors import Door
-from pegsynth.io.files import TableInFile
+from pegsynth.io.file_sets import TableInFile
 from pegsynth.schema import Schema
 from pegsynth.schema.dialect import Dialect
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from pegsynth.auditing.door_tables import ROW, UNIT
 from pegsynth.auditing.foreign_here import foreign_here
 from pegsynth.errors import EmptyTableError, PegsynthError
-from pegsynth.foreign import excel, statistics
-from pegsynth.io import arrow_read, csv_read, read
-from pegsynth.io.frames import to_kind
+from pegsynth.foreign import excel, statistics_files
+from pegsynth.io import arrow_read, csv_read, table_input
+from pegsynth.io.caller_frames import to_kind
 from pegsynth.io.reader import TableReader
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -106,7 +106,7 @@ def read_here(source: Any, schema: Schema) -> Reading:
     A source that is a function makes a table that is read once, and another for every pass.
     """
     made = source() if callable(source) else source
-    with read.open_table(made, dialect=schema.dialect) as reader:
+    with table_input.open_table(made, dialect=schema.dialect) as reader:
         claimed = reader.selection in _ROWWISE
         try:
             return _reading(reader, schema, source, claimed=claimed)
@@ -116,7 +116,7 @@ def read_here(source: Any, schema: Schema) -> Reading:
 
 def _reading(reader: TableReader, schema: Schema, source: Any, *, claimed: bool) -> Reading:
     def again() -> TableReader:
-        return read.open_table(source()) if callable(source) else reader
+        return table_input.open_table(source()) if callable(source) else reader
 
     unit = {}
     for batch in reader.batches([ROW, UNIT]):
@@ -175,8 +175,8 @@ def small_batches(rows: int) -> Iterator[None]:
         (arrow_read, "BATCH_ROWS", rows),
         (csv_read, "BATCH_ROWS", rows),
         (csv_read, "BLOCK_BYTES", 24 * rows),
-        (read, "BATCH_ROWS", rows),
-        (statistics, "CHUNK_CELLS", 3 * rows),
+        (table_input, "BATCH_ROWS", rows),
+        (statistics_files, "CHUNK_CELLS", 3 * rows),
         (excel, "ROWS_AT_ONCE", rows),
     ]
     before = [getattr(module, name) for module, name, _ in places]

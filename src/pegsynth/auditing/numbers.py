@@ -1,8 +1,9 @@
 """Exact audit of private edges and shapes: the noisy tree, level by level (R21).
 
-The shipped measurement runs on a few numbers with a privacy filter that looks on, and its neighbour
-along the same path, as for released blocks (`auditing/released.py`). What is published is
-compared as well: the tree, the settled schema, the shapes and the events.
+The shipped measurement runs on a few numbers with a privacy filter that records every step.
+The neighbouring table then follows the same path, as for released blocks
+(`auditing/released.py`). What is published is compared as well: the tree, the settled schema,
+the shapes and the events.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pegsynth.auditing.divergence import Table
 from pegsynth.auditing.released import Path, cell_share
 from pegsynth.auditing.watched import OFFSETS, Explorer, Output, WatchedFilter
 from pegsynth.mechanisms.bins import Noise
-from pegsynth.numbers.grid import grid_feature
+from pegsynth.numbers.number_grid import grid_feature
 from pegsynth.numbers.settle import Settled, settle
 from pegsynth.numbers.tree import NumberTree, measure
 from pegsynth.privacy import Allowance, Ledger, UnitBound

@@ -1,14 +1,14 @@
 """Exact audit of released blocks: noise, choices, and how later steps follow earlier ones.
 
-The shipped code runs on a tiny table with a privacy filter that looks on: what every step puts out
-is given, what went into it is written down. Its neighbour then runs along the same path,
+The shipped code runs on a tiny table with a privacy filter that is told the output of every step
+and records its input. Its neighbour then runs along the same path,
 with the same output of every step. The probabilities of each step are exact, from the
 tables that the shipped noise and choices decide by, and their log-ratios add up along the
 path. Three things must hold on every path (R6, R10, R11):
 
 - the neighbour asks for the same step at the same price: amounts follow from paid output;
 - no step is further apart than its own event says;
-- the worst path stays within what the ledger of *any* path claims, as whoever reads one
+- the worst path stays within what the ledger of *any* path claims, because a reader of one
   ledger does not know the others. So what was left unspent must count.
 """
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from pegsynth.auditing.cases import RULES, tiny_schema
 from pegsynth.auditing.divergence import ROUNDING, Loss, Table, all_rows, all_tables, divergence
-from pegsynth.auditing.noise import choice_law, noise_law, shifted
+from pegsynth.auditing.noise_laws import choice_law, noise_law, shifted
 from pegsynth.auditing.watched import (
     OFFSETS,
     AstrayError,

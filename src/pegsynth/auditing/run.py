@@ -16,7 +16,7 @@ from pegsynth.auditing.numbers import NUMBERS, number_cases
 from pegsynth.auditing.released import audit_paths, released_cases
 from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
 from pegsynth.auditing.statistical import lower_bound, trial
-from pegsynth.auditing.tables import TableCase, table_cases
+from pegsynth.auditing.table_methods import TableCase, table_cases
 from pegsynth.methods import methods
 from pegsynth.options import PriorKind
 from pegsynth.privacy.conversion import epsilon_at

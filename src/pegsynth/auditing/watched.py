@@ -1,4 +1,4 @@
-"""A privacy filter that looks on: the output of every step is given, what went in is written down.
+"""A privacy filter for audits: it is told the output of every step and records the input.
 
 `Explorer` answers the steps of one path after the other; `Replay` answers as another path
 was answered, for a neighbour that is led along it.

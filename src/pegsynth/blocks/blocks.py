@@ -17,7 +17,7 @@ from pegsynth.blocks.block import Block, DenseBlock, SparseBlock
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.hashing.cells import CellCounter
 from pegsynth.hashing.spec import HashSpec
-from pegsynth.kernels.tables import EntryTables
+from pegsynth.kernels.sampling_arrays import EntryTables
 
 ALWAYS_DENSE_CELLS = 1 << 12
 ALL_DENSE_CELLS = 1 << 24

@@ -20,7 +20,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.hashing.cells import CellCounter, absorb_cells, cell_arrays
 from pegsynth.hashing.columns import Columns, column_major
 from pegsynth.hashing.spec import HashSpec
-from pegsynth.kernels.counting import add_dense, keys_of, tail_totals
+from pegsynth.kernels.key_counts import add_dense, keys_of, tail_totals
 
 _BATCH_ROWS = 1 << 17
 _BATCH_CELLS = 1 << 22

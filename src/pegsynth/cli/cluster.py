@@ -19,15 +19,15 @@ from pegsynth.cli.working import (
 )
 from pegsynth.errors import BudgetError, DataError, ParameterError
 from pegsynth.io.atomic import atomic_text, check_target
-from pegsynth.io.files import EXTENSIONS, refuse_secrets, scheme_of, table_format
+from pegsynth.io.file_sets import EXTENSIONS, refuse_secrets, scheme_of, table_format
 from pegsynth.methods.session import Session
 from pegsynth.pipeline import open_saved, settle
 from pegsynth.random import RandomStream
 from pegsynth.request import Request
-from pegsynth.spark.fitting import check_plan, count_model
-from pegsynth.spark.folders import check_free
+from pegsynth.spark.cluster_fit import check_plan, count_model
+from pegsynth.spark.cluster_folders import check_free
 from pegsynth.spark.sampling import check_drawing, check_sampler, write_rows
-from pegsynth.spark.session import configured, open_session, spark_errors, unreadable_files
+from pegsynth.spark.spark_session import configured, open_session, spark_errors, unreadable_files
 from pegsynth.storage.spending import locked, spent_path
 
 if TYPE_CHECKING:

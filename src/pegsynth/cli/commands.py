@@ -45,9 +45,9 @@ def demo(
     rows: Annotated[int, typer.Option("--rows", help="Rows of the synthetic table.")] = 5000,
 ) -> None:
     """Run the whole path on built-in, invented discharge data."""
-    from pegsynth.cli import folders
+    from pegsynth.cli import release_commands
 
-    folders.demo(output, rows)
+    release_commands.demo(output, rows)
 
 
 @flags.taking("table", "query", *flags.WRITTEN)
@@ -200,9 +200,9 @@ def release(
     request: Request,
 ) -> None:
     """Write a release folder: public/ may be published, internal/ may not."""
-    from pegsynth.cli import folders
+    from pegsynth.cli import release_commands
 
-    folders.release(
+    release_commands.release(
         _source(data, request),
         schema,
         output,
@@ -343,7 +343,7 @@ def evaluate(
 ) -> None:
     """Judge synthetic tables by their original, whoever made them; CONFIDENTIAL."""
     from pegsynth.cli import evaluating
-    from pegsynth.io.read import named_source
+    from pegsynth.io.table_input import named_source
     from pegsynth.options import SourceOptions
 
     given = {
@@ -472,7 +472,7 @@ def audit(
 
 def _source(data: str, request: Request) -> Any:
     """Return the table that the flags of a command name."""
-    from pegsynth.io.read import named_source
+    from pegsynth.io.table_input import named_source
 
     return named_source(
         data, table=request.table, query=request.query, rowwise=request.query_is_rowwise
@@ -481,7 +481,7 @@ def _source(data: str, request: Request) -> Any:
 
 def _target(output: str, table: str | None) -> Path | DatabaseTarget:
     """Return the file, or the table of a database, that the flags of a command name."""
-    from pegsynth.io.write import named_target
+    from pegsynth.io.table_output import named_target
 
     return named_target(output, table=table)
 

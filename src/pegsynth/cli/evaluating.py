@@ -17,11 +17,11 @@ from pegsynth.evaluation.holdout import NAME as HOLDOUT_FAULT
 from pegsynth.evaluation.measuring import Evaluation
 from pegsynth.evaluation.records import Record
 from pegsynth.io.atomic import atomic_text, check_target
-from pegsynth.io.read import table_files
-from pegsynth.io.write import write_table
+from pegsynth.io.table_input import table_files
+from pegsynth.io.table_output import write_table
 from pegsynth.options import SourceOptions
 from pegsynth.privacy import Ledger
-from pegsynth.publishing.write import guarantee_fields
+from pegsynth.publishing.fill_folder import guarantee_fields
 from pegsynth.schema import Schema
 
 PRIVATE = 0o600

@@ -16,7 +16,7 @@ from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
 from pegsynth.privacy import Event, Ledger, verify
 from pegsynth.privacy.events import NoisyCounts, UnknownEvent
-from pegsynth.privacy.files import event_to_builtins
+from pegsynth.privacy.privacy_json import event_to_builtins
 from pegsynth.privacy.rounding import display_up
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema

@@ -1,7 +1,7 @@
 """The command ``pegs``: how it begins and ends. One message per error, and never a value.
 
-The text of an exception that nobody foresaw may quote a cell of the table, so such an error
-is told by its type and the line of our code where it came up. Exit statuses: 0 done, 1 a
+The text of an unexpected exception may quote a cell of the table, so the command reports only
+its type and the line of the program that raised it. Exit statuses: 0 done, 1 a
 check failed, 2 bad input, usage or surroundings, 3 a fault of the program, 128 + n after
 signal n.
 """
@@ -66,7 +66,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _report(error: BaseException) -> NoReturn:
-    """Tell what nobody foresaw without telling a value."""
+    """Report an unexpected error without quoting a value."""
     if os.environ.get(TRACEBACK):
         print("pegs: CONFIDENTIAL: what follows may hold values of the data", file=sys.stderr)
         traceback.print_exception(error)

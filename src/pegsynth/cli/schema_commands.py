@@ -12,7 +12,7 @@ from pegsynth.cli.console import say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import OutputError, ParameterError
 from pegsynth.io.atomic import atomic_text, check_target
-from pegsynth.io.read import named_source, open_table
+from pegsynth.io.table_input import named_source, open_table
 from pegsynth.option_kinds import check_whole
 from pegsynth.schema import Schema
 from pegsynth.schema.binning import MAX_BINS

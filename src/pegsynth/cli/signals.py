@@ -4,7 +4,7 @@ An exception that comes up inside a library may do harm there: compiled code tha
 in between turns it into a panic of its own, a finaliser swallows it, and a lock that Python's
 own modules have just taken is never given back, for which tidying up would wait for ever. So
 it is raised in our own code; a signal that arrives elsewhere is looked at again in a moment.
-Polars answers Ctrl-C by itself, with an exception of its own, which is as good.
+Polars answers Ctrl-C by itself, with an exception of its own, which has the same effect.
 """
 
 from __future__ import annotations

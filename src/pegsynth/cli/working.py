@@ -19,8 +19,8 @@ from pegsynth.cli.notes import (
 from pegsynth.errors import ParameterError, escaped
 from pegsynth.io.atomic import check_target
 from pegsynth.io.database import DatabaseTarget
-from pegsynth.io.read import open_table, same_file, table_files
-from pegsynth.io.write import check_writable
+from pegsynth.io.table_input import open_table, same_file, table_files
+from pegsynth.io.table_output import check_writable
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session

@@ -26,7 +26,7 @@ import polars as pl
 from pegsynth.datasets import discharge_tables as tables
 from pegsynth.datasets import discharge_variables as variables
 from pegsynth.datasets.discharge_codebook import discharge_schema
-from pegsynth.datasets.draws import Codes, Draws
+from pegsynth.datasets.seekable_draws import Codes, Draws
 from pegsynth.errors import ParameterError
 from pegsynth.forks import check_threads
 from pegsynth.random import RandomStream

@@ -269,6 +269,6 @@ STAY_IN_PROGRESS = (0.002, 0.12, 0.015, 0.01, 0.02, 0.10)  # by CARE
 RACE_LOST_BY_PAYER = (0.8, 0.6, 1.0, 1.5, 2.0, 1.0, 2.0, 2.8, 1.5)  # factor on Area.unrecorded
 ETHNICITY_LOST = (0.012, 0.55)  # where the race is recorded, where it is not
 ETHNICITY_UNKNOWN = (0.015, 0.03, 0.03, 0.03, 0.05, 0.02, 0.05, 0.08, 0.03)  # by PAYER
-# Probability that age, and sex, are masked: whoever belongs to a small group stands out.
+# Probability that age, and sex, are masked: members of small groups stand out.
 MASKED_AGE = (0.004, 0.06, 0.22)  # large group, unusual care, small race
 MASKED_SEX = (0.001, 0.025, 0.10)

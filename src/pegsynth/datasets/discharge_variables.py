@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Float64
 from pegsynth.datasets import discharge_tables as tables
-from pegsynth.datasets.draws import Codes, Draws, cumulate
+from pegsynth.datasets.seekable_draws import Codes, Draws, cumulate
 
 Flags = NDArray[np.bool_]
 

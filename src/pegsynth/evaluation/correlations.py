@@ -20,7 +20,7 @@ from pegsynth.evaluation.pooling import how_pooled, pooled, replicated
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.statistics import LEVEL, Estimate
 from pegsynth.evaluation.value_columns import TableValues
-from pegsynth.inference.rules import Rule
+from pegsynth.inference.combining_rules import Rule
 
 NAMES = ("pearson_correlation", "spearman_correlation")
 HEADLINES = ("pearson_distance", "spearman_distance")

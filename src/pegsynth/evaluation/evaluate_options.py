@@ -10,7 +10,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.evaluation.formula import Formula, read_formula, read_response
 from pegsynth.evaluation.intruder import attacks_of
 from pegsynth.evaluation.statistics import LEVEL
-from pegsynth.inference.rules import Rule
+from pegsynth.inference.combining_rules import Rule
 from pegsynth.processors import usable_processors
 from pegsynth.schema import Schema
 

@@ -2,7 +2,7 @@
 
 Goes in: codes of the original and of the hold-out. Comes out: a record if nearly all rows of
 the hold-out lie among the original rows and chance does not explain it. Equal rows are
-common where categories are few. How common is told by the original itself: by the share of
+common where categories are few. The original itself shows how common: by the share of
 its rows that have a twin elsewhere in it.
 """
 

@@ -22,7 +22,7 @@ from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.statistics import NOTHING, Estimate, spread
 from pegsynth.evaluation.value_columns import TableValues, ValueCollector, weight_columns
 from pegsynth.evaluation.weighted_rows import plain_rows
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Encoder, one_matrix
 from pegsynth.schema.encoding import ColumnEncoder

@@ -15,7 +15,7 @@ from pegsynth.evaluation.evaluate_options import EvaluateOptions
 from pegsynth.evaluation.formula import read_response
 from pegsynth.evaluation.holdout import holdout_records
 from pegsynth.evaluation.judged_tables import Tables
-from pegsynth.evaluation.prediction import prediction_records
+from pegsynth.evaluation.predictive_accuracy import prediction_records
 from pegsynth.evaluation.propensity import propensity_records
 from pegsynth.evaluation.records import SUMMARY_KEYS, Metrics, Record, not_computed
 from pegsynth.evaluation.regression_records import compare, not_fitted, regression_records

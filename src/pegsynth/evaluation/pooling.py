@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pegsynth.evaluation.statistics import LEVEL, Estimate, interval
-from pegsynth.inference.rules import Moments, Rule, own_noise, plug_in, replicate_weights
+from pegsynth.inference.combining_rules import Moments, Rule, own_noise, plug_in, replicate_weights
 
 NAIVE = (
     "one synthetic table: its interval is the naive one, as if its rows were real; it leaves out "

@@ -22,7 +22,7 @@ from pegsynth.evaluation.pooling import how_pooled, pooled, replicated
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.regression_fit import Fit, fit
 from pegsynth.evaluation.statistics import LEVEL, Estimate, overlap
-from pegsynth.inference.rules import Rule
+from pegsynth.inference.combining_rules import Rule
 from pegsynth.schema import Schema
 
 _ROUNDING = 1e-10

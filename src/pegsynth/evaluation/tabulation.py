@@ -18,7 +18,7 @@ import numpy as np
 from pegsynth.arrays import Codes, Int64
 from pegsynth.errors import DataError
 from pegsynth.hashing import count_pairs
-from pegsynth.kernels.counting import add_dense
+from pegsynth.kernels.key_counts import add_dense
 
 DENSE_CELLS = 1 << 20
 CELL_LIMIT = 1 << 63

@@ -38,8 +38,8 @@ _MEANT = {
     "value_quantile": "smallest released number with that share of the rows at or below it; "
     "variance by Woodruff (1952, doi:10.1080/01621459.1952.10483443); baseline: the original's",
     "value_zeros": "share of rows whose number is 0; baseline: the original's",
-    "value_heap": f"share of rows that have this very number, at which {HEAP_SHARE:.0%} or more of a "
-    "table's rows heap up; baseline: the original's",
+    "value_heap": f"share of rows that have this very number, which {HEAP_SHARE:.0%} or more of a "
+    "table's rows share; baseline: the original's",
     "value_tail": "share of rows beyond a quantile of the original; baseline: the original's",
     "kolmogorov_distance": "largest distance of the distribution functions of released and "
     "original numbers (Kolmogorov 1933); baseline: expected of a bootstrap, "

@@ -29,7 +29,7 @@ from pegsynth.evaluation.regression_fit import Fit, fit
 from pegsynth.evaluation.regression_records import Comparison, comparison_of
 from pegsynth.evaluation.statistics import LEVEL, Estimate
 from pegsynth.evaluation.value_columns import TableValues
-from pegsynth.inference.rules import Rule
+from pegsynth.inference.combining_rules import Rule
 from pegsynth.schema import Schema
 from pegsynth.schema.encoding import parsed_number
 

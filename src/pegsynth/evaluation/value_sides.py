@@ -10,7 +10,7 @@ from pegsynth.evaluation.empirical import Empirical, Order
 from pegsynth.evaluation.pooling import pooled, replicated
 from pegsynth.evaluation.statistics import Estimate
 from pegsynth.evaluation.value_columns import TableValues
-from pegsynth.inference.rules import Rule
+from pegsynth.inference.combining_rules import Rule
 
 Figure = Callable[[Empirical], float]
 

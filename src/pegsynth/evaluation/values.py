@@ -21,7 +21,7 @@ from pegsynth.evaluation.value_columns import value_features
 from pegsynth.evaluation.value_records import cumulative_of, no_value_records, value_records
 from pegsynth.evaluation.value_regression import CoefficientSides
 from pegsynth.evaluation.value_sides import Sides, sides_of
-from pegsynth.inference.rules import Rule
+from pegsynth.inference.combining_rules import Rule
 from pegsynth.schema import Schema
 
 NO_NUMBERS = "no numeric feature has numbers in all tables"

@@ -74,7 +74,7 @@ def opened(request: Mapping[str, Any]) -> Source:
         from pegsynth.foreign.duck import DuckTable
 
         return DuckTable(request["path"], request.get("table"), request.get("query"))
-    from pegsynth.foreign.statistics import StatisticsFile
+    from pegsynth.foreign.statistics_files import StatisticsFile
 
     return StatisticsFile(request["path"], kind, request.get("encoding"))
 

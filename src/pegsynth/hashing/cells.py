@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Int64
 from pegsynth.errors import ParameterError
-from pegsynth.kernels.counting import run_lengths
+from pegsynth.kernels.key_counts import run_lengths
 
 _PENDING = 1 << 20
 

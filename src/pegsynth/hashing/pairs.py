@@ -1,7 +1,7 @@
 """Pair counts and the mutual information they give.
 
 One pass over the codes fills a table of counts for every pair of features. The tables
-are computed from the data: whoever uses them must pay (noise) or say so (R10).
+are computed from the data: a caller must pay for them (noise) or record that it did not (R10).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pegsynth.arrays import Int64
 from pegsynth.errors import ParameterError
 from pegsynth.hashing.cells import CellCounter, absorb_cells, cell_arrays
 from pegsynth.hashing.columns import column_major
-from pegsynth.kernels.counting import add_pair
+from pegsynth.kernels.key_counts import add_pair
 
 Pair = tuple[int, int]
 

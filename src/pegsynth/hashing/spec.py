@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.kernels.tables import KeyTables
+from pegsynth.kernels.sampling_arrays import KeyTables
 
 KEY_BITS = 63
 MOST_TAIL_BITS = 16

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Codes, Float64
 from pegsynth.errors import ParameterError
-from pegsynth.imputation.fitting import MOST_CATEGORIES
 from pegsynth.imputation.protocol import Arrays, Integers, cell_starts, damaged, take
+from pegsynth.imputation.target_fits import MOST_CATEGORIES
 from pegsynth.kernels.logistic import Layout
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from pegsynth.arrays import Codes, Float64
 from pegsynth.errors import ParameterError
 from pegsynth.imputation.design import Scores, make_design, row_columns
-from pegsynth.imputation.fitting import check_targets, fit_each, kept_rows, spaced_rows
 from pegsynth.imputation.glm import GlmModel, Regression
 from pegsynth.imputation.regression import Problem
+from pegsynth.imputation.target_fits import check_targets, fit_each, kept_rows, spaced_rows
 from pegsynth.interruptible import Stop
 from pegsynth.kernels.logistic import Layout
 from pegsynth.progress import Progress, quiet

@@ -25,7 +25,7 @@ _MOST_SWEEPS = 1_000
 class Problem:
     """Rows of one regression: predictors, outcome, weights, observed (cell, class) weights.
 
-    `stop` ends its descents when nobody waits for the result any more.
+    `stop` ends its descents when the caller no longer waits for the result.
     """
 
     columns: NDArray[np.int32]

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Codes, Float64
 from pegsynth.errors import ParameterError
-from pegsynth.imputation.fitting import check_targets, fit_each, kept_rows
 from pegsynth.imputation.splits import Splits
+from pegsynth.imputation.target_fits import check_targets, fit_each, kept_rows
 from pegsynth.imputation.trees import TreeModel, Trees
 from pegsynth.interruptible import Stop
-from pegsynth.kernels.trees import Nodes
+from pegsynth.kernels.tree_descent import Nodes
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import Words
 

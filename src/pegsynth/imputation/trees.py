@@ -27,7 +27,7 @@ from pegsynth.imputation.protocol import (
     take,
     unpack_text,
 )
-from pegsynth.kernels.trees import Nodes, vote_shares
+from pegsynth.kernels.tree_descent import Nodes, vote_shares
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema

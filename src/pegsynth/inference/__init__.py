@@ -1,9 +1,9 @@
 """Valid inference from synthetic datasets (R16, R28): one estimate, one variance each."""
 
 from pegsynth.inference.combine import Combined, Floor, combine
+from pegsynth.inference.combining_rules import RULES, Rule
 from pegsynth.inference.pooled import Pooled, pooled
 from pegsynth.inference.replicated import replicated
-from pegsynth.inference.rules import RULES, Rule
 
 __all__ = [
     "RULES",

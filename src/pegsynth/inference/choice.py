@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from pegsynth.errors import ParameterError
-from pegsynth.inference.rules import REPLICATED, Rule
+from pegsynth.inference.combining_rules import REPLICATED, Rule
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.assumptions import Parameters
-from pegsynth.privacy.draws import DRAWS, Draws, UrnDraws
+from pegsynth.privacy.draw_events import DRAWS, Draws, UrnDraws
 from pegsynth.privacy.events import NotPrivate, UnknownEvent, Unspent
 
 NOISE_OPTION: Final = "noise"

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.inference import rules
+from pegsynth.inference import combining_rules
 from pegsynth.inference.choice import check_rule, rows_in_of, rows_of, rule_for
-from pegsynth.inference.estimates import Table, alone, matched, one_each
-from pegsynth.inference.rules import (
+from pegsynth.inference.combining_rules import (
     REPLICATED,
     ROWS_NEEDED,
     RULES,
@@ -21,6 +20,7 @@ from pegsynth.inference.rules import (
     Rule,
     Spread,
 )
+from pegsynth.inference.estimates import Table, alone, matched, one_each
 from pegsynth.privacy import Ledger
 
 if TYPE_CHECKING:
@@ -222,12 +222,12 @@ def _replicated(
     table = alone(estimates)
     if rule == "replicate-weights":
         centre = one_each(main, table, "main")
-        spread = rules.replicate_weights(table.values, centre)
+        spread = combining_rules.replicate_weights(table.values, centre)
     else:
-        centre, spread = table.values.mean(axis=0), rules.own_noise(table.values)
+        centre, spread = table.values.mean(axis=0), combining_rules.own_noise(table.values)
     if floor is not None:
         deviations = one_each(floor.deviation, table, "the floor's deviation")
-        spread, below = rules.with_floor(spread, centre, deviations, floor.total)
+        spread, below = combining_rules.with_floor(spread, centre, deviations, floor.total)
         if below.any():
             notes.append(
                 f"below the noise{_where(below, table)}: the variance is that of the published "
@@ -249,12 +249,14 @@ def _share(
 
 def _spread(rule: Rule, moments: Moments, share: float | None) -> Spread:
     if rule == "partial":
-        return rules.partial(moments)
+        return combining_rules.partial(moments)
     if rule == "fully":
-        return rules.fully(moments, share)
+        return combining_rules.fully(moments, share)
     if share is None:
         raise ParameterError(f"the {rule} rule needs {ROWS_NEEDED}")
-    return (rules.plug_in if rule == "plug-in" else rules.shared_urn)(moments, share)
+    return (combining_rules.plug_in if rule == "plug-in" else combining_rules.shared_urn)(
+        moments, share
+    )
 
 
 def _remarks(rule: Rule, table: Table, spread: Spread, share: float | None) -> list[str]:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.inference.rules import Numbers
-from pegsynth.io.frames import frame_kind
+from pegsynth.inference.combining_rules import Numbers
+from pegsynth.io.caller_frames import frame_kind
 
 
 @dataclass(frozen=True)

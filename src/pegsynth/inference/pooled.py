@@ -14,10 +14,10 @@ import polars as pl
 
 from pegsynth.errors import ParameterError
 from pegsynth.inference.combine import Combined, combine
+from pegsynth.inference.combining_rules import Numbers, Rule
 from pegsynth.inference.estimates import check_same
-from pegsynth.inference.rules import Numbers, Rule
 from pegsynth.inference.table import columns, combined_card, picture, text
-from pegsynth.io.frames import FrameKind, frame_kind, to_kind
+from pegsynth.io.caller_frames import FrameKind, frame_kind, to_kind
 from pegsynth.picture import Picture
 from pegsynth.privacy import Ledger
 from pegsynth.release_views import ReleaseViews

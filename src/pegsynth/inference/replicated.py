@@ -9,9 +9,9 @@ import numpy as np
 
 from pegsynth.errors import ParameterError
 from pegsynth.inference.combine import Floor, combine
+from pegsynth.inference.combining_rules import Numbers
 from pegsynth.inference.pooled import Pooled, estimates_of
-from pegsynth.inference.rules import Numbers
-from pegsynth.io.frames import frame_kind
+from pegsynth.io.caller_frames import frame_kind
 from pegsynth.privacy import Ledger
 
 WEIGHT = "weight"

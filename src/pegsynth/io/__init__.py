@@ -5,11 +5,11 @@ kind, `atomic_file` makes any output appear whole or not at all.
 """
 
 from pegsynth.io.atomic import atomic_file, atomic_text
+from pegsynth.io.caller_frames import frame_kind, to_kind
 from pegsynth.io.database import DatabaseTable
-from pegsynth.io.frames import frame_kind, to_kind
-from pegsynth.io.read import open_table
 from pegsynth.io.reader import TableReader
-from pegsynth.io.write import TableWriter, check_writable, open_writer, write_table
+from pegsynth.io.table_input import open_table
+from pegsynth.io.table_output import TableWriter, check_writable, open_writer, write_table
 
 __all__ = [
     "DatabaseTable",

@@ -1,4 +1,4 @@
-"""Run a stream ahead of whoever reads it, on a thread of its own.
+"""Read a stream ahead of its consumer, on a separate thread.
 
 Items come out as they would without it, in the same order and with the same errors.
 """

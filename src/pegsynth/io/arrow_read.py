@@ -16,7 +16,7 @@ import polars.selectors as cs
 
 from pegsynth.errors import DataError
 from pegsynth.io.arrow_messages import check_messages
-from pegsynth.io.files import File, RemoteFile
+from pegsynth.io.file_sets import File, RemoteFile
 from pegsynth.io.parquet_pages import MOST_BYTES, check_pages
 from pegsynth.processors import spare_processors
 

@@ -142,7 +142,7 @@ def check_target(path: str | Path) -> None:
 
 
 class _Draft(Protocol):
-    """A file that nobody sees yet."""
+    """A file that is not visible under its name yet."""
 
     path: Path
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import DataError
 from pegsynth.io.csv_text import unprotect
-from pegsynth.io.files import File
+from pegsynth.io.file_sets import File
 from pegsynth.io.text_bytes import Bytes, compression_of, open_text
 from pegsynth.schema.dialect import SEPARATORS, Dialect
 

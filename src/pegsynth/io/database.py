@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from pegsynth.errors import DataError, ParameterError, PegsynthError
-from pegsynth.io.files import refuse_secrets, scheme_of
+from pegsynth.io.file_sets import refuse_secrets, scheme_of
 
 _REMEDY = "use PGPASSWORD, a password file (~/.pgpass) or a service file instead"
 _CONNECT_SECONDS = "30"

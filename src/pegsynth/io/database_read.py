@@ -17,6 +17,7 @@ import polars as pl
 
 from pegsynth.io import sqlite_values
 from pegsynth.io.arrow_read import check_types, polars_types, sliced
+from pegsynth.io.caller_frames import check_names
 from pegsynth.io.database import (
     DatabaseTable,
     connect,
@@ -31,7 +32,6 @@ from pegsynth.io.database_catalogue import (
     origin_of,
     relation_of,
 )
-from pegsynth.io.frames import check_names
 from pegsynth.io.passes import PassDigest, other_rows
 from pegsynth.io.reader import Selection, TableReader
 from pegsynth.io.sql_shape import rowwise_expression

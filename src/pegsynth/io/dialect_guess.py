@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from pegsynth.errors import DataError
-from pegsynth.io.files import File, table_format
+from pegsynth.io.file_sets import File, table_format
 from pegsynth.io.text_bytes import open_text
 from pegsynth.schema.dialect import Dialect
 

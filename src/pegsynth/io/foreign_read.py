@@ -21,8 +21,8 @@ import polars as pl
 
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.io.arrow_read import batch_rows, check_types, polars_types, to_polars
-from pegsynth.io.files import File
-from pegsynth.io.frames import check_names
+from pegsynth.io.caller_frames import check_names
+from pegsynth.io.file_sets import File
 from pegsynth.io.passes import PassDigest, other_rows
 from pegsynth.io.reader import Selection, TableReader, unreadable
 

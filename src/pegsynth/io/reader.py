@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 import polars as pl
 
 from pegsynth.errors import DataError, EmptyTableError
-from pegsynth.io.files import File, FileState, file_states, fingerprint
-from pegsynth.io.frames import FrameKind
+from pegsynth.io.caller_frames import FrameKind
+from pegsynth.io.file_sets import File, FileState, file_states, fingerprint
 from pegsynth.schema.dialect import Dialect
 
 if TYPE_CHECKING:

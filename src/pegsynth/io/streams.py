@@ -18,7 +18,7 @@ import polars as pl
 
 from pegsynth.errors import DataError
 from pegsynth.io.arrow_read import after, batch_rows, check_types, polars_types, sliced
-from pegsynth.io.frames import (
+from pegsynth.io.caller_frames import (
     FrameKind,
     check_names,
     check_polars_types,

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
 from pegsynth.errors import DataError
-from pegsynth.io.files import File, RemoteFile
+from pegsynth.io.file_sets import File, RemoteFile
 from pegsynth.schema.dialect import Dialect
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}

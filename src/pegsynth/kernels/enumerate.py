@@ -8,8 +8,8 @@ import numpy as np
 
 from pegsynth.kernels.compiled import kernel
 from pegsynth.kernels.gibbs import Scratch, needed_tables, sweep_chains
-from pegsynth.kernels.polya import sweep_polya
-from pegsynth.kernels.tables import EntryTables, KeyTables, PriorTables, RuleTables
+from pegsynth.kernels.polya_sweeps import sweep_polya
+from pegsynth.kernels.sampling_arrays import EntryTables, KeyTables, PriorTables, RuleTables
 
 
 def try_words(

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.kernels.compiled import helper, kernel
-from pegsynth.kernels.tables import PUBLIC, EntryTables, KeyTables, PriorTables, RuleTables
+from pegsynth.kernels.sampling_arrays import PUBLIC, EntryTables, KeyTables, PriorTables, RuleTables
 from pegsynth.kernels.uniform import REJECTED, bounded
 
 ROW, SWEEP, DRAW, WORD = range(4)

@@ -17,7 +17,7 @@ def when_compiling(tell: Callable[[], None]) -> None:
 
 
 def compiling() -> None:
-    """Tell it, if nobody has yet; called by `compiled` as a compilation starts."""
+    """Print the notice once; `compiled` calls this when a compilation starts."""
     # Several threads may compile first. Only one of them gets hold of what is to be called.
     try:
         tell = _waiting.pop()

@@ -14,7 +14,7 @@ import numpy as np
 
 
 def warm_up(load: Callable[[], None]) -> threading.Thread:
-    """Start loading on a thread of its own; nobody needs to wait for it."""
+    """Start loading on a separate thread; no caller waits for it."""
     thread = threading.Thread(target=load, name="pegsynth-kernels", daemon=True)
     thread.start()
     return thread
@@ -22,8 +22,8 @@ def warm_up(load: Callable[[], None]) -> threading.Thread:
 
 def counting_kernels() -> None:
     """Load what counts blocks."""
-    from pegsynth.kernels.counting import add_dense, keys_of, tail_totals
-    from pegsynth.kernels.tables import KeyTables
+    from pegsynth.kernels.key_counts import add_dense, keys_of, tail_totals
+    from pegsynth.kernels.sampling_arrays import KeyTables
 
     numbers = np.zeros(1, dtype=np.int64)
     starts = np.array([0, 1], dtype=np.int64)
@@ -36,7 +36,7 @@ def counting_kernels() -> None:
 
 def noise_kernels() -> None:
     """Load what draws noise."""
-    from pegsynth.kernels.noise import NoiseTables, draw_noise
+    from pegsynth.kernels.noise_draws import NoiseTables, draw_noise
 
     words, zero = np.zeros(0, dtype=np.uint64), np.uint64(0)
     bins = NoiseTables(words, np.zeros(1, dtype=np.int32), zero, words, zero, zero)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.kernels.noise import NoiseTables
+from pegsynth.kernels.noise_draws import NoiseTables
 from pegsynth.mechanisms.exact import (
     WORD_BITS,
     Below,

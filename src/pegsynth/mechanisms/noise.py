@@ -1,6 +1,6 @@
 """Exact discrete noise on counts, and exact choices (R10, R11, R15).
 
-Noise comes from bins with certified shares (`bins`, `kernels/noise.py`), and choices by
+Noise comes from bins with certified shares (`bins`, `kernels/noise_draws.py`), and choices by
 the exponential mechanism from levels: candidates whose exponents have the same whole part.
 Both are decided by as many random bits as it takes (`exact`). Seeded and unseeded streams
 go the same way.
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Int64
 from pegsynth.errors import ParameterError
-from pegsynth.kernels.noise import CELL, DONE, UNDECIDED, WORD, draw_noise
+from pegsynth.kernels.noise_draws import CELL, DONE, UNDECIDED, WORD, draw_noise
 from pegsynth.mechanisms.bins import Noise
 from pegsynth.mechanisms.exact import (
     WORD_BITS,
@@ -84,8 +84,8 @@ def add_noise(
 def noise_of(event: NoisyCounts) -> Noise:
     """Return the noise that an event records.
 
-    b, or sigma, must be a double, as it is in every event that a recipe writes: whoever
-    checks a ledger can give the very same noise to another library.
+    b, or sigma, must be a double, as it is in every event that a method writes, so that a
+    reader of the ledger can compute the same noise with another library.
     """
     size = Fraction(event.scale_numerator, event.scale_denominator)
     if event.mechanism == "discrete-gaussian":

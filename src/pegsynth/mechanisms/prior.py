@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from pegsynth.blocks import Blocks
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.kernels.diversity import smallest_multipliers
-from pegsynth.kernels.tables import PUBLIC, PriorTables
-from pegsynth.mechanisms.rules import forbidden_patterns
+from pegsynth.kernels.diverse_entries import smallest_multipliers
+from pegsynth.kernels.sampling_arrays import PUBLIC, PriorTables
+from pegsynth.mechanisms.rule_patterns import forbidden_patterns
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 from pegsynth.schema.rules import Rule
 

@@ -187,11 +187,11 @@ class PrivacyFilter:
         return tuple(known[i] if i < len(known) else f"feature {i + 1}" for i in features)
 
     def _noisy(self, counts: Int64, event: NoisyCounts) -> Int64:
-        """Add the noise of an event that was paid for; the audit looks on here."""
+        """Add the noise of an event that was paid for; audits replace this step."""
         return add_noise(counts, event, self._stream, threads=self._threads)
 
     def _chosen(self, scores: Sequence[int], epsilon: Fraction) -> int:
-        """Make a choice that was paid for; the audit looks on here."""
+        """Make a choice that was paid for; audits replace this step."""
         return choose(scores, epsilon, self._words)
 
     def _pay(self, event: Event) -> None:

@@ -301,7 +301,7 @@ class Method(ABC, Generic[P, F]):
 
     def predict(self, schema: Schema, plan: P) -> Prediction:
         """Predict what the plan would give, from public figures."""
-        raise ParameterError(f"nobody can predict the error of {self.name}")
+        raise ParameterError(f"the error of {self.name} cannot be predicted")
 
     def count(
         self,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pegsynth.methods.base import Codes
     from pegsynth.methods.stored_model import Arrays
     from pegsynth.progress import Progress
-    from pegsynth.sampling.conditional import ConditionalModel
+    from pegsynth.sampling.sequential_draws import ConditionalModel
     from pegsynth.schema import Schema
 
 _REGRESSIONS = ("mi", "pmi")

@@ -100,7 +100,7 @@ def settle_method(
     """Settle ``auto``; return the method and, if it was chosen here, the reason.
 
     Methods are compared when a total epsilon is stated. Otherwise it is `pegs`, whose price
-    per row, l and replacing of features are the paper's, the same whoever asks.
+    per row, l and replacing of features are the paper's, the same for every caller.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
-    from pegsynth.sampling.conditional import ConditionalModel
+    from pegsynth.sampling.sequential_draws import ConditionalModel
     from pegsynth.schema import Schema
     from pegsynth.tables.counting import ConfidentialTable
 
@@ -80,7 +80,7 @@ class Imputation(PricedMethod[ImputationFit]):
         self, schema: Schema, budget: Budget, options: Any, *, scale: int = DEFAULT_SCALE
     ) -> ImputationPlan:
         """Choose seed rows and find the smallest alpha."""
-        from pegsynth.methods.gibbs.plan import after_draws
+        from pegsynth.methods.gibbs.gibbs_plan import after_draws
 
         total = budget.epsilon is not None
         options = self.filled(schema, options, total=total)
@@ -268,8 +268,8 @@ class Pmi(Imputation):
 
     def _priced(self, schema: Schema, budget: Budget, options: Any, *, scale: int) -> AlphaPrice:
         from pegsynth.mechanisms.noise import noise_of
-        from pegsynth.methods.gibbs.plan import marginal_event
-        from pegsynth.sampling.conditional import check_alpha
+        from pegsynth.methods.gibbs.gibbs_plan import marginal_event
+        from pegsynth.sampling.sequential_draws import check_alpha
 
         unit = rows_of_a_unit(schema)
         if budget.kind == "total" and options.seed_pool == "marginal":
@@ -295,7 +295,7 @@ def _paid_marginals(
     if event is None:
         return None
     from pegsynth.mechanisms.marginals import noisy_marginals
-    from pegsynth.methods.gibbs.fitting import hash_spec, one_way_counts
+    from pegsynth.methods.gibbs.block_fitting import hash_spec, one_way_counts
 
     spec = hash_spec(schema, ((),) * len(schema.features), 0)
     counts = one_way_counts(table.blocks(spec, drawn_heads=False))

@@ -12,12 +12,12 @@ from pegsynth.methods.conditional_models import fit_conditionals
 from pegsynth.methods.drawn_features import drawn_features
 from pegsynth.methods.seed_rows import seed_pool, whole_rows
 from pegsynth.progress import quiet
-from pegsynth.sampling.conditional import sample_conditional, sweep
+from pegsynth.sampling.sequential_draws import sample_conditional, sweep
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Rows
     from pegsynth.random import RandomStream
-    from pegsynth.sampling.conditional import ConditionalModel
+    from pegsynth.sampling.sequential_draws import ConditionalModel
 
 
 class ImputingSampler(Sampler):

@@ -53,7 +53,7 @@ def release_ledger(
         Whether a seed fixed draws that look at the data.
     """
     schema = model.schema
-    # How rows are drawn from released blocks is nobody's choice but the drawer's.
+    # Drawing from released blocks reads no data, so its options are no part of the guarantee.
     declared = of_structure if get(plan.method).released else of_release
     ledger = model.ledger.assume(*assumptions).assume(*declared(schema, plan))
     if _replicated(plan) and not (model.plan and _replicated(model.plan)):

@@ -51,7 +51,7 @@ class Marginal(PricedMethod[MarginalFit]):
         """Find the smallest alpha; refuse urns that might not fit in 64 bits."""
         from pegsynth.mechanisms import Prior, uniform_weights
         from pegsynth.methods.marginal_urns import check_urns
-        from pegsynth.privacy.draws import UrnDraws
+        from pegsynth.privacy.draw_events import UrnDraws
 
         need_rows(self.name, options, total=budget.epsilon is not None)
         price = self.price(schema, budget, options, scale=scale)
@@ -109,7 +109,7 @@ class Marginal(PricedMethod[MarginalFit]):
         progress: Progress,
     ) -> Fitted[PricedPlan, MarginalFit]:
         """Count every feature by itself: blocks without heads or tail are one-way counts."""
-        from pegsynth.methods.gibbs.fitting import hash_spec, one_way_counts
+        from pegsynth.methods.gibbs.block_fitting import hash_spec, one_way_counts
 
         spec = hash_spec(schema, ((),) * len(schema.features), 0)
         blocks = table.blocks(spec, drawn_heads=False)
@@ -139,7 +139,7 @@ class Marginal(PricedMethod[MarginalFit]):
 
     def load(self, stored: StoredModel, schema: Schema, plan: PricedPlan | None) -> MarginalFit:
         """Rebuild the counts."""
-        from pegsynth.methods.gibbs.fitting import one_way_counts
+        from pegsynth.methods.gibbs.block_fitting import one_way_counts
         from pegsynth.methods.gibbs.stored_blocks import load_blocks
 
         return MarginalFit(tuple(one_way_counts(load_blocks(stored, schema).blocks)))

@@ -23,7 +23,7 @@ from pegsynth.blocks.blocks import MOST_ROWS
 from pegsynth.errors import BudgetError, DataError, ParameterError, SchemaError
 from pegsynth.kernels.urn import DRAWN, draw_urn
 from pegsynth.mechanisms.prior import MOST_TOTAL, Prior
-from pegsynth.mechanisms.rules import rule_tables
+from pegsynth.mechanisms.rule_patterns import rule_tables
 from pegsynth.methods.bootstrap_rows import obeying
 from pegsynth.random import RandomStream, Words
 from pegsynth.sampling.seeds import WORD_BITS, Codes, WeightedPool

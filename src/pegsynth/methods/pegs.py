@@ -11,7 +11,7 @@ from pegsynth.methods.gibbs.method import GibbsMethod
 from pegsynth.methods.method_options import PegsOptions
 
 if TYPE_CHECKING:
-    from pegsynth.methods.gibbs.plan import GibbsPlan
+    from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
     from pegsynth.privacy import Shape
     from pegsynth.sampling import Schedule
     from pegsynth.schema import Schema

@@ -12,7 +12,7 @@ from pegsynth.methods.method_options import PegsCappedOptions
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
-    from pegsynth.methods.gibbs.plan import GibbsPlan
+    from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
     from pegsynth.privacy import Budget, Event, Shape
     from pegsynth.sampling import Schedule
     from pegsynth.schema import Schema
@@ -50,7 +50,7 @@ class PegsCapped(GibbsMethod):
 
     def filled(self, schema: Schema, options: Any, *, total: bool) -> Any:
         """Choose visit cap, chains, virtual rows and seed rows."""
-        from pegsynth.methods.gibbs.plan import default_visits, settle_keys
+        from pegsynth.methods.gibbs.gibbs_plan import default_visits, settle_keys
         from pegsynth.sampling.capped import chain_limits
 
         visits = options.visits
@@ -162,7 +162,7 @@ def _urns_fit(schema: Schema, plan: GibbsPlan) -> bool:
 
     from pegsynth.blocks.blocks import dense_limit
     from pegsynth.hashing.order import detail_features
-    from pegsynth.sampling.polya import MOST_URN_BYTES, urn_bytes
+    from pegsynth.sampling.polya_chain import MOST_URN_BYTES, urn_bytes
 
     # A detail's key is its parent, however few heads the others have.
     heads = max(plan.keys.heads, min(1, len(detail_features(schema))))

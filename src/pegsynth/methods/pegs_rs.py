@@ -8,7 +8,7 @@ from pegsynth.methods.gibbs.method import GibbsMethod
 from pegsynth.methods.method_options import PegsRsOptions
 
 if TYPE_CHECKING:
-    from pegsynth.methods.gibbs.plan import GibbsPlan
+    from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
     from pegsynth.privacy import Shape
     from pegsynth.sampling import Schedule
     from pegsynth.schema import Schema

@@ -27,7 +27,7 @@ from pegsynth.privacy import (
     stated_alpha,
 )
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
-from pegsynth.privacy.draws import DETAILS, DRAWS
+from pegsynth.privacy.draw_events import DETAILS, DRAWS
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema

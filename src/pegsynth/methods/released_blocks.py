@@ -164,8 +164,8 @@ def fit_released(
 ) -> tuple[ReleasedFit, ReleasedPlan]:
     """Spend the budget on a table; return what may be published and what it cost.
 
-    The table comes as codes, or as who counts it. The audit puts a privacy filter of its own in
-    place, which looks on.
+    The table is a code matrix, or an object that counts it. The audit passes a privacy filter
+    that records every step.
     """
     levels = promised_levels(schema, plan)
     rows = plan.options.rows

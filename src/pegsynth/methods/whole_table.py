@@ -47,7 +47,7 @@ class ChunkSampler(Sampler):
 
     def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
         """Return K tables."""
-        from pegsynth.sampling.conditional import in_chunks
+        from pegsynth.sampling.sequential_draws import in_chunks
 
         return [
             (

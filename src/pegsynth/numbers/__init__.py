@@ -6,15 +6,15 @@ out, and `value_decoder` turns synthetic codes into values. Only `measure` cross
 privacy boundary; `exact_tree` is for methods without a guarantee.
 """
 
-from pegsynth.numbers.counting import GridCounter, count_grid
-from pegsynth.numbers.decoding import ModelDecoder, decode_values, value_decoder
-from pegsynth.numbers.grid import Grid, grid_feature, grid_of, grid_schema
+from pegsynth.numbers.bin_shape import Shape
+from pegsynth.numbers.edges_plan import NumbersPlan, check_budget, plan_numbers
+from pegsynth.numbers.grid_counts import GridCounter, count_grid
 from pegsynth.numbers.inside import InsideModel, fit_inside
+from pegsynth.numbers.number_grid import Grid, grid_feature, grid_of, grid_schema
 from pegsynth.numbers.paying import PaidCodec, foreseen, paid_codec, wants_codec
-from pegsynth.numbers.plan import NumbersPlan, check_budget, plan_numbers
 from pegsynth.numbers.settle import Settled, bins_for, settle
-from pegsynth.numbers.shape import Shape
 from pegsynth.numbers.tree import NumberTree, exact_tree, measure
+from pegsynth.numbers.value_decoding import ModelDecoder, decode_values, value_decoder
 
 __all__ = [
     "Grid",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pegsynth.arrays import Float64
-from pegsynth.numbers.grid import LEVELS, Grid
+from pegsynth.numbers.number_grid import LEVELS, Grid
 from pegsynth.numbers.tails import octave_masses
 from pegsynth.numbers.tree import Level, NumberTree
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.errors import ParameterError
 from pegsynth.kernels import scores as kernels
-from pegsynth.numbers.shape import Shape
+from pegsynth.numbers.bin_shape import Shape
 from pegsynth.processors import spare_processors
 from pegsynth.random import RandomStream
 from pegsynth.schema.feature import Feature

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.numbers.plan import check_budget, plan_numbers
+from pegsynth.numbers.bin_shape import Shape
+from pegsynth.numbers.edges_plan import check_budget, plan_numbers
 from pegsynth.numbers.settle import bins_for, provisional, settle
-from pegsynth.numbers.shape import Shape
 from pegsynth.numbers.tree import NumberTree, exact_tree, measure
 from pegsynth.privacy import Allowance, Budget, Event
 from pegsynth.random import RandomStream

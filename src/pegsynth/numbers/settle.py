@@ -14,9 +14,9 @@ import numpy as np
 
 from pegsynth.arrays import Float64
 from pegsynth.errors import ParameterError
+from pegsynth.numbers.bin_shape import Shape
 from pegsynth.numbers.estimate import cell_masses
-from pegsynth.numbers.grid import Grid, grid_of
-from pegsynth.numbers.shape import Shape
+from pegsynth.numbers.number_grid import Grid, grid_of
 from pegsynth.numbers.tree import NumberTree
 from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import Feature

@@ -17,7 +17,7 @@ import numpy as np
 
 from pegsynth.arrays import Float64, Int64
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.numbers.grid import LEVELS, grid_of
+from pegsynth.numbers.number_grid import LEVELS, grid_of
 from pegsynth.schema.feature import Feature
 
 PURPOSE = "edges"
@@ -168,7 +168,7 @@ def measure(
 class ExactCounts:
     """A filter that adds no noise, for methods that promise nothing (R10).
 
-    Whoever uses it has to write down that the release is not private.
+    A caller has to record that the release is not private.
     """
 
     route = "zcdp"

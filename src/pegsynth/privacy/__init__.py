@@ -14,7 +14,7 @@ from pegsynth.privacy.calibrate import (
     calibrate,
     stated_alpha,
 )
-from pegsynth.privacy.draws import (
+from pegsynth.privacy.draw_events import (
     BlockDraws,
     CappedDraws,
     ContingencyDraws,
@@ -34,11 +34,11 @@ from pegsynth.privacy.events import (
     UnknownEvent,
     Unspent,
 )
-from pegsynth.privacy.files import verify
 from pegsynth.privacy.guarantee import Guarantee
 from pegsynth.privacy.ledger import Ledger
+from pegsynth.privacy.privacy_json import verify
 from pegsynth.privacy.program import Program, this_program
-from pegsynth.privacy.shape import Shape
+from pegsynth.privacy.public_structure import Shape
 
 __all__ = [
     "DEFAULT_SCALE",

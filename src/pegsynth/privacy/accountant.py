@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Protocol
 
-from pegsynth.privacy.draws import (
+from pegsynth.privacy.draw_events import (
     BlockDraws,
     CappedDraws,
     ContingencyDraws,

@@ -19,9 +19,9 @@ from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, draw_price
 from pegsynth.privacy.budget import Allowance, Route
 from pegsynth.privacy.conversion import check_epsilon
-from pegsynth.privacy.draws import Draws, UrnDraws
+from pegsynth.privacy.draw_events import Draws, UrnDraws
+from pegsynth.privacy.public_structure import Shape
 from pegsynth.privacy.rounding import fraction_down
-from pegsynth.privacy.shape import Shape
 
 DEFAULT_SCALE: Final = 2**20
 """Steps of alpha, s. Smallest alpha about 1e-6, so that rounding up costs less than 0.1 %

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, Self, TypeAlias, get_args
 import msgspec
 
 from pegsynth.errors import ParameterError
-from pegsynth.privacy.draws import Draws, Recorded, checked_integer
+from pegsynth.privacy.draw_events import Draws, Recorded, checked_integer
 
 NoiseMechanism: TypeAlias = Literal["discrete-laplace", "discrete-gaussian"]
 

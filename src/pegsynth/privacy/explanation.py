@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
-from pegsynth.privacy.draws import (
+from pegsynth.privacy.draw_events import (
     BlockDraws,
     CappedDraws,
     ContingencyDraws,

@@ -15,7 +15,7 @@ import msgspec
 
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, draw_price, total
 from pegsynth.privacy.conversion import epsilon_at
-from pegsynth.privacy.draws import (
+from pegsynth.privacy.draw_events import (
     DETAILS,
     DRAWS,
     BlockDraws,

@@ -144,14 +144,14 @@ class Ledger:
 
     def to_json(self) -> str:
         """Write ``privacy.json``."""
-        from pegsynth.privacy.files import to_json
+        from pegsynth.privacy.privacy_json import to_json
 
         return to_json(self)
 
     @classmethod
     def from_json(cls, text: str | bytes, *, source: str = "the ledger") -> Ledger:
         """Read ``privacy.json``; the claim is recomputed from its events."""
-        from pegsynth.privacy.files import from_json
+        from pegsynth.privacy.privacy_json import from_json
 
         return from_json(text, source=source)
 

@@ -1,7 +1,7 @@
 """Which program made a ledger: its version and, where that is known, its commit.
 
 Somebody who learns of an error in a version can tell by it whether a release is concerned.
-The commit comes from the first of these that knows it: the wheel, if whoever built it said
+The commit comes from the first of these that knows it: the wheel, if its builder said
 so (``PEGSYNTH_COMMIT``); the record of an installation from a repository; git, if the
 program runs from a checkout. Otherwise it is left out. Nothing here runs on import.
 """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pegsynth.io.csv_text import protect
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.decoding import How
+from pegsynth.schema.column_decoding import How
 
 _MOST_INPUTS = 2
 

@@ -63,7 +63,7 @@ class Release(ReleaseViews):
         Release
             The same tables, with their folder.
         """
-        from pegsynth.publishing.write import save_public
+        from pegsynth.publishing.fill_folder import save_public
 
         if self.schema is None:
             raise ParameterError("a release without its schema cannot be saved")

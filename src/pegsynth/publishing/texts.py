@@ -9,11 +9,11 @@ from pegsynth.inference.choice import (
     rows_in_of,
     rule_for,
 )
-from pegsynth.inference.rules import REPLICATED
+from pegsynth.inference.combining_rules import REPLICATED
 from pegsynth.privacy import Ledger, NoisyCounts
 from pegsynth.publishing.examples import analysis_code
 from pegsynth.schema import Schema
-from pegsynth.schema.decoding import How
+from pegsynth.schema.column_decoding import How
 
 _FORMULAS = {
     "plug-in": "T = (n/N) v + b/K",

@@ -6,7 +6,7 @@ structure, which may be published. `draw_rows` makes rows from it alone.
 """
 
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.released.diversity import Diverse
+from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.draw import draw_rows
 from pegsynth.released.fit import release_blocks
 from pegsynth.released.published import NoisyTable, Released

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.arrays import Codes, Int64
-from pegsynth.kernels import pool as kernels
-from pegsynth.released.pool import Features, cell_count, cell_keys
+from pegsynth.kernels import pool_loops as kernels
+from pegsynth.released.row_pool import Features, cell_count, cell_keys
 
 UInt16 = NDArray[np.uint16]
 

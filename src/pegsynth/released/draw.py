@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from pegsynth.arrays import Float64
 from pegsynth.errors import DataError
 from pegsynth.random import RandomStream
-from pegsynth.released.diversity import Diverse
+from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.first_round import block_counts, block_shares
 from pegsynth.released.levels import split_again
 from pegsynth.released.margins import Margins, anchored, common_total, one_way_shares
 from pegsynth.released.plain import plain_targets
-from pegsynth.released.pool import Features, Pool
 from pegsynth.released.published import Released
+from pegsynth.released.row_pool import Features, Pool
 from pegsynth.released.rows import choose_rows, exchange_rows
 from pegsynth.released.second_round import Fit
 from pegsynth.released.steps import Steps

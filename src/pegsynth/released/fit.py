@@ -12,13 +12,13 @@ from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.random import RandomStream
 from pegsynth.released.counted import CountedTable, MergedTable, Rows
-from pegsynth.released.diversity import Diverse
+from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.draw import fine_shares, pool_rows, released_total
 from pegsynth.released.first_round import FirstRound, block_counts, block_shares
 from pegsynth.released.levels import alone, merged
 from pegsynth.released.margins import Margins, anchored
-from pegsynth.released.pool import Pool, whole_numbers
 from pegsynth.released.published import NoisyTable, Released
+from pegsynth.released.row_pool import Pool, whole_numbers
 from pegsynth.released.second_round import Fit, SecondRound
 from pegsynth.released.steps import Steps
 from pegsynth.schema.rules import Rule
@@ -60,7 +60,7 @@ def release_blocks(
     Parameters
     ----------
     rows_of
-        The confidential rows as codes, or who counts them.
+        The confidential rows as codes, or an object that counts them.
     ordered
         For every feature whether neighbouring categories are alike.
     public

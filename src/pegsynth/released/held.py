@@ -8,8 +8,8 @@ from itertools import combinations
 
 import numpy as np
 
-from pegsynth.released.pool import cell_count
 from pegsynth.released.published import NoisyTable, Released
+from pegsynth.released.row_pool import cell_count
 
 
 def published_tables(released: Released) -> tuple[NoisyTable, ...]:

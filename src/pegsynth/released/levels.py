@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.arrays import Float64, Int64
-from pegsynth.kernels.pool import UInt16, grouped, shuffled, spread_within, uniforms
+from pegsynth.kernels.pool_loops import UInt16, grouped, shuffled, spread_within, uniforms
 
 
 def alone(categories: int) -> Int64:

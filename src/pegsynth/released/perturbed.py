@@ -16,13 +16,13 @@ import numpy as np
 
 from pegsynth.arrays import Float64, Int64
 from pegsynth.errors import ParameterError
-from pegsynth.kernels import pool as kernels
+from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.noise import add_noise
 from pegsynth.privacy import Event, NoisyCounts
 from pegsynth.random import RandomStream, Words
 from pegsynth.released.draw import fine_shares, released_total
-from pegsynth.released.pool import Pool
 from pegsynth.released.published import NoisyTable, Released
+from pegsynth.released.row_pool import Pool
 from pegsynth.released.second_round import Fit
 
 MOST_DRAWN = 1 << 18

@@ -14,8 +14,8 @@ import numpy as np
 
 from pegsynth.arrays import Float64
 from pegsynth.released.margins import Margins
-from pegsynth.released.pool import Features, cell_count
 from pegsynth.released.published import NoisyTable, Released
+from pegsynth.released.row_pool import Features, cell_count
 from pegsynth.released.smoothing import fitted_to, on_simplex
 
 Target = tuple[Features, Float64]

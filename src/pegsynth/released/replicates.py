@@ -17,7 +17,7 @@ from pegsynth.arrays import Float64
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.privacy import Event
 from pegsynth.random import RandomStream
-from pegsynth.released.diversity import Diverse
+from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.draw import (
     LOT,
     MOST_POOLS_FOR_GIVEN,
@@ -31,8 +31,8 @@ from pegsynth.released.draw import (
 from pegsynth.released.levels import split_again
 from pegsynth.released.perturbed import Laws, perturbed
 from pegsynth.released.plain import plain_targets
-from pegsynth.released.pool import Pool
 from pegsynth.released.published import Released
+from pegsynth.released.row_pool import Pool
 from pegsynth.released.rows import choose_rows, exchange_rows
 from pegsynth.released.second_round import Fit
 from pegsynth.released.steps import Steps

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.arrays import Float64, Int64
-from pegsynth.kernels import pool as kernels
+from pegsynth.kernels import pool_loops as kernels
 from pegsynth.released.second_round import Fit
 
 UInt16 = NDArray[np.uint16]

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.arrays import Float64, Int64
-from pegsynth.kernels import pool as kernels
+from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.released.counted import MergedTable
 from pegsynth.released.first_round import MEAN_ABSOLUTE_NORMAL, whole_penalty
 from pegsynth.released.margins import Margins
-from pegsynth.released.pool import Features, Pool, cell_count
 from pegsynth.released.published import NoisyTable
+from pegsynth.released.row_pool import Features, Pool, cell_count
 from pegsynth.released.smoothing import fitted_to, shrunken
 from pegsynth.released.steps import Steps
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.gibbs import ROW, run_chains
-from pegsynth.kernels.tables import EntryTables, KeyTables, PriorTables, RuleTables
+from pegsynth.kernels.sampling_arrays import EntryTables, KeyTables, PriorTables, RuleTables
 from pegsynth.random import RandomStream
 from pegsynth.sampling.seeds import WORD_BITS, Codes, SeedPool, WordSource
 

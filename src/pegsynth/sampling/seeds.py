@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.kernels.gibbs import SWEEP, draw_seeds
-from pegsynth.kernels.tables import RuleTables
+from pegsynth.kernels.sampling_arrays import RuleTables
 from pegsynth.kernels.uniform import REJECTED, bounded_array
 
 Codes = NDArray[np.uint32]

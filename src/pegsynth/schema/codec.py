@@ -21,7 +21,7 @@ from pegsynth.errors import DataError, ParameterError
 from pegsynth.io.ahead import run_ahead
 from pegsynth.io.reader import made
 from pegsynth.processors import spare_processors, usable_processors
-from pegsynth.schema.decoding import How, InBins, column_decoder
+from pegsynth.schema.column_decoding import How, InBins, column_decoder
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.encoding import ColumnEncoder
 from pegsynth.schema.number_text import NumberText
@@ -281,7 +281,7 @@ def _joined(batches: Iterable[Codes]) -> Iterator[Codes]:
 
 def encode(data: Any, schema: Schema, *, need_unit: bool = True) -> Codes:
     """Return the codes of a file or dataframe as one matrix."""
-    from pegsynth.io.read import open_table
+    from pegsynth.io.table_input import open_table
 
     return one_matrix(
         encode_table(open_table(data, dialect=schema.dialect), schema, need_unit=need_unit)

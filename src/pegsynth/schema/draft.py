@@ -17,12 +17,12 @@ from typing import Any, Literal, get_args
 import polars as pl
 
 from pegsynth.errors import ParameterError, SchemaError
+from pegsynth.io.caller_frames import frame_kind
 from pegsynth.io.dialect_guess import check_known, recognised
-from pegsynth.io.files import DATABASES, find_files, scheme_of
-from pegsynth.io.frames import frame_kind
+from pegsynth.io.file_sets import DATABASES, find_files, scheme_of
 from pegsynth.io.object_values import object_texts
-from pegsynth.io.read import named_source, open_table
 from pegsynth.io.reader import TableReader
+from pegsynth.io.table_input import named_source, open_table
 from pegsynth.schema import suggest
 from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
 from pegsynth.schema.dialect import Dialect

@@ -7,7 +7,7 @@ With a seed both give, bit for bit, what the local engine gives.
 `pegsynth` must be installed for the Python that the workers run.
 """
 
-from pegsynth.spark.fitting import fit
+from pegsynth.spark.cluster_fit import fit
 from pegsynth.spark.sampling import sample
 
 __all__ = ["fit", "sample"]

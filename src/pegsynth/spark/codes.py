@@ -20,8 +20,8 @@ from pegsynth.errors import DataError
 from pegsynth.random import RandomStream
 from pegsynth.schema.codec import Encoder
 from pegsynth.schema.dtypes import unit_text
-from pegsynth.spark import frames
-from pegsynth.spark.session import mapped, plain_errors
+from pegsynth.spark import arrow_batches
+from pegsynth.spark.spark_session import mapped, plain_errors
 from pegsynth.tables.units import is_blank, least_words
 
 if TYPE_CHECKING:
@@ -85,13 +85,13 @@ class CodeSource:
     """Rows to count: a frame, and the task that turns its batches into packed codes."""
 
     frame: DataFrame
-    task: frames.Task
+    task: arrow_batches.Task
 
     def packed(self) -> DataFrame:
         """Return the packed codes as a frame."""
         return mapped(self.frame, self.task, PACKED)
 
-    def mapped(self, task: frames.Task, schema: str) -> DataFrame:
+    def mapped(self, task: arrow_batches.Task, schema: str) -> DataFrame:
         """Let one worker process make the codes and work on them."""
         return mapped(self.frame, Chained(self.task, task), schema)
 
@@ -100,8 +100,8 @@ class CodeSource:
 class Chained:
     """One task after the other, without a way through Spark in between."""
 
-    first: frames.Task
-    second: frames.Task
+    first: arrow_batches.Task
+    second: arrow_batches.Task
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Do both."""
@@ -118,11 +118,11 @@ def code_source(frame: DataFrame, schema: Schema, stream: RandomStream, tasks: i
     """
     if schema.unit is None:
         # Every task ends with a table of counts: not more of them than the cluster needs.
-        chosen = frames.selected(frame, schema.names).coalesce(tasks)
+        chosen = arrow_batches.selected(frame, schema.names).coalesce(tasks)
         return CodeSource(chosen, EncodeRows(schema))
     number = stream.substreams(1)
     names = (schema.unit, *(name for name in schema.names if name != schema.unit))
-    chosen = frames.selected(frame, names)
+    chosen = arrow_batches.selected(frame, names)
     first = _first_rows(chosen.select(chosen.columns[0])) if stream.seeded else {}
     named = EncodeUnits(schema, names, first, number, stream.shared_key)
     by_unit = mapped(chosen, named, _UNITS).repartition(tasks, "unit")
@@ -148,7 +148,7 @@ class CountRows:
         import pyarrow as pa
 
         rows = sum(batch.num_rows for batch in batches)
-        yield frames.record_batch(
+        yield arrow_batches.record_batch(
             partition=pa.array([partition_number()], pa.int32()), rows=pa.array([rows], pa.int64())
         )
 
@@ -162,7 +162,7 @@ class EncodeRows:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield cells of codes, then what was seen."""
         names = self.schema.names
-        tables = (frames.values(batch, names) for batch in batches)
+        tables = (arrow_batches.values(batch, names) for batch in batches)
         return encoded(tables, encoder_of(self.schema))
 
 
@@ -211,21 +211,21 @@ class EncodeUnits:
         words = stream.substream(self.number, skip=self.first.get(partition_number(), 0))
         with plain_values():
             for batch in batches:
-                values = frames.values(batch, self.columns)
+                values = arrow_batches.values(batch, self.columns)
                 units = unit_text(values.get_column(self.columns[0]))
                 seen.rows += len(units)
                 seen.blank += int(is_blank(units).sum())
                 codes = encoder.encode(values, threads=1)
                 seen.look_at(codes, units)
-                yield frames.record_batch(
+                yield arrow_batches.record_batch(
                     unit=units.to_arrow().cast(pa.string()),
                     word=pa.array((words.take(len(units)) ^ _SIGN).view(np.int64)),
-                    codes=frames.binary_rows(codes),
+                    codes=arrow_batches.binary_rows(codes),
                     seen=pa.nulls(len(units), pa.binary()),
                 )
         seen.faults += encoder.faults
         if seen.rows:
-            yield frames.record_batch(
+            yield arrow_batches.record_batch(
                 unit=pa.nulls(1, pa.string()),
                 word=pa.array([0], pa.int64()),
                 codes=pa.nulls(1, pa.binary()),
@@ -245,7 +245,7 @@ class BoundUnits:
         held: list[pl.DataFrame] = []
         size = 0
         for batch in batches:
-            rows = frames.values(batch, ("unit", "word", "codes", "seen"))
+            rows = arrow_batches.values(batch, ("unit", "word", "codes", "seen"))
             for cell in rows.get_column("seen").drop_nulls():
                 seen.absorb(np.frombuffer(cell, dtype=np.int64))
             held.append(rows.filter(pl.col("codes").is_not_null()).drop("seen"))
@@ -258,7 +258,7 @@ class BoundUnits:
         if kept.height:
             cells = kept.get_column("codes").to_arrow()
             yield from packed(
-                frames.matrix_of(cells, len(self.schema.names), self.schema.code_dtype)
+                arrow_batches.matrix_of(cells, len(self.schema.names), self.schema.code_dtype)
             )
         if seen.rows:
             yield _last(seen)
@@ -268,10 +268,10 @@ def packed(codes: Codes) -> Iterator[pa.RecordBatch]:
     """Yield a code matrix as cells of bounded size, feature by feature."""
     import pyarrow as pa
 
-    rows = max(1, frames.PIECE_BYTES // max(codes[:1].nbytes, 1))
+    rows = max(1, arrow_batches.PIECE_BYTES // max(codes[:1].nbytes, 1))
     for start in range(0, len(codes), rows):
         cell = codes[start : start + rows].tobytes(order="F")
-        yield frames.record_batch(
+        yield arrow_batches.record_batch(
             codes=pa.array([cell], pa.binary()), seen=pa.nulls(1, pa.binary())
         )
 
@@ -318,4 +318,4 @@ def _last(seen: Seen) -> pa.RecordBatch:
     import pyarrow as pa
 
     cell = pa.array([seen.array().tobytes()], pa.binary())
-    return frames.record_batch(codes=pa.nulls(1, pa.binary()), seen=cell)
+    return arrow_batches.record_batch(codes=pa.nulls(1, pa.binary()), seen=cell)

@@ -22,10 +22,10 @@ from pegsynth.hashing import HashSpec, PairCounter, PairCounts
 from pegsynth.io.passes import other_rows
 from pegsynth.io.reader import no_rows
 from pegsynth.schema.codec import Encoder
-from pegsynth.spark import frames
+from pegsynth.spark import arrow_batches
 from pegsynth.spark.codes import Seen, code_source, partition_number, unpacked
-from pegsynth.spark.files import file_source
-from pegsynth.spark.session import configured, mapped, plain_errors
+from pegsynth.spark.parquet_files import file_source
+from pegsynth.spark.spark_session import configured, mapped, plain_errors
 from pegsynth.tables.counting import one_row_in
 from pegsynth.tables.units import missing_units
 
@@ -80,7 +80,7 @@ class ClusterCounts:
         self._frame, self._schema, self._source = frame, schema, source
         self._spark = frame.sparkSession
         self._encoder = Encoder(schema, source=source, columns=frame.columns)
-        frames.column_types(frame, [*schema.names, *([schema.unit] if schema.unit else [])])
+        arrow_batches.column_types(frame, [*schema.names, *([schema.unit] if schema.unit else [])])
         self._tasks = TASKS_PER_CORE * max(self._spark.sparkContext.defaultParallelism, 1)
         found = file_source(frame, schema, self._tasks)
         self._codes = found or code_source(frame, schema, stream, self._tasks)
@@ -163,7 +163,7 @@ class ClusterCounts:
             raise other_rows(self._source, "write the DataFrame to Parquet first")
 
     def _configured(self) -> Any:
-        return configured(self._spark, frames.batch_settings(len(self._schema.names)))
+        return configured(self._spark, arrow_batches.batch_settings(len(self._schema.names)))
 
 
 def _summed(parts: DataFrame, children: int, new: NewCounter, schema: Schema) -> DataFrame:
@@ -228,10 +228,10 @@ def pieces(arrays: Arrays) -> Iterator[pa.RecordBatch]:
     """Yield arrays as rows of bounded size, with the partition they come from."""
     import pyarrow as pa
 
-    flat = [(name, raw) for name, array in arrays.items() for raw in frames.cut(array)]
+    flat = [(name, raw) for name, array in arrays.items() for raw in arrow_batches.cut(array)]
     child = partition_number()
     for number, (name, raw) in enumerate(flat):
-        yield frames.record_batch(
+        yield arrow_batches.record_batch(
             child=pa.array([child], pa.int32()),
             name=pa.array([name]),
             piece=pa.array([number], pa.int32()),

@@ -13,7 +13,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.estimator import PeGS
 from pegsynth.methods.base import Plan
 from pegsynth.methods.drawn_features import replaced_features
-from pegsynth.methods.gibbs.plan import GibbsPlan
+from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
 from pegsynth.methods.gibbs.samplers import (
     BlockSampler,
     CappedSampler,
@@ -25,17 +25,17 @@ from pegsynth.option_kinds import check_whole, python_names
 from pegsynth.options import How
 from pegsynth.pipeline import decoder_of
 from pegsynth.sampling.capped import chain_limits
-from pegsynth.spark import frames
+from pegsynth.spark import arrow_batches
+from pegsynth.spark.cluster_folders import new_folder
 from pegsynth.spark.counts import TASKS_PER_CORE
-from pegsynth.spark.draws import DRAWN, DecodeRows, DrawChunks, RunChains, Sampler, Stream
-from pegsynth.spark.folders import new_folder
-from pegsynth.spark.session import (
+from pegsynth.spark.spark_session import (
     check_session,
     configured,
     mapped,
     plain_errors,
     refuse_speculation,
 )
+from pegsynth.spark.worker_draws import DRAWN, DecodeRows, DrawChunks, RunChains, Sampler, Stream
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
@@ -150,7 +150,7 @@ def _draw_chunks(
     sampler = _sampler(session, restarted, how)
     with _shared(spark, sampler) as shared:
         task = DrawChunks(shared, schedule, rows, words)
-        types = frames.spark_types(sampler.decoder.schema)
+        types = arrow_batches.spark_types(sampler.decoder.schema)
         numbers = spark.range(0, chunks, 1, min(tasks, chunks))
         _write(mapped(numbers, task, types), f"{folder}/table")
 
@@ -192,8 +192,8 @@ def _draw_capped(
             .select("codes")
         )
         decode = DecodeRows(shared, first, words)
-        types = frames.spark_types(sampler.decoder.schema)
-        with configured(spark, frames.batch_settings(sampler.machine.features)):
+        types = arrow_batches.spark_types(sampler.decoder.schema)
+        with configured(spark, arrow_batches.batch_settings(sampler.machine.features)):
             _write(mapped(ordered, decode, types), f"{folder}/table")
     for chain, counters in enumerate(session.spent.counters):
         own = sorted(

@@ -1,1 +1,1 @@
-"""Files of our own: models, records of what was spent, checkpoints."""
+"""Model files, and records of what was spent."""

@@ -34,7 +34,7 @@ from pegsynth.methods.stored_model import Cells, StoredArray, StoredModel, descr
 from pegsynth.options import DEFAULT_METHOD, Order, PriorKind
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
-from pegsynth.privacy.files import event_from_builtins, event_to_builtins
+from pegsynth.privacy.privacy_json import event_from_builtins, event_to_builtins
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.dtypes import dtype_name, polars_dtype

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegsynth.methods.gibbs.plan import DEFAULT_HEADS
+from pegsynth.methods.gibbs.gibbs_plan import DEFAULT_HEADS
 from pegsynth.options import DEFAULT_BLOCK_SIZE
 from pegsynth.study.demonstration import EPSILON
 from pegsynth.study.populations import HELD_OUT

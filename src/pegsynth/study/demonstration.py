@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pegsynth.arrays import Codes
 from pegsynth.blocks import Blocks, disintegrate
 from pegsynth.hashing import HashSpec
-from pegsynth.methods.gibbs.fitting import GibbsFit
+from pegsynth.methods.gibbs.block_fitting import GibbsFit
 from pegsynth.methods.gibbs.samplers import prepare
 from pegsynth.methods.method_options import PegsRsOptions
 from pegsynth.methods.pegs_rs import PEGS_RS

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pegsynth.evaluation.tabulation import row_keys
-from pegsynth.methods.gibbs.plan import DEFAULT_HEADS, Keys
+from pegsynth.methods.gibbs.gibbs_plan import DEFAULT_HEADS, Keys
 from pegsynth.study.arms import Arm
 from pegsynth.study.cell_file import CellValues
 from pegsynth.study.size import StudySize

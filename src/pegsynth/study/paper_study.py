@@ -26,7 +26,6 @@ from pegsynth.study.conclude import Conclusion, conclude, findings_text
 from pegsynth.study.decisions import decisions
 from pegsynth.study.demonstration import demonstrate
 from pegsynth.study.figures import more_figures, paper_figures
-from pegsynth.study.grid import Cell, one_thread_each, run
 from pegsynth.study.inventory import PARAMETERS, measure_models, table_of_methods
 from pegsynth.study.output import Folder, check_rows, estimate_rows, page, results_text
 from pegsynth.study.populations import built_in, of_user
@@ -35,6 +34,7 @@ from pegsynth.study.setting import Setting, setting_of
 from pegsynth.study.size import FULL, StudySize
 from pegsynth.study.step_figures import step_figures, steps_table
 from pegsynth.study.study_design import Design, design_of
+from pegsynth.study.work_cells import Cell, one_thread_each, run
 from pegsynth.study.workshop import Population, Workshop
 from pegsynth.study.yardstick import Yardstick
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import DataError
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import decode, encode, one_matrix

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pegsynth.evaluation.statistics import Estimate, mean
 from pegsynth.study.cell_file import CellValues
-from pegsynth.study.grid import REASON, Cell
+from pegsynth.study.work_cells import REASON, Cell
 
 if TYPE_CHECKING:
     import polars as pl

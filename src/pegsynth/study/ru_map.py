@@ -1,8 +1,8 @@
 """Risk against utility of any methods on any table.
 
 `risk_utility_map` draws every method at every budget, several times, measures one risk and
-one utility of each table, and returns the points of a map with their intervals. It is the
-engine of the study behind a small door: parallel, resumable, the same whatever the order.
+one utility of each table, and returns the points of a map with their intervals. It runs on
+the engine of the study: in parallel, resumable, with results that no order changes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.statistics import Estimate
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 from pegsynth.methods import get, names
 from pegsynth.notebook import CONFIDENTIAL, card, table
 from pegsynth.picture import Picture
@@ -27,10 +27,10 @@ from pegsynth.schema.codec import decode, encode, one_matrix
 from pegsynth.schema.toml import dumps
 from pegsynth.study.arms import MAIN, Arm, Axis, Pool
 from pegsynth.study.cell_file import CellValues
-from pegsynth.study.grid import Cell, one_thread_each, run
 from pegsynth.study.results import Results
 from pegsynth.study.setting import setting_of
 from pegsynth.study.study_design import PER_ROW
+from pegsynth.study.work_cells import Cell, one_thread_each, run
 from pegsynth.study.workshop import FRESH, Population, Workshop
 from pegsynth.study.yardstick import Yardstick
 from pegsynth.tables.code_table import bounded_codes

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from pegsynth.methods import get, names
 from pegsynth.study.arms import MAIN, Arm, Pool
-from pegsynth.study.grid import Cell
 from pegsynth.study.size import StudySize
+from pegsynth.study.work_cells import Cell
 from pegsynth.study.workshop import FRESH
 
 PAPER = ("pegs", "pegs-rs", "pmi")

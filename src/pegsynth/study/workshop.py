@@ -20,13 +20,13 @@ from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError, PegsynthError
 from pegsynth.hashing import count_pairs, heads_by_score
 from pegsynth.hashing.order import plain_features
-from pegsynth.io.read import open_table
+from pegsynth.io.table_input import open_table
 from pegsynth.mechanisms.marginals import noisy_marginals
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.conditional_models import fit_conditionals
-from pegsynth.methods.gibbs.fitting import GibbsFit, mapped, one_way_counts
-from pegsynth.methods.gibbs.plan import GibbsPlan, Keys
+from pegsynth.methods.gibbs.block_fitting import GibbsFit, mapped, one_way_counts
+from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan, Keys
 from pegsynth.methods.gibbs.samplers import Prepared, prepare
 from pegsynth.methods.imputation import ImputationFit, ImputationPlan
 from pegsynth.methods.ledgers import schema_ledger
@@ -37,7 +37,7 @@ from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.request import Request
 from pegsynth.sampling import Schedule, sample_rows
-from pegsynth.sampling.conditional import ConditionalModel
+from pegsynth.sampling.sequential_draws import ConditionalModel
 from pegsynth.schema import Schema
 from pegsynth.study.arms import Arm, request_of
 

@@ -1,4 +1,4 @@
-"""Who counts a confidential table: fitting asks for counts and leaves the rest to an engine.
+"""The counts that fitting needs of a confidential table, and the engine that makes them.
 
 `StreamedTable` reads the table in this process. `pegsynth.spark` lets the workers of a
 cluster do it; both run the same counters and give the same counts.

@@ -18,8 +18,8 @@ from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
-    from pegsynth.methods.gibbs.fitting import GibbsFit
-    from pegsynth.methods.gibbs.plan import GibbsPlan
+    from pegsynth.methods.gibbs.block_fitting import GibbsFit
+    from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
     from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Ledger
     from pegsynth.privacy.assumptions import Assumption, Parameters
@@ -74,7 +74,7 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
         self, schema: Schema, budget: Budget, options: Any, *, scale: int = DEFAULT_SCALE
     ) -> GibbsPlan:
         """Settle a release."""
-        from pegsynth.methods.gibbs.plan import settle_gibbs
+        from pegsynth.methods.gibbs.gibbs_plan import settle_gibbs
 
         total = budget.epsilon is not None
         filled = self.filled(schema, options, total=total)
@@ -89,8 +89,8 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
         ledger: Ledger,
     ) -> tuple[GibbsFit, Ledger]:
         """Count blocks for which a budget is stated later, when rows are drawn."""
-        from pegsynth.methods.gibbs.fitting import count_blocks
-        from pegsynth.methods.gibbs.plan import settle_keys
+        from pegsynth.methods.gibbs.block_fitting import count_blocks
+        from pegsynth.methods.gibbs.gibbs_plan import settle_keys
 
         keys = settle_keys(schema, options, total=False, heads=DEFAULT_HEADS)
         return count_blocks(table, schema, keys, stream, ledger)
@@ -115,7 +115,7 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
         progress: Progress,
     ) -> Fitted[Any, GibbsFit]:
         """Count blocks, and keep rows where seed rows or kept columns need them."""
-        from pegsynth.methods.gibbs.fitting import count_blocks
+        from pegsynth.methods.gibbs.block_fitting import count_blocks
 
         fit, ledger = count_blocks(table, schema, plan.keys, stream, ledger, plan)
         if plan.seed_pool == "original":
@@ -176,7 +176,7 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
 
     def predict(self, schema: Schema, plan: Any) -> Prediction:
         """Predict how much of a draw comes from the data."""
-        from pegsynth.methods.gibbs.prediction import predict_gibbs
+        from pegsynth.methods.gibbs.data_share import predict_gibbs
 
         return predict_gibbs(self, schema, plan)
 

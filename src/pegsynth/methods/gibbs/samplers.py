@@ -17,18 +17,18 @@ from pegsynth.mechanisms import Prior, diverse, rule_tables, uniform_weights
 from pegsynth.mechanisms.marginals import prior_weights
 from pegsynth.methods.base import Sampler
 from pegsynth.methods.drawn_features import diversity_levels, drawn_features
-from pegsynth.methods.gibbs.fitting import GibbsFit
+from pegsynth.methods.gibbs.block_fitting import GibbsFit
 from pegsynth.methods.seed_rows import seed_pool, whole_rows
 from pegsynth.privacy.assumptions import Assumption
 from pegsynth.sampling import Machine, Schedule, SeedPool, sample_rows
 from pegsynth.sampling.capped import chain_limits, new_counters, sample_capped
 from pegsynth.sampling.chains import run_chunk
-from pegsynth.sampling.polya import new_urns, sample_polya
+from pegsynth.sampling.polya_chain import new_urns, sample_polya
 from pegsynth.sampling.seeds import InOrder
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Codes, Rows
-    from pegsynth.methods.gibbs.plan import GibbsPlan
+    from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
 

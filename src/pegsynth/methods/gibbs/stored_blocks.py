@@ -14,8 +14,8 @@ from pegsynth.errors import ModelError, ParameterError
 from pegsynth.hashing import HashSpec
 from pegsynth.hashing.order import plain_features
 from pegsynth.mechanisms.marginals import stored_marginals
-from pegsynth.methods.gibbs.fitting import GibbsFit, hash_spec
-from pegsynth.methods.gibbs.plan import GibbsPlan, Keys, detail_count
+from pegsynth.methods.gibbs.block_fitting import GibbsFit, hash_spec
+from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan, Keys, detail_count
 from pegsynth.methods.stored_model import StoredModel, stored_rows, with_rows
 from pegsynth.privacy import NoisyCounts, Selection
 

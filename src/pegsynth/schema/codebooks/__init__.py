@@ -4,7 +4,7 @@
 it is drafted from data. `write_codebook` gives a schema in one of `WRITTEN`.
 """
 
-from pegsynth.schema.codebooks.read import read_codebook
-from pegsynth.schema.codebooks.write import WRITTEN, write_codebook
+from pegsynth.schema.codebooks.exporting import WRITTEN, write_codebook
+from pegsynth.schema.codebooks.importing import read_codebook
 
 __all__ = ["WRITTEN", "read_codebook", "write_codebook"]

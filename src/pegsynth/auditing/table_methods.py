@@ -1,0 +1,326 @@
+"""Tiny releases of the methods that work on the table itself: contingency, marginal, pmi.
+
+As in `cases`, a real plan is settled and the claim is its own ledger. The law of what is
+published is exact: every integer behind a row of the contingency table, every word behind
+an urn, every word behind a draw from fitted probabilities (R8, R9, R17, R18).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.auditing.cases import RULES, tiny_schema
+from pegsynth.auditing.divergence import Distribution, Row, Table, all_rows
+from pegsynth.auditing.words import enumerate_integers, enumerate_words
+from pegsynth.kernels.fitted_draws import LANE, draw_categories
+from pegsynth.kernels.urn import DRAWN, draw_urn
+from pegsynth.mechanisms.noise import Below
+from pegsynth.mechanisms.rule_patterns import rule_tables
+from pegsynth.methods import get
+from pegsynth.methods.contingency_table import ContingencyTable
+from pegsynth.methods.loglinear import blocked_cells, cell_weights, fit_loglinear
+from pegsynth.methods.marginal_urns import allowed_rows
+from pegsynth.methods.pricing import PricedPlan
+from pegsynth.privacy import Budget, Ledger
+from pegsynth.sampling.seeds import Codes
+from pegsynth.sampling.sequential_draws import ConditionalModel, Probabilities
+from pegsynth.schema import Rule, Schema
+
+SCALE = 4
+MOST_ROWS = 2
+
+Law = dict[Hashable, Fraction]
+Fit = Callable[[Table, tuple[int, ...]], ConditionalModel]
+
+
+@dataclass(frozen=True)
+class TableCase:
+    """One tiny release.
+
+    Parameters
+    ----------
+    name
+        What is special about it.
+    schema, plan
+        The public part of the release.
+    fit
+        How `pmi` fits its conditional models to a table; any way keeps the claim (R8).
+    most_rows
+        Largest original table that is tried.
+    """
+
+    name: str
+    schema: Schema
+    plan: PricedPlan
+    fit: Fit
+    most_rows: int = MOST_ROWS
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.plan.method
+
+    @property
+    def claim(self) -> Ledger:
+        """What the ledger says of the draws."""
+        return Ledger(self.plan.events)
+
+    def distribution(self, table: Table) -> Distribution:
+        """Return the exact probability of every output of all datasets."""
+        one = _LAWS[self.method](self, table)
+        return _repeated(one, self.plan.options.datasets)
+
+    @property
+    def rows(self) -> int:
+        """Rows of one dataset."""
+        return self.plan.options.rows or 1
+
+
+def _codes(table: Table, features: int) -> Codes:
+    return np.array(table, dtype=np.uint32).reshape(-1, features)
+
+
+def _repeated(one: Law, times: int) -> Law:
+    """Return the joint law of independent repetitions."""
+    joint: Law = {(): Fraction(1)}
+    for _ in range(times):
+        joint = {(a, b): p * q for a, p in joint.items() for b, q in one.items()}
+    return joint
+
+
+def contingency_law(each: TableCase, table: Table) -> Law:
+    """Return the law of all rows, by every integer the shipped code may draw (R9)."""
+    counts, rules, plan = each.schema.category_counts, each.schema.rules, each.plan
+    codes = _codes(table, len(counts))
+    if plan.options.log_linear:
+        return _repeated(_fitted_cells(each, codes), each.rows)
+    held = ContingencyTable(codes, counts)
+
+    def run(source: Below, rows: int) -> Hashable:
+        drawn = held.draw(
+            rows, numerator=plan.numerator, scale=plan.scale, words=source, rules=rules
+        )
+        return tuple(map(tuple, drawn.tolist()))
+
+    if not rules:
+        return enumerate_integers(lambda source: run(source, each.rows), each.rows)
+    # The first integer only says that some row obeys the rules.
+    return _repeated(enumerate_integers(lambda source: run(source, 1), 2), each.rows)
+
+
+def _fitted_cells(each: TableCase, codes: Codes) -> Law:
+    """Return the law of one row from the integer weights of a log-linear fit (R8)."""
+    counts = each.schema.category_counts
+    fitted = fit_loglinear(codes, counts).probabilities
+    weights = cell_weights(fitted, each.plan.numerator, each.plan.scale)
+    weights[blocked_cells(each.schema.rules, counts)] = 0
+    total = int(weights.sum())
+    return {
+        row: Fraction(int(weight), total)
+        for row, weight in zip(all_rows(counts), weights, strict=True)
+        if weight
+    }
+
+
+def marginal_law(each: TableCase, table: Table) -> Law:
+    """Return the law of one dataset: urns independent of each other, rows rejected whole.
+
+    Rows that are missing when the urns are silent come from public weights alone.
+    """
+    counts, plan = each.schema.category_counts, each.plan
+    method: Any = get(each.method)
+    visits = method.shape(each.schema, plan.options).visits or 1
+    codes = _codes(table, len(counts))
+    tapes = [
+        urn_law(
+            tuple(np.bincount(codes[:, feature], minlength=count).tolist()),
+            visits,
+            plan.numerator,
+            plan.scale,
+        )
+        for feature, count in enumerate(counts)
+    ]
+    law: Law = defaultdict(Fraction)
+    for drawn in product(*(tape.items() for tape in tapes)):
+        attempts = np.array([values for values, _ in drawn], dtype=np.uint32).T
+        shown = allowed_rows(attempts, each.schema.rules, each.rows)
+        mass = Fraction(1)
+        for _, share in drawn:
+            mass *= share
+        law[tuple(map(tuple, shown.tolist()))] += mass
+    return dict(law)
+
+
+@cache
+def urn_law(counts: tuple[int, ...], draws: int, multiplier: int, scale: int) -> Law:
+    """Return the law of the first values of the compiled urn (R17)."""
+    held = np.cumsum(np.array(counts, dtype=np.uint64), dtype=np.uint64)
+    virtual = np.arange(1, len(counts) + 1, dtype=np.uint64)
+    bits = (scale * (sum(counts) + draws) + max(multiplier, 1) * len(counts)).bit_length()
+
+    def run(words: NDArray[np.uint64]) -> tuple[bool, Hashable, Hashable]:
+        drawn = np.zeros(draws, dtype=np.uint32)
+        state = np.zeros(2, dtype=np.int64)
+        weights = (held, virtual, np.uint64(scale), np.uint64(multiplier))
+        done = draw_urn(drawn, state, *weights, True, words, np.uint64(bits))
+        # What is not drawn yet is 0, so equal prefixes look alike.
+        return bool(done), int(state[DRAWN]), tuple(drawn.tolist())
+
+    return enumerate_words(run, bits)
+
+
+def imputation_law(each: TableCase, table: Table) -> Law:
+    """Return the law of all rows, each swept from every seed row that obeys the rules (R8)."""
+    model = each.fit(table, each.schema.category_counts)
+    rows = np.array(all_rows(each.schema.category_counts), dtype=np.uint8)
+    starts = [tuple(map(int, row)) for row in rows[~each.schema.breaks_a_rule(rows)]]
+    one: Law = {}
+    for start in starts:
+        for row, share in _swept(each, model, start).items():
+            one[start, row] = share / len(starts)
+    return _repeated(one, each.rows)
+
+
+def _swept(each: TableCase, model: ConditionalModel, start: Row) -> dict[Row, Fraction]:
+    """Return the law of one row after its sweeps, the values of hidden sweeps left out."""
+    plan, counts = each.plan, each.schema.category_counts
+    law: dict[Row, Fraction] = {start: Fraction(1)}
+    for _ in range(plan.options.sweeps):
+        for target in range(len(counts)):
+            after: dict[Row, Fraction] = defaultdict(Fraction)
+            for row, mass in law.items():
+                fitted = model.probabilities(target, np.array([row], dtype=np.uint32))[0]
+                drawn = category_law(
+                    row,
+                    target,
+                    tuple(fitted.tolist()),
+                    counts,
+                    each.schema.rules,
+                    plan.numerator,
+                    plan.scale,
+                )
+                for value, share in drawn.items():
+                    after[(*row[:target], value, *row[target + 1 :])] += mass * share
+            law = after
+    return law
+
+
+@cache
+def category_law(
+    row: Row,
+    target: int,
+    fitted: tuple[float, ...],
+    counts: tuple[int, ...],
+    rules: tuple[Rule, ...],
+    numerator: int,
+    scale: int,
+) -> dict[int, Fraction]:
+    """Return the law of one draw of the compiled code from fitted probabilities (R8, R18)."""
+    tables, line = rule_tables(rules, counts), np.array([fitted])
+    bits = (scale + len(fitted) * max(numerator, 1)).bit_length()
+
+    def run(words: NDArray[np.uint64]) -> tuple[bool, Hashable, Hashable]:
+        drawn = np.array([row], dtype=np.uint32)
+        state = np.zeros(3, dtype=np.int64)
+        weights = (np.uint64(scale), np.uint64(numerator), tables)
+        done = draw_categories(drawn, target, line, state, *weights, words, np.uint64(bits))
+        return bool(done), int(state[LANE]), int(drawn[0, target])
+
+    return enumerate_words(run, bits)  # type: ignore[return-value]
+
+
+_LAWS: dict[str, Callable[[TableCase, Table], Law]] = {
+    "contingency": contingency_law,
+    "marginal": marginal_law,
+    "pmi": imputation_law,
+}
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """Smoothed frequencies: rows that agree with the given one weigh more than the others."""
+
+    table: Table
+    category_counts: tuple[int, ...]
+
+    def probabilities(self, target: int, rows: Codes) -> Probabilities:
+        """Return a line per row."""
+        lines = np.full((len(rows), self.category_counts[target]), 0.1)
+        for line, given in zip(lines, rows.tolist(), strict=True):
+            for row in self.table:
+                others = [i for i in range(len(given)) if i != target]
+                line[row[target]] += 1 + 5 * sum(row[i] == given[i] for i in others)
+        shares: Probabilities = lines / lines.sum(axis=1, keepdims=True)
+        return shares
+
+
+@dataclass(frozen=True)
+class Checksum:
+    """A fit that any row turns round: all probability on the sum of all codes."""
+
+    table: Table
+    category_counts: tuple[int, ...]
+
+    def probabilities(self, target: int, rows: Codes) -> Probabilities:
+        """Return a line per row."""
+        count = self.category_counts[target]
+        total = sum(sum(row) + 1 for row in self.table)
+        line = np.zeros(count)
+        line[total % count] = 1.0
+        return np.tile(line, (len(rows), 1))
+
+
+def table_case(
+    name: str,
+    method: str,
+    counts: tuple[int, ...] = (2, 2),
+    *,
+    epsilon: float = 2.0,
+    delta: float | None = None,
+    rules: Iterable[Rule] = (),
+    unit: int | None = None,
+    fit: Fit = Frequencies,
+    most_rows: int = MOST_ROWS,
+    scale: int = SCALE,
+    **draw: object,
+) -> TableCase:
+    """Settle a plan whose whole budget goes into the draws."""
+    schema = tiny_schema(counts, rules=tuple(rules), unit=unit)
+    chosen: Any = get(method)
+    seeds = {"seed_pool": "uniform"} if "seed_pool" in chosen.options.__dataclass_fields__ else {}
+    budget = Budget(epsilon=epsilon, delta=delta)
+    plan = chosen.settle(schema, budget, chosen.options(**seeds, **draw), scale=scale)
+    return TableCase(name, schema, plan, fit, most_rows)
+
+
+def table_cases() -> list[TableCase]:
+    """Return one case for every way in which these methods claim differential privacy."""
+    return [
+        table_case("one row", "contingency", (2, 3), rows=1),
+        table_case("two rows", "contingency", rows=2),
+        table_case("two datasets", "contingency", rows=1, datasets=2),
+        table_case("rule that a real row breaks", "contingency", rows=2, rules=RULES),
+        table_case("two rows per unit", "contingency", rows=1, unit=2, most_rows=1),
+        table_case("log-linear fit", "contingency", (2, 3), rows=1, log_linear=True),
+        table_case("log-linear, rule", "contingency", rows=2, rules=RULES, log_linear=True),
+        table_case("one row", "marginal", (2, 3), rows=1),
+        table_case("two rows", "marginal", rows=2),
+        table_case("two datasets", "marginal", rows=2, datasets=2, epsilon=4.0, most_rows=1),
+        table_case("rule that a real row breaks", "marginal", rows=1, rules=RULES, epsilon=3.0),
+        table_case("two rows per unit", "marginal", rows=1, unit=2, most_rows=1),
+        table_case("one row", "pmi", (2, 3), rows=1),
+        table_case("two rows", "pmi", rows=2),
+        table_case("two datasets, two sweeps", "pmi", rows=1, datasets=2, sweeps=2, epsilon=4.0),
+        table_case("rule that a real row breaks", "pmi", rows=2, rules=RULES),
+        table_case("a fit that any row turns round", "pmi", rows=2, fit=Checksum),
+        table_case("two rows per unit", "pmi", rows=1, unit=2, most_rows=1, fit=Checksum),
+    ]

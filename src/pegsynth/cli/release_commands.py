@@ -1,0 +1,108 @@
+"""The commands that write a release folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pegsynth.cli.console import progress_bar, say
+from pegsynth.cli.notes import say_guarantee, say_method, say_release_replaced
+from pegsynth.cli.working import check_not_inputs
+from pegsynth.errors import OutputError
+from pegsynth.option_kinds import check_whole
+from pegsynth.privacy import Ledger
+from pegsynth.publishing.folder import check_folder
+from pegsynth.request import Request
+from pegsynth.schema import Schema
+from pegsynth.schema.toml import dumps
+
+
+def release(
+    data: Any,
+    schema: Path | Schema,
+    output: Path,
+    request: Request,
+    *,
+    force: bool,
+    public_only: bool,
+    table_format: str = "csv",
+    quiet: bool = False,
+) -> None:
+    """Write a release folder and say where to look."""
+    from pegsynth.publishing.fill_folder import make_folder
+
+    check_not_inputs((), data, resume=request.resume)
+    with progress_bar() as progress:
+        made = make_folder(
+            data,
+            schema,
+            output,
+            request,
+            force=force,
+            public_only=public_only,
+            table_format=table_format,
+            progress=progress,
+        )
+    say_method(made.notes)
+    say_guarantee(made.ledger)
+    if quiet:
+        return
+    if made.replaced:
+        say_release_replaced(output)
+    print(_may_leave(output, made.schema, made.ledger, internal=not public_only))
+
+
+def _may_leave(output: Path, schema: Schema, ledger: Ledger, *, internal: bool) -> str:
+    """Say what may be published; without a guarantee that is for a person to decide."""
+    if schema.reviewed and ledger.guarantee.kind != "none":
+        kept = f"; {output}/internal may not" if internal else ""
+        return f"{output}/public may be published{kept}."
+    kept = f" {output}/internal may not." if internal else ""
+    return (
+        f"{output}/public carries no guarantee; somebody has to decide whether it may be "
+        f"published.{kept}"
+    )
+
+
+def demo(output: Path, rows: int) -> None:
+    """Release built-in data and say where to look."""
+    from pegsynth.datasets import discharge, discharge_schema
+
+    schema = discharge_schema()
+    check_whole("rows", rows)
+    _check_demo(output, schema)
+    say("Made-up hospital discharges: 50,000 stays, 13 features, no real person among them.")
+    request = Request(rows=rows, method="auto", epsilon=1.0, delta=1e-9, rows_in=50_000)
+    release(
+        discharge(50_000),
+        schema,
+        output,
+        request,
+        force=True,
+        public_only=False,
+        quiet=True,
+    )
+    print(
+        f"Wrote {output}/\n"
+        f"  public/synthetic-1.csv   {rows:,} synthetic rows\n"
+        "  public/PRIVACY.md        what is promised, in words\n"
+        "  internal/report.html     original and synthetic side by side: open it in a browser"
+    )
+
+
+def _check_demo(output: Path, schema: Schema) -> None:
+    """Refuse a folder that is anything but an earlier demo, which may be replaced unasked."""
+    check_folder(output, force=True)
+    if output.exists() and any(output.iterdir()) and not _holds_codebook(output, schema):
+        raise OutputError(
+            f"cannot write {str(output)!r}: the folder exists and is no earlier demo; choose "
+            "another with -o"
+        )
+
+
+def _holds_codebook(release_folder: Path, schema: Schema) -> bool:
+    try:
+        text = (release_folder / "public" / "schema.toml").read_bytes()
+    except OSError:
+        return False
+    return text == dumps(schema).encode()

@@ -1,0 +1,76 @@
+"""Counting kernels: keys, dense blocks and pair tables over column-major codes.
+
+`columns` is an (M, n) matrix, one contiguous row per feature. Each call adds the rows of
+one batch to counts that the caller owns, so batches of any size give the same sums.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pegsynth.kernels.compiled import kernel
+from pegsynth.kernels.sampling_arrays import KeyTables
+
+
+@kernel
+def tail_totals(columns: Any, tables: KeyTables, out: Any) -> None:
+    """XOR the public bits of all features of every row into `out`."""
+    for row in range(len(out)):
+        out[row] = 0
+    for feature in range(columns.shape[0]):
+        start = tables.category_start[feature]
+        for row in range(columns.shape[1]):
+            out[row] ^= tables.tail_codes[start + columns[feature, row]]
+
+
+@kernel
+def keys_of(columns: Any, totals: Any, tables: KeyTables, target: int, out: Any) -> None:
+    """Write the key h_i(x_-i) of every row for one target."""
+    rows = columns.shape[1]
+    start = tables.category_start[target]
+    for row in range(rows):
+        # The target itself must not enter its own tail; XOR takes it out again.
+        out[row] = totals[row] ^ tables.tail_codes[start + columns[target, row]]
+    mask = tables.tail_mask[target]
+    place = np.int64(1) << tables.tail_bits
+    # Heads from last to first, so that the first head is the most significant digit.
+    for position in range(tables.head_start[target + 1] - 1, tables.head_start[target] - 1, -1):
+        head = tables.heads[position]
+        first = tables.category_start[head]
+        for row in range(rows):
+            code = np.int64(columns[head, row])
+            out[row] = (out[row] ^ tables.tail_codes[first + code]) + place * code
+        place *= tables.category_start[head + 1] - first
+    if mask == 0:
+        for row in range(rows):
+            out[row] = (out[row] >> tables.tail_bits) << tables.tail_bits
+
+
+@kernel
+def add_dense(keys: Any, codes: Any, category_count: int, counts: Any) -> None:
+    """Count (key, code) pairs into a flat table."""
+    for row in range(len(keys)):
+        counts[keys[row] * category_count + codes[row]] += 1
+
+
+@kernel
+def add_pair(left: Any, right: Any, right_count: int, counts: Any) -> None:
+    """Count (left, right) code pairs into a flat table."""
+    for row in range(len(left)):
+        counts[np.int64(left[row]) * right_count + right[row]] += 1
+
+
+@kernel
+def run_lengths(cells: Any, weights: Any, out_cells: Any, out_counts: Any) -> int:
+    """Sum the weights of equal neighbours in sorted `cells`; return how many remain."""
+    last = -1
+    for index in range(len(cells)):
+        if last >= 0 and cells[index] == out_cells[last]:
+            out_counts[last] += weights[index]
+        else:
+            last += 1
+            out_cells[last] = cells[index]
+            out_counts[last] = weights[index]
+    return last + 1

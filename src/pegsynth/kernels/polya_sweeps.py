@@ -1,0 +1,159 @@
+"""Gibbs sweeps whose draws go back into their entry: Polya visits (R17).
+
+One chain over tabulated blocks. An entry that was visited x times answers with its
+counts, its virtual rows and the x values drawn there before, each as one row more; after
+`limit` visits it answers with the public distribution. Where rules forbid the value that
+was drawn, it stays in the urn, counts as a visit, and the entry is asked again: only
+draws from the full category set telescope.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pegsynth.kernels.compiled import kernel
+from pegsynth.kernels.gibbs import (
+    DRAW,
+    ROW,
+    SWEEP,
+    WORD,
+    Scratch,
+    active_rules,
+    copy_row,
+    first_above,
+    keys_of_rows,
+    list_marked,
+    step_over,
+    sum_of,
+    tails_of,
+)
+from pegsynth.kernels.sampling_arrays import EntryTables, KeyTables, PriorTables, RuleTables
+from pegsynth.kernels.uniform import REJECTED, bounded
+
+
+def run_polya(
+    seeds: Any,
+    rows: Any,
+    state: Any,
+    keys: KeyTables,
+    entries: EntryTables,
+    prior: PriorTables,
+    rules: RuleTables,
+    targets: Any,
+    sweeps: int,
+    limit: int,
+    visits: Any,
+    drawn: Any,
+    words: Any,
+    bits: np.uint64,
+) -> bool:
+    """Fill `rows` with one chain that starts at seeds[0]; state and words as in `run_chains`.
+
+    Parameters
+    ----------
+    visits, drawn
+        Visits of every entry so far, and line by line the values drawn at them.
+    """
+    return sweep_polya(
+        seeds,
+        rows,
+        state,
+        keys,
+        entries,
+        prior,
+        rules,
+        targets,
+        sweeps,
+        limit,
+        visits,
+        drawn,
+        words,
+        bits,
+        Scratch.of(keys),
+    )
+
+
+@kernel
+def sweep_polya(
+    seeds: Any,
+    rows: Any,
+    state: Any,
+    keys: KeyTables,
+    entries: EntryTables,
+    prior: PriorTables,
+    rules: RuleTables,
+    targets: Any,
+    sweeps: int,
+    limit: int,
+    visits: Any,
+    drawn: Any,
+    words: Any,
+    bits: np.uint64,
+    scratch: Scratch,
+) -> bool:
+    """Do what `run_polya` says; `scratch` holds nothing from call to call."""
+    cumulative, weights = entries.dense_cumulative, prior.weight_cumulative
+    category_start = keys.category_start
+    scale = prior.scale
+    used = np.int64(0)
+    forbidden, left_out = scratch.marked, scratch.codes
+    total, key = scratch.totals[:1], scratch.keys[:1]
+    while state[ROW] < rows.shape[0]:
+        number = state[ROW]
+        row = rows[number : number + 1]
+        if state[SWEEP] == 0 and state[DRAW] == 0:
+            copy_row(seeds[0] if number == 0 else rows[number - 1], row[0])
+        while state[SWEEP] < sweeps:
+            while state[DRAW] < len(targets):
+                target = targets[state[DRAW]]
+                first = category_start[target]
+                categories = category_start[target + 1] - first
+                tails_of(row, keys, total)
+                keys_of_rows(row, total, keys, target, key)
+                start = entries.cell_base[target] + key[0] * categories
+                entry = entries.entry_base[target] + key[0]
+                spent = np.int64(visits[entry])
+                for code in range(categories):
+                    forbidden[code] = False
+                active_rules(row[0], rules, target, categories, forbidden)
+
+                size = 0
+                weight = weights[first + categories - 1]
+                data = np.uint64(cumulative[start + categories - 1]) * scale
+                virtual = prior.multiplier[target] * weight
+                bound = data + virtual + np.uint64(spent) * scale
+                if spent >= limit:
+                    size = list_marked(forbidden, categories, left_out)
+                    bound = weight - sum_of(weights, first, left_out[:size])
+                value = REJECTED
+                while value == REJECTED and used < len(words):
+                    value = bounded(words[used], bound, bits)
+                    used += 1
+                if value == REJECTED:
+                    state[WORD] = used
+                    return False
+
+                if spent >= limit:
+                    value = step_over(weights, first, left_out[:size], value)
+                    code = first_above(weights, first, categories, value)
+                elif value < data:
+                    code = first_above(cumulative, start, categories, np.uint32(value // scale))
+                elif value < data + virtual:
+                    value = (value - data) // prior.multiplier[target]
+                    code = first_above(weights, first, categories, value)
+                else:
+                    code = np.int64(drawn[entry, (value - data - virtual) // scale])
+                if spent < limit:
+                    drawn[entry, spent] = code
+                    visits[entry] = np.uint32(spent + 1)
+                if not forbidden[code]:
+                    row[0, target] = code
+                    state[DRAW] += 1
+            state[DRAW] = 0
+            state[SWEEP] += 1
+        state[SWEEP] = 0
+        state[ROW] += 1
+    state[WORD] = used
+    return True

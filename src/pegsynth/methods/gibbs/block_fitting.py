@@ -1,0 +1,157 @@
+"""Counting a table into blocks: heads are chosen and paid for, then every target is counted.
+
+What is left is confidential: it holds exact counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.blocks import Blocks, DenseBlock
+from pegsynth.errors import BudgetError
+from pegsynth.hashing import HashSpec, PairCounts, heads_by_score, public_heads
+from pegsynth.hashing.order import detail_features, plain_features, with_parents
+from pegsynth.hashing.private_order import heads_by_choice, pair_scores
+from pegsynth.mechanisms.marginals import Marginals, noisy_marginals
+from pegsynth.mechanisms.noise import choose
+from pegsynth.methods.declarations import of_heads
+from pegsynth.options import Order
+from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, Selection
+
+if TYPE_CHECKING:
+    from pegsynth.methods.base import Codes
+    from pegsynth.methods.gibbs.gibbs_plan import Keys
+    from pegsynth.random import RandomStream
+    from pegsynth.schema import Schema
+    from pegsynth.tables.counting import ConfidentialTable
+
+Heads = tuple[tuple[int, ...], ...]
+
+
+class Paid(Protocol):
+    """Events that were paid for before the table is counted."""
+
+    @property
+    def choice(self) -> Selection | None:
+        """The private choices of heads."""
+
+    @property
+    def marginals(self) -> NoisyCounts | None:
+        """The noisy one-way counts."""
+
+
+@dataclass(frozen=True)
+class GibbsFit:
+    """Blocks and what the draws from them need.
+
+    Parameters
+    ----------
+    blocks
+        The confidential counts.
+    marginals
+        Noisy marginals, if they were paid for.
+    rows
+        All rows of the table, where seed rows or kept columns need them.
+    """
+
+    blocks: Blocks
+    marginals: Marginals | None = None
+    rows: Codes | None = field(default=None, repr=False)
+
+
+def count_blocks(
+    table: ConfidentialTable,
+    schema: Schema,
+    keys: Keys,
+    stream: RandomStream,
+    ledger: Ledger,
+    paid: Paid | None = None,
+) -> tuple[GibbsFit, Ledger]:
+    """Choose heads and count blocks, paying for what the choice looks at (R10).
+
+    Parameters
+    ----------
+    table
+        The engine that counts, on this machine or on a cluster.
+    ledger
+        What is known so far of the schema and of how the rows were selected.
+    paid
+        What a budget has paid for; None for blocks without a budget.
+    """
+    if keys.order == "public":
+        chosen, marginals = public_heads(schema, keys.heads), None
+        ledger = ledger.assume(*of_heads(schema, keys.heads))
+    else:
+        pairs = table.pairs(schema.category_counts, order_rows=keys.order_rows)
+        chosen, marginals, event = _heads_of(schema, pairs, keys.order, keys.heads, paid, stream)
+        ledger = ledger.add(*event)
+    drawn = keys.order == "private" and not stream.seeded
+    blocks = table.blocks(hash_spec(schema, chosen, keys.tail_bits), drawn_heads=drawn)
+    if paid and paid.marginals and marginals is None:
+        marginals = noisy_marginals(one_way_counts(blocks), paid.marginals, stream)
+    return GibbsFit(blocks, marginals), ledger
+
+
+def hash_spec(schema: Schema, heads: Heads, tail_bits: int) -> HashSpec:
+    """Return the keys of a schema's features, details by their parent alone."""
+    details = detail_features(schema)
+    return HashSpec(schema.names, schema.category_counts, heads, tail_bits, details)
+
+
+def mapped(schema: Schema, heads: Heads) -> Heads:
+    """Turn heads that were chosen among the plain features into features of the schema."""
+    plain = plain_features(schema)
+    return tuple(tuple(plain[i] for i in line) for line in heads)
+
+
+def _heads_of(
+    schema: Schema,
+    pairs: PairCounts,
+    order: Order,
+    heads: int,
+    paid: Paid | None,
+    stream: RandomStream,
+) -> tuple[Heads, Marginals | None, tuple[NotPrivate, ...]]:
+    """Choose heads by pair counts; pay for the choice, or record that it is not paid (R10)."""
+    if order == "private":
+        marginals, chosen = _private_heads(schema, pairs, paid, stream)
+        return chosen, marginals, ()
+    plain = np.ix_(*[plain_features(schema)] * 2)
+    scores = pairs.mutual_information()[plain]
+    chosen = with_parents(schema, mapped(schema, heads_by_score(scores, heads)))
+    return chosen, None, (NotPrivate.because("data-order"),)
+
+
+def _private_heads(
+    schema: Schema, pairs: PairCounts, paid: Paid | None, stream: RandomStream
+) -> tuple[Marginals, Heads]:
+    """Pay for marginals, then for every choice of a head (R10)."""
+    if paid is None or paid.marginals is None or paid.choice is None:
+        raise BudgetError("a private order is paid out of --epsilon; state that when fitting")
+    choice = paid.choice
+    marginals = noisy_marginals(pairs.one_way_counts(), paid.marginals, stream)
+    scores = pair_scores(pairs, marginals.shares, marginals.total)
+    epsilon = Fraction(choice.epsilon_numerator, choice.epsilon_denominator)
+    words = stream.substream()
+    plain = plain_features(schema)
+    scores = scores[np.ix_(plain, plain)]
+    heads = choice.count // len(plain)
+    chosen = heads_by_choice(scores, heads, lambda line: choose(line, epsilon, words))
+    return marginals, with_parents(schema, mapped(schema, chosen))
+
+
+def one_way_counts(blocks: Blocks) -> list[NDArray[np.int64]]:
+    """Return the exact one-way counts, which the blocks hold already."""
+    counts = []
+    for block, categories in zip(blocks.blocks, blocks.spec.category_counts, strict=True):
+        if isinstance(block, DenseBlock):
+            counts.append(block.counts.sum(axis=0))
+        else:
+            summed = np.bincount(block.codes, weights=block.counts, minlength=categories)
+            counts.append(summed.astype(np.int64))
+    return counts

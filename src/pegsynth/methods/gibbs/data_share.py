@@ -1,0 +1,45 @@
+"""How much of a draw comes from the data, predicted from public figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegsynth.methods.base import Prediction
+from pegsynth.methods.forecast import MARGINAL_LOSS, UNIFORM_LOSS, guarantees
+from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan, used_entries
+
+if TYPE_CHECKING:
+    from pegsynth.methods.gibbs.method import GibbsMethod
+    from pegsynth.schema import Schema
+
+
+def predict_gibbs(method: GibbsMethod, schema: Schema, plan: GibbsPlan) -> Prediction:
+    """Predict the error of pair tables: the part of the draws that virtual rows answer."""
+    factor = plan.resolution if plan.prior == "marginal" else 1
+    mean_count = sum(schema.category_counts) / len(schema.category_counts)
+    virtual = plan.alpha * factor * mean_count
+    prior_share = 1 - _data_share(method, schema, plan, virtual)
+    loss = MARGINAL_LOSS if plan.prior == "marginal" else UNIFORM_LOSS
+    pure, stated = guarantees(plan)
+    detail = method.detail(plan)
+    return Prediction(
+        plan,
+        prior_share * loss,
+        pure,
+        stated,
+        f"{detail}; order {plan.keys.order}, prior {plan.prior}, seeds {plan.seed_pool}",
+        heads=plan.keys.heads,
+        alpha=plan.alpha,
+        virtual_rows=virtual,
+        prior_share=prior_share,
+    )
+
+
+def _data_share(method: GibbsMethod, schema: Schema, plan: GibbsPlan, virtual: float) -> float:
+    """Predict the share of an average draw that comes from the data."""
+    options = plan.options
+    rows = (options.rows or 1) * options.datasets
+    entries = used_entries(schema, plan.keys.heads, plan.keys.tail_bits)
+    held = (options.rows_in or rows) / entries
+    answered = method.answered(plan, entries)
+    return answered * held / (held + virtual) if held + virtual > 0 else 0.0

@@ -1,0 +1,132 @@
+"""`pegsynth.spark.fit`: a model from a DataFrame that never leaves its cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.errors import ParameterError
+from pegsynth.estimator import PeGS
+from pegsynth.io.caller_frames import check_names
+from pegsynth.methods import get, methods
+from pegsynth.methods.base import Model
+from pegsynth.methods.drawn_features import replaced_features
+from pegsynth.methods.ledgers import schema_ledger
+from pegsynth.numbers import GridCounter, wants_codec
+from pegsynth.option_kinds import python_names
+from pegsynth.options import DEFAULT_METHOD
+from pegsynth.pipeline import Settled, fit_counted, pay_for_codec, with_codec
+from pegsynth.random import RandomStream
+from pegsynth.schema import Schema
+from pegsynth.spark import arrow_batches
+from pegsynth.spark.counts import ClusterCounts
+from pegsynth.spark.parquet_files import folder_columns
+from pegsynth.spark.spark_session import check_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@python_names()
+def fit(df: DataFrame, schema: Schema | str | Path, **options: Any) -> PeGS:
+    """Count a DataFrame on its workers.
+
+    Parameters
+    ----------
+    df
+        The confidential table. It is read once or twice, so it must give the same rows
+        every time.
+    schema
+        A `Schema` or the name of its file.
+    **options
+        Those of `pegsynth.PeGS`: method, rows, budget, seed and so on. The methods are
+        ``pegs``, ``pegs-rs``, ``pegs-capped``, which counts visits and uses no urn, and
+        ``pegs-once``, which is drawn from by the sampler itself.
+
+    Returns
+    -------
+    PeGS
+        The fitted sampler, on the driver. `pegsynth.spark.sample` lets the workers draw
+        from it; its own `sample` draws here.
+    """
+    sampler = PeGS(**options)
+
+    def count(settled: Settled, stream: RandomStream) -> Model:
+        check_plan(settled)
+        return count_model(df, settled, stream)
+
+    return sampler.fit_with(count, schema)
+
+
+def count_model(
+    df: DataFrame,
+    settled: Settled,
+    stream: RandomStream,
+    *,
+    source: str = "the DataFrame",
+    folder: bool = False,
+) -> Model:
+    """Count a DataFrame into a model, as `pegsynth.pipeline.fit` does with a table.
+
+    Parameters
+    ----------
+    source
+        What messages call the table.
+    folder
+        Whether it was read from a folder or a glob. Then the schema says the order of the
+        columns, and the type of those that the names of folders give, as it does for the
+        local engine.
+    """
+    schema, request = settled.schema, settled.request
+    check_session(df.sparkSession)
+    check_plan(settled)
+    check_names(df.columns, source)
+    ledger = schema_ledger(schema, accept_unreviewed=request.accept_unreviewed_schema)
+    shapes: Mapping[str, Any] = {}
+    if wants_codec(schema):
+        codec = pay_for_codec(
+            settled, lambda grid: _grid_counts(df, grid, stream, source=source), stream
+        )
+        schema, shapes, settled = codec.schema, codec.shapes, with_codec(settled, codec)
+        ledger = ledger.add(*codec.events)
+    with ClusterCounts(df, schema, stream, source=source) as counts:
+        model = fit_counted(counts, settled, stream, ledger)
+    named = folder_columns(df) if folder else ()
+    types = arrow_batches.column_types(df, [name for name in schema.names if name not in named])
+    columns = () if folder else tuple(df.columns)
+    return replace(model, columns=columns, dtypes=types, shapes=shapes)
+
+
+def _grid_counts(
+    df: DataFrame, grid: Schema, stream: RandomStream, *, source: str
+) -> dict[str, NDArray[np.int64]]:
+    """Count the numbers of a table on their public grids, where its rows are."""
+    with ClusterCounts(df, grid, stream, source=source) as counts:
+        counter: GridCounter = counts.totals(partial(GridCounter, grid))
+    return counter.counts()
+
+
+def check_plan(settled: Settled) -> None:
+    """Refuse what would bring the rows of the table to one machine."""
+    method, plan = get(settled.request.method or DEFAULT_METHOD), settled.plan
+    if not method.on_cluster:
+        able = ", ".join(each.name for each in methods() if each.on_cluster)
+        raise ParameterError(
+            f"--method {method.name} works on the whole table in one memory; use {able} on Spark, "
+            "or --engine local"
+        )
+    if plan is None:
+        return
+    if getattr(plan.options, "urn", False):
+        raise ParameterError("--urn draws one chain on one machine; leave it out on Spark")
+    if replaced_features(plan.options) or getattr(plan, "seed_pool", None) == "original":
+        raise ParameterError(
+            "--synthesize and original seed rows need the rows of the table on one machine; leave "
+            "them out on Spark, or use --engine local"
+        )
