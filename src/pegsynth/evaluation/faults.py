@@ -17,9 +17,8 @@ from functools import partial
 from pegsynth.evaluation.chance import (
     FALSE_ALARMS,
     function_allowance,
-    mean_allowance,
-    sd_allowance,
-    share_allowance,
+    mean_explained,
+    share_explained,
 )
 from pegsynth.evaluation.correlations import PairSides
 from pegsynth.evaluation.empirical import HEAP_SHARE, Empirical, kolmogorov
@@ -111,12 +110,11 @@ def _distribution(side: Sides, alpha: float) -> Iterable[Fault]:
     law, n, name = side.original, side.rows, side.name
     mean, tolerance = side.mean(lambda each: each.mean), MEAN * min(law.size, law.sd)
     off = abs(mean - law.mean)
-    if off > tolerance and off > mean_allowance(law, n, alpha):
+    if off > tolerance and not mean_explained(law.support, law.shares, mean, n, alpha):
         words = f"the mean of {name} is {_relative(mean, law.mean)} ({_beside(mean, law.mean)})"
         yield Fault(_about(name, "mean"), words, _ratio(off, tolerance))
     sd = side.mean(lambda each: each.sd)
-    low, high = sd_allowance(law, n, alpha)
-    if abs(sd - law.sd) > SD * law.sd and not low <= sd <= high:
+    if abs(sd - law.sd) > SD * law.sd and not _spread_explained(side, alpha):
         words = (
             f"the standard deviation of {name} is {_relative(sd, law.sd)} ({_beside(sd, law.sd)})"
         )
@@ -129,6 +127,14 @@ def _distribution(side: Sides, alpha: float) -> Iterable[Fault]:
     yield from _tails(side, alpha)
 
 
+def _spread_explained(side: Sides, alpha: float) -> bool:
+    """Say whether chance explains the second moment about the original's mean."""
+    law = side.original
+    found = side.mean(lambda each: each.moment(2) + (each.mean - law.mean) ** 2)
+    squares = (law.support - law.mean) ** 2
+    return mean_explained(squares, law.shares, found, side.rows, alpha)
+
+
 def _atoms(side: Sides, alpha: float) -> Iterable[Fault]:
     """Judge the share of zeros and of numbers at which rows heap up."""
     ours = set(side.original.heaps().tolist())
@@ -137,12 +143,12 @@ def _atoms(side: Sides, alpha: float) -> Iterable[Fault]:
         released = side.mean(partial(Empirical.share, number=number))
         if max(share, released) < HEAP_SHARE:
             continue
-        chance = share_allowance(share, side.rows, alpha)
+        off, tolerance = abs(released - share), min(SHARE, share / TIMES) or SHARE
+        explained = share_explained(share, released, side.rows, alpha)
         if number != 0 and number not in ours:
             # Found among all numbers of the release, so that the bound must hold for them all.
-            chance = 2 * function_allowance(side.rows, alpha)
-        off, tolerance = abs(released - share), min(SHARE, share / TIMES) or SHARE
-        if off > tolerance and off > chance:
+            explained = off <= 2 * function_allowance(side.rows, alpha)
+        if off > tolerance and not explained:
             what = "zeros" if number == 0 else "rows heaped at one number"
             yield Fault(
                 _about(side.name, "zeros" if number == 0 else f"heap at {number:.15g}"),
@@ -160,7 +166,7 @@ def _tails(side: Sides, alpha: float) -> Iterable[Fault]:
         share, released = beyond(side.original), side.mean(beyond)
         if not share or 1 / TIMES <= released / share <= TIMES:
             continue
-        if abs(released - share) > share_allowance(share, side.rows, alpha):
+        if not share_explained(share, released, side.rows, alpha):
             end = "upper" if where == "above" else "lower"
             fate = "is cut" if released < share else "is too heavy"
             least = 1 / side.rows
