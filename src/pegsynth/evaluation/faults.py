@@ -10,6 +10,7 @@ a probability of at most `FALSE_ALARMS`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,13 +23,12 @@ from pegsynth.evaluation.chance import (
 )
 from pegsynth.evaluation.correlations import PairSides
 from pegsynth.evaluation.empirical import HEAP_SHARE, Empirical, kolmogorov
-from pegsynth.evaluation.records import Record, measured, not_computed
+from pegsynth.evaluation.records import FAULTS, Record, measured, not_computed
 from pegsynth.evaluation.statistics import Estimate
 from pegsynth.evaluation.value_records import SEPARATOR, TAILS, heaps_of, tail_share
 from pegsynth.evaluation.value_regression import CoefficientSides
 from pegsynth.evaluation.value_sides import Sides
 
-NAME = "utility_faults"
 MEAN, SD, FUNCTION, SHARE, TIMES = 0.05, 0.10, 0.05, 0.01, 2.0
 CORRELATION, COEFFICIENT = 0.10, 0.20
 RULE = (
@@ -42,6 +42,8 @@ RULE = (
     f"do: a plain resample of the original is blamed in at most {FALSE_ALARMS:.1%} of all reports."
 )
 _DISTRIBUTION_TESTS = 6
+_MOST_OF_TAILS = 4.0
+_SMALLEST, _LARGEST = 1e-3, 1e12
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,9 @@ def fault_records(
     note = f"number of figures that are off; baseline: none. {RULE}"
     n = min(rows, default=0)
     return [
-        measured(NAME, "", Estimate(float(len(found)), n=n), baseline=0.0, note=note),
+        measured(FAULTS, "", Estimate(float(len(found)), n=n), baseline=0.0, note=note),
         *(
-            measured(NAME, each.about, Estimate(each.times, n=n), baseline=1.0, note=each.words)
+            measured(FAULTS, each.about, Estimate(each.times, n=n), baseline=1.0, note=each.words)
             for each in found
         ),
     ]
@@ -86,7 +88,7 @@ def fault_records(
 
 def no_fault_records(reason: str) -> list[Record]:
     """Return the record where nothing can be judged."""
-    return [not_computed(NAME, "", reason)]
+    return [not_computed(FAULTS, "", reason)]
 
 
 def faults(
@@ -175,7 +177,8 @@ def _tails(side: Sides, alpha: float) -> Iterable[Fault]:
                 _about(side.name, f"{end} tail"),
                 f"the {end} tail of {side.name} {fate} ({released:.2%} of the rows lie {where} "
                 f"the original's {level:.0%} quantile, originally {share:.2%})",
-                max(times, 1 / times) / TIMES,
+                # However much of a tail is gone, it is a small part of the rows.
+                min(max(times, 1 / times) / TIMES, _MOST_OF_TAILS),
             )
 
 
@@ -213,7 +216,16 @@ def _ratio(off: float, tolerance: float) -> float:
 
 
 def _beside(value: float, original: float) -> str:
-    return f"{value:.4g}, originally {original:.4g}"
+    return f"{_written(value)}, originally {_written(original)}"
+
+
+def _written(value: float) -> str:
+    """Write a figure with four digits, as people do."""
+    size = abs(value)
+    if size != 0 and not _SMALLEST <= size < _LARGEST:
+        return f"{value:.3e}"
+    digits = 3 if size == 0 else max(0, 3 - math.floor(math.log10(size)))
+    return f"{value:,.{digits}f}"
 
 
 def _relative(value: float, original: float) -> str:

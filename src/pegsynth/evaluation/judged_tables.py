@@ -144,14 +144,6 @@ def _check_common(original: Any, tables: Sequence[_Read], schema: Schema) -> Non
     )
 
 
-def coded_tables(
-    original: Codes, synthetic: Sequence[Codes], schema: Schema, *, holdout: Codes | None = None
-) -> Tables:
-    """Put tables together that are encoded already and fit the schema."""
-    features = tuple(_plain(feature) for feature in schema.features)
-    return Tables(Schema(features), original, tuple(synthetic), holdout)
-
-
 def _read_original(source: Any, schema: Schema) -> tuple[Codes, TableValues]:
     """Read codes and numbers of the original, which must fit the schema."""
     reader = open_table(source, dialect=schema.dialect)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pegsynth.picture import Picture
 
 FORMAT = 1
+FAULTS = "utility_faults"
 
 SUMMARY_KEYS = (
     "tvd1",
@@ -227,6 +228,11 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
         """Return the record of that name and subject, if there is one."""
         found = (r for r in self.records if r.name == name and r.subject == subject)
         return next(found, None)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is off about the released numbers, in words, the worst first."""
+        return tuple(r.note for r in self.records if r.name == FAULTS and r.subject)
 
     def to_frame(self) -> pl.DataFrame:
         """Return one line for each record (Polars)."""

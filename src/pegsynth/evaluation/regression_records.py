@@ -261,7 +261,7 @@ def _coefficients(comparison: Comparison) -> Iterable[Record]:
                 found or Estimate(math.nan),
                 baseline=baseline,
                 n=n,
-                note="" if found else reason,
+                note=reason if not found else comparison.remarks[-1] if where is fits else "",
             )
 
 

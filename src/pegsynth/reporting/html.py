@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pegsynth.evaluation.faults import RULE as NUMBERS_RULE
+from pegsynth.evaluation.records import FAULTS as FAULTS_OFF
 from pegsynth.reporting.features import feature_cards
 from pegsynth.reporting.figure import Figure, drawn
 from pegsynth.reporting.lookup import Lookup
@@ -22,6 +24,7 @@ from pegsynth.reporting.measures import (
     reference_of,
 )
 from pegsynth.reporting.missing import missing_entries, reason_of
+from pegsynth.reporting.number_figures import number_figures, number_tables
 from pegsynth.reporting.page import page
 from pegsynth.reporting.pair_figures import pair_figures, worst
 from pegsynth.reporting.regression_figures import regression_figures
@@ -86,12 +89,15 @@ def render(
             ]
         ),
         verdict=verdict(found),
-        rules=(UTILITY_RULE, RISK_RULE),
+        rules=(UTILITY_RULE, NUMBERS_RULE, RISK_RULE),
         summaries=_summaries(found),
         features=feature_cards(found),
         pair_figures=_drawings(pair_figures(found)),
         pairs=worst(found, "tvd2", WORST_SHOWN),
         conditionals=worst(found, "conditional_distance", WORST_SHOWN),
+        numbers=_drawings(number_figures(found)),
+        number_tables=number_tables(found),
+        off=_listed([("Off", r.subject, r.note) for r in found.subjects(FAULTS_OFF)]),
         regressions=_drawings(regression_figures(found)),
         risks=_drawings(risk_figures(found)),
         maps=_drawings(risk_maps(found, points)),
