@@ -231,6 +231,7 @@ def curves(
     x = axis(alt.X, "x", "" if many else x_title, ticks=log_ticks(kept, "x", log=log_x))
     upright: dict[str, Any] = {"title": "" if many else y_title, "as_percent": as_percent}
     upright["ticks"] = decade_ticks(_heights(everything)) if log_y else None
+    upright["zero"] = steps
     across = width * min(columns, len(facets)) if facets else width
     spans = has_intervals(kept, "low", "high")
     style = series_style(kept, order)

@@ -29,7 +29,7 @@ from pegsynth.reporting.page import page
 from pegsynth.reporting.pair_figures import pair_figures, worst
 from pegsynth.reporting.regression_figures import regression_figures
 from pegsynth.reporting.risk_figures import risk_figures, risk_maps
-from pegsynth.reporting.verdict import RISK_RULE, UTILITY_RULE, verdict
+from pegsynth.reporting.verdict import MOST_SAID, RISK_RULE, UTILITY_RULE, verdict
 from pegsynth.reporting.wording import guarantee_facts, guarantee_headline, paragraphs, short
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def render(
         conditionals=worst(found, "conditional_distance", WORST_SHOWN),
         numbers=_drawings(number_figures(found)),
         number_tables=number_tables(found),
-        off=_listed([("Off", r.subject, r.note) for r in found.subjects(FAULTS_OFF)]),
+        off=_listed(_unsaid(found)),
         regressions=_drawings(regression_figures(found)),
         risks=_drawings(risk_figures(found)),
         maps=_drawings(risk_maps(found, points)),
@@ -142,6 +142,12 @@ def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any
         "n": record.n if record else 0,
         "reason": reason_of(record) if value is None else "",
     }
+
+
+def _unsaid(found: Lookup) -> list[tuple[str, str, str]]:
+    """List all that is off about numbers, where the verdict names a part of it only."""
+    off = found.subjects(FAULTS_OFF)
+    return [] if len(off) <= MOST_SAID else [("Off", each.subject, each.note) for each in off]
 
 
 def _listed(entries: Sequence[tuple[str, str, str]]) -> dict[str, Any]:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 MOST_DRAWN = 24
 MOST_PAIRS = 20
 _WIDTH, _HEIGHT = 330, 170
-_LOGARITHMIC = 30.0
+_LOGARITHMIC = 6.0
 ORIGINAL, SYNTHETIC = "original", "synthetic"
 _OVERVIEW = (
     ("value_mean", "Mean"),
-    ("value_sd", "Standard deviation"),
+    ("value_sd", "SD"),
     ("value_zeros", "Zeros"),
     ("kolmogorov_distance", "Kolmogorov"),
 )
@@ -106,12 +106,16 @@ def _figure(found: Lookup, place: int, cumulative: Cumulative) -> Figure:
 
 
 def _wants_logarithms(cumulative: Cumulative) -> bool:
-    """Say whether numbers span decades and none is negative."""
-    positive = [value for value in cumulative.values if value > 0]
-    if cumulative.values[0] < 0 or len(positive) < len(cumulative.values) / 2:
+    """Say whether numbers above zero have a long tail, and none is below."""
+    if not cumulative.values or cumulative.values[0] < 0:
         return False
-    middle = positive[len(positive) // 2]
-    return cumulative.values[-1] / middle > _LOGARITHMIC or middle / positive[0] > _LOGARITHMIC
+    pairs = list(zip(cumulative.values, cumulative.original, strict=True))
+    start = max((share for value, share in pairs if value <= 0), default=0.0)
+    middle, high = (
+        next((value for value, share in pairs if value > 0 and share >= level), 0.0)
+        for level in (start + part * (1 - start) for part in (0.5, 0.95))
+    )
+    return middle > 0 and high / middle > _LOGARITHMIC
 
 
 def _distance(found: Lookup, cumulative: Cumulative) -> float:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pegsynth.reporting.lookup import Lookup
 
 _AS_CHANCE, _CLOSE, _VISIBLE = 1.25, 0.02, 0.10
-_MOST_NAMED, _MOST_SAID = 4, 8
+MOST_SAID = 8
+_MOST_NAMED = 4
 UTILITY_RULE = (
     f"Utility: “as close as chance allows” is at most {_AS_CHANCE:g} times the sampling floor of "
     f"the two-way tables; “close” at most {_CLOSE:.0%} of the rows above it; “roughly alike” at "
@@ -73,7 +74,7 @@ def verdict(found: Lookup) -> dict[str, Any]:
     pairs = found.record("tvd2")
     off = found.subjects(FAULTS)
     utility = [
-        *(f"{each.note[:1].upper()}{each.note[1:]}." for each in off[:_MOST_SAID]),
+        *(f"{each.note[:1].upper()}{each.note[1:]}." for each in off[:MOST_SAID]),
         _unsaid(off),
         *_numbers_unjudged(found),
         _sentence(pairs, _OUT_OF_PLACE.replace("TABLE", "two-way"), percent),
@@ -129,7 +130,7 @@ def _codes_headline(pairs: Record | None) -> str:
 
 
 def _unsaid(off: list[Record]) -> str:
-    more = len(off) - _MOST_SAID
+    more = len(off) - MOST_SAID
     return f"{more:,} more figures are off; “Numbers” below lists them." if more > 0 else ""
 
 
@@ -139,7 +140,7 @@ def _numbers_unjudged(found: Lookup) -> list[str]:
         f"The numbers of {short(record.subject)} were not judged: {reason_of(record)}."
         for record in found.subjects("value_mean")
         if record.value is None
-    ][:_MOST_SAID]
+    ][:MOST_SAID]
 
 
 def _risk_headline(found: Lookup, judged: list[_Judged]) -> str:
