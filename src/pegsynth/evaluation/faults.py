@@ -15,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from pegsynth.evaluation.chance import (
     FALSE_ALARMS,
     function_allowance,
@@ -75,10 +77,9 @@ def fault_records(
     """Judge all figures: the number of faults, then every fault, the worst first."""
     found = faults(sides, pairs, coefficients, level=level)
     rows = [int(min(law.n for law in each.synthetic)) for each in sides]
-    note = f"number of figures that are off; baseline: none. {RULE}"
     n = min(rows, default=0)
     return [
-        measured(FAULTS, "", Estimate(float(len(found)), n=n), baseline=0.0, note=note),
+        measured(FAULTS, "", Estimate(float(len(found)), n=n), baseline=0.0, note=RULE),
         *(
             measured(FAULTS, each.about, Estimate(each.times, n=n), baseline=1.0, note=each.words)
             for each in found
@@ -132,7 +133,7 @@ def _distribution(side: Sides, alpha: float) -> Iterable[Fault]:
 def _spread_explained(side: Sides, alpha: float) -> bool:
     """Say whether chance explains the second moment about the original's mean."""
     law = side.original
-    found = side.mean(lambda each: each.moment(2) + (each.mean - law.mean) ** 2)
+    found = side.mean(lambda each: each.moment(2) + np.square(each.mean - law.mean))
     squares = (law.support - law.mean) ** 2
     return mean_explained(squares, law.shares, found, side.rows, alpha)
 

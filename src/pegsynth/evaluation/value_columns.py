@@ -17,7 +17,6 @@ import polars as pl
 
 from pegsynth.arrays import Codes, Float64
 from pegsynth.evaluation.numeric import is_numeric, numeric_values
-from pegsynth.io.csv_text import unprotect
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.number_text import NumberText
@@ -147,7 +146,7 @@ class ValueCollector:
     def _keep(self, part: Float64) -> None:
         self._parts.append(part)
         self._kept += part.shape[1]
-        if self._kept * len(part) > self.most and self._kept > 1:
+        while self._kept * len(part) > self.most and self._kept > 1:
             together = np.concatenate(self._parts, axis=1)[:, ::2].copy()
             self._parts, self._kept = [together], together.shape[1]
             self._every *= 2
@@ -186,9 +185,9 @@ def numbers_of(
 
 
 def _looked_at(text: pl.Series, written: NumberText) -> Float64:
-    """Read texts one by one, each distinct one once: numbers behind the apostrophe of CSV."""
+    """Read texts one by one, each distinct one once: numbers between spaces."""
     distinct = text.unique()
-    found = [written.number(unprotect(each).strip()) if each else None for each in distinct]
+    found = [written.number(each.strip()) if each else None for each in distinct]
     numbers = pl.Series(found, dtype=pl.Float64)
     return _floats(text.replace_strict(distinct, numbers, default=None, return_dtype=pl.Float64))
 

@@ -199,7 +199,7 @@ def _mean_variance(law: Empirical) -> float:
 def _sd_variance(law: Empirical) -> float:
     """Variance of a standard deviation by the delta method: (m4 - s^4)/(4 s^2 n)."""
     variance = law.moment(2)
-    return (law.moment(4) - variance**2) / (4 * variance * law.n) if variance > 0 else 0.0
+    return (law.moment(4) - variance * variance) / (4 * variance * law.n) if variance > 0 else 0.0
 
 
 def _quantile(law: Empirical, level: float) -> float:
@@ -210,7 +210,8 @@ def _quantile_variance(law: Empirical, level: float) -> float:
     z = quantile(LEVEL)
     half = z * math.sqrt(level * (1 - level) / law.n)
     low, high = law.quantile(np.clip([level - half, level + half], 0.0, 1.0))
-    return float((high - low) / (2 * z)) ** 2
+    deviation = float((high - low) / (2 * z))
+    return deviation * deviation
 
 
 def _rows(side: Sides) -> int:

@@ -67,9 +67,10 @@ def sides_of(
     name: str, original: TableValues, synthetic: Sequence[TableValues], rule: Rule | None = None
 ) -> Sides | str:
     """Sort the numbers of a feature in all tables; a text says why it cannot be done."""
-    for number, table in enumerate(synthetic, start=1):
+    for number, table in enumerate((original, *synthetic)):
         if name in table.labelled:
-            return f"synthetic table {number} holds labels of bins, no numbers"
+            where = f"synthetic table {number}" if number else "the original"
+            return f"{where} holds labels of bins, no numbers"
     orders = [_order(each, name) for each in (original, *synthetic)]
     laws = [order.empirical(each.weights) for order, each in _paired(orders, original, synthetic)]
     if laws[0] is None:

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.evaluation.faults import RULE as NUMBERS_RULE
-from pegsynth.evaluation.records import FAULTS as FAULTS_OFF
 from pegsynth.reporting.features import feature_cards
 from pegsynth.reporting.figure import Figure, drawn
-from pegsynth.reporting.lookup import Lookup
+from pegsynth.reporting.lookup import OFF, Lookup
 from pegsynth.reporting.measures import (
     FAULTS,
     figure_text,
@@ -29,7 +27,7 @@ from pegsynth.reporting.page import page
 from pegsynth.reporting.pair_figures import pair_figures, worst
 from pegsynth.reporting.regression_figures import regression_figures
 from pegsynth.reporting.risk_figures import risk_figures, risk_maps
-from pegsynth.reporting.verdict import MOST_SAID, RISK_RULE, UTILITY_RULE, verdict
+from pegsynth.reporting.verdict import MOST_SAID, rules_of, verdict
 from pegsynth.reporting.wording import guarantee_facts, guarantee_headline, paragraphs, short
 
 if TYPE_CHECKING:
@@ -89,7 +87,7 @@ def render(
             ]
         ),
         verdict=verdict(found),
-        rules=(UTILITY_RULE, NUMBERS_RULE, RISK_RULE),
+        rules=rules_of(found),
         summaries=_summaries(found),
         features=feature_cards(found),
         pair_figures=_drawings(pair_figures(found)),
@@ -146,7 +144,7 @@ def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any
 
 def _unsaid(found: Lookup) -> list[tuple[str, str, str]]:
     """List all that is off about numbers, where the verdict names a part of it only."""
-    off = found.subjects(FAULTS_OFF)
+    off = found.subjects(OFF)
     return [] if len(off) <= MOST_SAID else [("Off", each.subject, each.note) for each in off]
 
 

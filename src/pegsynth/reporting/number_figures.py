@@ -75,7 +75,8 @@ def _figure(found: Lookup, place: int, cumulative: Cumulative) -> Figure:
         for series, shares in ((ORIGINAL, cumulative.original), (SYNTHETIC, cumulative.synthetic))
         for value, share in zip(cumulative.values, shares, strict=True)
     ]
-    caption = "Share of rows up to each value"
+    caption = f"{short(cumulative.label)}. " if cumulative.label else ""
+    caption += "Share of rows up to each value"
     if logarithmic:
         caption += "; the axis is logarithmic, and a line starts at its share of zeros"
     distance = found.record("kolmogorov_distance", cumulative.feature)
@@ -91,7 +92,7 @@ def _figure(found: Lookup, place: int, cumulative: Cumulative) -> Figure:
         f"{caption}.",
         lambda: curves(
             rows,
-            x_title=short(cumulative.label) if cumulative.label else name,
+            x_title=name,
             y_title="share of rows",
             log_x=logarithmic,
             log_y=False,

@@ -1,7 +1,7 @@
 """The verdict: what saved figures mean, in plain words chosen by fixed rules.
 
-`UTILITY_RULE` and `RISK_RULE` state the rules on the page, beside that of `evaluation.faults`, by
-which numbers were judged when they were measured: here they are only put into the headline.
+`rules_of` states the rules on the page. Numbers were judged when they were measured, by a rule that
+their record brings along: here they are only put into the headline.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.evaluation.records import FAULTS
+from pegsynth.reporting.lookup import OFF
 from pegsynth.reporting.measures import figure_text, has_control, in_percent, measure, reference_of
 from pegsynth.reporting.missing import reason_of
 from pegsynth.reporting.wording import number, percent, short
@@ -72,7 +72,7 @@ class _Judged:
 def verdict(found: Lookup) -> dict[str, Any]:
     """Say what the figures mean: a headline and a few sentences on utility, and on risk."""
     pairs = found.record("tvd2")
-    off = found.subjects(FAULTS)
+    off = found.subjects(OFF)
     utility = [
         *(f"{each.note[:1].upper()}{each.note[1:]}." for each in off[:MOST_SAID]),
         _unsaid(off),
@@ -100,6 +100,13 @@ def verdict(found: Lookup) -> dict[str, Any]:
         "risk_sentences": [sentence for sentence in risk if sentence],
         "alarm": bool(named),
     }
+
+
+def rules_of(found: Lookup) -> list[str]:
+    """Return the rules by which the verdict was chosen."""
+    numbers = found.record(OFF)
+    judged = [] if numbers is None or numbers.value is None else [numbers.note]
+    return [UTILITY_RULE, *judged, RISK_RULE]
 
 
 def _utility_headline(pairs: Record | None, off: list[Record]) -> str:
