@@ -133,6 +133,9 @@ def test_reprs_are_short():
         assert len(repr(result)) < 500
     assert repr(Ledger((NOISE,))) == "Ledger(1 events: epsilon = 0.25)"
     assert repr(wide_metrics()) == "Metrics(3802 records: tvd1=0.1)"
+    table = pl.DataFrame({"a": [1, 2, 3]})
+    told = repr(Release([table, table], Ledger((NOISE,))))
+    assert told == "Release(2 synthetic tables of 3 rows and 1 columns: epsilon = 0.25)"
 
 
 def test_a_card_of_the_longest_of_everything():

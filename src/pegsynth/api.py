@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.fitted import FittedModel, SavedModel, empty_like
+from pegsynth.fitted import FittedModel, SavedModel, as_fitted
 from pegsynth.forks import check_threads
 from pegsynth.io.caller_frames import to_kind, with_index
 from pegsynth.io.table_input import named_source, open_table
@@ -142,7 +142,7 @@ def fit(
     with shown(progress) as told, open_table(source, dialect=settled.schema.dialect) as reader:
         model = fit_table(reader, settled, stream, progress=told)
     session = Session(model, model.plan or settled.plan, stream, threads=request.thread_count)
-    return FittedModel(session, settled.request, reader.frame_kind, empty_like(data))
+    return FittedModel(session, settled.request, as_fitted(data, reader.frame_kind))
 
 
 @python_names()

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.fitted import FittedModel, empty_like
+from pegsynth.fitted import Finish, FittedModel, as_fitted, beside_kept
 from pegsynth.forks import check_threads
+from pegsynth.io.streams import held
 from pegsynth.io.table_input import named_source, open_table
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
@@ -92,12 +93,18 @@ class PeGS:
         """
         origin = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
 
-        def read(settled: Settled, stream: RandomStream) -> tuple[Model, Any]:
+        def read(settled: Settled, stream: RandomStream) -> tuple[Model, Finish]:
+            replaced = self._request.synthesize
+            # Drawn values go beside kept ones row by row: all must come from one execution.
+            table = held(origin) if replaced else origin
             with (
                 shown(progress) as told,
-                open_table(origin, dialect=settled.schema.dialect) as reader,
+                open_table(table, dialect=settled.schema.dialect) as reader,
             ):
-                return fit_table(reader, settled, stream, progress=told), reader.frame_kind
+                model = fit_table(reader, settled, stream, progress=told)
+                if replaced:
+                    return model, beside_kept(data, reader, model.schema, replaced)
+                return model, as_fitted(data, reader.frame_kind)
 
         return self._settled_fit(read, schema, data, saved=False)
 
@@ -108,11 +115,13 @@ class PeGS:
         schema: Schema | str | Path,
     ) -> Self:
         """Settle a plan and let an engine read the table; return this estimator."""
-        return self._settled_fit(lambda *given: (read(*given), None), schema, None, saved=True)
+        return self._settled_fit(
+            lambda *given: (read(*given), as_fitted(None, None)), schema, None, saved=True
+        )
 
     def _settled_fit(
         self,
-        read: Callable[[Settled, RandomStream], tuple[Model, Any]],
+        read: Callable[[Settled, RandomStream], tuple[Model, Finish]],
         schema: Schema | str | Path,
         data: Any,
         *,
@@ -123,11 +132,11 @@ class PeGS:
         settled = settle(schema, request, data=data, saved=saved, rows_later=True)
         if settled.plan is None:
             raise BudgetError("rows are drawn under a budget; state one")
-        model, kind = read(settled, self._stream)
+        model, finish = read(settled, self._stream)
         session = Session(
             model, model.plan or settled.plan, self._stream, threads=request.thread_count
         )
-        self._fitted = FittedModel(session, settled.request, kind, empty_like(data))
+        self._fitted = FittedModel(session, settled.request, finish)
         return self
 
     @python_names()

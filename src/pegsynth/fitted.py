@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.io.caller_frames import frame_kind, to_kind
+from pegsynth.io.caller_frames import frame_kind, to_kind, with_index
+from pegsynth.io.reader import TableReader
 from pegsynth.methods import get
 from pegsynth.methods.base import Plan
 from pegsynth.methods.session import Session
@@ -22,9 +23,14 @@ from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.storage.model_file import load_model, save_model
 from pegsynth.storage.spending import locked
+from pegsynth.tables.kept_columns import original_columns, with_drawn_columns
 
 if TYPE_CHECKING:
     from pegsynth.released.supported import Support
+
+
+Finish = Callable[[pl.DataFrame], Any]
+"""Turns the drawn rows of one table into the table that a caller gets."""
 
 
 class FittedModel:
@@ -34,9 +40,9 @@ class FittedModel:
     record beside the file, so that nobody spends the same budget twice.
     """
 
-    def __init__(self, session: Session, request: Request, kind: Any, like: Any) -> None:
+    def __init__(self, session: Session, request: Request, finish: Finish) -> None:
         self._session, self._request = session, request
-        self._kind, self._like = kind, like
+        self._finish = finish
         self._saved: SavedModel | None = None
 
     @python_names()
@@ -73,7 +79,7 @@ class FittedModel:
         if (datasets or 1) > 1 and get(self.plan.method).released:
             changes["datasets"] = datasets
         session = self._session.changed(**changes) if changes else self._session
-        return _sampled(session, rows, datasets, self._request.decode, self._kind, self._like)
+        return _sampled(session, rows, datasets, self._request.decode, self._finish)
 
     @python_names()
     def replicates(self, count: int = 20, *, rows: int | None = None) -> Any:
@@ -93,7 +99,7 @@ class FittedModel:
             how = self._request.decode
             return self._saved.sample(asked, replicates=count, decode=how)
         session = self._session.changed(replicates=count, datasets=1)
-        return _sampled(session, asked, None, self._request.decode, self._kind, self._like)
+        return _sampled(session, asked, None, self._request.decode, self._finish)
 
     @python_names()
     def save(self, path: str | Path) -> None:
@@ -109,7 +115,7 @@ class FittedModel:
         session, path = self._session, Path(path)
         model = to_be_saved(session.model, session.stream)
         save_model(model, path, spent=session.spent)
-        self._saved = SavedModel(path, self._kind, self._like)
+        self._saved = SavedModel(path, self._finish)
 
     @property
     def ledger(self) -> Ledger:
@@ -165,10 +171,10 @@ class SavedModel:
         A file that `FittedModel.save` or ``pegs fit`` wrote.
     """
 
-    def __init__(self, path: Path, kind: Any = None, like: Any = None) -> None:
+    def __init__(self, path: Path, finish: Finish | None = None) -> None:
         self.path = path
         self._model = load_model(path)
-        self._kind, self._like = kind, like
+        self._finish: Finish = finish or (lambda frame: frame)
 
     @python_names()
     def sample(
@@ -191,7 +197,7 @@ class SavedModel:
         request = Request.of(rows=rows, datasets=datasets or 1, **given, **options)
         with locked(self.path):
             saved = open_saved(self.path, request)
-            tables = _sampled(saved.session, rows, datasets, request.decode, self._kind, self._like)
+            tables = _sampled(saved.session, rows, datasets, request.decode, self._finish)
             saved.commit()
         return tables
 
@@ -237,9 +243,25 @@ class SavedModel:
         )
 
 
-def empty_like(data: Any) -> Any:
-    """Return an empty table that keeps the types of the caller's and none of its rows."""
-    return data[:0] if frame_kind(data) in ("pandas", "polars") else None
+def as_fitted(data: Any, kind: Any) -> Finish:
+    """Return what turns drawn rows into a table of the kind that was fitted.
+
+    Of the fitted table only the types are kept, and none of its rows.
+    """
+    like = data[:0] if frame_kind(data) in ("pandas", "polars") else None
+    return lambda frame: to_kind(frame, kind, like=like)
+
+
+def beside_kept(data: Any, reader: TableReader, schema: Schema, replaced: Sequence[str]) -> Finish:
+    """Return what puts drawn columns beside the columns of `data` that are kept."""
+    kind, original = reader.frame_kind, original_columns(reader, schema)
+
+    def finish(frame: pl.DataFrame) -> Any:
+        whole = with_drawn_columns(original, frame, replaced)
+        # Rows that are kept keep their names; drawn rows have none.
+        return with_index(to_kind(whole, kind, like=data if kind else None), data)
+
+    return finish
 
 
 def _sampled(
@@ -247,12 +269,10 @@ def _sampled(
     rows: int,
     datasets: int | None,
     how: How | None,
-    kind: Any,
-    like: Any,
+    finish: Finish,
 ) -> Any:
     frames = [
-        to_kind(pl.concat(frames), kind, like=like)
-        for frames in drawn_frames(session, rows, datasets or 1, how=how)
+        finish(pl.concat(frames)) for frames in drawn_frames(session, rows, datasets or 1, how=how)
     ]
     return frames[0] if datasets is None else Release(frames, session.ledger, session.model.schema)
 

@@ -140,9 +140,8 @@ def check_whole(name: str, value: object, *, least: int = 1) -> int:
     flag = flag_of(name)
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or int(value) < least:  # type: ignore[call-overload]
-        raise ParameterError(
-            f"{flag} must be a whole number of at least {least}; it was {_shown(value)}"
-        )
+        bound = "" if least == -LARGEST_WHOLE else f" of at least {least}"
+        raise ParameterError(f"{flag} must be a whole number{bound}; it was {_shown(value)}")
     number: int = int(value)  # type: ignore[call-overload]
     if number > LARGEST_WHOLE:
         raise ParameterError(f"{flag} must be at most {LARGEST_WHOLE}; it was {number}")

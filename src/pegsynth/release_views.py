@@ -60,17 +60,25 @@ class ReleaseViews:
         title = f"shares of values of {', '.join(names)} in the synthetic tables"
         return Picture("histograms", rows, title, confidential=self._confidential)
 
+    def __repr__(self) -> str:
+        from pegsynth.privacy.ledger_views import promise
+
+        return f"{type(self).__name__}({self._size()}: {promise(self.ledger.guarantee)})"
+
+    def _size(self) -> str:
+        first = next(self._tables())
+        datasets = len(self.frames)
+        many = "1 synthetic table" if datasets == 1 else f"{datasets:,} synthetic tables"
+        return f"{many} of {first.height:,} rows and {first.width:,} columns"
+
     def _repr_html_(self) -> str:
         from pegsynth.privacy.ledger_views import promise
 
         first = next(self._tables())
-        datasets = len(self.frames)
-        many = "1 synthetic table" if datasets == 1 else f"{datasets:,} synthetic tables"
-        size = f"{first.height:,} rows and {first.width:,} columns"
         warning = NO_GUARANTEE if self._confidential else ""
         said = f"Promised: {promise(self.ledger.guarantee)}. ledger.statement() says what it means."
         head = table(first.columns, first.head(_HEAD).rows())
-        return card(f"Release of {many} of {size}", [said], table=head, warning=warning)
+        return card(f"Release of {self._size()}", [said], table=head, warning=warning)
 
     @property
     def _confidential(self) -> bool:

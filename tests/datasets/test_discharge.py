@@ -16,7 +16,7 @@ from pegsynth.datasets import discharge, discharge_batches, discharge_schema
 from pegsynth.datasets import discharge_tables as tables
 from pegsynth.datasets.discharge import CHUNK_ROWS
 from pegsynth.datasets.discharge_codebook import EXPERT_HEADS
-from pegsynth.datasets.seekable_draws import Draws, cumulate
+from pegsynth.datasets.seekable_draws import SeekableDraws, cumulate
 from pegsynth.errors import ParameterError
 from pegsynth.random import RandomStream
 
@@ -360,8 +360,8 @@ def test_numpy_integers_are_whole_numbers():
 # The draws underneath.
 
 
-def some_draws(rows: int) -> Draws:
-    return Draws(RandomStream(7), chunk=0, rows=rows, names=("a", "b"))
+def some_draws(rows: int) -> SeekableDraws:
+    return SeekableDraws(RandomStream(7), chunk=0, rows=rows, names=("a", "b"))
 
 
 def test_categories_are_drawn_by_their_weights_and_never_at_weight_zero():
@@ -377,7 +377,7 @@ def test_categories_are_drawn_by_their_weights_and_never_at_weight_zero():
 @pytest.mark.parametrize("uniform", [0.0, 1 - 2.0**-53])
 def test_extreme_uniforms_stay_inside_their_group(uniform, monkeypatch):
     weights = np.tile([0, 1, 1, 0], (500, 1))
-    monkeypatch.setattr(Draws, "uniform", lambda self, name: np.full(500, uniform))
+    monkeypatch.setattr(SeekableDraws, "uniform", lambda self, name: np.full(500, uniform))
     codes = some_draws(500).category("a", cumulate(weights), np.arange(500))
     assert (codes == (1 if uniform == 0 else 2)).all()
 

@@ -128,6 +128,16 @@ def test_the_number_of_rows_asked_of_an_estimator_is_honoured_or_refused(method)
     assert fitted.sample(original.height).height == original.height
 
 
+@shown
+def test_an_estimator_keeps_the_other_columns_as_they_are(method):
+    names = pd.Index([f"patient {number}" for number in range(valid_table().height)], name="who")
+    original = valid_table().to_pandas().set_axis(names)
+    fitted = pegsynth.PeGS(method=method, synthesize=["b"], seed=1).fit(original, contract_schema())
+    frame = fitted.sample(len(original))
+    assert frame.index.equals(names)
+    assert frame.drop(columns="b").equals(original.drop(columns="b"))
+
+
 # The ledger
 
 

@@ -15,7 +15,7 @@ from pegsynth.privacy import (
     Budget,
     Ledger,
     Selection,
-    Shape,
+    Structure,
     UnitBound,
     alpha_per_row,
     calibrate,
@@ -80,13 +80,13 @@ def test_smallest_and_never_over(epsilon: float, count: int, scale: int) -> None
 
 
 SHAPES = [
-    Shape("pegs", features=13, rows=100, sweeps=2, datasets=2),
-    Shape("pegs-rs", features=13, rows=105, block_size=10, datasets=2),
-    Shape("pegs-capped", features=13, rows=10**6, visits=5, hashings=2),
-    Shape("urn", features=13, rows=10**6, visits=50, urns=2, restricted=3),
-    Shape("pmi", features=13, rows=100),
-    Shape("contingency", features=13, rows=100),
-    Shape("marginal", features=13, rows=100, datasets=3),
+    Structure("pegs", features=13, rows=100, sweeps=2, datasets=2),
+    Structure("pegs-rs", features=13, rows=105, block_size=10, datasets=2),
+    Structure("pegs-capped", features=13, rows=10**6, visits=5, hashings=2),
+    Structure("urn", features=13, rows=10**6, visits=50, urns=2, restricted=3),
+    Structure("pmi", features=13, rows=100),
+    Structure("contingency", features=13, rows=100),
+    Structure("marginal", features=13, rows=100, datasets=3),
 ]
 
 
@@ -110,8 +110,8 @@ def test_the_ledger_never_exceeds_what_was_asked(shape, epsilon, delta, k) -> No
 
 
 def test_the_better_accountant_is_taken() -> None:
-    many = Shape("pegs", features=13, rows=1000)
-    few = Shape("pegs", features=1, rows=1)
+    many = Structure("pegs", features=13, rows=1000)
+    few = Structure("pegs", features=1, rows=1)
     budget = Budget(epsilon=1, delta=1e-9)
     assert calibrate_draws(many, budget).route == "zcdp"
     assert calibrate_draws(few, budget).route == "pure"
@@ -174,10 +174,10 @@ def test_bad_shapes() -> None:
     with pytest.raises(ParameterError, match="whole number"):
         alpha_per_row(1.0, features=0)
     with pytest.raises(ParameterError, match="block size"):
-        Shape("pegs-rs", features=3, rows=10).event(1, 1)
+        Structure("pegs-rs", features=3, rows=10).event(1, 1)
     with pytest.raises(ParameterError, match="visits"):
-        calibrate(Shape("pegs-capped", features=3, rows=10), Allowance("pure", Fraction(1)))
+        calibrate(Structure("pegs-capped", features=3, rows=10), Allowance("pure", Fraction(1)))
     with pytest.raises(ParameterError, match="no draws"):
-        Shape("cart", features=3, rows=10).event(1, 1)
+        Structure("cart", features=3, rows=10).event(1, 1)
     with pytest.raises(ParameterError, match="rows"):
-        Shape("pegs", features=3, rows=0).event(1, 1)
+        Structure("pegs", features=3, rows=0).event(1, 1)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegsynth.errors import BudgetError
-from pegsynth.privacy import Allowance, Budget, Shape, calibrate
+from pegsynth.privacy import Allowance, Budget, Structure, calibrate
 from pegsynth.privacy.calibrate import _largest_numerator, _smallest
 
 GUESSES = st.one_of(st.floats(0, 1e30), st.just(math.inf))
@@ -46,11 +46,11 @@ def test_nothing_affordable(guess):
 @pytest.mark.parametrize(
     "shape",
     [
-        Shape("pegs", features=13, rows=100, sweeps=2, datasets=2),
-        Shape("pegs-rs", features=13, rows=105, block_size=10),
-        Shape("pegs-capped", features=13, rows=10**6, visits=5),
-        Shape("urn", features=13, rows=10**6, visits=50, urns=2, restricted=3),
-        Shape("pmi", features=13, rows=100),
+        Structure("pegs", features=13, rows=100, sweeps=2, datasets=2),
+        Structure("pegs-rs", features=13, rows=105, block_size=10),
+        Structure("pegs-capped", features=13, rows=10**6, visits=5),
+        Structure("urn", features=13, rows=10**6, visits=50, urns=2, restricted=3),
+        Structure("pmi", features=13, rows=100),
     ],
     ids=lambda shape: shape.method,
 )
@@ -61,7 +61,7 @@ def test_the_smallest_on_the_very_prices_of_the_ledger(shape, k, epsilon, route)
     assert found == 1 or not affordable(shape, allowance, found - 1, k)
 
 
-def affordable(shape: Shape, allowance: Allowance, numerator: int, k: int) -> bool:
+def affordable(shape: Structure, allowance: Allowance, numerator: int, k: int) -> bool:
     from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 
     accountant = PureAccountant() if allowance.route == "pure" else ZCDPAccountant()

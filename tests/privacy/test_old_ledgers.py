@@ -16,7 +16,7 @@ from pegsynth.privacy import Ledger, UnitBound, verify
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 
 FOLDER = Path(__file__).parent / "format_1"
-MODELS = FOLDER.parent.parent / "synthesizers" / "format_1"
+MODELS = FOLDER.parent.parent / "methods" / "format_1"
 EXPECTED = json.loads((FOLDER / "prices.json").read_text())
 
 

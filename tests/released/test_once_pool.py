@@ -14,7 +14,7 @@ from pegsynth.random import RandomStream
 from pegsynth.released.margins import Margins
 from pegsynth.released.row_pool import Pool, cell_count, whole_numbers
 from pegsynth.released.rows import _systematic, choose_rows, exchange_rows
-from pegsynth.released.second_round import Fit
+from pegsynth.released.second_round import PoolFit
 from pegsynth.released.steps import Steps
 from pegsynth.schema import Rule
 from significance import fits
@@ -136,7 +136,7 @@ def test_rows_without_a_way_out_have_no_weight():
     pool.weigh(500.0)
     assert (pool.weights[dead] == 0).all()
     assert pool.weights.sum() == pytest.approx(500)
-    fit = Fit(pool, margins_of(pool), Steps())
+    fit = PoolFit(pool, margins_of(pool), Steps())
     chosen = choose_rows(fit, 5000)
     assert not dead[chosen].any()
 
@@ -176,7 +176,7 @@ def margins_of(pool):
 def weighted(seed=4, rows=500):
     pool = drawn_pool(rows, seed=seed)
     pool.weights = np.random.default_rng(seed).gamma(0.5, 1, rows)
-    return Fit(pool, margins_of(pool), Steps())
+    return PoolFit(pool, margins_of(pool), Steps())
 
 
 @pytest.mark.parametrize("rows", [1, 80, 3000])

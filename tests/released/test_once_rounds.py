@@ -23,7 +23,7 @@ from pegsynth.released.fit import margin_error, margin_weights, split_budget
 from pegsynth.released.levels import alone
 from pegsynth.released.margins import Margins
 from pegsynth.released.row_pool import Pool, cell_count
-from pegsynth.released.second_round import Fit, SecondRound, _spread_out
+from pegsynth.released.second_round import PoolFit, SecondRound, _spread_out
 
 SIZES = (2, 3, 4)
 ROWS = 600
@@ -218,7 +218,7 @@ def started(steps=None, rows=3000):
     pool, margins = Pool(SIZES, rows, RandomStream(3)), true_margins()
     for feature in range(3):
         pool.draw(feature, (), margins.shares[feature][None, :])
-    fit = Fit(pool, margins, steps or Steps())
+    fit = PoolFit(pool, margins, steps or Steps())
     fit.start([])
     return fit
 

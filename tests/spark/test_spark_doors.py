@@ -36,7 +36,7 @@ KINDS = (
 
 def counted(task, batches, counts, schema):
     """Return the codes of the rows that count, and refuse what a cluster would."""
-    seen = codes.Seen(len(schema.names))
+    seen = codes.RowsSeen(len(schema.names))
     parts = codes.unpacked(task(batches), schema, seen)
     lines = [tuple(line) for part in parts for line in part.tolist()]
     counts._first = None

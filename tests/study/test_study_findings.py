@@ -19,20 +19,20 @@ from study_numbers import (
 from pegsynth.evaluation.statistics import Estimate
 from pegsynth.schema import Feature, Schema
 from pegsynth.study import findings
-from pegsynth.study.checks import Check, Part, part, verdict
+from pegsynth.study.checks import Check, FindingPart, part, verdict
 from pegsynth.study.conclude import Conclusion, Outcome, conclude, findings_text
 from pegsynth.study.findings import View
 from pegsynth.study.investigate import INVESTIGATIONS
 from pegsynth.study.results import Results
 from pegsynth.study.setting import setting_of
-from pegsynth.study.study_design import NO_RESET, RESET, Design
+from pegsynth.study.study_design import NO_RESET, RESET, StudyDesign
 
 
 def check(agrees: bool, value: float = 1.0) -> Check:
     return Check("x", Estimate(value), agrees)
 
 
-def parts(*shares: tuple[int, int]) -> list[Part]:
+def parts(*shares: tuple[int, int]) -> list[FindingPart]:
     """Parts of so many agreeing checks out of so many."""
     return [part("p", [check(i < yes) for i in range(of)]) for yes, of in shares]
 
@@ -183,7 +183,7 @@ def test_investigations_change_with_the_numbers() -> None:
 
 
 def test_conclusions_are_written_with_all_headings() -> None:
-    design = Design((VARIANT,), {})
+    design = StudyDesign((VARIANT,), {})
     conclusions = conclude(view_of(mixed, chains=flattening).results, design, SETTING)
     text = findings_text(conclusions, [("Rows", "10")], ["nothing"], notice="made up")
     headings = [line for line in text.splitlines() if line.startswith("## ")]

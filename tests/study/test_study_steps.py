@@ -121,10 +121,10 @@ def test_a_part_of_a_schema_keeps_the_rules_that_speak_of_it_alone() -> None:
 
 
 def test_the_table_of_sampling_steps() -> None:
-    from pegsynth.sampling import Step
+    from pegsynth.sampling import TraceStep
 
     schema = Schema(tuple(Feature(name, categories=("x", "y")) for name in "ab"))
-    table = steps_table(schema, (0, 0), [Step(0, (1, 0)), Step(1, (1, 0))])
+    table = steps_table(schema, (0, 0), [TraceStep(0, (1, 0)), TraceStep(1, (1, 0))])
     assert table == [
         {"sequence": "seed", "a": "x", "b": "x"},
         {"sequence": "X1 | X-1", "a": "*y*", "b": "x"},

@@ -21,7 +21,7 @@ from pegsynth.study.populations import built_in, of_user
 from pegsynth.study.size import FULL, QUICK, TINY
 from pegsynth.study.study_design import (
     PAPER,
-    Design,
+    StudyDesign,
     design_of,
     other_population,
     total_name,
@@ -174,7 +174,7 @@ def test_the_design_names_every_cell_once(size) -> None:
 
 
 def test_every_method_joins_the_study() -> None:
-    design: Design = design_of(FULL)
+    design: StudyDesign = design_of(FULL)
     assert {arm.method for arm in design.arms.values()} == {*names(), FRESH}
     budgeted = {arm.method for arm in design.families["totals"].arms}
     assert {"pegs", "pegs-rs", "pmi", "pegs-capped", "contingency", "marginal"} <= budgeted

@@ -83,7 +83,7 @@ class Case:
         machine = prepare(self.schema, self.fitted(table, heads), self.plan).machine
         if getattr(self.plan.options, "urn", False):
             return self._urn(machine)
-        if self.method == "pegs-capped":
+        if hasattr(self.plan.options, "visits"):
             return self._capped(machine)
         return self._restarted(machine)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from pegsynth.auditing.cases import tiny_schema
 from pegsynth.blocks import disintegrate
 from pegsynth.hashing import HashSpec, public_heads
 from pegsynth.mechanisms import Prior, rule_tables, uniform_weights
-from pegsynth.privacy import Ledger, Shape
+from pegsynth.privacy import Ledger, Structure
 from pegsynth.random import RandomStream
 from pegsynth.sampling import Machine, Schedule, WeightedPool, sample_rows
 
@@ -53,15 +54,15 @@ def trial(
     method: str, *, rows: int = 3, visits: int = 2, numerator: int = 1, scale: int = 4
 ) -> Trial:
     """Return a release of a method with the claim of its own ledger."""
-    shape = Shape(
-        method=method,  # type: ignore[arg-type]
-        features=len(COUNTS),
-        rows=rows,
-        block_size=rows if method == "pegs-rs" else None,
-        visits=visits if method == "pegs-capped" else None,
-    )
-    claim = Ledger((shape.event(numerator, scale),)).guarantee.epsilon or math.inf
-    limit = {"pegs": 0, "pegs-rs": 1, "pegs-capped": visits}[method]
+    # What bounds an entry's answers in each schedule, and how many answers that leaves (0: all).
+    own: dict[str, Any]
+    own, limit = {
+        "pegs": ({}, 0),
+        "pegs-rs": ({"block_size": rows}, 1),
+        "pegs-capped": ({"visits": visits}, visits),
+    }[method]
+    structure = Structure(method=method, features=len(COUNTS), rows=rows, **own)  # type: ignore[arg-type]
+    claim = Ledger((structure.event(numerator, scale),)).guarantee.epsilon or math.inf
     return Trial(method, rows, limit, claim, numerator, scale)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegsynth.sampling import Step
+from pegsynth.sampling import TraceStep
 from pegsynth.schema import Schema
 
 _WIDEST = 24
 """Characters of a label that are shown."""
 
 
-def steps_table(schema: Schema, seed: tuple[int, ...], steps: Sequence[Step]) -> str:
+def steps_table(schema: Schema, seed: tuple[int, ...], steps: Sequence[TraceStep]) -> str:
     """Return one line per draw, the drawn value between asterisks, and what changed."""
     lines = [["step", *schema.names], ["seed", *_texts(schema, seed)]]
     for number, step in enumerate(steps):

@@ -26,7 +26,7 @@ import polars as pl
 from pegsynth.datasets import discharge_tables as tables
 from pegsynth.datasets import discharge_variables as variables
 from pegsynth.datasets.discharge_codebook import discharge_schema
-from pegsynth.datasets.seekable_draws import Codes, Draws
+from pegsynth.datasets.seekable_draws import Codes, SeekableDraws
 from pegsynth.errors import ParameterError
 from pegsynth.forks import check_threads
 from pegsynth.random import RandomStream
@@ -97,7 +97,7 @@ def _whole(value: object) -> bool:
 def _chunks(stream: RandomStream, rows: int) -> Iterator[pl.DataFrame]:
     for chunk, start in enumerate(range(0, rows, CHUNK_ROWS)):
         size = min(CHUNK_ROWS, rows - start)
-        yield _chunk(Draws(stream, chunk=chunk, rows=size, names=DRAWN))
+        yield _chunk(SeekableDraws(stream, chunk=chunk, rows=size, names=DRAWN))
 
 
 def _regroup(frames: Iterator[pl.DataFrame], batch: int) -> Iterator[pl.DataFrame]:
@@ -114,7 +114,7 @@ def _regroup(frames: Iterator[pl.DataFrame], batch: int) -> Iterator[pl.DataFram
         yield pl.concat(pending)
 
 
-def _chunk(draws: Draws) -> pl.DataFrame:
+def _chunk(draws: SeekableDraws) -> pl.DataFrame:
     area = variables.area(draws)
     wealth = variables.wealth(area)
     ethnicity = variables.ethnicity(draws, area)

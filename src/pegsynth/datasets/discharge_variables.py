@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Float64
 from pegsynth.datasets import discharge_tables as tables
-from pegsynth.datasets.seekable_draws import Codes, Draws, cumulate
+from pegsynth.datasets.seekable_draws import Codes, SeekableDraws, cumulate
 
 Flags = NDArray[np.bool_]
 
 # Who is admitted.
 
 
-def area(draws: Draws) -> Codes:
+def area(draws: SeekableDraws) -> Codes:
     """Three-digit ZIP area."""
     return draws.category("area", cumulate([area.weight for area in tables.AREAS]))
 
@@ -33,14 +33,14 @@ def wealth(area: Codes) -> Codes:
     return np.asarray(np.array([a.wealth for a in tables.AREAS])[area])
 
 
-def ethnicity(draws: Draws, area: Codes) -> Codes:
+def ethnicity(draws: SeekableDraws, area: Codes) -> Codes:
     """Hispanic or not, by area."""
     share = np.array([a.hispanic for a in tables.AREAS])
     hispanic = draws.chance("hispanic", share[area])
     return np.where(hispanic, tables.HISPANIC, tables.NON_HISPANIC)
 
 
-def race(draws: Draws, area: Codes, ethnicity: Codes) -> Codes:
+def race(draws: SeekableDraws, area: Codes, ethnicity: Codes) -> Codes:
     """Race, by area; Hispanics alike everywhere."""
     weights = [a.race for a in tables.AREAS]
     everywhere = len(weights)
@@ -48,12 +48,12 @@ def race(draws: Draws, area: Codes, ethnicity: Codes) -> Codes:
     return draws.category("race", cumulate([*weights, tables.HISPANIC_RACE]), group)
 
 
-def sex(draws: Draws) -> Codes:
+def sex(draws: SeekableDraws) -> Codes:
     """Sex; deliveries make women the majority."""
     return np.where(draws.chance("sex", tables.WOMEN), tables.FEMALE, tables.MALE)
 
 
-def age(draws: Draws, sex: Codes, wealth: Codes) -> Codes:
+def age(draws: SeekableDraws, sex: Codes, wealth: Codes) -> Codes:
     """Years, by way of five-year bins."""
     bins = draws.category("age bin", _age_bins(), 2 * wealth + sex)
     within = draws.uniform("age in bin")
@@ -92,7 +92,7 @@ def _group(age: Codes, starts: tuple[int, ...]) -> Codes:
 # What the hospital does.
 
 
-def diagnosis(draws: Draws, age: Codes, sex: Codes) -> Codes:
+def diagnosis(draws: SeekableDraws, age: Codes, sex: Codes) -> Codes:
     """Major diagnostic category, by age and sex."""
     return draws.category("diagnosis", _diagnoses(), 2 * _group(age, tables.AGE_GROUPS) + sex)
 
@@ -105,7 +105,7 @@ def _diagnoses() -> Float64:
     return cumulate(np.stack([men, women], axis=1).reshape(-1, len(tables.DIAGNOSES)))
 
 
-def care(draws: Draws, diagnosis: Codes, stage: Codes) -> Codes:
+def care(draws: SeekableDraws, diagnosis: Codes, stage: Codes) -> Codes:
     """Type of care, by diagnosis and age."""
     return draws.category("care", _cares(), len(tables.STAGES) * diagnosis + stage)
 
@@ -120,7 +120,7 @@ def _cares() -> Float64:
     return cumulate(weights.reshape(-1, len(tables.CARE)))
 
 
-def surgery(draws: Draws, diagnosis: Codes, care: Codes, stage: Codes) -> Codes:
+def surgery(draws: SeekableDraws, diagnosis: Codes, care: Codes, stage: Codes) -> Codes:
     """Medical or surgical, by diagnosis; hardly any surgery outside acute care."""
     operated = np.array([d.surgical for d in tables.DIAGNOSES])[diagnosis]
     operated *= np.array(tables.SURGERY_BY_STAGE)[stage]
@@ -128,7 +128,7 @@ def surgery(draws: Draws, diagnosis: Codes, care: Codes, stage: Codes) -> Codes:
     return np.where(draws.chance("surgery", operated), tables.SURGICAL, tables.MEDICAL)
 
 
-def severity(draws: Draws, diagnosis: Codes, care: Codes, stage: Codes) -> Codes:
+def severity(draws: SeekableDraws, diagnosis: Codes, care: Codes, stage: Codes) -> Codes:
     """Severity, by age, gravity of the diagnosis and care."""
     weights = (
         np.array(tables.SEVERITY_BY_STAGE)[:, None, None]
@@ -144,7 +144,12 @@ def _gravity(diagnosis: Codes) -> Codes:
 
 
 def stay(
-    draws: Draws, diagnosis: Codes, care: Codes, surgery: Codes, severity: Codes, stage: Codes
+    draws: SeekableDraws,
+    diagnosis: Codes,
+    care: Codes,
+    surgery: Codes,
+    severity: Codes,
+    stage: Codes,
 ) -> Codes:
     """Days: log-normal, whole days completed."""
     spread = np.array(tables.STAY_SPREAD)[care]
@@ -158,7 +163,7 @@ def stay(
     return np.asarray(np.minimum(days, tables.LONGEST_STAY), dtype=np.int64)
 
 
-def payer(draws: Draws, age: Codes, wealth: Codes, diagnosis: Codes) -> Codes:
+def payer(draws: SeekableDraws, age: Codes, wealth: Codes, diagnosis: Codes) -> Codes:
     """Who pays: Medicare from 65, Medi-Cal in poor areas, employers for injuries."""
     hurt = _member(diagnosis, tables.HURT, len(tables.DIAGNOSES))
     group = (3 * _group(age, tables.PAYER_AGES) + wealth) * 2 + hurt
@@ -175,7 +180,7 @@ def _payers() -> Float64:
 
 
 def disposition(
-    draws: Draws, diagnosis: Codes, care: Codes, stage: Codes, severity: Codes, payer: Codes
+    draws: SeekableDraws, diagnosis: Codes, care: Codes, stage: Codes, severity: Codes, payer: Codes
 ) -> Codes:
     """Where the patient goes; death rises with age, severity and gravity."""
     uninsured = _member(payer, tables.UNINSURED, len(tables.PAYER))
@@ -201,7 +206,7 @@ def _factors(*groups: Mapping[str, float]) -> Float64:
 
 
 def charge(
-    draws: Draws,
+    draws: SeekableDraws,
     diagnosis: Codes,
     care: Codes,
     surgery: Codes,
@@ -223,24 +228,26 @@ def charge(
 # What is not written down.
 
 
-def stay_in_progress(draws: Draws, care: Codes) -> Flags:
+def stay_in_progress(draws: SeekableDraws, care: Codes) -> Flags:
     """Patients of skilled nursing who have not left yet."""
     return draws.chance("stay in progress", np.array(tables.STAY_IN_PROGRESS)[care])
 
 
-def charge_lost(draws: Draws, care: Codes, payer: Codes) -> Flags:
+def charge_lost(draws: SeekableDraws, care: Codes, payer: Codes) -> Flags:
     """No bill under a prepaid plan; a few bills never found."""
     prepaid = draws.chance("prepaid", np.array(tables.PREPAID)[payer])
     return prepaid | draws.chance("charge lost", np.array(tables.CHARGE_LOST)[care])
 
 
-def race_lost(draws: Draws, area: Codes, payer: Codes) -> Flags:
+def race_lost(draws: SeekableDraws, area: Codes, payer: Codes) -> Flags:
     """Race that was not asked, by area and payer."""
     probability = np.array([a.unrecorded for a in tables.AREAS])[area]
     return draws.chance("race lost", probability * np.array(tables.RACE_LOST_BY_PAYER)[payer])
 
 
-def recorded_ethnicity(draws: Draws, ethnicity: Codes, race_lost: Flags, payer: Codes) -> Codes:
+def recorded_ethnicity(
+    draws: SeekableDraws, ethnicity: Codes, race_lost: Flags, payer: Codes
+) -> Codes:
     """Ethnicity as written down: unknown by payer, lost mostly with the race."""
     unknown = draws.chance("ethnicity unknown", np.array(tables.ETHNICITY_UNKNOWN)[payer])
     lost = draws.chance("ethnicity lost", np.array(tables.ETHNICITY_LOST)[race_lost.astype(int)])
@@ -249,20 +256,20 @@ def recorded_ethnicity(draws: Draws, ethnicity: Codes, race_lost: Flags, payer: 
 
 
 def _masked(
-    draws: Draws, name: str, probability: tuple[float, ...], race: Codes, care: Codes
+    draws: SeekableDraws, name: str, probability: tuple[float, ...], race: Codes, care: Codes
 ) -> Flags:
     small_race = _member(race, (tables.NATIVE_AMERICAN, tables.PACIFIC_ISLANDER), len(tables.RACE))
     group = np.where(small_race == 1, 2, care != tables.ACUTE)
     return draws.chance(name, np.array(probability)[group])
 
 
-def age_masked(draws: Draws, race: Codes, care: Codes, diagnosis: Codes) -> Flags:
+def age_masked(draws: SeekableDraws, race: Codes, care: Codes, diagnosis: Codes) -> Flags:
     """Newborns keep their age: the diagnosis gives it away."""
     masked = _masked(draws, "age masked", tables.MASKED_AGE, race, care)
     return np.asarray(masked & (diagnosis != tables.NEWBORN))
 
 
-def sex_masked(draws: Draws, race: Codes, care: Codes) -> Flags:
+def sex_masked(draws: SeekableDraws, race: Codes, care: Codes) -> Flags:
     """Sex hidden in small groups."""
     return _masked(draws, "sex masked", tables.MASKED_SEX, race, care)
 

@@ -23,7 +23,7 @@ _UNIT = 2.0**-53
 _BELOW_ONE = 1.0 - 2.0**-40
 
 
-class Draws:
+class SeekableDraws:
     """The random numbers of one chunk of rows.
 
     Parameters

@@ -42,7 +42,7 @@ class Reappearance:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Reappeared:
     """Original and released rows by combination of some features.
 
     Parameters
@@ -63,7 +63,7 @@ class Seen:
     control: Reappearance | None
 
 
-def seen_again(tables: RiskTables, features: Sequence[int]) -> Seen:
+def seen_again(tables: RiskTables, features: Sequence[int]) -> Reappeared:
     """Match the original, and the hold-out if there is one, with the released rows."""
     every = tables.with_holdout(tables.original, *tables.tables)
     groups = group_rows(every, features, tables.sizes)
@@ -81,7 +81,7 @@ def seen_again(tables: RiskTables, features: Sequence[int]) -> Seen:
     if tables.holdout is not None:
         others = groups.ids[-1]
         control = counted(others[original[others] == 0])
-    return Seen(original[mine], together[mine], counted(mine[original[mine] == 1]), control)
+    return Reappeared(original[mine], together[mine], counted(mine[original[mine] == 1]), control)
 
 
 def bootstrap_expectation(rows: int, released: Sequence[int]) -> tuple[float, float]:
@@ -125,7 +125,7 @@ def _share(hits: NDArray[np.bool_], level: float) -> Estimate:
     return share(float(hits.mean()), len(hits), level=level) if len(hits) else NOTHING
 
 
-def _records(tables: RiskTables, subject: str, seen: Seen) -> list[Record]:
+def _records(tables: RiskTables, subject: str, seen: Reappeared) -> list[Record]:
     if not seen.uniques.reappearing.n:
         reason = "no row of the original is alone with these values"
         return [not_computed(name, subject, reason) for name in NAMES]
@@ -158,7 +158,7 @@ def _records(tables: RiskTables, subject: str, seen: Seen) -> list[Record]:
     return found
 
 
-def _controls(seen: Seen) -> tuple[Estimate | None, Estimate | None]:
+def _controls(seen: Reappeared) -> tuple[Estimate | None, Estimate | None]:
     if seen.control is None:
         return None, None
     return seen.control.reappearing, seen.control.as_unique

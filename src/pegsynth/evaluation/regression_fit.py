@@ -1,9 +1,9 @@
 """One regression fitted to one table, or the reason why it was not.
 
 Goes in: the distinct rows of a table with their numbers, and the columns that all tables
-share. Comes out: a `Fit`. A coefficient that cannot be estimated is missing from it with a
-reason; a fit of which nothing can be estimated has a reason of its own. Nothing is raised,
-nothing is 0 by default, and no warning escapes.
+share. Comes out: a `RegressionFit`. A coefficient that cannot be estimated is missing from
+it with a reason; a fit of which nothing can be estimated has a reason of its own. Nothing is
+raised, nothing is 0 by default, and no warning escapes.
 
 A linear regression needs no more than sums of squares and products; they are reduced to a
 triangle of a few rows. A logistic one is fitted by Newton's method (`newton`): to a design
@@ -45,7 +45,7 @@ _VAGUE = 30.0
 
 
 @dataclass(frozen=True)
-class Fit:
+class RegressionFit:
     """What one table says about the coefficients.
 
     Parameters
@@ -95,7 +95,7 @@ def fit(
     *,
     level: float = LEVEL,
     threads: int = 1,
-) -> Fit:
+) -> RegressionFit:
     """Fit a regression to the distinct rows of a table.
 
     Parameters
@@ -112,14 +112,14 @@ def fit(
         Used where a design matrix would be large.
     """
     if sample.rows == 0:
-        return Fit(0, sample.dropped, reason="there is no row without a missing value")
+        return RegressionFit(0, sample.dropped, reason="there is no row without a missing value")
     absent: dict[str, str] = {}
     kept = _varying(sample, columns, absent)
     used = sample
     if kind == "logistic":
         used, kept = _without_pure_categories(sample, kept, absent)
     if not len(used.response) or used.response.min() == used.response.max():
-        return Fit(sample.rows, sample.dropped, reason="the response has a single value")
+        return RegressionFit(sample.rows, sample.dropped, reason="the response has a single value")
     reason = _impossible(used, kept)
     if not reason:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -128,10 +128,10 @@ def fit(
         if not reason and not (np.isfinite(values).all() and np.isfinite(variances).all()):
             reason = "the fit gave figures that are not finite"
     if reason:
-        return Fit(sample.rows, sample.dropped, absent=absent, reason=reason)
+        return RegressionFit(sample.rows, sample.dropped, absent=absent, reason=reason)
     names = [INTERCEPT, *(column.name for column in kept)]
     figures = zip(names, values.tolist(), variances.tolist(), strict=True)
-    return Fit(
+    return RegressionFit(
         sample.rows,
         sample.dropped,
         {name: interval(v, s, freedom, n=used.rows, level=level) for name, v, s in figures},

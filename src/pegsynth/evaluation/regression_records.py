@@ -20,7 +20,7 @@ from pegsynth.evaluation.formula import Formula, cuts_a_bin
 from pegsynth.evaluation.model_matrix import INTERCEPT, Column, columns_of, sample_of
 from pegsynth.evaluation.pooling import how_pooled, pooled, replicated
 from pegsynth.evaluation.records import Record, measured, not_computed
-from pegsynth.evaluation.regression_fit import Fit, fit
+from pegsynth.evaluation.regression_fit import RegressionFit, fit
 from pegsynth.evaluation.statistics import LEVEL, Estimate, overlap
 from pegsynth.inference.combining_rules import Rule
 from pegsynth.schema import Schema
@@ -62,7 +62,7 @@ class Comparison:
     names: tuple[str, ...]
     original: dict[str, Estimate | None]
     synthetic: dict[str, Estimate | None]
-    fits: tuple[Fit, ...]
+    fits: tuple[RegressionFit, ...]
     remarks: tuple[str, ...]
 
     @property
@@ -99,12 +99,12 @@ def compare(
 def comparison_of(
     formula: Formula,
     columns: Sequence[Column],
-    fits: tuple[Fit, ...],
+    fits: tuple[RegressionFit, ...],
     schema: Schema,
     *,
     level: float = LEVEL,
     rule: Rule | None = None,
-    replicates: Sequence[Fit] = (),
+    replicates: Sequence[RegressionFit] = (),
     values: Sequence[str] = (),
 ) -> Comparison:
     """Put the fits of a formula together.
@@ -157,7 +157,11 @@ def not_fitted(formula: str, reason: str) -> list[Record]:
 
 
 def _pooled(
-    fits: Sequence[Fit], replicates: Sequence[Fit], name: str, level: float, rule: Rule | None
+    fits: Sequence[RegressionFit],
+    replicates: Sequence[RegressionFit],
+    name: str,
+    level: float,
+    rule: Rule | None,
 ) -> Estimate | None:
     found = [each.estimates.get(name) for each in fits[1:]]
     estimates = [each for each in found if each is not None]
@@ -179,7 +183,7 @@ def _pooled(
 
 
 def _remarks(
-    formula: Formula, fits: Sequence[Fit], schema: Schema, values: Sequence[str]
+    formula: Formula, fits: Sequence[RegressionFit], schema: Schema, values: Sequence[str]
 ) -> Iterable[str]:
     kind = "linear regression by least squares"
     if formula.kind != "linear":
@@ -195,7 +199,7 @@ def _remarks(
         yield f"rows left out for a missing number: {dropped[0]} original, {shown} synthetic"
 
 
-def _why_not(comparison: Comparison, name: str, fits: Sequence[Fit]) -> str:
+def _why_not(comparison: Comparison, name: str, fits: Sequence[RegressionFit]) -> str:
     """Say why a coefficient is missing from some of the fits."""
     reasons = []
     for each in fits:

@@ -25,7 +25,7 @@ from pegsynth.evaluation.model_matrix import (
     response_values,
 )
 from pegsynth.evaluation.numeric import is_numeric
-from pegsynth.evaluation.regression_fit import Fit, fit
+from pegsynth.evaluation.regression_fit import RegressionFit, fit
 from pegsynth.evaluation.regression_records import Comparison, comparison_of
 from pegsynth.evaluation.statistics import LEVEL, Estimate
 from pegsynth.evaluation.value_columns import TableValues
@@ -104,7 +104,7 @@ def compare_values(
     thin = max(1, *(-(-len(each.counts) * (len(columns) + 1) // MOST_ENTRIES) for each in samples))
     samples = [each.part(slice(None, None, thin)) for each in samples]
     fits = tuple(fit(sample, columns, formula.kind, level=level) for sample in samples)
-    again: tuple[Fit, ...] = ()
+    again: tuple[RegressionFit, ...] = ()
     if len(values) == 2 and values[1].replicates is not None:
         again = tuple(
             fit(each, columns, formula.kind, level=level)

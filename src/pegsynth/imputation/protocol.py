@@ -1,7 +1,7 @@
 """What a conditional model offers, and the checks that all of them share.
 
 A model is fitted to a matrix of codes and answers, for one target feature, with the
-probabilities of its categories given the other features of a row. It knows nothing of
+probabilities of its categories given the other features of a row. A model gives no
 privacy: everything in it comes straight from the rows it was fitted to.
 """
 
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.arrays import Codes, Float64
+from pegsynth.arrays import Codes
 from pegsynth.errors import DataError, ModelError
+from pegsynth.sampling.sequential_draws import ConditionalModel
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
@@ -23,18 +24,12 @@ Integers = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
 
 
-class ConditionalModel(Protocol):
-    """One fitted conditional distribution per target feature."""
+class FittedConditional(ConditionalModel, Protocol):
+    """A conditional model that can be saved, and says how it was tuned."""
 
     @property
     def note(self) -> str:
         """How the model was tuned, in words."""
-
-    def probabilities(self, target: int, rows: Codes) -> Float64:
-        """Return P(category of `target` | other features), one line per row, each summing to 1.
-
-        The column of the target itself is not read.
-        """
 
     def arrays(self) -> Arrays:
         """Return everything the model holds as plain arrays."""

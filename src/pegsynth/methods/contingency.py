@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pegsynth.auditing.run import Finding
     from pegsynth.methods.stored_model import StoredModel
-    from pegsynth.privacy import Budget, Ledger, Shape
+    from pegsynth.privacy import Budget, Ledger, Structure
     from pegsynth.privacy.assumptions import Parameters
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream, Words
@@ -44,6 +44,7 @@ class Contingency(PricedMethod[RowsFit]):
     name = "contingency"
     summary = "the contingency table of all features with virtual rows in every cell"
     options = ContingencyOptions
+    plan_type = ContingencyPlan
 
     def settle(
         self, schema: Schema, budget: Budget, options: Any, *, scale: int = DEFAULT_SCALE
@@ -62,29 +63,22 @@ class Contingency(PricedMethod[RowsFit]):
             shape = tuple(1 if i in given else count for i, count in counts)
             loglinear.check_size(shape)
             loglinear.check_alpha(math.prod(shape), price.numerator, scale)
-        return ContingencyPlan(
-            method=self.name,
-            options=options,
-            budget=budget,
-            numerator=price.numerator,
-            scale=scale,
-            draws=price.draws,
-            before=price.before,
-        )
+        plan: ContingencyPlan = self.planned(budget, options, price, scale=scale)
+        return plan
 
-    def shape(self, schema: Schema, options: Any) -> Shape:
+    def shape(self, schema: Schema, options: Any) -> Structure:
         """One draw per row."""
         from pegsynth.methods.drawn_features import drawn_features
-        from pegsynth.privacy import Shape
+        from pegsynth.privacy import Structure
 
         rows, datasets = options.rows or 1, options.datasets
         if options.log_linear:
             # A fitted table answers like any fitted probability vector, one draw per row (R8).
-            return Shape(method="pmi", features=1, rows=rows, datasets=datasets)
+            return Structure(method="pmi", features=1, rows=rows, datasets=datasets)
         features = len(drawn_features(schema, options))
-        return Shape(method="contingency", features=features, rows=rows, datasets=datasets)
+        return Structure(method="contingency", features=features, rows=rows, datasets=datasets)
 
-    def per_row(self, shape: Shape) -> int | None:
+    def per_row(self, shape: Structure) -> int | None:
         """Return 1: a row is one draw of a cell."""
         return 1
 
@@ -154,18 +148,6 @@ class Contingency(PricedMethod[RowsFit]):
     def load(self, stored: StoredModel, schema: Schema, plan: PricedPlan | None) -> RowsFit:
         """Rebuild the rows."""
         return load_rows(stored, schema)
-
-    def store_plan(self, plan: PricedPlan) -> dict[str, Any]:
-        """Return alpha."""
-        return self.stored_plan(plan)
-
-    def load_plan(
-        self, stored: Mapping[str, Any], schema: Schema, model: StoredModel
-    ) -> ContingencyPlan:
-        """Rebuild a plan."""
-        options = stored["options"]
-        price = self.restored_price(schema, options, stored)
-        return ContingencyPlan(method=self.name, options=options, budget=stored["budget"], **price)
 
 
 CONTINGENCY = Contingency()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pegsynth.mechanisms.marginals import Marginals
     from pegsynth.methods.base import Codes
     from pegsynth.methods.stored_model import StoredModel
-    from pegsynth.privacy import Budget, Ledger, NoisyCounts, Shape
+    from pegsynth.privacy import Budget, Ledger, NoisyCounts, Structure
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
@@ -76,6 +76,8 @@ class ImputationFit:
 class Imputation(PricedMethod[ImputationFit]):
     """A method that draws feature after feature given the others."""
 
+    plan_type = ImputationPlan
+
     def settle(
         self, schema: Schema, budget: Budget, options: Any, *, scale: int = DEFAULT_SCALE
     ) -> ImputationPlan:
@@ -91,18 +93,16 @@ class Imputation(PricedMethod[ImputationFit]):
             )
         price = self._priced(schema, budget, options, scale=scale)
         after = after_draws(schema, options, pool) if self.has_proof or options.synthesize else ()
-        return ImputationPlan(
-            method=self.name,
-            options=options,
-            budget=budget,
-            numerator=price.numerator,
+        plan: ImputationPlan = self.planned(
+            budget,
+            options,
+            price,
             scale=scale,
-            draws=price.draws,
-            before=price.before,
             after=after,
             seed_pool=pool,
             marginals=price.paid.get("marginals"),
         )
+        return plan
 
     def filled(self, schema: Schema, options: Any, *, total: bool) -> Any:
         """Choose seed rows: the original ones where nothing is promised anyway."""
@@ -120,12 +120,12 @@ class Imputation(PricedMethod[ImputationFit]):
             0, None, (*unit_bound(schema), NotPrivate.because("no-proof", detail=self.name))
         )
 
-    def shape(self, schema: Schema, options: Any) -> Shape:
+    def shape(self, schema: Schema, options: Any) -> Structure:
         """Every row is S sweeps over the drawn features."""
         from pegsynth.methods.drawn_features import drawn_features
-        from pegsynth.privacy import Shape
+        from pegsynth.privacy import Structure
 
-        return Shape(
+        return Structure(
             method="pmi",
             features=len(drawn_features(schema, options)),
             rows=options.rows or 1,
@@ -200,7 +200,7 @@ class Imputation(PricedMethod[ImputationFit]):
 
     def store_plan(self, plan: Any) -> dict[str, Any]:
         """Return alpha and where seed rows come from."""
-        return self.stored_plan(plan) | {"seed_pool": str(plan.seed_pool)}
+        return super().store_plan(plan) | {"seed_pool": str(plan.seed_pool)}
 
     def load_plan(
         self, stored: Mapping[str, Any], schema: Schema, model: StoredModel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
     from pegsynth.methods.base import Rows
     from pegsynth.methods.stored_model import StoredModel
-    from pegsynth.privacy import Budget, Ledger, Shape
+    from pegsynth.privacy import Budget, Ledger, Structure
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
@@ -44,6 +44,7 @@ class Marginal(PricedMethod[MarginalFit]):
     name = "marginal"
     summary = "independent features, each drawn from an urn of its own counts"
     options = MarginalOptions
+    plan_type = MarginalPlan
 
     def settle(
         self, schema: Schema, budget: Budget, options: Any, *, scale: int = DEFAULT_SCALE
@@ -59,23 +60,16 @@ class Marginal(PricedMethod[MarginalFit]):
             counts = schema.category_counts
             alike = Prior(uniform_weights(counts), (price.numerator,) * len(counts), scale)
             check_urns(alike, price.draws.visits)
-        return MarginalPlan(
-            method=self.name,
-            options=options,
-            budget=budget,
-            numerator=price.numerator,
-            scale=scale,
-            draws=price.draws,
-            before=price.before,
-        )
+        plan: MarginalPlan = self.planned(budget, options, price, scale=scale)
+        return plan
 
-    def shape(self, schema: Schema, options: Any) -> Shape:
+    def shape(self, schema: Schema, options: Any) -> Structure:
         """T draws from each of M urns, for every dataset."""
         from pegsynth.methods.marginal_urns import default_draws
-        from pegsynth.privacy import Shape
+        from pegsynth.privacy import Structure
 
         rows = options.rows or 1
-        return Shape(
+        return Structure(
             method="urn",
             features=len(schema.features),
             rows=rows,
@@ -84,7 +78,7 @@ class Marginal(PricedMethod[MarginalFit]):
             urns=options.datasets,
         )
 
-    def per_row(self, shape: Shape) -> int | None:
+    def per_row(self, shape: Structure) -> int | None:
         """Urns are priced by their cap."""
         return None
 
@@ -143,18 +137,6 @@ class Marginal(PricedMethod[MarginalFit]):
         from pegsynth.methods.gibbs.stored_blocks import load_blocks
 
         return MarginalFit(tuple(one_way_counts(load_blocks(stored, schema).blocks)))
-
-    def store_plan(self, plan: PricedPlan) -> dict[str, Any]:
-        """Return alpha."""
-        return self.stored_plan(plan)
-
-    def load_plan(
-        self, stored: Mapping[str, Any], schema: Schema, model: StoredModel
-    ) -> MarginalPlan:
-        """Rebuild a plan."""
-        options = stored["options"]
-        price = self.restored_price(schema, options, stored)
-        return MarginalPlan(method=self.name, options=options, budget=stored["budget"], **price)
 
 
 class _UrnTables(Sampler):

@@ -12,7 +12,7 @@ from pegsynth.methods.method_options import PegsOptions
 
 if TYPE_CHECKING:
     from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
-    from pegsynth.privacy import Shape
+    from pegsynth.privacy import Structure
     from pegsynth.sampling import Schedule
     from pegsynth.schema import Schema
 
@@ -33,12 +33,12 @@ class Pegs(GibbsMethod):
         settled: PegsOptions = super().filled(schema, options, total=total)
         return settled
 
-    def shape(self, schema: Schema, options: Any) -> Shape:
+    def shape(self, schema: Schema, options: Any) -> Structure:
         """Every row is S sweeps over the drawn features."""
         from pegsynth.methods.drawn_features import drawn_features
-        from pegsynth.privacy import Shape
+        from pegsynth.privacy import Structure
 
-        return Shape(
+        return Structure(
             method="pegs",
             features=len(drawn_features(schema, options)),
             rows=options.rows or 1,

@@ -13,7 +13,7 @@ from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
     from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
-    from pegsynth.privacy import Budget, Event, Shape
+    from pegsynth.privacy import Budget, Event, Structure
     from pegsynth.sampling import Schedule
     from pegsynth.schema import Schema
 
@@ -75,12 +75,12 @@ class PegsCapped(GibbsMethod):
         """Return m: a cap leaves visits for few entries, urns for more."""
         return CAPPED_HEADS if total and not options.urn else DEFAULT_HEADS
 
-    def shape(self, schema: Schema, options: Any) -> Shape:
+    def shape(self, schema: Schema, options: Any) -> Structure:
         """Let an entry answer T visits, dealt to G chains, or T draws of an urn."""
         from pegsynth.methods.drawn_features import drawn_features
-        from pegsynth.privacy import Shape
+        from pegsynth.privacy import Structure
 
-        return Shape(
+        return Structure(
             method="urn" if options.urn else "pegs-capped",
             features=len(drawn_features(schema, options)),
             rows=options.rows or 1,
@@ -90,7 +90,7 @@ class PegsCapped(GibbsMethod):
             chains=options.chains or 1,
         )
 
-    def per_row(self, shape: Shape) -> int | None:
+    def per_row(self, shape: Structure) -> int | None:
         """Rows cost nothing after the visits are paid for."""
         return None
 

@@ -9,7 +9,7 @@ from pegsynth.methods.method_options import PegsRsOptions
 
 if TYPE_CHECKING:
     from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
-    from pegsynth.privacy import Shape
+    from pegsynth.privacy import Structure
     from pegsynth.sampling import Schedule
     from pegsynth.schema import Schema
 
@@ -21,12 +21,12 @@ class PegsRs(GibbsMethod):
     summary = "blocks of rows in which an entry answers once, then a reset (the paper's PeGS.rs)"
     options = PegsRsOptions
 
-    def shape(self, schema: Schema, options: Any) -> Shape:
+    def shape(self, schema: Schema, options: Any) -> Structure:
         """Count S sweeps over the drawn features for a block of rows."""
         from pegsynth.methods.drawn_features import drawn_features
-        from pegsynth.privacy import Shape
+        from pegsynth.privacy import Structure
 
-        return Shape(
+        return Structure(
             method="pegs-rs",
             features=len(drawn_features(schema, options)),
             rows=options.rows or 1,

@@ -1,6 +1,6 @@
 """Plans whose price is an alpha: the smallest one that a budget affords (R1-R5, R8, R9, R17).
 
-Methods that mix the data with virtual rows say what their draws look like, as a `Shape`. From
+Methods that mix the data with virtual rows say what their draws look like, as a `Structure`. From
 that and the budget follows alpha, before any data is read.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pegsynth.errors import BudgetError, escaped
 from pegsynth.methods.base import F, Method, Plan
@@ -20,7 +20,7 @@ from pegsynth.privacy import (
     Draws,
     Event,
     NotPrivate,
-    Shape,
+    Structure,
     UnitBound,
     alpha_per_row,
     calibrate,
@@ -30,6 +30,7 @@ from pegsynth.privacy.calibrate import DEFAULT_SCALE
 from pegsynth.privacy.draw_events import DETAILS, DRAWS
 
 if TYPE_CHECKING:
+    from pegsynth.methods.stored_model import StoredModel
     from pegsynth.schema import Schema
 
 
@@ -115,7 +116,7 @@ def unit_bound(schema: Schema) -> tuple[Event, ...]:
 def price_of_total(
     schema: Schema,
     budget: Budget,
-    shape: Shape,
+    shape: Structure,
     *,
     scale: int = DEFAULT_SCALE,
     parts: Mapping[str, Callable[[Allowance], Event]] | None = None,
@@ -147,7 +148,7 @@ def price_as_stated(
     name: str,
     schema: Schema,
     budget: Budget,
-    shape: Shape,
+    shape: Structure,
     *,
     scale: int = DEFAULT_SCALE,
     per_row: int | None,
@@ -185,11 +186,13 @@ def price_as_stated(
 class PricedMethod(Method["PricedPlan", F]):
     """A method whose draws mix the data with virtual rows."""
 
+    plan_type: ClassVar[type[PricedPlan]]
+
     @abstractmethod
-    def shape(self, schema: Schema, options: Any) -> Shape:
+    def shape(self, schema: Schema, options: Any) -> Structure:
         """Return the public structure of the draws, which decides their price."""
 
-    def per_row(self, shape: Shape) -> int | None:
+    def per_row(self, shape: Structure) -> int | None:
         """Return the draws of one row and sweep that a row of the data influences."""
         return shape.features
 
@@ -217,9 +220,32 @@ class PricedMethod(Method["PricedPlan", F]):
         shape = replace(self.shape(schema, plan.options), rows=rows, datasets=1)
         return plan.events_with(shape.event(plan.numerator, plan.scale))
 
-    def stored_plan(self, plan: PricedPlan) -> dict[str, Any]:
-        """Return alpha, as a model file holds it."""
+    def planned(
+        self, budget: Budget, options: Any, price: AlphaPrice, *, scale: int, **own: Any
+    ) -> Any:
+        """Return the plan of this method at a price; `own` are fields that only its plan has."""
+        return self.plan_type(
+            method=self.name,
+            options=options,
+            budget=budget,
+            numerator=price.numerator,
+            scale=scale,
+            draws=price.draws,
+            before=price.before,
+            **own,
+        )
+
+    def store_plan(self, plan: PricedPlan) -> dict[str, Any]:
+        """Return alpha."""
         return {"numerator": plan.numerator, "scale": plan.scale}
+
+    def load_plan(
+        self, stored: Mapping[str, Any], schema: Schema, model: StoredModel
+    ) -> PricedPlan:
+        """Rebuild a plan that has nothing but its price."""
+        options = stored["options"]
+        price = self.restored_price(schema, options, stored)
+        return self.plan_type(method=self.name, options=options, budget=stored["budget"], **price)
 
     def restored_price(
         self, schema: Schema, options: Any, stored: Mapping[str, Any], details: int = 0

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pegsynth.methods.base import Codes, Rows
     from pegsynth.random import RandomStream
     from pegsynth.released.counted import CountedTable
-    from pegsynth.released.second_round import Fit
+    from pegsynth.released.second_round import PoolFit
     from pegsynth.schema import Schema
 
 MOST_CATEGORIES = 1 << 24
@@ -79,7 +79,7 @@ class ReleasedFit:
     """
 
     released: Released
-    ready: Fit | None = field(default=None, repr=False)
+    ready: PoolFit | None = field(default=None, repr=False)
 
 
 def settle_released(method: str, schema: Schema, budget: Budget, options: Any) -> ReleasedPlan:

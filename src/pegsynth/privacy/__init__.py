@@ -38,7 +38,7 @@ from pegsynth.privacy.guarantee import Guarantee
 from pegsynth.privacy.ledger import Ledger
 from pegsynth.privacy.privacy_json import verify
 from pegsynth.privacy.program import Program, this_program
-from pegsynth.privacy.public_structure import Shape
+from pegsynth.privacy.public_structure import Structure
 
 __all__ = [
     "DEFAULT_SCALE",
@@ -61,8 +61,8 @@ __all__ = [
     "PegsDraws",
     "Program",
     "Selection",
-    "Shape",
     "Shares",
+    "Structure",
     "UnitBound",
     "UnknownEvent",
     "Unspent",

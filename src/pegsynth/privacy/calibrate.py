@@ -20,7 +20,7 @@ from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, draw_pri
 from pegsynth.privacy.budget import Allowance, Route
 from pegsynth.privacy.conversion import check_epsilon
 from pegsynth.privacy.draw_events import Draws, UrnDraws
-from pegsynth.privacy.public_structure import Shape
+from pegsynth.privacy.public_structure import Structure
 from pegsynth.privacy.rounding import fraction_down
 
 DEFAULT_SCALE: Final = 2**20
@@ -90,7 +90,7 @@ def stated_alpha(alpha: float, *, scale: int = DEFAULT_SCALE, categories: int = 
 
 
 def calibrate(
-    shape: Shape,
+    shape: Structure,
     allowance: Allowance,
     *,
     rows_per_unit: int = 1,
@@ -119,7 +119,7 @@ def _per_unit(draw: Fraction, *, scale: int, categories: int) -> int:
     return _smallest(lambda p: draw_price(p, scale) <= allowed, scale, categories, guess)
 
 
-def _draw_allowance(shape: Shape, allowance: Allowance, rows_per_unit: int) -> float:
+def _draw_allowance(shape: Structure, allowance: Allowance, rows_per_unit: int) -> float:
     """Estimate what one draw may cost; it only says where to look."""
     event = shape.event(1, 1)
     count = event.features * event.visits if isinstance(event, UrnDraws) else event.count

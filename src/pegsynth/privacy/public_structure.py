@@ -34,7 +34,7 @@ _EVENTS: Final[Mapping[str, tuple[type[Draws], tuple[str, ...]]]] = {
 
 
 @dataclass(frozen=True)
-class Shape:
+class Structure:
     """The public structure of a release, which decides how many draws one row influences.
 
     Parameters

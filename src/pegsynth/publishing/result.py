@@ -15,7 +15,7 @@ from pegsynth.schema import Schema
 TableFormat = Literal["csv", "parquet"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Release(ReleaseViews):
     """Synthetic tables of the caller's own kind, and what they cost.
 

@@ -1,6 +1,6 @@
 """A confidential table as a release of blocks sees it: tables of counts, and nothing else.
 
-`Rows` counts a table in memory. `TableCounter` counts one that comes in batches, wherever
+`CountedRows` counts a table in memory. `TableCounter` counts one that comes in batches, wherever
 they are; `pegsynth.spark` adds up such counters over a cluster.
 """
 
@@ -84,7 +84,7 @@ class MergedRows:
 
 
 @dataclass(frozen=True)
-class Rows:
+class CountedRows:
     """A table of codes in memory."""
 
     codes: Codes

@@ -19,7 +19,7 @@ from pegsynth.released.plain import plain_targets
 from pegsynth.released.published import Released
 from pegsynth.released.row_pool import Features, Pool
 from pegsynth.released.rows import choose_rows, exchange_rows
-from pegsynth.released.second_round import Fit
+from pegsynth.released.second_round import PoolFit
 from pegsynth.released.steps import Steps
 from pegsynth.schema.rules import Rule
 
@@ -57,7 +57,7 @@ def draw_rows(
     steps = steps.under_noise() if released.loud else steps
     rules = diverse.rules if diverse and diverse.levels else rules
 
-    def fresh(size: int) -> Fit:
+    def fresh(size: int) -> PoolFit:
         pool = Pool(released.sizes, size, stream, rules=rules, threads=threads)
         return rebuild(released, pool, steps, diverse)
 
@@ -77,14 +77,16 @@ def pool_rows(released: Released, rows: int, steps: Steps) -> int:
     return max(math.ceil(rows * times), 1)
 
 
-def rebuild(released: Released, pool: Pool, steps: Steps, diverse: Diverse | None = None) -> Fit:
+def rebuild(
+    released: Released, pool: Pool, steps: Steps, diverse: Diverse | None = None
+) -> PoolFit:
     """Fill a pool by the blocks and weigh it to every table that was released.
 
     Features with an l are drawn row by row. Whoever asks for an l leaves out the second
     round: weights would undo it (R7).
     """
     margins, estimates = fill(released, pool, steps, diverse)
-    fit = Fit(pool, margins, steps)
+    fit = PoolFit(pool, margins, steps)
     if not steps.second_round:
         pool.weigh(margins.total)
         return fit
@@ -159,13 +161,15 @@ def released_total(released: Released) -> float:
     return common_total(released.total, [table for table, public in lines if not public])
 
 
-def take_rows(released: Released, fit: Fit, rows: int, stream: RandomStream) -> Codes:
+def take_rows(released: Released, fit: PoolFit, rows: int, stream: RandomStream) -> Codes:
     """Choose rows from a weighted pool, let all tables fit better, and split the levels."""
     chosen = exchange_rows(fit, choose_rows(fit, rows), fit.steps.exchange)
     return _codes(released, fit, chosen, stream)
 
 
-def _codes(released: Released, fit: Fit, chosen: NDArray[np.int64], stream: RandomStream) -> Codes:
+def _codes(
+    released: Released, fit: PoolFit, chosen: NDArray[np.int64], stream: RandomStream
+) -> Codes:
     shares = fine_shares(released, fit.steps)
     words = stream.substream()
     # Rows leave in random order: their places in the pool say nothing, but look sorted.
@@ -184,7 +188,7 @@ def _given(
     size: int,
     stream: RandomStream,
     given: Mapping[int, int],
-    fresh: Callable[[int], Fit],
+    fresh: Callable[[int], PoolFit],
 ) -> Codes:
     """Condition pools on given values until there are enough rows."""
     found: list[Codes] = []

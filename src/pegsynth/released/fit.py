@@ -11,7 +11,7 @@ import numpy as np
 from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.random import RandomStream
-from pegsynth.released.counted import CountedTable, MergedTable, Rows
+from pegsynth.released.counted import CountedRows, CountedTable, MergedTable
 from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.draw import fine_shares, pool_rows, released_total
 from pegsynth.released.first_round import FirstRound, block_counts, block_shares
@@ -19,7 +19,7 @@ from pegsynth.released.levels import alone, merged
 from pegsynth.released.margins import Margins, anchored
 from pegsynth.released.published import NoisyTable, Released
 from pegsynth.released.row_pool import Pool, whole_numbers
-from pegsynth.released.second_round import Fit, SecondRound
+from pegsynth.released.second_round import PoolFit, SecondRound
 from pegsynth.released.steps import Steps
 from pegsynth.schema.rules import Rule
 
@@ -54,7 +54,7 @@ def release_blocks(
     rules: Sequence[Rule] = (),
     threads: int = 1,
     progress: Progress = lambda *_: None,
-) -> tuple[Released, Fit]:
+) -> tuple[Released, PoolFit]:
     """Measure a table; return what may be published, and a weighted pool made of it.
 
     Parameters
@@ -72,11 +72,13 @@ def release_blocks(
         all others. The pool is then good for choosing blocks and not for publishing: what
         was chosen tells something of its rows. Its rules are those that rows obey.
     rows
-        Rows to be drawn, which set the size of the pool; the noisy total otherwise.
+        CountedRows to be drawn, which set the size of the pool; the noisy total otherwise.
     """
     steps, diverse = steps or Steps(), diverse or Diverse()
     features = len(category_counts)
-    table = Rows(rows_of, tuple(category_counts)) if isinstance(rows_of, np.ndarray) else rows_of
+    table = (
+        CountedRows(rows_of, tuple(category_counts)) if isinstance(rows_of, np.ndarray) else rows_of
+    )
     noisy, deviation = budget_filter.measure(
         np.array([table.rows], dtype=np.int64), steps.total_share, purpose="total"
     )
@@ -110,7 +112,7 @@ def release_blocks(
     progress("blocks", 0, features)
     place = _Placing(pool, margins, steps, diverse)
     blocks, left = _first_round(merged_table, place, budget_filter, split, progress)
-    fit = Fit(pool, margins, steps)
+    fit = PoolFit(pool, margins, steps)
     if steps.fold:
         for block in blocks:
             margins.fold(block, block.features[:-1])
@@ -289,7 +291,7 @@ def _first_round(
 
 
 def _second_round(
-    table: MergedTable, fit: Fit, budget_filter: PrivacyFilter, share: float, progress: Progress
+    table: MergedTable, fit: PoolFit, budget_filter: PrivacyFilter, share: float, progress: Progress
 ) -> list[NoisyTable]:
     """Measure tables until this share of the budget is used up."""
     chooser = SecondRound(table, fit, budget_filter, fit.steps, share, share / fit.steps.rounds)

@@ -23,7 +23,7 @@ from pegsynth.random import RandomStream, Words
 from pegsynth.released.draw import fine_shares, released_total
 from pegsynth.released.published import NoisyTable, Released
 from pegsynth.released.row_pool import Pool
-from pegsynth.released.second_round import Fit
+from pegsynth.released.second_round import PoolFit
 
 MOST_DRAWN = 1 << 18
 """The most rows of one resample; larger tables have its deviations scaled up."""
@@ -82,7 +82,7 @@ def _matches(event: NoisyCounts, deviation: float) -> bool:
 def perturbed(
     released: Released,
     laws: Laws,
-    fit: Fit,
+    fit: PoolFit,
     stream: RandomStream,
     *,
     count: int,
@@ -186,7 +186,7 @@ class Resample:
     sizes: tuple[int, ...]
 
     @classmethod
-    def of(cls, released: Released, fit: Fit, words: Words, design_effect: float) -> Resample:
+    def of(cls, released: Released, fit: PoolFit, words: Words, design_effect: float) -> Resample:
         """Prepare to draw as many rows as were counted, if these are not too many."""
         total = released_total(released)
         drawn = min(max(round(total), 1), MOST_DRAWN)

@@ -34,7 +34,7 @@ from pegsynth.released.plain import plain_targets
 from pegsynth.released.published import Released
 from pegsynth.released.row_pool import Pool
 from pegsynth.released.rows import choose_rows, exchange_rows
-from pegsynth.released.second_round import Fit
+from pegsynth.released.second_round import PoolFit
 from pegsynth.released.steps import Steps
 from pegsynth.schema.rules import Rule
 
@@ -196,7 +196,7 @@ def _lot(
     # Split by the mean of all, so that a category has rows wherever a replicate needs some.
     base = [np.mean(lines, axis=0) for lines in zip(*shares, strict=True)]
     codes = _split(source, pool, kept, base, stream)
-    refit = Refit(Fit(pool, plain_margins(released, plain), plain))
+    refit = Refit(PoolFit(pool, plain_margins(released, plain), plain))
     scale = matching / max(len(kept), 1)
     lines = [
         refit.weights(counts)[kept] * _correction(codes, source, own, base) * scale
@@ -222,7 +222,7 @@ def _usual_rows(source: Source, size: int, stream: RandomStream, threads: int) -
 class Refit:
     """A pool whose weights can be fitted to any counts of the published tables."""
 
-    fit: Fit
+    fit: PoolFit
 
     def weights(self, counts: Released) -> Float64:
         """Return the weights of a fit without shrinkage; the same counts give the same."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Float64, Int64
 from pegsynth.kernels import pool_loops as kernels
-from pegsynth.released.second_round import Fit
+from pegsynth.released.second_round import PoolFit
 
 UInt16 = NDArray[np.uint16]
 
@@ -16,7 +16,7 @@ _FEW_ROWS = 250_000
 _LINES_AT_A_TIME = 4096
 
 
-def choose_rows(fit: Fit, rows: int) -> Int64:
+def choose_rows(fit: PoolFit, rows: int) -> Int64:
     """Choose pool rows by systematic sampling along the features that were placed first.
 
     The number of times that a row is chosen differs from its weight by less than 1, and
@@ -42,7 +42,7 @@ def _systematic(reached: Float64, count: int, offset: float) -> Int64:
     return places
 
 
-def exchange_rows(fit: Fit, chosen: Int64, passes: int) -> Int64:
+def exchange_rows(fit: PoolFit, chosen: Int64, passes: int) -> Int64:
     """Replace rows by others of the pool where all tables together then fit better."""
     pool, rows = fit.pool, len(chosen)
     if passes == 0 or rows == 0 or not fit.targets:
@@ -62,7 +62,7 @@ def exchange_rows(fit: Fit, chosen: Int64, passes: int) -> Int64:
     return chosen
 
 
-def _lines(fit: Fit) -> UInt16:
+def _lines(fit: PoolFit) -> UInt16:
     """Return a line for every pool row: its cell in each table of the fit."""
     lines = np.empty((fit.pool.rows, len(fit.keys)), dtype=np.uint16)
 

@@ -28,7 +28,7 @@ _ALL_ANEW = 10
 
 
 @dataclass
-class Fit:
+class PoolFit:
     """A pool, the tables that its weights should meet, and how to get there."""
 
     pool: Pool
@@ -113,7 +113,7 @@ class SecondRound:
     """Chooses and measures tables of a confidential table that the pool predicts badly."""
 
     table: MergedTable
-    fit: Fit
+    fit: PoolFit
     budget_filter: PrivacyFilter
     steps: Steps
     left_share: float

@@ -2,14 +2,14 @@
 
 from pegsynth.sampling.chains import Machine, Schedule, sample_rows
 from pegsynth.sampling.seeds import FilePool, SeedPool, WeightedPool
-from pegsynth.sampling.trace import Step, trace_row
+from pegsynth.sampling.trace import TraceStep, trace_row
 
 __all__ = [
     "FilePool",
     "Machine",
     "Schedule",
     "SeedPool",
-    "Step",
+    "TraceStep",
     "WeightedPool",
     "sample_rows",
     "trace_row",

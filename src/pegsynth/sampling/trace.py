@@ -13,7 +13,7 @@ from pegsynth.sampling.seeds import FilePool, SeedPool
 
 
 @dataclass(frozen=True)
-class Step:
+class TraceStep:
     """The row after one feature was drawn."""
 
     feature: int
@@ -28,7 +28,7 @@ def trace_row(
     *,
     counters: NDArray[np.uint32] | None = None,
     limit: int = 0,
-) -> tuple[tuple[int, ...], list[Step]]:
+) -> tuple[tuple[int, ...], list[TraceStep]]:
     """Draw one row and return its seed row and the row after every draw.
 
     A sweep draws every target once, so the rows in between follow from the rows before
@@ -38,7 +38,7 @@ def trace_row(
     words = stream.substream()
     before = seeds.draw(1, words.take)
     seed = tuple(int(code) for code in before[0])
-    steps: list[Step] = []
+    steps: list[TraceStep] = []
     for _ in range(sweeps):
         after = run_chunk(machine, FilePool(before), Schedule(limit=limit), 1, words.take, visits)
         steps += _between(before[0], after[0], machine.targets)
@@ -48,10 +48,10 @@ def trace_row(
 
 def _between(
     before: NDArray[np.uint32], after: NDArray[np.uint32], targets: NDArray[np.int64]
-) -> list[Step]:
+) -> list[TraceStep]:
     row = before.copy()
     steps = []
     for target in targets:
         row[target] = after[target]
-        steps.append(Step(int(target), tuple(int(code) for code in row)))
+        steps.append(TraceStep(int(target), tuple(int(code) for code in row)))
     return steps

@@ -39,7 +39,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass
-class Seen:
+class RowsSeen:
     """What the rows of a partition, or of all of them, were like.
 
     `digest` depends on every row and on no order of them, so that two passes can be compared.
@@ -168,7 +168,7 @@ class EncodeRows:
 
 def encoded(tables: Iterable[pl.DataFrame], encoder: Encoder) -> Iterator[pa.RecordBatch]:
     """Yield the cells of codes of a partition, then what was seen."""
-    seen = Seen(len(encoder.schema.names))
+    seen = RowsSeen(len(encoder.schema.names))
     with plain_values():
         for values in tables:
             seen.rows += values.height
@@ -206,7 +206,7 @@ class EncodeUnits:
         import pyarrow as pa
 
         encoder = encoder_of(self.schema)
-        seen = Seen(len(self.schema.names))
+        seen = RowsSeen(len(self.schema.names))
         stream = RandomStream.from_shared(self.key)
         words = stream.substream(self.number, skip=self.first.get(partition_number(), 0))
         with plain_values():
@@ -241,7 +241,7 @@ class BoundUnits:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield cells of the codes kept, and what was seen."""
-        seen = Seen(len(self.schema.names))
+        seen = RowsSeen(len(self.schema.names))
         held: list[pl.DataFrame] = []
         size = 0
         for batch in batches:
@@ -276,7 +276,7 @@ def packed(codes: Codes) -> Iterator[pa.RecordBatch]:
         )
 
 
-def unpacked(batches: Iterable[pa.RecordBatch], schema: Schema, seen: Seen) -> Iterator[Codes]:
+def unpacked(batches: Iterable[pa.RecordBatch], schema: Schema, seen: RowsSeen) -> Iterator[Codes]:
     """Yield the code matrices of packed cells, adding up what was seen."""
     columns, dtype = len(schema.names), schema.code_dtype
     for batch in batches:
@@ -314,7 +314,7 @@ def encoder_of(schema: Schema) -> Encoder:
     return Encoder(schema, source="the DataFrame", columns=schema.names, need_unit=False)
 
 
-def _last(seen: Seen) -> pa.RecordBatch:
+def _last(seen: RowsSeen) -> pa.RecordBatch:
     import pyarrow as pa
 
     cell = pa.array([seen.array().tobytes()], pa.binary())

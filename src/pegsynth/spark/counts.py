@@ -23,7 +23,7 @@ from pegsynth.io.passes import other_rows
 from pegsynth.io.reader import no_rows
 from pegsynth.schema.codec import Encoder
 from pegsynth.spark import arrow_batches
-from pegsynth.spark.codes import Seen, code_source, partition_number, unpacked
+from pegsynth.spark.codes import RowsSeen, code_source, partition_number, unpacked
 from pegsynth.spark.parquet_files import file_source
 from pegsynth.spark.spark_session import configured, mapped, plain_errors
 from pegsynth.tables.counting import one_row_in
@@ -143,14 +143,14 @@ class ClusterCounts:
                 parts = mapped(self._kept, count, _PIECES)
             whole = _summed(parts, self._tasks, new, self._schema).toArrow()
         counter = new()
-        seen = Seen(len(self._schema.names))
+        seen = RowsSeen(len(self._schema.names))
         for arrays in gathered(whole.to_batches()):
             seen.absorb(arrays[_SEEN])
             counter.absorb(arrays)
         self._check(seen)
         return counter
 
-    def _check(self, seen: Seen) -> None:
+    def _check(self, seen: RowsSeen) -> None:
         """Refuse a table without rows, rows without units, and values without a code."""
         if not seen.rows:
             raise no_rows(self._source)
@@ -186,7 +186,7 @@ class Counting(ABC):
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the counts in pieces; a partition that holds nothing hands on nothing."""
-        seen = Seen(len(self.schema.names))
+        seen = RowsSeen(len(self.schema.names))
         with self.new() as counter:
             steps = sum(1 for _ in self.take_in(batches, counter, seen))
             if steps or seen.rows:
@@ -194,7 +194,7 @@ class Counting(ABC):
 
     @abstractmethod
     def take_in(
-        self, batches: Iterable[pa.RecordBatch], counter: Counter, seen: Seen
+        self, batches: Iterable[pa.RecordBatch], counter: Counter, seen: RowsSeen
     ) -> Iterator[None]:
         """Add what comes to the counts, a step at a time."""
 
@@ -203,7 +203,7 @@ class CountCodes(Counting):
     """Counts the rows of a partition."""
 
     def take_in(
-        self, batches: Iterable[pa.RecordBatch], counter: Counter, seen: Seen
+        self, batches: Iterable[pa.RecordBatch], counter: Counter, seen: RowsSeen
     ) -> Iterator[None]:
         """Count one matrix of codes after the other."""
         for codes in unpacked(batches, self.schema, seen):
@@ -215,7 +215,7 @@ class AddCounts(Counting):
     """Adds up the counts of several partitions."""
 
     def take_in(
-        self, batches: Iterable[pa.RecordBatch], counter: Counter, seen: Seen
+        self, batches: Iterable[pa.RecordBatch], counter: Counter, seen: RowsSeen
     ) -> Iterator[None]:
         """Add the counts of one partition after the other."""
         for arrays in gathered(batches):

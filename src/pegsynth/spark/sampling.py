@@ -35,7 +35,14 @@ from pegsynth.spark.spark_session import (
     plain_errors,
     refuse_speculation,
 )
-from pegsynth.spark.worker_draws import DRAWN, DecodeRows, DrawChunks, RunChains, Sampler, Stream
+from pegsynth.spark.worker_draws import (
+    DRAWN,
+    DecodeRows,
+    DrawChunks,
+    RunChains,
+    Stream,
+    WorkerSampler,
+)
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
@@ -202,8 +209,8 @@ def _draw_capped(
         counters[:] = np.frombuffer(b"".join(raw for _, raw in own), dtype=np.uint32)
 
 
-def _sampler(session: Session, drawing: BlockSampler, how: How | None) -> Sampler:
-    return Sampler(
+def _sampler(session: Session, drawing: BlockSampler, how: How | None) -> WorkerSampler:
+    return WorkerSampler(
         drawing.machine,
         drawing.pool,
         decoder_of(session.model, how),
@@ -213,9 +220,9 @@ def _sampler(session: Session, drawing: BlockSampler, how: How | None) -> Sample
 
 
 @contextmanager
-def _shared(spark: SparkSession, sampler: Sampler) -> Iterator[Broadcast[Sampler]]:
+def _shared(spark: SparkSession, sampler: WorkerSampler) -> Iterator[Broadcast[WorkerSampler]]:
     """Send the sampler to the workers, and let them forget it."""
-    shared: Broadcast[Sampler] = spark.sparkContext.broadcast(sampler)
+    shared: Broadcast[WorkerSampler] = spark.sparkContext.broadcast(sampler)
     try:
         yield shared
     finally:

@@ -36,7 +36,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 @dataclass(frozen=True)
-class Sampler:
+class WorkerSampler:
     """What all draws share; confidential, since it holds the counts."""
 
     machine: Machine
@@ -69,7 +69,7 @@ class Stream:
 
 
 def decoded(
-    sampler: Sampler, codes: NDArray[Any], stream: RandomStream, number: int, first: int
+    sampler: WorkerSampler, codes: NDArray[Any], stream: RandomStream, number: int, first: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows as Spark wants them, numbers drawn with the words of their place."""
     decoder = sampler.decoder
@@ -84,7 +84,7 @@ def decoded(
 class DrawChunks:
     """Draws and decodes the chunks of `pegs` and `pegs-rs` whose numbers come in (R3, R4)."""
 
-    sampler: Broadcast[Sampler]
+    sampler: Broadcast[WorkerSampler]
     schedule: Schedule
     rows: int
     stream: Stream
@@ -120,7 +120,7 @@ class RunChains:
         Into how many parts the rows will be sorted.
     """
 
-    sampler: Broadcast[Sampler]
+    sampler: Broadcast[WorkerSampler]
     rows: int
     limits: tuple[int, ...]
     sweeps: int
@@ -189,7 +189,7 @@ class DecodeRows:
         Number of the first row of every bucket.
     """
 
-    sampler: Broadcast[Sampler]
+    sampler: Broadcast[WorkerSampler]
     first: Sequence[int]
     stream: Stream
 

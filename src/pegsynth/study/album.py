@@ -16,7 +16,7 @@ from pegsynth.study.arms import MAIN
 from pegsynth.study.findings import LABELS
 from pegsynth.study.results import Results
 from pegsynth.study.setting import Setting
-from pegsynth.study.study_design import BOOTSTRAP, PAPER, Design, Variant
+from pegsynth.study.study_design import BOOTSTRAP, PAPER, StudyDesign, Variant
 from pegsynth.study.workshop import FRESH
 from pegsynth.study.yardstick import headlines
 
@@ -90,7 +90,7 @@ class Album:
     """What all figures are drawn from."""
 
     results: Results
-    design: Design
+    design: StudyDesign
     setting: Setting
     epsilons: tuple[float, ...]
 

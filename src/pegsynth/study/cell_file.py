@@ -27,7 +27,7 @@ _LARGEST = sys.float_info.max
 CellValues = dict[str, float | str | None]
 
 
-class Checkpoint:
+class CellFile:
     """An open checkpoint file: what is finished, and a way to add to it."""
 
     def __init__(self, handle: int, path: Path, finished: dict[str, CellValues]) -> None:
@@ -45,7 +45,7 @@ class Checkpoint:
 @contextmanager
 def open_checkpoint(
     path: str | Path, configuration: Mapping[str, Any], *, mode: int = 0o644
-) -> Iterator[Checkpoint]:
+) -> Iterator[CellFile]:
     """Open a checkpoint for this process alone, or start one.
 
     Parameters
@@ -70,7 +70,7 @@ def open_checkpoint(
     try:
         _lock(handle, path)
         finished = _read(handle, path, dict(configuration))
-        yield Checkpoint(handle, path, finished)
+        yield CellFile(handle, path, finished)
         os.fsync(handle)
     finally:
         os.close(handle)

@@ -46,7 +46,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Part:
+class FindingPart:
     """A part of a finding.
 
     Parameters
@@ -76,12 +76,12 @@ class Part:
         return self.share >= NEARLY_ALL
 
 
-def part(claim: str, checks: Sequence[Check]) -> Part:
+def part(claim: str, checks: Sequence[Check]) -> FindingPart:
     """Make a part of the checks whose figure is known."""
-    return Part(claim, tuple(check for check in checks if check.estimate.known))
+    return FindingPart(claim, tuple(check for check in checks if check.estimate.known))
 
 
-def verdict(parts: Sequence[Part]) -> Verdict:
+def verdict(parts: Sequence[FindingPart]) -> Verdict:
     """Return what the parts amount to; see `RULE`."""
     assessed = [part for part in parts if part.checks]
     if not assessed:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pegsynth.study.checks import RULE, Check, Part, Verdict, verdict
+from pegsynth.study.checks import RULE, Check, FindingPart, Verdict, verdict
 from pegsynth.study.findings import FINDINGS, View, flattens
 from pegsynth.study.investigate import INVESTIGATIONS, text
 from pegsynth.study.results import Results
 from pegsynth.study.setting import Setting
-from pegsynth.study.study_design import Design
+from pegsynth.study.study_design import StudyDesign
 
 MOST_LINES = 24
 _IN_FRONT = 3
@@ -23,7 +23,7 @@ class Outcome:
 
     words: str
     verdict: Verdict
-    parts: tuple[Part, ...]
+    parts: tuple[FindingPart, ...]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Conclusion:
         return self.main.verdict
 
 
-def conclude(results: Results, design: Design, setting: Setting) -> list[Conclusion]:
+def conclude(results: Results, design: StudyDesign, setting: Setting) -> list[Conclusion]:
     """Judge all findings."""
     views = [View(results, variant, setting) for variant in design.variants]
     conclusions = []
@@ -111,7 +111,7 @@ def _conclusion(each: Conclusion) -> list[str]:
     return lines
 
 
-def _part(part: Part) -> list[str]:
+def _part(part: FindingPart) -> list[str]:
     """Write a part: all its checks if they are few, else those that disagree."""
     against = [check for check in part.checks if not check.agrees]
     few = len(part.checks) <= MOST_LINES
@@ -132,7 +132,7 @@ def _part(part: Part) -> list[str]:
     return lines
 
 
-def tally(parts: Sequence[Part]) -> str:
+def tally(parts: Sequence[FindingPart]) -> str:
     """Write how many checks of each part agree."""
     counts = [f"{part.agreeing} of {len(part.checks)}" for part in parts if part.checks]
     return "; ".join(counts) or "none"

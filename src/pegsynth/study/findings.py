@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.evaluation.statistics import Estimate, difference, mean, ratio
-from pegsynth.study.checks import Check, Part, part
+from pegsynth.study.checks import Check, FindingPart, part
 from pegsynth.study.results import Results
 from pegsynth.study.setting import Setting
 from pegsynth.study.study_design import NO_RESET, RESET, Variant
@@ -80,7 +80,7 @@ class View:
         }
 
 
-def falls(view: View) -> list[Part]:
+def falls(view: View) -> list[FindingPart]:
     """1. Every distance falls as epsilon grows."""
     distances = {**headlines(view.setting), **view.regression_distances()}
     levels = view.epsilons()
@@ -105,7 +105,7 @@ def falls(view: View) -> list[Part]:
     ]
 
 
-def closer_at_small(view: View) -> list[Part]:
+def closer_at_small(view: View) -> list[FindingPart]:
     """2. At small epsilon PeGS.rs is far closer to the original than PeGS and PMI."""
     closer, far = [], []
     for method in (m for m in view.methods if m != "pegs-rs"):
@@ -125,7 +125,7 @@ def closer_at_small(view: View) -> list[Part]:
     ]
 
 
-def closer_at_high(view: View) -> list[Part]:
+def closer_at_high(view: View) -> list[FindingPart]:
     """3. At high epsilon PeGS is slightly closer than PeGS.rs."""
     closer, slight = [], []
     levels = view.epsilons()
@@ -150,7 +150,7 @@ def closer_at_high(view: View) -> list[Part]:
     ]
 
 
-def flattens(view: View) -> list[Part]:
+def flattens(view: View) -> list[FindingPart]:
     """4. Block samples of PeGS.rs flatten as the block grows; PeGS without reset does not."""
     flat, steady, closer = [], [], []
     lengths = view.results.levels(RESET)
@@ -178,7 +178,7 @@ def flattens(view: View) -> list[Part]:
     ]
 
 
-def regressions(view: View) -> list[Part]:
+def regressions(view: View) -> list[FindingPart]:
     """5. PeGS.rs gives the closest coefficients; intercepts overshoot, slopes shrink."""
     closest, intercepts, slopes = [], [], []
     for words, name in view.regression_distances().items():
@@ -209,7 +209,7 @@ def regressions(view: View) -> list[Part]:
     ]
 
 
-def category_attack(view: View) -> list[Part]:
+def category_attack(view: View) -> list[FindingPart]:
     """6. Recovery of a category: error clearly above the bootstrap's, no method clearly best."""
     attack = view.setting.attack(amounts=False)
     if attack is None:
@@ -239,7 +239,7 @@ def category_attack(view: View) -> list[Part]:
     ]
 
 
-def amount_attack(view: View) -> list[Part]:
+def amount_attack(view: View) -> list[FindingPart]:
     """7. Recovery of an amount: error comparable with the bootstrap's, larger at small epsilon."""
     attack = view.setting.attack(amounts=True)
     if attack is None:
@@ -275,7 +275,7 @@ def amount_attack(view: View) -> list[Part]:
     ]
 
 
-def uniqueness(view: View) -> list[Part]:
+def uniqueness(view: View) -> list[FindingPart]:
     """8. More population-unique records in synthetic data than in the original."""
     if not view.setting.unique:
         return []
@@ -289,7 +289,7 @@ def uniqueness(view: View) -> list[Part]:
     return [part("the share of unique rows is above the original's at equal size", more)]
 
 
-FINDINGS: tuple[tuple[str, Callable[[View], list[Part]]], ...] = (
+FINDINGS: tuple[tuple[str, Callable[[View], list[FindingPart]]], ...] = (
     ("Every distance falls as epsilon grows", falls),
     ("At small epsilon PeGS.rs is far closer than PeGS and PMI", closer_at_small),
     ("At high epsilon PeGS is slightly closer than PeGS.rs", closer_at_high),

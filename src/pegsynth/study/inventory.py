@@ -30,6 +30,8 @@ class Description:
     model: str
     parameters: str
     measured: str
+    needs: str = ""
+    """A figure without which the line is left out, although it does not print it."""
 
 
 DESCRIPTIONS = {
@@ -82,6 +84,7 @@ DESCRIPTIONS = {
         "prod_i Pr_noisy(x_i | h(x_-i))",
         "noise, once on every cell",
         "heads chosen privately, tables and noise by the budget; any number of rows",
+        needs="once",
     ),
     "cart": Description(
         "Multiple imputation (trees; not in the paper)",
@@ -141,7 +144,7 @@ def table_of_methods(values: CellValues) -> list[dict[str, str]]:
     lines = []
     known = {name: value for name, value in values.items() if isinstance(value, (int, float))}
     for method, words in DESCRIPTIONS.items():
-        if method == "pegs-once" and "once" not in known:
+        if words.needs and words.needs not in known:
             continue
         try:
             measured = words.measured.format(**known)

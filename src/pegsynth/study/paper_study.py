@@ -33,7 +33,7 @@ from pegsynth.study.results import Results
 from pegsynth.study.setting import Setting, setting_of
 from pegsynth.study.size import FULL, StudySize
 from pegsynth.study.step_figures import step_figures, steps_table
-from pegsynth.study.study_design import Design, design_of
+from pegsynth.study.study_design import StudyDesign, design_of
 from pegsynth.study.work_cells import Cell, one_thread_each, run
 from pegsynth.study.workshop import Population, Workshop
 from pegsynth.study.yardstick import Yardstick
@@ -84,7 +84,7 @@ class _Frame:
     seed: int
     populations: Mapping[str, Population]
     setting: Setting
-    design: Design
+    design: StudyDesign
     workshop: Workshop
     yardsticks: Mapping[str, Yardstick]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pegsynth.reporting import step_charts as charts
 from pegsynth.reporting.figure import Figure
-from pegsynth.sampling import Step
+from pegsynth.sampling import TraceStep
 from pegsynth.schema import Schema
 from pegsynth.study.album import Drawing, Rows
 from pegsynth.study.demonstration import Demonstration, Visit
@@ -123,7 +123,7 @@ def _visit_row(run: Demonstration, visit: Visit) -> dict[str, object]:
     }
 
 
-def steps_table(schema: Schema, seed: Sequence[int], steps: Sequence[Step]) -> Rows:
+def steps_table(schema: Schema, seed: Sequence[int], steps: Sequence[TraceStep]) -> Rows:
     """Return the paper's table of sampling steps; the drawn value stands between asterisks."""
     lines = [{"sequence": "seed", **_texts(schema, seed)}]
     for step in steps:

@@ -22,6 +22,11 @@ PAPER = ("pegs", "pegs-rs", "pmi")
 PER_ROW = ("pegs", "pegs-rs", "pmi", "contingency")
 """Methods whose price is stated per row; others get the same total at once."""
 
+_AS_IN_THE_PAPER = {
+    "pegs-capped": Arm("pegs-capped", "pegs-capped", "rows", pool="public", order="data")
+}
+"""Methods beside the paper's that are drawn with its seed pool and its order of heads."""
+
 POOLS: tuple[Pool, ...] = ("public", "uniform", "original")
 BOOTSTRAP = "bootstrap"
 CHAIN_EPSILON = 100.0
@@ -79,7 +84,7 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Design:
+class StudyDesign:
     """All that is drawn.
 
     Parameters
@@ -141,7 +146,7 @@ def variants_of(size: StudySize) -> tuple[Variant, ...]:
     )
 
 
-def design_of(size: StudySize) -> Design:
+def design_of(size: StudySize) -> StudyDesign:
     """Lay out the study."""
     variants = variants_of(size)
     others = [m for m in names() if m not in PAPER and (not size.methods or m in size.methods)]
@@ -204,7 +209,7 @@ def design_of(size: StudySize) -> Design:
             size.other_repeats,
         ),
     }
-    return Design(variants, families)
+    return StudyDesign(variants, families)
 
 
 def total_name(method: str, delta: float | None) -> str:
@@ -230,9 +235,9 @@ def _beside(method: str) -> Arm:
     """Return another method on the paper's axis, its price the same for all rows together."""
     if method in PER_ROW:
         return Arm(method, method)
-    known = method == "pegs-capped"
-    pool: Pool = "public" if known else "default"
-    return Arm(method, method, "rows", pool=pool, order="data" if known else "default")
+    return _AS_IN_THE_PAPER.get(method) or Arm(
+        method, method, "rows", pool="default", order="default"
+    )
 
 
 def _whole(method: str, delta: float | None) -> Arm:

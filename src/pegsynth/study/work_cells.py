@@ -22,7 +22,7 @@ from typing import Any
 from pegsynth.errors import ParameterError, PegsynthError
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
-from pegsynth.study.cell_file import CellValues, Checkpoint, open_checkpoint, plain_values
+from pegsynth.study.cell_file import CellFile, CellValues, open_checkpoint, plain_values
 
 Work = Callable[["Cell", RandomStream], CellValues]
 
@@ -125,7 +125,7 @@ def run(
 
 def _opened(
     checkpoint: str | Path | None, settings: Mapping[str, Any], mode: int
-) -> AbstractContextManager[Checkpoint | _Memory]:
+) -> AbstractContextManager[CellFile | _Memory]:
     if checkpoint is None:
         return nullcontext(_Memory())
     return open_checkpoint(checkpoint, settings, mode=mode)

@@ -162,7 +162,7 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
 
     def store_plan(self, plan: Any) -> dict[str, Any]:
         """Return alpha, and where heads, virtual rows and seed rows come from."""
-        return self.stored_plan(plan) | {
+        return super().store_plan(plan) | {
             "order": plan.keys.order,
             "prior": plan.prior,
             "seed_pool": str(plan.seed_pool),
