@@ -6,6 +6,7 @@ from scipy import stats
 
 from pegsynth.evaluation.correlations import correlation, correlation_records, pair_sides
 from pegsynth.evaluation.value_columns import TableValues
+from pegsynth.evaluation.value_sides import sides_of
 
 RNG = np.random.default_rng(4)
 
@@ -16,8 +17,13 @@ def columns(rows, rng=RNG):
     return {"x": x.round(1), "y": y, "k": np.ones(rows)}
 
 
-def found(original, *synthetic, **more):
-    pairs = pair_sides(["x", "y"], original, list(synthetic), **more)
+def paired(names, original, *synthetic):
+    sides = [sides_of(name, original, synthetic) for name in names]
+    return pair_sides(sides, original, synthetic)
+
+
+def found(original, *synthetic):
+    pairs = paired(["x", "y"], original, *synthetic)
     return {(r.name, r.subject): r for r in correlation_records(pairs)}
 
 
@@ -35,7 +41,7 @@ def test_values_are_those_of_scipy():
 
 def test_a_column_that_does_not_vary_has_no_correlation():
     table = TableValues(columns(50))
-    assert pair_sides(["x", "k"], table, [table]) == []
+    assert paired(["x", "k"], table, table) == []
     assert correlation_records([])[0].note.startswith("not computed")
     assert correlation(np.array([1.0, 2.0]), np.array([1.0, 3.0]), None) is None
 

@@ -15,14 +15,16 @@ import numpy as np
 
 from pegsynth.arrays import Float64
 from pegsynth.evaluation.chance import bernstein, rows_judged
-from pegsynth.evaluation.empirical import Empirical, Order
+from pegsynth.evaluation.empirical import Empirical
 from pegsynth.evaluation.pooling import how_pooled, pooled, replicated
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.statistics import LEVEL, Estimate
 from pegsynth.evaluation.value_columns import TableValues
+from pegsynth.evaluation.value_sides import Sides
 from pegsynth.inference.combining_rules import Rule
 
 NAMES = ("pearson_correlation", "spearman_correlation")
+_NO_SPREAD = 1e-12
 HEADLINES = ("pearson_distance", "spearman_distance")
 _MEANT = {
     "pearson_correlation": "Pearson's correlation of released numbers",
@@ -91,45 +93,53 @@ def correlation(first: Float64, second: Float64, weights: Float64 | None) -> Cor
     coefficients, Biometrika 62(3), 531-545, doi:10.1093/biomet/62.3.531). Its mean square over
     n is the variance, whatever the law of the numbers.
     """
-    known = ~(np.isnan(first) | np.isnan(second))
+    known = np.isfinite(first + second)
     if not known.all():
         first, second = first[known], second[known]
         weights = None if weights is None else weights[known]
     if len(first) < 3:
         return None
-    shares = np.full(len(first), 1 / len(first)) if weights is None else weights / weights.sum()
+    shares = None if weights is None else weights / weights.sum()
     u, v = _standardised(first, shares), _standardised(second, shares)
     if u is None or v is None:
         return None
-    value = float(np.clip(shares @ (u * v), -1.0, 1.0))
-    influence = u * v - value * (u * u + v * v) / 2
-    n = 1 / float(shares @ shares)
-    variance = float(shares @ (influence * influence)) / n
+    influence = u * v
+    value = min(max(_mean(influence, shares), -1.0), 1.0)
+    np.multiply(u, u, out=u)
+    np.multiply(v, v, out=v)
+    u += v
+    u *= value / 2
+    influence -= u
+    n = float(len(first)) if shares is None else 1 / float(shares @ shares)
+    variance = _mean_square(influence, shares) / n
     if not (math.isfinite(value) and math.isfinite(variance)):
         return None
     return Correlation(value, variance, float(np.abs(influence).max()), n)
 
 
 def pair_sides(
-    names: Sequence[str],
-    original: TableValues,
-    synthetic: Sequence[TableValues],
-    rule: Rule | None = None,
+    sides: Sequence[Sides], original: TableValues, synthetic: Sequence[TableValues]
 ) -> list[PairSides]:
     """Correlate all pairs of features in all tables; pairs that do not vary are left out."""
     tables = [original, *synthetic]
+    names, rule = [each.name for each in sides], sides[0].rule if sides else None
+    numbers = [{each: table.columns[each] for each in names} for table in tables]
+    ranks = [
+        {
+            each.name: _ranks((each.original, *each.synthetic)[place], table.columns[each.name])
+            for each in sides
+        }
+        for place, table in enumerate(tables)
+    ]
     found = []
-    for name, columns in (
-        (NAMES[0], [{each: table.columns[each] for each in names} for table in tables]),
-        (NAMES[1], [{each: _ranks(table, each) for each in names} for table in tables]),
-    ):
+    for name, columns in ((NAMES[0], numbers), (NAMES[1], ranks)):
         for first, second in combinations(names, 2):
-            sides = [
-                correlation(numbers[first], numbers[second], table.weights)
-                for numbers, table in zip(columns, tables, strict=True)
+            each_table = [
+                correlation(ours[first], ours[second], table.weights)
+                for ours, table in zip(columns, tables, strict=True)
             ]
-            known = [each for each in sides if each is not None]
-            if len(known) < len(sides):
+            known = [each for each in each_table if each is not None]
+            if len(known) < len(each_table):
                 continue
             again = _replicates(columns[1][first], columns[1][second], synthetic)
             found.append(PairSides(name, (first, second), known[0], tuple(known[1:]), again, rule))
@@ -154,25 +164,32 @@ def no_correlation_records(reason: str) -> list[Record]:
 _HEADS = tuple(zip(HEADLINES, NAMES, strict=True))
 
 
-def _standardised(values: Float64, shares: Float64) -> Float64 | None:
+def _standardised(values: Float64, shares: Float64 | None) -> Float64 | None:
     # Divided first: squares of large numbers overflow.
-    scale = float(np.abs(values).max())
+    scale = float(max(values.max(), -values.min()))
     if scale == 0:
         return None
     centred = values / scale
-    centred = centred - shares @ centred
-    deviation = math.sqrt(float(shares @ (centred * centred)))
-    return np.asarray(centred / deviation) if deviation > 1e-12 else None
+    centred -= _mean(centred, shares)
+    deviation = math.sqrt(_mean_square(centred, shares))
+    if not deviation > _NO_SPREAD:
+        return None
+    centred /= deviation
+    return centred
 
 
-def _ranks(table: TableValues, name: str) -> Float64:
+def _mean(values: Float64, shares: Float64 | None) -> float:
+    return float(values.mean() if shares is None else shares @ values)
+
+
+def _mean_square(values: Float64, shares: Float64 | None) -> float:
+    if shares is None:
+        return float(values @ values) / len(values)
+    return float(shares @ (values * values))
+
+
+def _ranks(law: Empirical, values: Float64) -> Float64:
     """Return the share of rows below each number, and half of those that have it."""
-    values = table.columns[name]
-    law = Order.of(values, weighted=table.weights is not None).empirical(table.weights)
-    return values if law is None else _grades(law, values)
-
-
-def _grades(law: Empirical, values: Float64) -> Float64:
     grades = np.append(law.cumulative - law.shares / 2, np.nan)
     places = np.searchsorted(law.support, values)
     return np.asarray(grades[np.where(np.isnan(values), len(law.support), places)])

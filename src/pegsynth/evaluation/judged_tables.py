@@ -61,6 +61,11 @@ class Tables:
     values: tuple[TableValues, ...] = ()
 
     @property
+    def weighted(self) -> bool:
+        """Whether rows of a synthetic table count by weights."""
+        return any(table.weights is not None for table in self.values[1:])
+
+    @property
     def counted(self) -> tuple[Codes, ...]:
         """The synthetic tables for measures that count rows: weighted rows as often as they weigh.
 

@@ -99,7 +99,7 @@ def evaluate_tables(
         [table.T for table in work.synthetic],
         tables.schema,
         threads=options.threads,
-        released=tables.synthetic,
+        released=tables.synthetic if tables.weighted else None,
     )
     progress("numbers", 0, None)
     numbers = numbers_found(tables, tables.schema, options.rule)

@@ -8,8 +8,9 @@ fitted with their weights, and with each replicate of these.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import numpy as np
 
@@ -46,8 +47,9 @@ class CoefficientSides:
         Which regression, and which coefficient of it.
     original, value
         The original's estimate, and that of the synthetic tables.
-    variance
-        Of the original's estimate over as many rows, whatever the law of the errors.
+    robust
+        Gives the variances of the original's estimates, by name, whatever the law of the errors;
+        called for a coefficient that is far off.
     rows, released
         Rows of the original and of the smallest synthetic table.
     """
@@ -56,9 +58,14 @@ class CoefficientSides:
     term: str
     original: Estimate
     value: float
-    variance: float
+    robust: Callable[[], dict[str, float]]
     rows: int
     released: int
+
+    @property
+    def variance(self) -> float:
+        """The larger of the two variances of the original's estimate."""
+        return max(self.original.variance, self.robust().get(self.term, 0.0))
 
     def allowance(self, alpha: float) -> float:
         """Return how far a fresh sample as large as the release may be off, for many rows."""
@@ -180,20 +187,19 @@ def _numbers(term: Term, codes: Codes, values: TableValues, schema: Schema) -> F
 
 
 def _sides(found: Comparison, sample: Sample, columns: Sequence[Column]) -> list[CoefficientSides]:
-    variances = _sandwich(found, sample, columns)
+    robust = cache(partial(_sandwich, found, sample, columns))
     sides = []
     for name in found.names:
         first, second = found.original[name], found.synthetic[name]
         if name == INTERCEPT or first is None or second is None:
             continue
-        variance = max(first.variance, variances.get(name, 0.0))
         sides.append(
             CoefficientSides(
                 found.formula.text,
                 name,
                 first,
                 second.value,
-                variance,
+                robust,
                 found.fits[0].rows,
                 found.rows,
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from pegsynth.evaluation.correlations import (
@@ -39,11 +40,14 @@ class Numbers:
         Correlations of all pairs of these.
     left_out
         Other numeric features, and why nothing is said about their numbers.
+    every
+        Every so manieth row of the largest table was used; 1 where all were.
     """
 
     sides: tuple[Sides, ...] = ()
     pairs: tuple[PairSides, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
+    every: int = 1
 
     def records(
         self, coefficients: Sequence[CoefficientSides], *, level: float = LEVEL
@@ -59,12 +63,19 @@ class Numbers:
             ]
         # Numbers near the largest that there are overflow in squares: those figures are left out.
         with np.errstate(all="ignore"):
-            return [
+            found = [
                 *value_records(self.sides, level=level),
                 *correlation_records(self.pairs, level=level),
-                *fault_records(self.sides, self.pairs, coefficients),
-                *absent,
             ]
+            off = fault_records(self.sides, self.pairs, coefficients)
+        return [*map(self._thinned, found), *off, *absent]
+
+    def _thinned(self, record: Record) -> Record:
+        """Say in a note that rows were left out of a table too large for all."""
+        if self.every == 1:
+            return record
+        note = f"{record.note}; every {self.every}th row was used, evenly spaced"
+        return msgspec.structs.replace(record, note=note)
 
     def distributions(self, schema: Schema) -> tuple[Cumulative, ...]:
         """Return the distribution functions of every feature, for the report."""
@@ -86,5 +97,6 @@ def numbers_found(tables: Tables, schema: Schema, rule: Rule | None = None) -> N
         else:
             left_out.append((name, found))
     with np.errstate(all="ignore"):
-        pairs = pair_sides([each.name for each in sides], original, synthetic, rule)
-    return Numbers(tuple(sides), tuple(pairs), tuple(left_out))
+        pairs = pair_sides(sides, original, synthetic)
+    every = max(each.every for each in tables.values)
+    return Numbers(tuple(sides), tuple(pairs), tuple(left_out), every)
