@@ -24,6 +24,7 @@ NAME = "SECRET-NAME-"
 LEVELS = {"a": ("x", "y", "z"), "b": ("p", "q", "r", "s"), "c": ("0", "1")}
 # Of a billion possible amounts a few real ones may be drawn by chance, never so many.
 FEWEST_TELLTALE = 20
+_BEGINNING = 1000
 _NUMBERS = re.compile(rb"\d{1,3}\.\d{1,6}(?!\d)")
 
 
@@ -74,6 +75,8 @@ def leaks(path: Path, place: Place) -> list[str]:
     numbers = {float(text) for text in _NUMBERS.findall(content)}
     if len(numbers & place.amounts) >= FEWEST_TELLTALE:
         found.append("amounts as text")
+    if content.startswith(b"CONFIDENTIAL") and b'"kind":"model"' in content[:_BEGINNING]:
+        return [*found, "a confidential model"]
     table = _columns(content)
     return found if table is None else found + _in_columns(table, place)
 
@@ -88,9 +91,7 @@ def _columns(content: bytes) -> pa.Table | None:
 
 
 def _in_columns(table: pa.Table, place: Place) -> list[str]:
-    found = []
-    if b"CONFIDENTIAL" in (table.schema.metadata or {}).get(b"pegsynth", b""):
-        found.append("a confidential model")
+    found: list[str] = []
     for name in table.column_names:
         values = table.column(name).to_pylist()
         if any(NAME in value for value in values if isinstance(value, str)):

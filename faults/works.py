@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
-import pyarrow.parquet as pq
 
 from faults.places import Place
 from pegsynth.errors import PegsynthError
+from pegsynth.io.container import read_container
 from pegsynth.methods import get
 from pegsynth.privacy import Ledger
+from pegsynth.storage import model_file, spending
 from pegsynth.storage.model_file import load_model, read_manifest
 from pegsynth.storage.spending import read_spent
 from pegsynth.study.paper_study import CHECKPOINT
@@ -103,7 +104,8 @@ def whole_model(path: Path) -> None:
 
 def whole_record(path: Path) -> None:
     """See that a record of what was spent can be read by itself."""
-    json.loads(path.read_bytes())
+    with path.open("rb") as handle:
+        read_container(handle, kind=spending.KIND, newest=spending.FORMAT)
 
 
 def whole_release(path: Path) -> None:
@@ -137,10 +139,12 @@ def _lines(path: Path) -> list[str]:
 
 def model_content(path: Path) -> object:
     """Return all of a model but the number that tells it from others."""
-    table = pq.read_table(path)
-    manifest = json.loads(table.schema.metadata[b"pegsynth"])
+    with path.open("rb") as handle:
+        found = read_container(handle, kind=model_file.KIND, newest=model_file.FORMAT)
+    manifest = json.loads(found.manifest)
     manifest.pop("identity")
-    return manifest, table.to_pydict()
+    arrays = {name: (a.dtype.str, a.tolist()) for name, a in found.arrays.items()}
+    return found.notice, manifest, arrays
 
 
 def folder_content(path: Path) -> dict[str, bytes]:

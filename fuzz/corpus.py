@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,13 @@ MODELS = {
     "cells.pegs": ("--method", "contingency", "--epsilon", "1", "--rows", "10"),
     "margins.pegs": ("--method", "marginal", "--epsilon", "1", "--rows", "10"),
 }
+_OLDER = {"format_1": ("once", "capped"), "format_2": ("plain", "once", "capped", "bootstrap")}
+OLDER = {
+    f"older-{folder}-{name}.pegs": f"tests/methods/{folder}/{name}.model"
+    for folder, names in _OLDER.items()
+    for name in names
+}
+"""Models of older formats, which nothing writes any more, and where they are kept."""
 ESTIMATES = (
     "dataset,term,estimate,variance\n1,x,0.5,0.1\n1,y,2,0.3\n2,x,0.6,0.1\n2,y,2.1,0.2\n3,x,0.4,0.1\n"
     "3,y,1.9,0.2\n"
@@ -83,6 +91,8 @@ def build(folder: Path) -> None:
     table = (folder / "data.csv", "--schema", schema, "--threads", "1")
     for name, flags in MODELS.items():
         _done("fit", *table, "-o", folder / name, *flags)
+    for name, kept in OLDER.items():
+        _copy_older(Path(__file__).parents[1] / kept, folder / name)
     for name, flags in {
         "once": ("--epsilon", "1", "--method", "pegs-once"),
         "row": PER_ROW,
@@ -112,6 +122,13 @@ def build(folder: Path) -> None:
     )
     with _checkpoint_kept():
         _done("fit", *table, "-o", folder / "resumed.pegs", "--resume", folder / "counts.resume")
+
+
+def _copy_older(kept: Path, model: Path) -> None:
+    shutil.copyfile(kept, model)
+    record = kept.with_name(f"{kept.name}.spent")
+    if record.exists():
+        shutil.copyfile(record, model.with_name(f"{model.name}.spent"))
 
 
 def review(schema: Path) -> None:

@@ -8,6 +8,7 @@ import json
 import random
 import tomllib
 import zlib
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,39 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fuzz.cases import Case, Command
-from fuzz.corpus import MODELS, PER_ROW
+from fuzz.containers import (
+    DTYPES,
+    Parts,
+    put_together,
+    taken_apart,
+    wild_arrays,
+    with_manifest,
+)
+from fuzz.corpus import MODELS, OLDER, PER_ROW
 from fuzz.mutations import damaged
 from fuzz.tables import pickled
-from fuzz.trees import changed, json_text, toml_text
+from fuzz.trees import Raw, changed, json_text, toml_text
 
 _KEY = b"pegsynth"
-_DTYPES = ("|O", "<M8[s]", "<U9", "|V8", "<c16", ">i8", "<i8", "<f8", "|b1", "object", "<u2")
 
 
 def model(source: random.Random, root: Path) -> Case:
     """Attack the reader of models: their bytes, their manifest, their counts, their arrays."""
     name = source.choice((*MODELS, "plain.pegs", "once.pegs", "capped.pegs"))
+    good = (root / "good" / name).read_bytes()
+    kind = source.random()
+    if kind < 0.25:
+        found = damaged(good, source)
+    elif kind < 0.65:
+        found = _changed_manifest(good, source)
+    else:
+        found = put_together(wild_arrays(taken_apart(good), source))
+    return _model_case(name, found, source, root)
+
+
+def older_model(source: random.Random, root: Path) -> Case:
+    """Attack the reader of models of formats 1 and 2, which are Parquet."""
+    name = source.choice(sorted(OLDER))
     found = (root / "good" / name).read_bytes()
     kind = source.random()
     if kind < 0.25:
@@ -42,13 +64,30 @@ def model(source: random.Random, root: Path) -> Case:
             found = _written(_with_wild_cells(table, source))
         else:
             found = _with_wild_arrays(table, manifest, source)
+    return _model_case(name, found, source, root)
+
+
+def _model_case(name: str, found: bytes, source: random.Random, root: Path) -> Case:
     files = {"m.pegs": found}
     record = root / "good" / f"{name}.spent"
     if record.exists():
         files["m.pegs.spent"] = record.read_bytes()
     # A command that draws writes what it spent beside the model.
     files = {f"out/{key}": content for key, content in files.items()}
-    return Case(files, (_command(source, budgeted=name != "plain.pegs"),))
+    return Case(files, (_command(source, budgeted="plain" not in name),))
+
+
+def _changed_manifest(good: bytes, source: random.Random) -> bytes:
+    """Change the manifest, or the header around it."""
+    parts = taken_apart(good)
+    if source.random() < 0.15:
+        first = {name: parts.header[name] for name in ("pegsynth", "kind", "format")}
+        tree = changed(parts.header, source)
+        # What a file is stands first; all else may be anything.
+        header = {**first, **tree} if isinstance(tree, dict) else {**first, "x": tree}
+        return put_together(replace(parts, header=header))
+    text = _manifest_text({"format": 3, **parts.manifest}, source)
+    return put_together(with_manifest(parts, Raw(text.decode("utf-8", "surrogatepass"))))
 
 
 def _command(source: random.Random, *, budgeted: bool) -> Command:
@@ -128,7 +167,7 @@ def _with_wild_arrays(table: pa.Table, manifest: dict[str, Any], source: random.
     each = source.choice(arrays)
     kind = source.random()
     if kind < 0.25:
-        each["dtype"] = source.choice(_DTYPES)
+        each["dtype"] = source.choice(DTYPES)
     elif kind < 0.5:
         shape = each["shape"]
         wild = (0, 1, -1, 1 << 31, 1 << 40, 10**12, 10**30)
@@ -157,13 +196,34 @@ def spent(source: random.Random, root: Path) -> Case:
     """Attack the record of what was spent."""
     name = source.choice(("capped.pegs", "blocks.pegs", "margins.pegs"))
     good = (root / "good" / f"{name}.spent").read_bytes()
-    if source.random() < 0.3:
+    kind = source.random()
+    parts = taken_apart(good)
+    if kind < 0.25:
         found = damaged(good, source)
+    elif kind < 0.5 or not parts.bodies:
+        tree = changed(parts.header if source.random() < 0.2 else parts.manifest, source)
+        header = json_text(tree).encode("utf-8", "surrogatepass") if source.random() < 0.1 else None
+        found = put_together(with_manifest(parts, tree), header)
+    elif kind < 0.75:
+        found = put_together(wild_arrays(parts, source))
     else:
-        tree = json.loads(good)
-        if source.random() < 0.3:
-            tree["counters"] = [_bomb()] * source.choice((1, len(tree["counters"]) or 1))
-            tree["entries"] = source.choice((1, 1 << 22, 1 << 28, tree["entries"]))
-        found = json_text(changed(tree, source)).encode("utf-8", "surrogatepass")
+        found = _older_record(parts, source)
     files = {"out/m.pegs": (root / "good" / name).read_bytes(), "out/m.pegs.spent": found}
     return Case(files, (_command(source, budgeted=True),))
+
+
+def _older_record(parts: Parts, source: random.Random) -> bytes:
+    """Write the record as format 1 did, JSON with counters in base 85, and change it."""
+    arrays = parts.header["arrays"]
+    lines = (zlib.compress(parts.plain(each["name"])) for each in arrays)
+    tree = {
+        "format": 1,
+        "notice": parts.notice.decode(),
+        **parts.manifest,
+        "entries": arrays[0]["shape"][0] if arrays else 0,
+        "counters": [base64.b85encode(line).decode() for line in lines],
+    }
+    if source.random() < 0.3:
+        tree["counters"] = [_bomb()] * source.choice((1, len(tree["counters"]) or 1))
+        tree["entries"] = source.choice((1, 1 << 22, 1 << 28, tree["entries"]))
+    return json_text(changed(tree, source)).encode("utf-8", "surrogatepass")

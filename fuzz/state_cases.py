@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.cases import Case
+from fuzz.containers import put_together, taken_apart, wild_arrays, with_manifest
 from fuzz.mutations import damaged
 from fuzz.tables import pickled
 from fuzz.trees import changed, json_text, wild
@@ -110,21 +111,47 @@ def _go_on(cells: list[Any], *, judged: bool) -> None:
 
 
 def resume(source: random.Random, root: Path) -> Case:
-    """Attack the file of ``--resume``."""
+    """Attack the file of ``--resume``, of today's format and of format 1."""
     good = (root / "good/counts.resume").read_bytes()
-    found = damaged(good, source) if source.random() < 0.35 else _rewritten(good, source)
+    kind = source.random()
+    if kind < 0.25:
+        found = damaged(good, source)
+    elif kind < 0.65:
+        parts = taken_apart(good)
+        if source.random() < 0.5:
+            parts = with_manifest(parts, _wild_places(parts.manifest, source))
+        found = put_together(wild_arrays(parts, source) if source.random() < 0.7 else parts)
+    else:
+        good = _older_checkpoint(good)
+        found = damaged(good, source) if source.random() < 0.3 else _rewritten(good, source)
     command = ("fit", "good/data.csv", "--schema", "good/schema.toml", "--threads", "1")
     return Case(
         {"out/c.resume": found}, ((*command, "-o", "out/m.pegs", "--resume", "out/c.resume"),)
     )
 
 
+def _wild_places(manifest: dict[str, Any], source: random.Random) -> dict[str, Any]:
+    if source.random() < 0.5:
+        return {**manifest, "stages": changed(manifest["stages"], source)}
+    return {**manifest, "rows": source.choice((1, 40, -1, 1 << 40, 1 << 70))}
+
+
+def _older_checkpoint(content: bytes) -> bytes:
+    """Write a checkpoint as format 1 did."""
+    parts = taken_apart(content)
+    stages = list(parts.manifest["stages"])
+    arrays = []
+    for each in parts.header["arrays"]:
+        number, _, name = each["name"].partition(": ")
+        stage = stages[int(number)]
+        line = {"stage": stage, "name": name, "dtype": each["dtype"], "length": each["shape"][0]}
+        arrays.append(line)
+    tree = {"format": 1, **parts.manifest, "arrays": arrays}
+    return _with_checksum(parts.notice, tree, b"".join(parts.bodies))
+
+
 def _rewritten(good: bytes, source: random.Random) -> bytes:
-    """Change header and arrays, and make the checksum fit again."""
-    import hashlib
-
-    import msgspec
-
+    """Change header and arrays of a checkpoint of format 1, and make the checksum fit again."""
     notice, header, body = good.split(b"\n", 2)
     tree = json.loads(header)
     if source.random() < 0.5:
@@ -143,17 +170,23 @@ def _rewritten(good: bytes, source: random.Random) -> bytes:
         each |= change
         if each["dtype"] == "|O":
             body = pickled()
-    elif source.random() < 0.5:
-        tree["stages"] = changed(tree["stages"], source)
     else:
-        tree["rows"] = source.choice((1, 40, -1, 1 << 40, 1 << 70))
-    tree["sha256"] = ""
-    text = json_text(tree).encode("utf-8", "surrogatepass")
-    try:
-        from pegsynth.tables.checkpoint import _Header
+        tree |= _wild_places(tree, source)
+    return _with_checksum(notice, tree, body)
 
+
+def _with_checksum(notice: bytes, tree: dict[str, Any], body: bytes) -> bytes:
+    """Return a checkpoint of format 1 with the checksum that its reader will work out."""
+    import hashlib
+
+    import msgspec
+
+    from pegsynth.tables.older_checkpoints import _Header
+
+    text = json_text({**tree, "sha256": ""}).encode("utf-8", "surrogatepass")
+    try:
         plain = msgspec.json.encode(msgspec.json.decode(text, type=_Header))
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         plain = text
-    tree["sha256"] = hashlib.sha256(plain + body).hexdigest()
+    tree = {**tree, "sha256": hashlib.sha256(plain + body).hexdigest()}
     return b"\n".join((notice, json_text(tree).encode("utf-8", "surrogatepass"), body))

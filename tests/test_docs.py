@@ -130,6 +130,12 @@ def test_the_code_of_the_python_page_runs(tmp_path):
     assert "models 2 of 2" in printed
 
 
+@pytest.mark.slow
+def test_the_code_of_the_page_of_file_formats_runs(tmp_path):
+    (code,) = fenced(ROOT / "docs" / "file-formats.md", "python")
+    run([sys.executable, "-c", code], tmp_path)
+
+
 def test_the_readme_mentions_every_command(flags_of):
     assert {name for name, _ in calls(README)} == set(flags_of)
 

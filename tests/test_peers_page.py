@@ -204,6 +204,13 @@ def test_the_command(tmp_path, capsys):
     page = tmp_path / "page.md"
     run.main(["--report-only", "--output", str(tmp_path), "--report", str(page)])
     assert "| 1 | MST, dpmm | 1 |" in page.read_text(encoding="utf-8")
+    kept = f"\n{report.OTHERS}\n\nOf another benchmark.\n"
+    page.write_text(f"An old page.\n{kept}", encoding="utf-8")
+    run.main(["--report-only", "--output", str(tmp_path), "--report", str(page)])
+    written = page.read_text(encoding="utf-8")
+    assert written.endswith(kept)
+    assert "| 1 | MST, dpmm | 1 |" in written
+    assert "An old page" not in written
     with pytest.raises(SystemExit):
         run.main(["--data", "no-such-table"])
     assert "no-such-table" in capsys.readouterr().err

@@ -33,6 +33,9 @@ TIMING_HEADER = (
 )
 _METRICS = (("tvd1", 4), ("tvd2", 4), ("tvd3", 4), ("tvd3_drawn", 4), ("auc", 3))
 
+OTHERS = "# Other measurements"
+"""Heading of what other benchmarks measured, which a new page keeps."""
+
 Group = list[Result]
 
 
@@ -52,6 +55,12 @@ def markdown(results: Iterable[Result]) -> str:
         parts.append(f"{_SIDE_BY_SIDE}\n{_table(TIMING_HEADER, _timing_rows(timing))}\n")
     parts.append(_notes(found))
     return "\n".join(parts)
+
+
+def beside_others(page: str, earlier: str) -> str:
+    """Return a page with what other benchmarks have put at the end of the earlier one."""
+    start = earlier.find(f"\n{OTHERS}\n")
+    return page if start < 0 else page.rstrip("\n") + "\n" + earlier[start:]
 
 
 _INTRODUCTION = """# Other synthesizers and ours

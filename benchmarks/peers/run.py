@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.peers.bench import Bench, run_all, timed
 from benchmarks.peers.environments import environments_folder
 from benchmarks.peers.execute import Clock, Setting
-from benchmarks.peers.report import markdown
+from benchmarks.peers.report import beside_others, markdown
 from benchmarks.peers.results import Store
 from benchmarks.peers.tables import TABLES
 from benchmarks.peers.tools import TOOLS
@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif not options.report_only:
         work = timed if options.timing else run_all
         work(bench, options.only, options.data, options.epsilon)
-    options.report.write_text(markdown(store.load().values()), encoding="utf-8")
+    earlier = options.report.read_text(encoding="utf-8") if options.report.exists() else ""
+    page = beside_others(markdown(store.load().values()), earlier)
+    options.report.write_text(page, encoding="utf-8")
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

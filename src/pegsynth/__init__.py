@@ -15,6 +15,7 @@ Judge what came out, whoever made it
 Analyse the synthetic tables
     `combine`, `pooled`: one estimate and a valid interval from several tables.
     `replicated`: the same from one table with replicate weights.
+    `impute`: missing values of synthetic tables, imputed from synthetic rows.
     `supported`: whether a published model can answer an analysis.
 Say what it costs
     `Budget`, `Ledger`: what may be spent, and what was.
@@ -38,6 +39,7 @@ from pegsynth.version import __version__ as __version__
 if TYPE_CHECKING:
     from pegsynth import datasets, spark
     from pegsynth.api import audit, fit, load, plan, release, report, synthesize
+    from pegsynth.completed import impute
     from pegsynth.errors import (
         BudgetError,
         DataError,
@@ -76,6 +78,7 @@ _HOMES = {
     "pooled": "pegsynth.inference",
     "supported": "pegsynth.fitted",
     "replicated": "pegsynth.inference",
+    "impute": "pegsynth.completed",
     "Budget": "pegsynth.privacy",
     "Ledger": "pegsynth.privacy",
     "datasets": "",
@@ -111,6 +114,7 @@ __all__ = [
     "datasets",
     "evaluate",
     "fit",
+    "impute",
     "load",
     "plan",
     "pooled",

@@ -6,6 +6,7 @@ does.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pegsynth.privacy import Ledger
 
 _ELSEWHERE = ("engine", "master")
+_LATER = ("complete", "imputations")
 
 
 @keywords(Request, without=_ELSEWHERE, more=registered_options, method=AUTO)
@@ -69,6 +71,8 @@ def synthesize(
         Features and the value each keeps in every row; they are not drawn.
     synthesize
         Features to replace in the original rows, the others being kept: no guarantee.
+    complete, imputations
+        Impute missing values from synthetic rows, r times for each table; it costs nothing.
     seed
         For tests and studies: reproducible, and without any guarantee.
     table, query, query_is_rowwise
@@ -87,7 +91,8 @@ def synthesize(
     Returns
     -------
     Release
-        `frames`, of the same kind as `data`, and `ledger`.
+        `frames`, of the same kind as `data`, and `ledger`; with `complete` also `completed`,
+        the r completed versions of every table.
     """
     check_threads()
     request = Request.of(**options)
@@ -97,19 +102,25 @@ def synthesize(
         open_draws(source, schema, request, progress=told) as draws,
     ):
         kind = draws.reader.frame_kind
-        frames = [
-            to_kind(frame, kind, like=data if kind else None)
-            for frame in draws.frames(progress=told)
-        ]
+        frames, completed = [], []
+        for number, frame in enumerate(draws.frames(progress=told), start=1):
+            frames.append(to_kind(frame, kind, like=data if kind else None))
+            versions = draws.completed(frame, number, progress=told)
+            completed.append([to_kind(x, kind, like=data if kind else None) for x in versions])
         if draws.keeps_rows:
             # Rows that are kept keep their names; drawn rows have none.
             frames = [with_index(frame, data) for frame in frames]
-        return Release(frames, draws.session.ledger, draws.session.model.schema)
+        return Release(
+            frames,
+            draws.session.ledger,
+            draws.session.model.schema,
+            completed=completed if request.complete else [],
+        )
 
 
 @keywords(
     Request,
-    without=(*_ELSEWHERE, "datasets", "synthesize", "no_guarantee"),
+    without=(*_ELSEWHERE, "datasets", "synthesize", "no_guarantee", *_LATER),
     more=registered_options,
     method=AUTO,
 )
@@ -153,7 +164,7 @@ def load(path: str | Path) -> SavedModel:
 
 @keywords(
     Request,
-    without=(*_ELSEWHERE, "method", "seed", "resume", "synthesize"),
+    without=(*_ELSEWHERE, "method", "seed", "resume", "synthesize", *_LATER),
     more=registered_options,
 )
 def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
@@ -178,6 +189,9 @@ def release(
     force: bool = False,
     public_only: bool = False,
     table_format: str = "csv",
+    k: int | None = None,
+    k_features: Sequence[str] = (),
+    round_to: Mapping[str, float] | None = None,
     progress: bool | Progress | None = None,
     **options: Any,
 ) -> Release:
@@ -193,10 +207,16 @@ def release(
         Do not write ``internal/``.
     table_format
         ``csv`` or ``parquet``.
+    k, k_features
+        Blank these features, by default the quasi-identifiers, in synthetic rows whose
+        combination fewer than k rows share; policy, and no further protection.
+    round_to
+        Numeric features and the multiples that their synthetic values are rounded to.
     **options
         Those of `synthesize`.
     """
     from pegsynth.publishing.fill_folder import make_folder
+    from pegsynth.publishing.policy import Policy
 
     check_threads()
     request = Request.of(**options)
@@ -210,6 +230,7 @@ def release(
             force=force,
             public_only=public_only,
             table_format=table_format,
+            policy=Policy.of(k, k_features, round_to),
             progress=told,
         )
     return Release.load(made.folder)
@@ -224,8 +245,8 @@ def audit(
     Parameters
     ----------
     method
-        The method to check, ``numbers`` for edges and shapes, or ``doors`` for the readers;
-        None for all.
+        The method to check, ``numbers`` for edges, shapes and rare categories, ``recodings``, or
+        ``doors`` for the readers; None for all.
     full
         More cases and more releases.
 

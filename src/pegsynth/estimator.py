@@ -24,7 +24,10 @@ from pegsynth.random import RandomStream
 from pegsynth.request import Request, registered_options
 from pegsynth.schema import Schema
 
-_NOT_HERE = ("engine", "master", "resume", "table", "query", "query_is_rowwise")
+_NOT_HERE = (
+    *("engine", "master", "resume", "table", "query", "query_is_rowwise"),
+    *("complete", "imputations"),
+)
 
 
 class PeGS:

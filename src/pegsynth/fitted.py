@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,13 @@ from pegsynth.methods import get
 from pegsynth.methods.base import Plan
 from pegsynth.methods.session import Session
 from pegsynth.option_kinds import python_names
-from pegsynth.options import How
-from pegsynth.pipeline import drawn_frames, open_saved, to_be_saved
+from pegsynth.pipeline import (
+    check_completes,
+    completed_versions,
+    drawn_frames,
+    open_saved,
+    to_be_saved,
+)
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.result import Release
 from pegsynth.request import Request
@@ -52,6 +58,8 @@ class FittedModel:
         *,
         datasets: int | None = None,
         where: Mapping[str, Any] | None = None,
+        complete: bool = False,
+        imputations: int | None = None,
     ) -> Any:
         """Return synthetic rows of the kind that was fitted.
 
@@ -64,6 +72,11 @@ class FittedModel:
         where
             Features and the value each keeps, for models whose rows cost nothing more
             (`pegs-once`); others fix them when they are fitted.
+        complete
+            Impute missing values from synthetic rows (R23): one table comes back completed, a
+            `Release` with completed versions of its tables.
+        imputations
+            How many versions of each table of a release.
 
         Returns
         -------
@@ -71,15 +84,24 @@ class FittedModel:
         """
         if self._saved is not None:
             return self._saved.sample(
-                rows, datasets=datasets, where=where, decode=self._request.decode
+                rows,
+                datasets=datasets,
+                where=where,
+                decode=self._request.decode,
+                complete=complete,
+                imputations=imputations,
             )
+        wanted = Request.of(where=where or (), complete=complete, imputations=imputations)
+        if complete:
+            check_completes(replace(self._session.model, plan=self.plan), dict(wanted.where))
         changes: dict[str, Any] = {}
         if where:
-            changes["where"] = Request(where=where).where  # type: ignore[arg-type]
+            changes["where"] = wanted.where
         if (datasets or 1) > 1 and get(self.plan.method).released:
             changes["datasets"] = datasets
         session = self._session.changed(**changes) if changes else self._session
-        return _sampled(session, rows, datasets, self._request.decode, self._finish)
+        drawing = replace(wanted, decode=self._request.decode, threads=self._request.threads)
+        return _sampled(session, rows, datasets, drawing, self._finish)
 
     @python_names()
     def replicates(self, count: int = 20, *, rows: int | None = None) -> Any:
@@ -99,7 +121,7 @@ class FittedModel:
             how = self._request.decode
             return self._saved.sample(asked, replicates=count, decode=how)
         session = self._session.changed(replicates=count, datasets=1)
-        return _sampled(session, asked, None, self._request.decode, self._finish)
+        return _sampled(session, asked, None, self._request, self._finish)
 
     @python_names()
     def save(self, path: str | Path) -> None:
@@ -197,7 +219,7 @@ class SavedModel:
         request = Request.of(rows=rows, datasets=datasets or 1, **given, **options)
         with locked(self.path):
             saved = open_saved(self.path, request)
-            tables = _sampled(saved.session, rows, datasets, request.decode, self._finish)
+            tables = _sampled(saved.session, rows, datasets, request, self._finish)
             saved.commit()
         return tables
 
@@ -268,13 +290,27 @@ def _sampled(
     session: Session,
     rows: int,
     datasets: int | None,
-    how: How | None,
+    request: Request,
     finish: Finish,
 ) -> Any:
-    frames = [
-        finish(pl.concat(frames)) for frames in drawn_frames(session, rows, datasets or 1, how=how)
-    ]
-    return frames[0] if datasets is None else Release(frames, session.ledger, session.model.schema)
+    """Draw tables as the caller has them; a single one comes completed, if that was asked for."""
+    if datasets is None and request.imputations is not None:
+        raise ParameterError("--imputations goes with --datasets; one table is completed once")
+    versions = 1 if datasets is None and request.complete else request.versions
+    frames, completed = [], []
+    for number, parts in enumerate(
+        drawn_frames(session, rows, datasets or 1, how=request.decode), start=1
+    ):
+        table = pl.concat(parts)
+        frames.append(finish(table))
+        if versions:
+            found = completed_versions(
+                session, table, number, versions, threads=request.thread_count
+            )
+            completed.append([finish(each) for each in found])
+    if datasets is None:
+        return completed[0][0] if completed else frames[0]
+    return Release(frames, session.ledger, session.model.schema, completed=completed)
 
 
 def _shown(method: str, schema: Schema, ledger: Ledger, left: int | None) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pegsynth.schema.dialect import Dialect
 
 Order = Literal["public", "private", "data"]
-PriorKind = Literal["uniform", "marginal"]
+PriorKind = Literal["uniform", "marginal", "levels"]
 How = Literal["model", "values", "labels"]
 
 AUTO = "auto"
@@ -36,6 +36,7 @@ DEFAULT_METHOD = "pegs"
 _BY_SCHEMA = "as the schema says"
 MOST_VISITS = 2**31
 DEFAULT_BLOCK_SIZE = 10
+DEFAULT_IMPUTATIONS = 3
 
 
 def _method_names() -> tuple[str, ...]:
@@ -104,7 +105,8 @@ class KeyOptions(HeadOptions):
     Parameters
     ----------
     tail_bits
-        Tail bits, t.
+        Tail bits, t. The paper takes 1. A bit by XOR tells next to nothing of the target and
+        halves the rows of every entry (R22), so there is none unless it is asked for.
     order
         ``public``: heads from the schema. ``private``: chosen by the exponential mechanism
         and paid for. ``data``: the paper's mutual information, recorded as not private (R10).
@@ -112,7 +114,13 @@ class KeyOptions(HeadOptions):
         About how many rows ``data`` looks at, spread over the table; None for all.
     """
 
-    tail_bits: int = option(1, "whole", "Tail bits of the key, 0 to 16.", least=0, harmless=(0,))
+    tail_bits: int = option(
+        0,
+        "whole",
+        "Tail bits of the key, 0 to 16; the paper's 1 halves every entry and tells next to "
+        "nothing (R22).",
+        least=0,
+    )
     order: Order | None = option(
         None,
         "choice",
@@ -139,15 +147,17 @@ class PriorOptions(MethodOptions):
     Parameters
     ----------
     prior
-        ``uniform`` virtual rows, or in proportion to a paid ``marginal``.
+        ``uniform`` virtual rows, or in proportion to a paid ``marginal``; or ``levels``: small
+        categories are merged by paid counts before anything is drawn, neighbours where there
+        is an order, and virtual rows are in proportion to what the levels hold (R25).
     """
 
     prior: PriorKind | None = option(
         None,
         "choice",
-        "uniform or marginal (paid) virtual rows.",
+        "Virtual rows: uniform, marginal (paid), or levels (paid; small neighbours merged).",
         choices=get_args(PriorKind),
-        unless="marginal for pegs-capped with --epsilon, else uniform",
+        unless="levels with --epsilon, marginal for pegs-capped, else uniform",
         harmless=("uniform",),
     )
 
@@ -311,6 +321,35 @@ class ReplicateOptions(MethodOptions):
         "flag",
         "Draw several tables from the same noisy counts; intervals then leave the noise out.",
     )
+
+
+@dataclass(frozen=True)
+class CompletionOptions:
+    """Whether missing values of synthetic rows are imputed from synthetic rows (R23).
+
+    Parameters
+    ----------
+    complete
+        Whether there are completed versions of every table; they cost nothing.
+    imputations
+        r, how many of each.
+    """
+
+    complete: bool = option(
+        False, "flag", "Impute missing values from synthetic rows, which costs nothing."
+    )
+    imputations: int | None = option(
+        None,
+        "whole",
+        "Completed versions of each table, with --complete.",
+        least=2,
+        unless=str(DEFAULT_IMPUTATIONS),
+    )
+
+    @property
+    def versions(self) -> int:
+        """Completed versions of each table; 0 where none were asked for."""
+        return (self.imputations or DEFAULT_IMPUTATIONS) if self.complete else 0
 
 
 @dataclass(frozen=True)
@@ -483,6 +522,7 @@ METHOD_GROUPS = (
 GROUPS = (
     MethodChoice,
     *METHOD_GROUPS,
+    CompletionOptions,
     BudgetOptions,
     RunOptions,
     SourceOptions,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pegsynth.arrays import Float64
+from pegsynth.completion import check_completable, completed_frames
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError
 from pegsynth.inference.replicated import WEIGHT
 from pegsynth.io.atomic import atomic_text
@@ -48,12 +49,14 @@ from pegsynth.random import RandomStream
 from pegsynth.request import Request
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder
+from pegsynth.schema.dialect import Dialect
 from pegsynth.storage.model_file import load_model, read_manifest
 from pegsynth.storage.spending import read_spent, write_spent
-from pegsynth.tables.checkpoint import Checkpoint, resuming
+from pegsynth.tables.checkpoint import Checkpoint
 from pegsynth.tables.code_table import CodeTable
 from pegsynth.tables.counting import ConfidentialTable, StreamedTable
 from pegsynth.tables.kept_columns import original_columns, with_drawn_columns
+from pegsynth.tables.resumed_counting import resuming
 
 if TYPE_CHECKING:
     from pegsynth.io.database import DatabaseTarget
@@ -112,6 +115,8 @@ def settle(
     book = request.written(schema if isinstance(schema, Schema) else Schema.load(schema))
     source = "the schema" if isinstance(schema, Schema) else str(schema)
     _check_decoding(request.decode, measured=wants_codec(book))
+    if request.complete:
+        check_completable(book, dict(request.where))
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
     request, notes = request.settled(request.planned_schema(book), saved=saved)
     unpriced = not request.has_budget and request.delta is None
@@ -293,6 +298,16 @@ class Draws:
         ):
             yield self.kept(pl.concat(frames))
 
+    def completed(
+        self, frame: pl.DataFrame, number: int, *, progress: Progress = quiet
+    ) -> list[pl.DataFrame]:
+        """Return the completed versions of a table that were asked for; none, mostly."""
+        request = self.settled.request
+        if not request.complete:
+            return []
+        told: dict[str, Any] = {"threads": request.thread_count, "progress": progress}
+        return completed_versions(self.session, frame, number, request.versions, **told)
+
 
 @contextmanager
 def open_draws(
@@ -350,6 +365,8 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
     """Open a session on a saved model; the caller holds its lock."""
     identity = read_manifest(model_file).identity
     model = load_model(model_file)
+    if request.complete:
+        check_completes(model, dict(request.where))
     stream, threads = RandomStream(request.seed), request.thread_count
     if model.plan is None:
         plan = _drawing_plan(model, request, source=str(model_file))
@@ -390,7 +407,7 @@ def _drawing_plan(model: Model, request: Request, *, source: str) -> Plan:
     Its heads are fixed and were not paid for privately, and it holds no paid marginals,
     so prior and seed rows are public.
     """
-    if request.prior == "marginal" or request.seed_pool == "marginal":
+    if request.prior in ("marginal", "levels") or request.seed_pool == "marginal":
         raise BudgetError(
             f"{source}: the model holds no paid marginals; fit it with --epsilon, or use uniform "
             "prior and seed rows"
@@ -535,6 +552,52 @@ def _check_decoding(how: How | None, *, measured: bool) -> None:
         )
 
 
+# Complete
+
+
+def check_completes(model: Model, given: Mapping[str, str]) -> None:
+    """Refuse completed tables of a model where they would mean nothing (R23)."""
+    check_completable(model.schema, given)
+    options = model.plan.options if model.plan is not None else None
+    if options is not None and replaced_features(options):
+        raise ParameterError(
+            "--complete imputes from synthetic rows, and this model keeps original ones; leave it "
+            "out"
+        )
+    if getattr(options, "replicates", None) is not None:
+        raise ParameterError(
+            "--complete does not go with replicate weights; state --datasets instead"
+        )
+
+
+def completed_versions(
+    session: Session,
+    frame: pl.DataFrame,
+    number: int,
+    versions: int,
+    *,
+    threads: int = 1,
+    progress: Progress = quiet,
+) -> list[pl.DataFrame]:
+    """Return a drawn table with its missing values imputed, r times, from its own rows (R23).
+
+    What is drawn otherwise stays the same, whether tables are completed or not.
+
+    Parameters
+    ----------
+    number
+        Which of the tables it is, from 1 on.
+    versions
+        r.
+    """
+    # Values in a dataframe are not written in the dialect of files.
+    schema = replace(session.model.schema, dialect=Dialect())
+    stream = session.stream.aside(f"table {number}")
+    return completed_frames(
+        frame, schema, stream, imputations=versions, threads=threads, progress=progress
+    )
+
+
 # Publish
 
 
@@ -547,6 +610,8 @@ def publish_table(
     how: How | None = None,
     commit: Callable[[], None] = _nothing,
     kept: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
+    complete: bool = False,
+    threads: int = 1,
     progress: Progress = quiet,
 ) -> None:
     """Draw one table; what it cost is on disk before the table becomes visible.
@@ -559,8 +624,14 @@ def publish_table(
         Writes down what was spent from a saved model.
     kept
         Puts back the columns that a partially synthetic table keeps.
+    complete
+        Whether missing values are imputed, once.
     """
     (frames,) = drawn_frames(session, rows, how=how, listed=True, progress=progress)
+    if complete:
+        table = pl.concat(frames)
+        told: dict[str, Any] = {"threads": threads, "progress": progress}
+        frames = iter(completed_versions(session, table, 1, 1, **told))
     replacing = isinstance(output, Path) and output.exists()
 
     def before() -> None:

@@ -98,6 +98,13 @@ class RandomStream:
             return RandomStream()
         return RandomStream(self.substream().take(4).tobytes().hex())
 
+    def aside(self, purpose: str) -> RandomStream:
+        """Return a stream for a purpose of its own; what else is drawn does not change by it."""
+        if not self.seeded:
+            return RandomStream()
+        key = hashlib.sha256(b"pegsynth aside " + self._key + purpose.encode()).digest()
+        return RandomStream.from_shared(key)
+
     def _keystream(self, number: int, block: int = 0) -> CipherContext:
         counter = number.to_bytes(8, "big") + block.to_bytes(8, "big")
         return Cipher(AES256(self._key), CTR(counter)).encryptor()

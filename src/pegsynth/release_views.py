@@ -24,9 +24,10 @@ _HEAD, _MOST_FEATURES, _MOST_SHARES, _BINS = 5, 4, 24, 12
 
 
 class ReleaseViews:
-    """How a release is looked at; a class with `frames` and `ledger` builds on it."""
+    """How a release is looked at; a class with `frames`, `ledger`, `completed` builds on it."""
 
     frames: list[Any]
+    completed: list[list[Any]]
     ledger: Ledger
 
     def to_frame(self) -> pl.DataFrame:

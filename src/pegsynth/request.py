@@ -23,6 +23,7 @@ from pegsynth.options import (
     BlockSizeOptions,
     BudgetOptions,
     CapOptions,
+    CompletionOptions,
     EngineOptions,
     KeyOptions,
     LogLinearOptions,
@@ -53,6 +54,7 @@ class Request(
     SourceOptions,
     RunOptions,
     BudgetOptions,
+    CompletionOptions,
     ReplicateOptions,
     ProperOptions,
     LogLinearOptions,
@@ -78,6 +80,28 @@ class Request(
         check_options(self)
         if self.master is not None and self.engine != "spark":
             raise ParameterError("--master goes with --engine spark")
+        self._check_completion()
+
+    def _check_completion(self) -> None:
+        """Refuse completed tables where no rule says how to analyse them (R23)."""
+        if not self.complete:
+            if self.imputations is not None:
+                raise ParameterError("--imputations goes with --complete; add that")
+        elif self.replicates is not None:
+            raise ParameterError(
+                "--complete does not go with --replicates: replicate weights do not hold how "
+                "uncertain imputed values are. Several tables with noise of their own do: state "
+                "--datasets instead of --replicates"
+            )
+        elif self.synthesize:
+            raise ParameterError(
+                "--complete imputes from synthetic rows, and --synthesize keeps the original ones; "
+                "leave one of the two out"
+            )
+        elif self.engine == "spark":
+            raise ParameterError(
+                "--complete goes with --engine local; complete tables of Spark with pegs impute"
+            )
 
     @classmethod
     def of(cls, **options: Any) -> Request:

@@ -125,3 +125,30 @@ def test_bad_options(estimates, tmp_path):
     check_refused(pegs("combine", tmp_path, *ROWS), tmp_path.name)
     check_refused(pegs("combine", file, "--ledger", tmp_path / "none.json"), "none.json")
     check_refused(pegs("combine", file, "--ledger", file), "not a ledger")
+
+
+COMPLETED = """term,dataset,imputation,estimate,variance
+age,2,1,12,5
+age,1,1,9,3
+age,1,2,11,4
+age,2,2,16,4
+"""
+
+
+def test_completed_tables_are_combined_by_the_nested_rule(estimates):
+    found = table(done("combine", estimates(COMPLETED), *ROWS))
+    wanted = combine([9, 11, 12, 16], [3, 4, 5, 4], imputations=2, rows=250, rows_in=1000)
+    assert found["age"][-1] == "nested"
+    assert float(found["age"][1]) == pytest.approx(wanted.std_error, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (COMPLETED + "age,2,3,16,4\n", "not as many imputations"),
+        (COMPLETED + "age,2,2,16,4\n", "twice for one dataset"),
+        (COMPLETED.replace("dataset,", "table,"), "needs a column dataset"),
+    ],
+)
+def test_completed_tables_that_do_not_fit_are_refused(estimates, text, message):
+    check_refused(pegs("combine", estimates(text), *ROWS), message)

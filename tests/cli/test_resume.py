@@ -7,8 +7,8 @@ import sys
 import time
 from contextlib import suppress
 
-import polars as pl
 import pytest
+from faults.works import model_content
 
 from command import check_refused, done, pegs
 from pegsynth.io.table_output import write_table
@@ -79,10 +79,8 @@ def test_a_killed_fit_resumes_to_the_identical_model(place, order, number):
     }
     done(*arguments)
     assert names(place) == {"data", "schema.toml", "whole.pegs", "m.pegs"}
-    whole, resumed = (
-        pl.read_parquet(place / name, use_pyarrow=True) for name in ("whole.pegs", "m.pegs")
-    )
-    assert whole.equals(resumed)
+    whole, resumed = (model_content(place / name) for name in ("whole.pegs", "m.pegs"))
+    assert whole == resumed
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from pegsynth.evaluation.value_columns import ValueCollector, value_features, we
 from pegsynth.evaluation.weighted_rows import plain_rows, repeats
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dialect import Dialect
+from pegsynth.schema.recoding import Recoding
 
 SCHEMA = Schema(
     (
@@ -80,6 +81,18 @@ def test_infinite_numbers_are_none():
     for found in values(frame):
         same(found.columns["n"], [np.nan, np.nan, np.nan, 1, 2, 3])
         assert found.labelled == frozenset()
+
+
+def test_numbers_are_recoded_as_the_codebook_says():
+    recoded = Feature("n", kind="numeric", edges=(0, 10, 50), recoding=Recoding(round=5, top=40))
+    frame = pl.DataFrame({"n": [2.5, 7.4, 39.0, 41.0, 1000.0]})
+    for found in values(frame, Schema((recoded,))):
+        same(found.columns["n"], [5, 5, 40, 40, 40])
+
+
+def test_dates_are_no_numbers():
+    date = Feature("d", kind="date", edges=("2020-01-01", "2021-01-01", "2022-01-01"))
+    assert value_features(Schema((date, *SCHEMA.features))) == ("n", "o")
 
 
 def test_weights_need_replicates():

@@ -11,6 +11,7 @@ from faults.run import _some, moments, summary
 from faults.spending import SpendingCampaign
 from faults.works import WORKS, BrokenError
 
+from command import done
 from pegsynth.cli.signals import STOPPED
 
 BY_NAME = {work.name: work for work in WORKS}
@@ -96,6 +97,11 @@ def test_secrets_are_found_wherever_they_hide(place, tmp_path):
         write(tmp_path / name)
         assert leaks(tmp_path / name, place), name
     assert NAME.encode() not in (tmp_path / "amounts.parquet").read_bytes()
+    table = (place.folder / "data.csv", "--schema", place.folder / "schema.toml")
+    done("fit", *table, "-o", tmp_path / "m.pegs")
+    assert leaks(tmp_path / "m.pegs", place) == ["a confidential model"]
+    done("fit", *table, "-o", tmp_path / "o.pegs", "--method", "pegs-once", "--epsilon", 1)
+    assert leaks(tmp_path / "o.pegs", place) == []
 
 
 def test_synthetic_tables_raise_no_alarm(place, tmp_path):

@@ -14,6 +14,7 @@ from contract import ENTRIES, Entry, contract_schema, contract_table
 from pegsynth import Feature, Ledger, PegsynthError, Rule
 from pegsynth.methods import declarations
 from pegsynth.methods.marginal import Marginal
+from pegsynth.schema.recoding import Recoding
 
 DIVERSE = Entry("pegs, l", "pegs", {"l": 1.2}, draws=None)
 METHODS = (*(entry for entry in ENTRIES if entry.budgeted), DIVERSE)
@@ -99,6 +100,9 @@ INPUTS = (
           parameters={"column": "person", "rows_per_unit": 2}),
     Input("parent", "public-parents", f(GIBBS, PMI), refuse=f(ONCE),
           schema=changed("d", parent="a"), parameters={"features": ["d"]}),
+    Input("recoding", "public-recodings", f(ALL),
+          schema=changed("d", recoding=Recoding(groups={"first": PLAIN["d"].categories[:1]})),
+          parameters={"features": ["d"], "rules": ["1 group"]}),
     Input("rows in", "rows-in", f(ALL), keywords={"rows_in": 60}, flags=("--rows-in", 60),
           parameters={"rows_in": 60}),
     Input("seed pool", "public-seed-pool", f(GIBBS, PMI), refuse=f(ONCE, TABLES),

@@ -16,10 +16,12 @@ from pegsynth.random import RandomStream
 from pegsynth.request import Request
 from pegsynth.schema import codec
 from pegsynth.tables import checkpoint as checkpoints
-from pegsynth.tables.checkpoint import NOTICE, Checkpoint, Stage, resuming
+from pegsynth.tables.checkpoint import NOTICE, Checkpoint, Stage
+from pegsynth.tables.resumed_counting import resuming
 from small_release import fitted_model, settled_plan, small_schema, small_table
 
 ROWS = 700
+LINE = NOTICE.encode() + b"\n"
 
 
 @pytest.fixture(autouse=True)
@@ -233,7 +235,11 @@ def test_one_byte_changed(stopped, spot):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"notes", NOTICE, NOTICE + b"{}\n", NOTICE + b"\xff" * 99]
+    "content",
+    [
+        *(b"", b"notes", LINE, LINE + b"{}\n", LINE + b"\xff" * 99, LINE + b'{"format":1}\n'),
+        LINE + b'{"pegsynth":1,"kind":"checkpoint","format":2}\n',
+    ],
 )
 def test_other_files_are_not_written_over(stopped, content):
     source, schema, plan, path = stopped

@@ -1,16 +1,17 @@
 """``MODEL.pegs.spent``: locked, written before the output, and refused when in doubt."""
 
-import base64
 import json
 import os
 import subprocess
 import sys
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
+from fuzz.containers import Parts, put_together, taken_apart, with_array, with_manifest
+from fuzz.trees import Raw
 
 from command import check_refused, done, pegs, pegs_process
 from pegsynth.errors import ModelError
@@ -48,7 +49,7 @@ def models(originals, tmp_path):
 
 
 def record(model):
-    return json.loads(spent_path(model).read_text())
+    return taken_apart(spent_path(model).read_bytes()).manifest
 
 
 def counters(model):
@@ -68,7 +69,7 @@ def test_only_models_with_a_budget_have_a_record(models):
     for name in ("pegs", "blocks", "capped", "rowwise"):
         path = spent_path(models / f"{name}.pegs")
         assert record(models / f"{name}.pegs")["rows"] == 0
-        assert "CONFIDENTIAL" in record(models / f"{name}.pegs")["notice"]
+        assert path.read_bytes().startswith(b"CONFIDENTIAL: goes with the model")
         assert path.stat().st_size < 10_000
 
 
@@ -298,58 +299,113 @@ def test_a_renamed_model_needs_its_record(models):
     check_refused(sample(models, "new", 5), "new.pegs.spent", "missing")
 
 
-def packed(line):
-    return base64.b85encode(zlib.compress(np.asarray(line, dtype=np.uint32).tobytes())).decode()
-
-
 def edited(**changes):
-    def edit(text):
-        content = json.loads(text)
-        for key, value in changes.items():
-            content[key] = value(content) if callable(value) else value
-        return json.dumps(content).encode()
+    def edit(content):
+        parts = taken_apart(content)
+        return put_together(with_manifest(parts, {**parts.manifest, **changes}))
 
     return edit
 
 
-def cut_stream(content):
-    """Counters whose compressed stream lost its end, checksum and all."""
-    line = base64.b85decode(content["counters"][0])
-    return [base64.b85encode(line[:-4]).decode(), *content["counters"][1:]]
+def header(**changes):
+    def edit(content):
+        parts = taken_apart(content)
+        return put_together(replace(parts, header={**parts.header, **changes}))
+
+    return edit
 
 
-def flipped(content):
-    line = bytearray(base64.b85decode(content["counters"][0]))
-    line[len(line) // 2] ^= 0x10
-    return [base64.b85encode(bytes(line)).decode(), *content["counters"][1:]]
+FIRST = "counters of chain 0"
+
+
+def array(**entry):
+    """Change what is said of the first counters; their bytes stay as they are, unpacked."""
+
+    def edit(content):
+        parts = taken_apart(content)
+        return put_together(with_array(parts, FIRST, parts.plain(FIRST), **entry))
+
+    return edit
+
+
+def body(change, *, packed=True):
+    """Change the stored bytes of the first counters."""
+
+    def edit(content):
+        parts = taken_apart(content)
+        bytes_ = change(zlib.compress(parts.plain(FIRST)))
+        return put_together(with_array(parts, FIRST, bytes_, packed=packed))
+
+    return edit
+
+
+def chains(change):
+    def edit(content):
+        parts = taken_apart(content)
+        kept = change(list(zip(parts.header["arrays"], parts.bodies, strict=True)))
+        arrays = [{**entry, "name": f"counters of chain {n}"} for n, (entry, _) in enumerate(kept)]
+        bodies = [each for _, each in kept]
+        return put_together(Parts(parts.notice, {**parts.header, "arrays": arrays}, bodies))
+
+    return edit
+
+
+def of_length(length):
+    def edit(content):
+        parts = taken_apart(content)
+        for chain in range(4):
+            name, entry = f"counters of chain {chain}", {"dtype": "<u4", "shape": [length]}
+            parts = with_array(parts, name, bytes(4 * length), **entry)
+        return put_together(parts)
+
+    return edit
+
+
+def flipped(line):
+    return line[:-6] + bytes([line[-6] ^ 0x10]) + line[-5:]
 
 
 DAMAGE = {
     "empty": lambda text: b"",
     "truncated": lambda text: text[: len(text) // 2],
-    "not JSON": lambda text: b"PAR1" + bytes(range(256)),
+    "without its last byte": lambda text: text[:-1],
+    "with a byte more": lambda text: text + b"\n",
+    "a flipped bit": lambda text: text[:300] + bytes([text[300] ^ 1]) + text[301:],
+    "not ours": lambda text: b"PAR1" + bytes(range(256)),
     "a list": lambda text: b"[]",
     "nested": lambda text: b"[" * 100_000,
-    "nested inside": edited(counters=[[[["x"]]]]),
+    "a notice alone": lambda text: text.split(b"\n")[0] + b"\n",
+    "nested inside": edited(rows=Raw("[" * 100_000)),
     "negative rows": edited(rows=-5),
     "negative blocks": edited(blocks=-5),
-    "negative entries": edited(entries=-1),
     "rows as text": edited(rows="5"),
     "rows as a fraction": edited(rows=1.5),
-    "no rows": lambda text: text.replace(b'"rows"', b'"lines"'),
+    "rows as a huge number": edited(rows=Raw("1" * 5000)),
+    "no rows": lambda text: edited()(text.replace(b'"rows"', b'"line"')),
     "further field": edited(more=1),
-    "huge entries": edited(entries=1 << 62),
-    "entries off": edited(entries=lambda c: c["entries"] + 1),
-    "not base 85": edited(counters=["\u00e9" * 20] * 4),
-    "not compressed": edited(counters=["abcde"] * 4),
-    "no counters": edited(counters=[]),
-    "a chain too few": edited(counters=lambda c: c["counters"][1:]),
-    "a chain too many": edited(counters=lambda c: [*c["counters"], c["counters"][0]]),
-    "a bomb": edited(counters=lambda c: [packed(np.zeros(1 << 24))] * 4),
-    "a stream without its end": edited(counters=cut_stream),
-    "a flipped bit": edited(counters=flipped),
-    "of another size": edited(entries=3, counters=[packed([1, 2, 3])] * 4),
-    "newer": edited(format=99),
+    "of another kind": header(kind="model"),
+    "no arrays": header(arrays=None),
+    "huge counters": array(shape=[1 << 62]),
+    "huge counters, packed": array(shape=[1 << 40], packed=True),
+    "counters below zero": array(shape=[-20]),
+    "counters of no size": array(shape=[0, 1 << 62]),
+    "counters as a table": array(shape=[4, 5]),
+    "counters as fractions": array(dtype="<f4"),
+    "counters as objects": array(dtype="|O"),
+    "counters too long": array(shape=[21]),
+    "counters under another name": array(name="counters"),
+    "counters there twice": array(name="counters of chain 1"),
+    "not compressed": body(lambda line: b"abcde"),
+    "a stream without its end": body(lambda line: line[:-4]),
+    "a stream and more": body(lambda line: line + b"more"),
+    "a flipped bit in a stream": body(flipped),
+    "a bomb": body(lambda line: zlib.compress(bytes(1 << 26))),
+    "no counters": chains(lambda lines: []),
+    "a chain too few": chains(lambda lines: lines[1:]),
+    "a chain too many": chains(lambda lines: [*lines, lines[0]]),
+    "of another size": of_length(3),
+    "newer": header(format=99),
+    "of a newer container": header(pegsynth=99),
 }
 
 
@@ -395,11 +451,9 @@ def test_a_lock_on_nothing(tmp_path):
 def test_a_recipe_that_does_not_fit_its_price(models, name, change):
     """An edited manifest cannot draw more than its events say."""
     path = models / f"{name}.pegs"
-    table = pq.read_table(path)
-    manifest = json.loads(table.schema.metadata[b"pegsynth"])
-    manifest["recipe"]["draw"] |= change
-    metadata = {b"pegsynth": json.dumps(manifest, separators=(",", ":")).encode()}
-    pq.write_table(table.replace_schema_metadata(metadata), path)
+    parts = taken_apart(path.read_bytes())
+    parts.manifest["recipe"]["draw"] |= change
+    path.write_bytes(put_together(parts))
     check_refused(sample(models, name, 5), "recipe")
 
 

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 from pegsynth.auditing.numbers import exact_counts
 from pegsynth.errors import BudgetError, DataError, ParameterError
@@ -24,7 +25,7 @@ from pegsynth.numbers import (
     plan_numbers,
 )
 from pegsynth.numbers.estimate import cell_masses
-from pegsynth.numbers.tails import octave_masses, standing_out
+from pegsynth.numbers.tails import Seen, continued, standing_out, visible_masses
 from pegsynth.privacy import Allowance, Budget, Ledger, NoisyCounts
 from pegsynth.random import RandomStream
 from pegsynth.released import PrivacyFilter
@@ -147,26 +148,69 @@ def test_noise_hardly_ever_stands_out(laplace):
     assert share < 0.02
 
 
-def test_a_log_normal_tail_goes_on_and_a_cut_one_does_not():
-    octaves = np.arange(20)
-    true = 50_000 * np.exp(-0.25 * (octaves - 8) ** 2)
-    noise = 40 * np.random.default_rng(5).normal(size=20)
-    sides, ones = np.ones(20, dtype=np.int64), np.ones(20)
-    masses = octave_masses(true + noise, 40.0, sides, (ones, ones), laplace=False)
-    assert masses[12:].sum() == pytest.approx(true[12:].sum(), rel=0.15)
-    assert masses[16:].sum() < 10
-    ended = ones.copy()
-    ended[13] = 0
-    cut = np.where(octaves <= 13, true, 0.0)
-    masses = octave_masses(cut, 40.0, sides, (ones, np.where(octaves == 12, 0, 1)), laplace=False)
-    assert masses[13:].sum() == 0 or masses[12] > standing_out(20, 40.0, laplace=False)
+def log_normal_octaves(centre, width, rows):
+    """Rows of a log-normal law in octaves 0 to 29, and their bounds."""
+    near = 2.0 ** np.arange(30)
+    share = ndtr((np.log(2 * near) - centre) / width) - ndtr((np.log(near) - centre) / width)
+    return rows * share, near, 2 * near
 
 
-def test_if_nothing_stands_out_there_is_still_a_number():
+def masses_of(true, near, far, deviation, seed=5):
+    noisy = true + deviation * np.random.default_rng(seed).normal(size=len(true))
+    sides, sizes = np.ones(len(true), dtype=np.int64), np.arange(len(true)) + 1.0
+    masses = visible_masses(noisy, deviation, sides, sizes, laplace=False)
+    held = np.flatnonzero(masses)
+    seen = Seen(masses[held], near[held], far[held])
+    places = np.arange(held[-1], len(true))
+    continued(masses, noisy, deviation, (near, far), places, seen, outwards=True)
+    return masses, int(held[-1])
+
+
+@pytest.mark.parametrize("width", [0.3, 0.7, 1.3])
+def test_a_log_normal_tail_goes_on_and_ends(width):
+    true, near, far = log_normal_octaves(np.log(300), width, 100_000)
+    masses, last = masses_of(true, near, far, 40.0)
+    beyond = true[last + 1 :].sum()
+    assert masses[last + 1 :].sum() == pytest.approx(beyond, abs=0.5 * beyond + 60)
+    assert masses[last + 8 :].sum() < 1
+    middle = (near + far) / 2
+    deviation = np.sqrt(np.average((middle - 300) ** 2, weights=masses))
+    truth = np.sqrt(np.average((middle - 300) ** 2, weights=true))
+    assert deviation == pytest.approx(truth, rel=0.15)
+
+
+def test_a_narrow_distribution_does_not_go_on():
+    # Years: all in one octave, and none of the noise beyond it becomes a number.
+    true = np.where(np.arange(30) == 10, 5_000.0, 0.0)
+    noisy = true + 60 * np.random.default_rng(1).normal(size=30)
+    near = 2.0 ** np.arange(30)
+    masses = np.where(true > 0, noisy, 0.0)
+    seen = Seen(
+        np.array([2_500.0, 2_500.0]), np.array([1_950.0, 1_980.0]), np.array([1_980.0, 2_010.0])
+    )
+    continued(masses, noisy, 60.0, (near, 2 * near), np.arange(10, 30), seen, outwards=True)
+    assert masses[11:].sum() < 0.01 * 5_000
+
+
+def test_octaves_are_seen_together_where_none_stands_out_alone():
+    true = np.where((np.arange(40) >= 10) & (np.arange(40) < 18), 120.0, 0.0)
+    noisy = true + 40 * np.random.default_rng(2).normal(size=40)
+    assert (noisy < standing_out(40, 40.0, laplace=False)).sum() > 35
+    sides, sizes = np.ones(40, dtype=np.int64), np.arange(40.0)
+    masses = visible_masses(noisy, 40.0, sides, sizes, laplace=False)
+    assert masses.sum() == pytest.approx(960, rel=0.3)
+    assert set(np.flatnonzero(masses)) <= set(range(8, 20))
+
+
+def test_if_nothing_stands_out_there_is_still_a_number_of_a_usual_size():
     noisy = np.array([-3.0, 2.0, 5.0, -1.0])
-    sides, ones = np.array([-1, 0, 1, 1]), np.ones(4)
-    masses = octave_masses(noisy, 10.0, sides, (ones, ones), laplace=True)
-    assert masses.tolist() == [0, 0, 5, 0]
+    sides = np.array([-1, 0, 1, 1])
+    masses = visible_masses(noisy, 10.0, sides, np.array([1.0, 0, 1, 2]), laplace=True)
+    assert masses.sum() > 0
+    noise = 10 * np.random.default_rng(4).normal(size=60)
+    sizes = np.arange(60.0)
+    masses = visible_masses(noise, 10.0, np.ones(60, dtype=np.int64), sizes, laplace=False)
+    assert np.flatnonzero(masses).max() < 40
 
 
 def test_the_plan_is_made_of_public_figures_and_is_kept():

@@ -52,11 +52,11 @@ def release(tmp_path_factory):
     TABLE.write_parquet(home / "data.parquet")
     BOOK.save(home / "schema.toml")
 
-    def make(*flags):
+    def make(*flags, budget=("--epsilon-per-row", 5)):
         folder = tmp_path_factory.mktemp("release") / "out"
         done(
             *("release", home / "data.parquet", "--schema", home / "schema.toml", "--public-only"),
-            *("--rows", 60, "--epsilon-per-row", 5, "--threads", 1, "-o", folder, *flags),
+            *("--rows", 60, *budget, "--threads", 1, "-o", folder, *flags),
         )
         return folder / "public"
 
@@ -208,3 +208,33 @@ def test_tables_may_be_parquet(release, monkeypatch):
         "synthetic-1.parquet",
         "synthetic-2.parquet",
     ]
+
+
+def test_completed_tables_are_combined_by_the_nested_rule(release, monkeypatch):
+    flags = ("--datasets", 3, "--rows-in", 300, "--complete", "--imputations", 2)
+    page, out, names = run(release(*flags), monkeypatch)
+    assert "**nested**" in page
+    assert "T = (n/N) (v + w) + b/K" in page
+    assert "2 completed versions of each table" in page
+    assert "```r\nK <- 3\nr <- 2\n" in page
+    assert names["result"].rule == "nested"
+    assert len(names["tables"]) == 6
+    assert re.search(r"^zip = 007 .* nested$", out, re.MULTILINE)
+
+
+def test_completed_tables_with_noise_of_their_own_are_averaged(release, monkeypatch):
+    once = ("--method", "pegs-once", "--epsilon", 5, "--delta", 1e-6)
+    folder = release("--datasets", 3, "--complete", budget=once)
+    page, out, names = run(folder, monkeypatch)
+    assert "**own-noise**" in page
+    assert "spread of imputing is in b" in page
+    assert names["result"].rule == "own-noise"
+    assert "missing for reasons" in out
+
+
+def test_one_completed_table(release, monkeypatch):
+    page, out, names = run(release("--complete"), monkeypatch)
+    assert "3 completed versions of the table" in page
+    assert "cannot be estimated from one synthetic table" in page
+    assert names["file"] == "completed-1-1.csv"
+    assert "(no standard errors)" in out

@@ -18,6 +18,8 @@ HEADS = {"file": "", "table": "[table]\n", "features": "", "bins": "", "rules": 
 WARD = '[[features]]\nname = "ward"\ncategories = ["maternity", "other"]\n'
 OTHERS = (
     '[[features]]\nname = "sex"\ncategories = ["f", "m"]\n'
+    '[[features]]\nname = "admitted"\nkind = "date"\nedges = "private"\n'
+    '[[features]]\nname = "discharged"\nkind = "date"\nedges = "private"\nafter = "admitted"\n'
     '[[features]]\nname = "birth"\ncategories = ["yes", "no"]\n'
     f'{WARD}[[features]]\nname = "chapter"\ncategories = ["1"]\n'
 )
@@ -32,6 +34,8 @@ BESIDE = {
     "width": "lowest = 0\nhighest = 100\n",
 }
 
+DATED = ("format", "resolution", "weekday", "after")
+
 
 def example(key):
     """A whole file that holds the example of a key."""
@@ -45,6 +49,13 @@ def example(key):
     if key.place == "bins":
         inside = ", ".join((line + BESIDE[key.name]).strip().splitlines())
         return f'{OTHERS}[[features]]\nname = "x"\nkind = "numeric"\nbins = {{ {inside} }}\n'
+    if key.name == "label_of":
+        texts = 'value_labels = { f = "female", m = "male" }\n'
+        return f'{OTHERS}[[features]]\nname = "x"\n{line}{texts}'
+    if key.name in DATED:
+        kind = "date" if key.name in ("format", "after", "weekday") else "datetime"
+        dated = f'name = "x"\nkind = "{kind}"\nedges = "private"\n'
+        return f"{OTHERS}[[features]]\n{dated}{line}"
     name = "" if key.name == "name" else 'name = "x"\n'
     private = key.name in ("lowest", "highest", "inside", "decimals")
     numeric = (
@@ -54,8 +65,12 @@ def example(key):
     values = "" if key.name in ("categories", "edges", "bins") else 'categories = ["1", "2"]\n'
     if key.name == "kind":
         values = "edges = [0, 1]\n"
+    if key.name == "level":
+        values += 'hierarchy = "prefix:3"\n'
     if private:
         values = 'edges = "private"\n'
+    if key.name == "keep_missing_codes":
+        values += 'missing = ["-8", "-9"]\n'
     age = '[[features]]\nname = "age"\ncategories = ["1"]\n' if key.name == "heads" else ""
     return f"{OTHERS}{age}[[features]]\n{name}{kind}{line}{values}"
 

@@ -1,4 +1,4 @@
-"""Exact audit of private edges and shapes: the noisy tree, level by level (R21).
+"""Exact audit of private edges, shapes and rare categories: noisy counts, step by step (R21, R31).
 
 The shipped measurement runs on a few numbers with a privacy filter that records every step.
 The neighbouring table then follows the same path, as for released blocks
@@ -29,19 +29,22 @@ from pegsynth.privacy.conversion import epsilon_at
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.encoding import ColumnEncoder
+from pegsynth.schema.recoding import Recoding
 
 NUMBERS = "numbers"
 BINS = 3
 DELTA = 1e-9
 
 Measure = Callable[..., NumberTree]
+Count = Callable[[Feature, list[Any]], Int64]
 Settle = Callable[[Schema, Mapping[str, NumberTree], Int64], Settled]
 
 
-def exact_counts(feature: Feature, values: list[float | None]) -> Int64:
+def exact_counts(feature: Feature, values: list[Any]) -> Int64:
     """Count numbers on the grid of their feature, as a table of them is read."""
     grid = grid_feature(feature)
-    codes = ColumnEncoder(grid).encode(pl.Series(feature.name, values, dtype=pl.Float64))
+    kind = pl.Float64 if feature.kind == "numeric" else pl.String
+    codes = ColumnEncoder(grid).encode(pl.Series(feature.name, values, dtype=kind))
     return np.bincount(codes, minlength=grid.category_count).astype(np.int64)
 
 
@@ -59,24 +62,27 @@ class NumberCase:
     feature
         The feature that is measured.
     values
-        Numbers that rows can have, None for missing; a row names one by its position.
+        Numbers, or texts, that rows can have, None for missing; a row names one by its position.
+        For dates they are whatever `count` takes.
     amount
         What may be spent: an epsilon, or a rho where there is a delta.
     pairs
         Tables, each with the rows of the unit that its neighbour has more.
-    measure, settle
+    count, measure, settle
         What is audited.
     """
 
     name: str
     feature: Feature
-    values: tuple[float | None, ...]
+    values: tuple[Any, ...]
     amount: Fraction
     pairs: tuple[tuple[Table, Table], ...]
     delta: float | None = None
     rows_per_unit: int = 1
+    others: tuple[Feature, ...] = ()
     turns: int = len(OFFSETS)
     cell_law: Callable[[Noise, int, int], Fraction] = cell_share
+    count: Count = exact_counts
     measure: Measure = measure
     settle: Settle = settled_by_tree
 
@@ -93,13 +99,18 @@ class NumberCase:
         budget_filter = WatchedFilter(
             allowance, RandomStream("audit"), rows_per_unit=self.rows_per_unit, answer=answer
         )
-        counts = exact_counts(self.feature, [self.values[row[0]] for row in table])
+        counts = self.count(self.feature, [self.values[row[0]] for row in table])
         tree = self.measure(counts, self.feature, budget_filter, 1.0)
-        settled = self.settle(Schema((self.feature,)), {self.feature.name: tree}, counts)
+        settled = self.settle(self.schema, {self.feature.name: tree}, counts)
         published = (*_plain(tree, settled), budget_filter.events)
         bound = (UnitBound(rows_per_unit=self.rows_per_unit),) if self.rows_per_unit > 1 else ()
         ledger = Ledger((*bound, *budget_filter.events), delta=self.delta or 0.0)
         return Path(tuple(budget_filter.steps), published, ledger)
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the feature; one that it is counted from has public edges."""
+        return Schema((self.feature, *self.others))
 
     def paths(self, table: Table, turn: int) -> Iterator[Path]:
         """Yield the one path of a table under one pattern of noise."""
@@ -118,7 +129,7 @@ def _plain(tree: NumberTree, settled: Settled) -> tuple[Any, ...]:
 def number_case(
     name: str,
     feature: Feature,
-    values: tuple[float | None, ...],
+    values: tuple[Any, ...],
     *,
     amount: Fraction | int = 40,
     delta: float | None = None,
@@ -143,6 +154,9 @@ def number_cases() -> list[NumberCase]:
     far = replace(unsettled, lowest=0, highest=4000, dtype="int64")
     public = Feature("x", kind="numeric", edges=(0.0, 3.0, 20.0), inside="measured", dtype="int64")
     numbers = (17.0, 18.0, 0.0, 3.0, None)
+    rare = Feature(
+        "x", categories=("a", "b", "c", "d"), missing=("",), recoding=Recoding(rare="paid")
+    )
     return [
         number_case("whole numbers", whole, numbers),
         number_case("whole numbers, approximate", whole, numbers, delta=DELTA),
@@ -150,4 +164,6 @@ def number_cases() -> list[NumberCase]:
         number_case("real numbers", real, (1.0, 1.0625, -1.5, 0.0)),
         number_case("round numbers", far, (1000.0, 1003.0, 999.0, 5000.0)),
         number_case("shape inside public edges", public, (17.0, 18.0, 2.0)),
+        number_case("rare categories", rare, ("a", "b", "c", None), amount=4),
+        number_case("rare categories, approximate", rare, ("a", "d", None), amount=4, delta=DELTA),
     ]

@@ -42,7 +42,9 @@ from pegsynth.privacy import Budget, Ledger, Selection
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.random import RandomStream
 from pegsynth.released import PrivacyFilter
-from pegsynth.schema import Rule, Schema
+from pegsynth.schema import Feature, Rule, Schema
+from pegsynth.schema.hierarchy import Hierarchy
+from pegsynth.schema.recoding import Recoding
 
 ORDERS = (1.5, 2.0, 4.0, 8.0)
 
@@ -291,9 +293,10 @@ def released_case(
     unit: int | None = None,
     pairs: Sequence[tuple[Table, Table]] | None = None,
     turns: int = len(OFFSETS),
+    schema: Schema | None = None,
 ) -> ReleasedCase:
     """Settle a plan; by default every table of at most one row has every neighbour."""
-    schema = tiny_schema(counts, rules=rules, unit=unit)
+    schema = schema or tiny_schema(counts, rules=rules, unit=unit)
     budget = Budget(epsilon=epsilon, delta=delta, l=l, released_blocks=True)
     method = get("pegs-once")
     plan = method.settle(schema, budget, method.options(rows=2))
@@ -301,6 +304,13 @@ def released_case(
         units = [rows for rows in all_tables(counts, unit or 1) if rows]
         pairs = [(table, more) for table in all_tables(counts, 1) for more in units]
     return ReleasedCase(name, schema, plan, tuple(pairs), turns)
+
+
+def _with_detail() -> Schema:
+    """Return a schema whose second feature belongs to the first; real rows may break that."""
+    by_prefix = Recoding(hierarchy=Hierarchy(prefixes=(1,)), level=0)
+    detail = Feature("x1", categories=("a1", "a2", "b1"), parent="x0", recoding=by_prefix)
+    return Schema((Feature("x0", categories=("a", "b")), detail), reviewed=True)
 
 
 def released_cases(*, full: bool = False) -> list[ReleasedCase]:
@@ -327,6 +337,7 @@ def released_cases(*, full: bool = False) -> list[ReleasedCase]:
         ),
         released_case("rule that a real row breaks", rules=RULES, pairs=pair),
         released_case("l-diverse", l=1.5, pairs=pair),
+        released_case("detail given its parent", (2, 3), pairs=pair, schema=_with_detail()),
         released_case("two rows per unit", unit=2, pairs=twice),
         released_case(
             "two rows per unit, approximate", epsilon=6.0, delta=1e-9, unit=2, pairs=twice

@@ -18,6 +18,7 @@ class _Line:
     """One estimate of the file."""
 
     dataset: str | None
+    imputation: str | None
     term: str
     estimate: float
     variance: float
@@ -42,6 +43,7 @@ def run(
         rows=rows,
         rows_in=rows_in,
         ledger=ledger,
+        imputations=_imputations(next(iter(lines.values()))),
     )
     print(escaped(text(combined, level)))
 
@@ -79,8 +81,10 @@ def _spread_column(names: object, file: Path) -> str:
         if found[name] != 1:
             raise DataError(
                 f"{file}: needs one column {name!r}; the columns are term, estimate, variance or "
-                "std_error, and dataset if you like"
+                "std_error, and dataset if you like; for completed tables also imputation"
             )
+    if found["imputation"] and not found["dataset"]:
+        raise DataError(f"{file}: a column imputation needs a column dataset beside it")
     if found["variance"] + found["std_error"] != 1:
         raise DataError(f"{file}: needs one column variance or std_error, and not both")
     return "variance" if found["variance"] else "std_error"
@@ -95,7 +99,7 @@ def _line(row: dict[str, str | None], number: int, column: str, file: Path) -> _
     if spread < 0:
         raise DataError(f"{file}: line {number}: the {column} is negative")
     variance = spread if column == "variance" else spread**2
-    return _Line(row.get("dataset"), term, estimate, variance)
+    return _Line(row.get("dataset"), row.get("imputation"), term, estimate, variance)
 
 
 def _number(row: dict[str, str | None], column: str, number: int, file: Path) -> float:
@@ -106,7 +110,7 @@ def _number(row: dict[str, str | None], column: str, number: int, file: Path) ->
 
 
 def _by_term(lines: list[_Line], file: Path) -> dict[str, list[_Line]]:
-    """Group lines, each term's in the same order of datasets."""
+    """Group lines, each term's in the same order of datasets and their imputations."""
     terms: dict[str, list[_Line]] = {}
     for line in lines:
         terms.setdefault(line.term, []).append(line)
@@ -115,18 +119,33 @@ def _by_term(lines: list[_Line], file: Path) -> dict[str, list[_Line]]:
     first, expected = next(iter(terms.items()))
     for term, found in terms.items():
         _check_datasets(term, found, file)
-        if len(found) != len(expected) or _datasets(found) != _datasets(expected):
+        if len(found) != len(expected) or _places(found) != _places(expected):
             raise DataError(
                 f"{file}: the terms {first!r} and {term!r} are not there once for each of the "
                 "same datasets"
             )
+        if found[0].imputation is not None:
+            found.sort(key=lambda line: (str(line.dataset), str(line.imputation)))
     return terms
 
 
-def _datasets(lines: list[_Line]) -> set[str | None]:
-    return {line.dataset for line in lines}
+def _places(lines: list[_Line]) -> set[tuple[str | None, str | None]]:
+    return {(line.dataset, line.imputation) for line in lines}
 
 
 def _check_datasets(term: str, lines: list[_Line], file: Path) -> None:
-    if lines[0].dataset is not None and len(_datasets(lines)) < len(lines):
+    if lines[0].dataset is not None and len(_places(lines)) < len(lines):
         raise DataError(f"{file}: the term {term!r} is there twice for one dataset")
+    if lines[0].imputation is not None:
+        counts = Counter(line.dataset for line in lines)
+        if len(set(counts.values())) > 1:
+            raise DataError(
+                f"{file}: the term {term!r} has not as many imputations for every dataset"
+            )
+
+
+def _imputations(lines: list[_Line]) -> int | None:
+    """Return how often each dataset was completed; None where the file does not say."""
+    if lines[0].imputation is None:
+        return None
+    return len(lines) // len({line.dataset for line in lines})

@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
     app.command("synthesize")(synthesize_table)
     app.command("fit")(fit)
     app.command("sample")(sample)
+    app.command("impute")(impute)
     app.command("evaluate")(evaluate)
     app.command("combine")(combine)
     app.command("inspect")(inspect)
@@ -138,6 +139,7 @@ def plan(
     *flags.DRAWS,
     *flags.GIVEN,
     *flags.NOISE,
+    "complete",
     *flags.of_registered_methods(),
     *flags.RUN,
     "accept_unreviewed_schema",
@@ -175,6 +177,7 @@ def synthesize_table(
     *flags.DRAWS,
     *flags.GIVEN,
     *flags.NOISE,
+    *flags.COMPLETED,
     *flags.of_registered_methods(),
     *flags.RUN,
     "accept_unreviewed_schema",
@@ -196,11 +199,32 @@ def release(
     table_format: Annotated[
         str, typer.Option("--format", help="Files of the tables: csv or parquet.")
     ] = "csv",
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "--k",
+            help="Blank --k-features in synthetic rows whose combination fewer rows share; policy, "
+            "no further protection.",
+        ),
+    ] = None,
+    k_features: Annotated[
+        str | None,
+        typer.Option(
+            "--k-features", metavar="F,F", help="Features for --k [default: quasi-identifiers]."
+        ),
+    ] = None,
+    round_to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--round", metavar="F=STEP", help="Round a synthetic number to multiples; policy too."
+        ),
+    ] = None,
     *,
     request: Request,
 ) -> None:
     """Write a release folder: public/ may be published, internal/ may not."""
     from pegsynth.cli import release_commands
+    from pegsynth.publishing.policy import Policy
 
     release_commands.release(
         _source(data, request),
@@ -210,6 +234,7 @@ def release(
         force=force,
         public_only=public_only,
         table_format=table_format,
+        policy=Policy.of(k, k_features, round_to),
     )
 
 
@@ -253,6 +278,7 @@ def fit(
     *flags.DRAWS,
     "where",
     "replicates",
+    "complete",
     *flags.RUN,
     "accept_unreviewed_schema",
     *flags.ENGINE,
@@ -279,6 +305,32 @@ def sample(
         cluster.sample(model, _folder(output, output_table), ledger, request)
     else:
         working.sample(model, _target(output, output_table), ledger, request)
+
+
+def impute(
+    synthetic: Annotated[
+        list[str], typer.Argument(metavar="SYNTHETIC..", help="One or more synthetic tables.")
+    ],
+    schema: flags.SchemaFile,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="Folder to write; a file, for one completed table."),
+    ],
+    imputations: Annotated[
+        int, typer.Option("--imputations", help="Completed versions of each table.")
+    ] = 3,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Reproducible draws, for tests.")
+    ] = None,
+    threads: Threads = None,
+) -> None:
+    """Impute missing values of synthetic tables from their own rows.
+
+    Tables of a release keep what was promised for them; nothing is promised for others.
+    """
+    from pegsynth.cli import imputing
+
+    imputing.run(synthetic, schema, output, imputations=imputations, seed=seed, threads=threads)
 
 
 def evaluate(
@@ -363,15 +415,16 @@ def combine(
         Path,
         typer.Argument(
             metavar="ESTIMATES",
-            help="A CSV of term, estimate, and variance or std_error; a line per dataset and term.",
+            help="A CSV of term, estimate, and variance or std_error; a line per dataset and term. "
+            "Completed tables: with columns dataset and imputation.",
         ),
     ],
     rule: Annotated[
         str | None,
         typer.Option(
             "--rule",
-            help="plug-in, fully (the paper's), partial, shared-urn or own-noise "
-            "[default: by the ledger, else plug-in].",
+            help="plug-in, fully (the paper's), partial, shared-urn, own-noise, or nested for "
+            "completed tables [default: by the ledger, else plug-in].",
         ),
     ] = None,
     rows: Annotated[

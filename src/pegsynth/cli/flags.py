@@ -57,6 +57,7 @@ WRITTEN = ("separator", "decimal", "thousands", "encoding")
 SOURCE = ("table", "query", "query_is_rowwise", *WRITTEN)
 ENGINE = ("engine", "master")
 NOISE = ("replicates", "shared_noise")
+COMPLETED = ("complete", "imputations")
 
 _TYPES: dict[Kind, Any] = {
     "whole": int,

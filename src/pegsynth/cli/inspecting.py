@@ -20,7 +20,8 @@ from pegsynth.privacy.privacy_json import event_to_builtins
 from pegsynth.privacy.rounding import display_up
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.storage.model_file import load_model, notice_of, read_manifest
+from pegsynth.storage.model_file import load_model, read_manifest
+from pegsynth.storage.model_manifest import notice_of
 from pegsynth.storage.spending import read_spent
 
 _EMPTY: tuple[Any, ...] = ("", None, [], ())

@@ -12,6 +12,7 @@ from pegsynth.errors import OutputError
 from pegsynth.option_kinds import check_whole
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.folder import check_folder
+from pegsynth.publishing.policy import NO_POLICY, Policy
 from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.schema.toml import dumps
@@ -26,6 +27,7 @@ def release(
     force: bool,
     public_only: bool,
     table_format: str = "csv",
+    policy: Policy = NO_POLICY,
     quiet: bool = False,
 ) -> None:
     """Write a release folder and say where to look."""
@@ -41,6 +43,7 @@ def release(
             force=force,
             public_only=public_only,
             table_format=table_format,
+            policy=policy,
             progress=progress,
         )
     say_method(made.notes)

@@ -124,7 +124,7 @@ def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None
         say(f"Read as text of this form ({found}; see [table] of the schema): {dialect.said()}.")
     for line in _fates(schema):
         say(line)
-    dropped = [column.name for column in schema.columns if column.role == "identifier"]
+    dropped = [column.name for column in schema.columns if column.dropped]
     say(
         f"{output}: {len(schema.features)} features drafted. {_identifiers(dropped)}The file is "
         "CONFIDENTIAL until a person has checked that it holds public knowledge only and set "
@@ -138,13 +138,17 @@ def _fates(schema: Schema, most: int = 200) -> Iterator[str]:
     for column in schema.columns[:most]:
         if column.name == schema.unit:
             what = "the unit; dropped"
-        elif column.role == "identifier":
+        elif column.dropped:
             what = "dropped as an identifier"
-        elif column.kind == "numeric":
-            what = f"numeric, {column.bin_count} bins"
+        elif column.binned:
+            what = (
+                f"{column.kind}, edges measured privately"
+                if column.private_edges
+                else f"{column.kind}, {column.bin_count} bins"
+            )
         else:
             what = f"{column.kind}, {column.bin_count} categories"
-        more = "; see the comments" if column.notes and column.role != "identifier" else ""
+        more = "; see the comments" if column.notes and not column.dropped else ""
         yield f"  {column.name[:40].ljust(width)}  {what}{more}"
     if len(schema.columns) > most:
         yield f"  and {len(schema.columns) - most} more columns"
@@ -162,14 +166,14 @@ def take(codebook: Path, output: Path, feature: str | None, *, force: bool) -> N
         schema = there.with_feature(
             feature,
             role="other" if old.role == "identifier" else old.role,
-            kind="nominal" if old.kind == "numeric" else old.kind,
+            kind="nominal" if old.binned else old.kind,
             categories=told.categories,
             edges=(),
             value_labels=told.value_labels,
             drafted_from_data=False,
         )
     save(schema, output, notes=True)
-    left = [column.name for column in schema.columns if column.role == "identifier"]
+    left = [column.name for column in schema.columns if column.dropped]
     say(
         f"{output}: {len(schema.features)} features from {codebook}; no row was read. "
         f"{_identifiers(left)}Check it, and set reviewed = true (pegs schema review {output})."

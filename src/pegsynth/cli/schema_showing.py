@@ -7,7 +7,9 @@ from pathlib import Path
 from pegsynth.errors import escaped
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.assumed import assumed
+from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.rule_text import rule_labels
+from pegsynth.schema.temporal import bound_text
 
 HEADER: tuple[str, ...] = (
     *("feature", "role", "kind", "levels", "pair cells", "values", "missing", "else"),
@@ -29,12 +31,17 @@ def show(file: Path) -> None:
     print(escaped(_unit(schema)))
     if schema.dialect:
         print(escaped(f"Text: {schema.dialect.said()}"))
-    total = sum(schema.category_counts)
+    total = sum(feature.category_count for feature in schema.features)
     lines = [HEADER, *(_line(column, total) for column in schema.columns)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     for line in lines:
         cells = (text.ljust(width) for text, width in zip(line, widths, strict=True))
         print(escaped("  ".join(cells).rstrip()))
+    for column in schema.features:
+        if column.recoding is not None:
+            print(escaped(f"recoded {column.name}: {column.recoding.said()}"))
+        if column.parent is not None:
+            print(escaped(f"detail {column.name}: drawn given {column.parent}"))
     for rule in schema.rules:
         parts = (f"{n} in {', '.join(v)}" for n, v in rule_labels(rule, schema.features).items())
         drafted = " (found in the data)" if rule.drafted_from_data else ""
@@ -52,8 +59,10 @@ def _unit(schema: Schema) -> str:
 
 
 def _line(column: Feature, total: int) -> tuple[str, ...]:
-    if column.role == "identifier":
-        return (column.name, "identifier", "", "", "", "dropped", "", "")
+    if column.dropped:
+        return (column.name, column.role, "", "", "", "dropped", "", "")
+    if column.label_of is not None:
+        return (column.name, column.role, "", "", "", f"describes {column.label_of!r}", "", "")
     levels = column.category_count
     return (
         column.name,
@@ -71,8 +80,12 @@ def _values(column: Feature) -> str:
     labels = column.labels[: column.bin_count]
     if column.private_edges:
         text = "edges measured privately"
-    elif column.kind == "numeric":
-        text = f"{len(labels)} bins from {column.edges[0]:g} to {column.edges[-1]:g}"
+    elif column.binned:
+        low, high = (
+            bound_text(column, edge) if column.kind in TEMPORAL else f"{edge:g}"
+            for edge in (column.edges[0], column.edges[-1])
+        )
+        text = f"{len(labels)} bins from {low} to {high}"
     else:
         named = dict(column.value_labels)
         text = ", ".join(f"{each} {named[each]}" if each in named else each for each in labels)

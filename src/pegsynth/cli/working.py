@@ -28,9 +28,10 @@ from pegsynth.pipeline import fit as fit_table
 from pegsynth.pipeline import open_draws, open_saved, publish_table, settle, to_be_saved
 from pegsynth.random import RandomStream
 from pegsynth.request import Request
-from pegsynth.storage.model_file import notice_of, read_manifest, save_model
+from pegsynth.storage.model_file import read_manifest, save_model
+from pegsynth.storage.model_manifest import notice_of
 from pegsynth.storage.spending import locked, rows_were_drawn, spent_path
-from pegsynth.tables.checkpoint import resuming
+from pegsynth.tables.resumed_counting import resuming
 
 
 def synthesize(
@@ -58,6 +59,8 @@ def synthesize(
             rows=request.rows or 0,
             how=request.decode,
             kept=draws.kept,
+            complete=request.complete,
+            threads=request.thread_count,
             progress=progress,
         )
     _say_published(draws.session, ledger_path, earlier=earlier, remembered=False)
@@ -120,6 +123,8 @@ def sample(
                 rows=request.rows or 0,
                 how=request.decode,
                 commit=saved.commit,
+                complete=request.complete,
+                threads=request.thread_count,
                 progress=progress,
             )
         _say_published(saved.session, ledger_path, earlier=earlier, remembered=saved.remembered)
@@ -129,7 +134,7 @@ def trace(model_file: Path, request: Request) -> None:
     """Print the paper's table of sampling steps for one row."""
     from pegsynth.cli.tracing import steps_table
     from pegsynth.methods.gibbs.samplers import BlockSampler
-    from pegsynth.sampling import trace_row
+    from pegsynth.sampling.trace import in_categories, trace_row
 
     with locked(model_file):
         budgeted = read_manifest(model_file).recipe is not None
@@ -143,14 +148,17 @@ def trace(model_file: Path, request: Request) -> None:
             )
         session.charge(1)
         counters, limit = sampler.first_chain()
+        stream = RandomStream(request.seed)
         start, steps = trace_row(
             sampler.machine,
             sampler.pool,
             sampler.sweeps,
-            RandomStream(request.seed),
+            stream,
             counters=counters,
             limit=limit,
         )
+        if sampler.splitter is not None:
+            start, steps = in_categories(sampler.splitter, start, steps, stream)
         saved.commit()
     print(escaped(steps_table(session.model.schema, start, steps)))
     print(escaped(f"\n{session.ledger.statement()}"))

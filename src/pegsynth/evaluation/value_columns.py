@@ -20,6 +20,7 @@ from pegsynth.evaluation.numeric import is_numeric, numeric_values
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.number_text import NumberText
+from pegsynth.schema.rounded_values import nearest_multiples
 
 MOST_VALUES = 1 << 26
 WEIGHT = "weight"
@@ -58,13 +59,14 @@ class TableValues:
 def value_features(schema: Schema) -> tuple[str, ...]:
     """Name the features whose numbers are compared: numeric ones, and ordinal ones of numbers.
 
-    Two numbers are no more than two categories, which tables of codes compare.
+    Two numbers are no more than two categories, which tables of codes compare; so are dates.
     """
-    return tuple(
-        f.name
-        for f in schema.features
-        if f.kind == "numeric" or (is_numeric(f) and f.bin_count >= _FEWEST_NUMBERS)
-    )
+    return tuple(f.name for f in schema.features if f.kind == "numeric" or _counts(f))
+
+
+def _counts(feature: Feature) -> bool:
+    ordinal = feature.kind == "ordinal" and feature.bin_count >= _FEWEST_NUMBERS
+    return ordinal and is_numeric(feature)
 
 
 def weight_columns(columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
@@ -181,7 +183,18 @@ def numbers_of(
     inside = codes < feature.bin_count
     labelled = bool((np.isnan(numbers) & inside).any())
     numbers[~inside | ~np.isfinite(numbers)] = np.nan
-    return numbers, labelled
+    return _recoded(numbers, feature), labelled
+
+
+def _recoded(numbers: Float64, feature: Feature) -> Float64:
+    """Round and bound numbers as the codebook says; those of a release are so already."""
+    recoding = feature.recoding
+    if recoding is None or not recoding.bounds_numbers:
+        return numbers
+    if recoding.round is not None:
+        numbers = nearest_multiples(numbers, recoding.round)
+    bottom = -np.inf if recoding.bottom is None else recoding.bottom
+    return np.clip(numbers, bottom, np.inf if recoding.top is None else recoding.top)
 
 
 def _looked_at(text: pl.Series, written: NumberText) -> Float64:

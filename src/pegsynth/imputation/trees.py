@@ -27,7 +27,7 @@ from pegsynth.imputation.protocol import (
     take,
     unpack_text,
 )
-from pegsynth.kernels.tree_descent import Nodes, vote_shares
+from pegsynth.kernels.tree_descent import Nodes, leaves_of, vote_shares
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
@@ -81,6 +81,15 @@ class TreeModel:
         plain = np.ascontiguousarray(rows, dtype=np.int32)
         starts = cell_starts(self.schema)
         vote_shares(plain, starts, held.ranks, held.nodes, held.roots, out)
+        return out
+
+    def leaves(self, target: int, rows: Codes) -> Integers:
+        """Return the leaf of the target's first tree that every row of codes reaches."""
+        check_rows(rows, self.schema, ignore=target)
+        held = self.trees[target]
+        out = np.empty(len(rows), dtype=np.int64)
+        plain = np.ascontiguousarray(rows, dtype=np.int32)
+        leaves_of(plain, cell_starts(self.schema), held.ranks, held.nodes, int(held.roots[0]), out)
         return out
 
     def arrays(self) -> Arrays:

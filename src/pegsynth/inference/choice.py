@@ -78,7 +78,9 @@ def _refusal(rule: Rule, ledger: Ledger) -> str:
     """Return why a rule is wrong; nothing where it is not."""
     reason = ""
     own, weighted = has_own_noise(ledger), replicates_of(ledger) is not None
-    if not from_released_blocks(ledger):
+    if rule == "nested" and (other := rule_for(ledger, 2)).rule != "plug-in":
+        reason = f"it is for datasets that a plug-in rule would fit, and {other.reason}"
+    elif not from_released_blocks(ledger):
         if rule in REPLICATED:
             reason = "they are not replicates of released blocks, and b does not hold their error"
     elif rule == "fully":

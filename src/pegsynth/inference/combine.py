@@ -1,4 +1,4 @@
-"""From K estimates and their variances to one estimate with a valid interval (R16, R28)."""
+"""From K estimates and their variances to one estimate with a valid interval (R16, R23, R28)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.inference import combining_rules
+from pegsynth.inference import combining_rules, nested
 from pegsynth.inference.choice import check_rule, rows_in_of, rows_of, rule_for
 from pegsynth.inference.combining_rules import (
     REPLICATED,
@@ -20,7 +20,7 @@ from pegsynth.inference.combining_rules import (
     Rule,
     Spread,
 )
-from pegsynth.inference.estimates import Table, alone, matched, one_each
+from pegsynth.inference.estimates import Table, alone, check_enough, matched, one_each
 from pegsynth.privacy import Ledger
 
 if TYPE_CHECKING:
@@ -135,6 +135,7 @@ def combine(
     ledger: Ledger | None = None,
     main: Any = None,
     floor: Floor | None = None,
+    imputations: int | None = None,
 ) -> Combined:
     """Combine the estimates from K >= 2 synthetic datasets.
 
@@ -148,8 +149,9 @@ def combine(
     rule
         "plug-in", "fully" (the paper's T_s), "partial" or "shared-urn"; for released
         blocks "own-noise", and "replicate-weights" for estimates with K replicate
-        weights. By default the rule that fits the `ledger`, and without one "plug-in", or
-        "replicate-weights" if `main` is given.
+        weights; "nested" for completed datasets. By default the rule that fits the `ledger`,
+        and without one "plug-in", "nested" if `imputations` is given, or "replicate-weights"
+        if `main` is.
     rows
         Rows of one synthetic dataset (n); by default as the ledger records them.
     rows_in
@@ -160,6 +162,9 @@ def combine(
         For replicate weights: the estimates with the weights of the published counts.
     floor
         For the rules for replicates: the published noise on quantities that are shares.
+    imputations
+        r, where missing values of every dataset were imputed r times (R23): there are then
+        K r estimates, those of a dataset one after the other.
 
     Returns
     -------
@@ -174,26 +179,40 @@ def combine(
     """
     notes: list[str] = []
     if rule is None:
-        rule = _default_rule(ledger, estimates, main, notes)
+        rule = _default_rule(ledger, estimates, main, imputations, notes)
     elif rule not in RULES:
         raise ParameterError(f"rule is one of {', '.join(RULES)}, not {rule!r}")
     if ledger is not None:
         check_rule(rule, ledger)
     _check_arguments(rule, variances, main, floor)
+    nested.check_imputations(rule, imputations)
+    if imputations is not None:
+        notes.append(nested.NOT_AT_RANDOM)
     if rule in REPLICATED:
-        return _replicated(rule, estimates, main, floor, notes)
+        return _replicated(rule, estimates, main, floor, imputations, notes)
     table, checked = matched(estimates, variances)
-    datasets = len(table.values)
+    datasets = nested.datasets_of(len(table.values), imputations)
     share = _share(ledger, datasets, rows, rows_in)
-    spread = _spread(rule, Moments.of(table.values, checked), share)
-    notes += _remarks(rule, table, spread, share)
+    if imputations is not None:
+        check_enough(datasets)
+        spread = nested.nested(table.values, checked, imputations, _known(rule, share))
+    else:
+        spread = _spread(rule, Moments.of(table.values, checked), share)
+    notes += _remarks(rule, datasets, table, spread, share)
     return _combined(rule, table, table.values.mean(axis=0), spread, (*notes, NOT_COVERED))
 
 
-def _default_rule(ledger: Ledger | None, estimates: Any, main: Any, notes: list[str]) -> Rule:
+def _default_rule(
+    ledger: Ledger | None, estimates: Any, main: Any, imputations: int | None, notes: list[str]
+) -> Rule:
     if ledger is None:
-        return "plug-in" if main is None else "replicate-weights"
-    choice = rule_for(ledger, len(alone(estimates).values))
+        unstated: Rule = "plug-in" if imputations is None else "nested"
+        return unstated if main is None else "replicate-weights"
+    datasets = nested.datasets_of(len(alone(estimates).values), imputations)
+    choice = rule_for(ledger, datasets)
+    if imputations is not None and choice.rule == "plug-in":
+        notes.append("rule nested by the ledger: missing values were imputed after synthesis")
+        return "nested"
     notes.append(f"rule {choice.rule} by the ledger: {choice.reason}")
     return choice.rule
 
@@ -216,10 +235,20 @@ def _check_arguments(rule: Rule, variances: Any, main: Any, floor: Floor | None)
 
 
 def _replicated(
-    rule: Rule, estimates: Any, main: Any, floor: Floor | None, notes: list[str]
+    rule: Rule,
+    estimates: Any,
+    main: Any,
+    floor: Floor | None,
+    imputations: int | None,
+    notes: list[str],
 ) -> Combined:
     """Combine replicates, whose spread holds sampling error and noise (R28)."""
     table = alone(estimates)
+    if imputations is not None:
+        # The spread of imputing is in that of the datasets, so that their means are enough (R23).
+        datasets = nested.datasets_of(len(table.values), imputations)
+        check_enough(datasets)
+        table = nested.means(table, imputations)
     if rule == "replicate-weights":
         centre = one_each(main, table, "main")
         spread = combining_rules.replicate_weights(table.values, centre)
@@ -252,16 +281,21 @@ def _spread(rule: Rule, moments: Moments, share: float | None) -> Spread:
         return combining_rules.partial(moments)
     if rule == "fully":
         return combining_rules.fully(moments, share)
+    spread = combining_rules.plug_in if rule == "plug-in" else combining_rules.shared_urn
+    return spread(moments, _known(rule, share))
+
+
+def _known(rule: Rule, share: float | None) -> float:
     if share is None:
         raise ParameterError(f"the {rule} rule needs {ROWS_NEEDED}")
-    return (combining_rules.plug_in if rule == "plug-in" else combining_rules.shared_urn)(
-        moments, share
-    )
+    return share
 
 
-def _remarks(rule: Rule, table: Table, spread: Spread, share: float | None) -> list[str]:
+def _remarks(
+    rule: Rule, datasets: int, table: Table, spread: Spread, share: float | None
+) -> list[str]:
     remarks = []
-    if rule != "fully" and len(table.values) < FEW_DATASETS:
+    if rule != "fully" and datasets < FEW_DATASETS:
         remarks.append(
             f"with fewer than {FEW_DATASETS} datasets the intervals hold the truth less often than "
             "they say, with 2 clearly so"

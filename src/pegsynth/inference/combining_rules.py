@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pegsynth.errors import ParameterError
 
 Rule: TypeAlias = Literal[
-    "plug-in", "fully", "partial", "shared-urn", "own-noise", "replicate-weights"
+    "plug-in", "fully", "partial", "shared-urn", "own-noise", "replicate-weights", "nested"
 ]
 Numbers: TypeAlias = NDArray[np.float64]
 

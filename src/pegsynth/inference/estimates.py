@@ -46,7 +46,7 @@ def matched(estimates: Any, variances: Any) -> tuple[Table, Numbers]:
             "estimates and variances must have the same shape: one number per dataset and "
             "quantity (of a covariance matrix take the diagonal)"
         )
-    _check_enough(first)
+    _check_filled(first)
     if (second.values < 0).any():
         raise ParameterError("variances cannot be negative (standard errors must be squared)")
     return first, second.values
@@ -55,7 +55,7 @@ def matched(estimates: Any, variances: Any) -> tuple[Table, Numbers]:
 def alone(estimates: Any) -> Table:
     """Read estimates whose variances are not needed."""
     table = read(estimates, "estimates")
-    _check_enough(table)
+    _check_filled(table)
     return table
 
 
@@ -71,14 +71,19 @@ def one_each(values: Any, table: Table, what: str) -> Numbers:
     return found
 
 
-def _check_enough(table: Table) -> None:
-    if len(table.values) < 2:
+def _check_filled(table: Table) -> None:
+    check_enough(len(table.values))
+    if table.values.size == 0:
+        raise ParameterError("there are no estimates to combine")
+
+
+def check_enough(datasets: int) -> None:
+    """Refuse a single dataset."""
+    if datasets < 2:
         raise ParameterError(
             "combining needs estimates from at least 2 datasets; one dataset does not tell how "
             "much synthesis itself varies"
         )
-    if table.values.size == 0:
-        raise ParameterError("there are no estimates to combine")
 
 
 def read(data: Any, what: str) -> Table:

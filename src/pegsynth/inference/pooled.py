@@ -81,6 +81,7 @@ def pooled(
     rows: int | None = None,
     rows_in: int | None = None,
     ledger: Ledger | None = None,
+    imputations: int | None = None,
 ) -> Pooled:
     """Fit a model to K >= 2 datasets and pool its coefficients.
 
@@ -90,7 +91,8 @@ def pooled(
         Takes one dataset; returns a result with `params` and `bse`, as statsmodels does,
         or a pair: estimates and their variances, each a number, an array or a mapping.
     frames
-        The K synthetic datasets, or the `Release` that holds them.
+        The K synthetic datasets, or the `Release` that holds them; of a release with
+        completed tables, these are taken.
     names
         Names of the coefficients in their order; where the fit names them itself, the
         ones to keep.
@@ -99,6 +101,9 @@ def pooled(
     rule, rows, rows_in, ledger
         As for `combine`; `rows` is by default the number of rows of a frame, and `ledger`
         that of the release.
+    imputations
+        r, where `frames` are K datasets completed r times each (R23), those of a dataset
+        one after the other.
 
     Returns
     -------
@@ -109,7 +114,9 @@ def pooled(
         raise ParameterError("uncertainty is variance or std_error: the second member of a pair")
     if isinstance(frames, ReleaseViews):
         ledger = frames.ledger if ledger is None else ledger
-        frames = frames.frames
+        if frames.completed:
+            imputations = len(frames.completed[0])
+        frames = [each for of_one in frames.completed for each in of_one] or frames.frames
     tables = list(frames)
     fits = [_coefficients(fit(table), uncertainty) for table in tables]
     if names is not None:
@@ -121,6 +128,7 @@ def pooled(
         rows=_rows(tables) if rows is None else rows,
         rows_in=rows_in,
         ledger=ledger,
+        imputations=imputations,
     )
     return Pooled(result, frame_kind(tables[0]) if tables else None)
 

@@ -52,3 +52,10 @@ def vote_shares(rows: Any, cell_start: Any, ranks: Any, nodes: Nodes, roots: Any
                 total += nodes.shares[entry]
         for code in range(len(line)):
             line[code] /= total
+
+
+@njit(cache=True, nogil=True)
+def leaves_of(rows: Any, cell_start: Any, ranks: Any, nodes: Nodes, root: int, out: Any) -> None:
+    """Write the leaf of one tree that every row reaches."""
+    for index in range(rows.shape[0]):
+        out[index] = leaf_of(rows[index], cell_start, ranks, nodes, root)

@@ -29,7 +29,9 @@ def of_schema(schema: Schema) -> tuple[Assumption, ...]:
     category = named(f.name for f in features if f.unknown == "category")
     return (
         *_codebook(schema),
+        *_recodings(schema),
         assumptions.unlisted_values(refused=refused, category=category),
+        *_order(schema),
         *_unit(schema),
     )
 
@@ -39,16 +41,32 @@ def _codebook(schema: Schema) -> Iterator[Assumption]:
         features = schema.features
         yield assumptions.reviewed_schema(
             drafted_from_data=named(schema.drafted_from_data),
-            categories=named(f.name for f in features if f.kind != "numeric"),
+            categories=named(f.name for f in features if not f.binned),
             # Edges that are measured are paid for, unless somebody states where they end.
             edges=named(
                 f.name
                 for f in features
-                if f.kind == "numeric"
-                and (not f.private_edges or (f.lowest, f.highest) != (None, None))
+                if f.binned and (not f.private_edges or (f.lowest, f.highest) != (None, None))
             ),
             rows_per_unit=schema.rows_per_unit if schema.unit else None,
         )
+
+
+def _recodings(schema: Schema) -> Iterator[Assumption]:
+    # What is merged by noisy counts is an event, and no assumption.
+    public = {f.name: f.recoding.public() for f in schema.features if f.recoding}
+    recoded = {escaped(name): rules.said() for name, rules in public.items() if rules.said()}
+    if recoded:
+        yield assumptions.public_recodings(recoded)
+    described = named(c.name for c in schema.columns if c.label_of is not None)
+    if described:
+        yield assumptions.public_descriptions(described)
+
+
+def _order(schema: Schema) -> Iterator[Assumption]:
+    counted = named(f.name for f in schema.features if f.after is not None)
+    if counted:
+        yield assumptions.dates_in_order(counted)
 
 
 def _unit(schema: Schema) -> Iterator[Assumption]:

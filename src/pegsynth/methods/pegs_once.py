@@ -86,10 +86,10 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit"]):
         return given
 
     def declared_structure(self, schema: Schema, plan: ReleasedPlan) -> tuple[Assumption, ...]:
-        """Return the public shares, which no other method looks at."""
-        from pegsynth.methods.declarations import of_shares
+        """Return the public shares, which no other method looks at, and the parents of details."""
+        from pegsynth.methods.declarations import of_parents, of_shares
 
-        return of_shares(schema)
+        return (*of_shares(schema), *of_parents(schema, plan.options))
 
     def store(self, content: ReleasedFit) -> StoredModel:
         """Return the noisy tables."""

@@ -20,6 +20,12 @@ from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.methods.base import Plan, Sampler
 from pegsynth.methods.drawn_features import clamped_codes, diversity_levels, promised_levels
 from pegsynth.methods.pricing import rows_of_a_unit, unit_bound
+from pegsynth.methods.released_details import (
+    check_details,
+    details_of,
+    hierarchies,
+    parents_of,
+)
 from pegsynth.privacy import Allowance, Budget, Diversity, Event, UnitBound, Unspent
 from pegsynth.progress import Progress, quiet
 from pegsynth.released import Diverse, PrivacyFilter, Released, Steps, draw_rows, release_blocks
@@ -93,10 +99,7 @@ def settle_released(method: str, schema: Schema, budget: Budget, options: Any) -
             "replicate weights would undo the l that --l promises, because they tell more than "
             "the rows do; draw tables with noise of their own instead (--datasets)"
         )
-    if any(feature.parent for feature in schema.features):
-        raise ParameterError(
-            f"{method} has no details of a parent; leave `parent` out of the schema or use pegs"
-        )
+    check_details(method, schema, budget)
     if max(schema.category_counts) > MOST_CATEGORIES:
         raise ParameterError(f"{method} takes at most {MOST_CATEGORIES} categories of a feature")
     levels = diversity_levels(schema, budget, options)
@@ -104,8 +107,8 @@ def settle_released(method: str, schema: Schema, budget: Budget, options: Any) -
     for feature, apart in zip(schema.features, _kept_apart(schema, levels, options), strict=True):
         if apart and feature.category_count > MOST_APART:
             raise ParameterError(
-                f"feature {feature.name!r}: with rules, an l or --where {method} takes at most "
-                f"{MOST_APART} categories; leave these out or use another method"
+                f"feature {feature.name!r}: with rules, details, an l or --where {method} takes at "
+                f"most {MOST_APART} categories; leave these out or use another method"
             )
     allowance = allowance_of(budget)
     reserved = (Unspent.of(allowance.amount, route=allowance.route),)
@@ -185,6 +188,8 @@ def fit_released(
         public=public_lines(schema),
         whole=_kept_apart(schema, levels, plan.options),
         diverse=under_rules(schema, levels),
+        details=details_of(schema),
+        above=hierarchies(schema),
         rows=min(rows, LOT) if rows else None,
         steps=steps_of(plan),
         rules=schema.rules,
@@ -204,9 +209,9 @@ def public_lines(schema: Schema) -> list[NDArray[np.float64] | None]:
 
 
 def _kept_apart(schema: Schema, levels: Mapping[int, float], options: Any) -> list[bool]:
-    """Say which features must keep their categories apart: rules and l speak of these."""
+    """Say which features must keep their categories apart: rules, details and l speak of these."""
     ruled = {feature for rule in schema.rules for feature, _ in rule.forbidden}
-    apart = ruled | set(levels) | set(clamped_codes(schema, options))
+    apart = ruled | set(levels) | parents_of(schema) | set(clamped_codes(schema, options))
     return [feature in apart for feature in range(len(schema.features))]
 
 

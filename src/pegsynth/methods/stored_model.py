@@ -1,17 +1,11 @@
-"""What a model file holds of a fit: cells, marginals and arrays.
-
-An array is stored as its raw bytes; type and shape stand in the manifest and are believed
-only if they account for every byte.
-"""
+"""What a model file holds of a fit: cells, marginals and arrays."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +19,6 @@ Arrays: TypeAlias = dict[str, NDArray[Any]]
 Cells: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 _ROWS = "original rows"
-_TYPES = ("|u1", "<u2", "<u4", "<u8", "<i4", "<i8", "<f4", "<f8", "|b1", "|i1", "<i2")
 
 
 @dataclass(frozen=True)
@@ -56,14 +49,6 @@ class StoredModel:
         return {n.removeprefix(prefix): a for n, a in self.arrays.items() if n.startswith(prefix)}
 
 
-class StoredArray(msgspec.Struct, frozen=True):
-    """Name, type and shape of one array."""
-
-    name: str
-    dtype: str
-    shape: list[int]
-
-
 def with_rows(arrays: Arrays, rows: Codes | None) -> Arrays:
     """Return the arrays with the original rows among them, if there are any."""
     return arrays if rows is None else {_ROWS: rows, **arrays}
@@ -80,25 +65,3 @@ def stored_rows(arrays: Arrays, schema: Schema) -> Codes | None:
     if len(rows) and (rows.max(axis=0) >= counts).any():
         raise ModelError("its rows do not fit its schema")
     return rows
-
-
-def described(arrays: Arrays) -> list[StoredArray]:
-    """Return what the manifest says of the arrays."""
-    return [StoredArray(name, a.dtype.str, list(a.shape)) for name, a in arrays.items()]
-
-
-def restored(stored: list[StoredArray], contents: Mapping[str, bytes]) -> Arrays:
-    """Return the arrays, refusing any whose bytes are not what was said of them."""
-    if len({each.name for each in stored}) != len(stored) or len(stored) != len(contents):
-        raise ModelError("its arrays are incomplete")
-    found: Arrays = {}
-    for each in stored:
-        content = contents.get(each.name)
-        known = each.dtype in _TYPES and all(0 <= size <= 1 << 40 for size in each.shape)
-        if content is None or not known:
-            raise ModelError("its arrays are damaged")
-        dtype = np.dtype(each.dtype)
-        if math.prod(each.shape) * dtype.itemsize != len(content):
-            raise ModelError("its arrays are damaged")
-        found[each.name] = np.frombuffer(content, dtype=dtype).reshape(each.shape).copy()
-    return found

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pegsynth.arrays import Int64
 from pegsynth.errors import ModelError
+from pegsynth.methods.released_details import details_of
 from pegsynth.methods.stored_model import Arrays, StoredModel
+from pegsynth.released.details import Detail
 from pegsynth.released.published import NoisyTable, Released
 
 if TYPE_CHECKING:
@@ -105,7 +109,23 @@ def _checked_released(held: Arrays, schema: Schema) -> Released:
         order,
         tuple(tables[1]),
         tuple(tables[2]),
+        _details(schema, levels, placed),
     )
+
+
+def _details(
+    schema: Schema, levels: tuple[Int64, ...], placed: Mapping[int, int]
+) -> tuple[Detail, ...]:
+    """Return the details of a schema on merged levels, none of which crosses its parent."""
+    found = []
+    for each in details_of(schema):
+        line = levels[each.feature]
+        on_levels = each.on_levels(line)
+        _require(bool((on_levels.allowed[:, line] == each.allowed).all()))
+        _require(len(np.unique(levels[each.parent])) == len(levels[each.parent]))
+        _require(placed[each.parent] < placed[each.feature])
+        found.append(on_levels)
+    return tuple(found)
 
 
 def _require(condition: bool) -> None:

@@ -79,6 +79,11 @@ def check_budget(schema: Schema, budget: Budget) -> None:
     wanting = [feature for feature in schema.features if feature.wants_shape]
     if wanting and budget.epsilon is None:
         what = "edges are" if wanting[0].private_edges else "values are"
+        if wanting[0].merges_rare:
+            raise BudgetError(
+                f"feature {wanting[0].name!r}: rare categories are merged by noisy counts, which "
+                "takes an epsilon for the whole release; give --epsilon, or leave out rare"
+            )
         raise BudgetError(
             f"feature {wanting[0].name!r}: its {what} to be measured, which takes an epsilon for "
             "the whole release; give --epsilon, or list the edges of the feature"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pegsynth.arrays import Float64
+from pegsynth.arrays import Float64, Int64
 from pegsynth.numbers.number_grid import LEVELS, Grid
-from pegsynth.numbers.tails import octave_masses
+from pegsynth.numbers.tails import Seen, continued, visible_masses
 from pegsynth.numbers.tree import Level, NumberTree
 
 _ENDED_BELOW, _VISIBLE_ABOVE = 2.0, 6.0
@@ -19,6 +19,7 @@ _ENDED_BELOW, _VISIBLE_ABOVE = 2.0, 6.0
 _ROUGHNESS = 1.0
 """How far a child may be from its expected mass, relative to it, before noise is looked at."""
 _STEEPEST = 4.0
+_LEAST_WEEKDAY = 1e-6
 
 
 def cell_masses(tree: NumberTree, grid: Grid) -> tuple[Float64, Float64]:
@@ -27,15 +28,71 @@ def cell_masses(tree: NumberTree, grid: Grid) -> tuple[Float64, Float64]:
     top = tree.levels[0]
     octaves = grid.nodes(0)
     special = np.maximum(top.counts[octaves:].astype(np.float64), 0.0)
-    low, high = grid.bounds(0)
-    sides = np.where(low > 0, 1, np.where(high <= 0, -1, 0))
-    masses = octave_masses(
-        estimates[0], top.deviation, sides, _end_densities(tree, grid), laplace=tree.laplace
+    sides = grid.sides()
+    visible = visible_masses(
+        estimates[0], top.deviation, sides, _log_sizes(grid), laplace=tree.laplace
     )
+    cells = _dealt(visible, estimates, variances, grid, tree)
+    if grid.calendar:
+        # Years beyond those that can be seen hold nothing: dates have no tails.
+        return cells, special
+    ends = _end_densities(tree, grid)
+    masses = _with_tails(visible, estimates[0], top.deviation, cells, sides, ends, grid)
+    return _dealt(masses, estimates, variances, grid, tree), special
+
+
+def _dealt(
+    masses: Float64,
+    estimates: list[Float64],
+    variances: list[Float64],
+    grid: Grid,
+    tree: NumberTree,
+) -> Float64:
+    """Deal the masses of octaves to the finest cells."""
     slopes = _slopes(masses, grid)
     for level in range(1, LEVELS):
-        masses = _downwards(masses, slopes, estimates[level], variances[level], grid, level)
-    return masses, special
+        weights = _weights(tree, grid, slopes, level)
+        masses = _downwards(masses, weights, estimates[level], variances[level], grid, level)
+    return masses
+
+
+def _log_sizes(grid: Grid) -> Float64:
+    if grid.calendar:
+        # Any run of years is as likely as any other.
+        return np.zeros(grid.nodes(0))
+    low, high = grid.bounds(0)
+    return np.log2(np.maximum(np.maximum(np.abs(low), np.abs(high)), 2.0**-60))
+
+
+def _with_tails(
+    visible: Float64,
+    noisy: Float64,
+    deviation: float,
+    cells: Float64,
+    sides: Int64,
+    ends: tuple[Float64, Float64],
+    grid: Grid,
+) -> Float64:
+    """Continue the masses that can be seen, on both sides of zero and in both directions."""
+    masses = visible.copy()
+    low, high = grid.bounds(0)
+    octave = np.searchsorted(grid.starts[0], np.arange(grid.cells), side="right") - 1
+    for side in (-1, 1):
+        held = np.flatnonzero((sides == side) & (visible > 0))
+        if not len(held):
+            continue
+        sizes = (low, high) if side > 0 else (-high, -low)
+        mine = (sides[octave] == side) & (cells > 0)
+        edges = (grid.edges[:-1][mine], grid.edges[1:][mine])
+        near, far = edges if side > 0 else (-edges[1], -edges[0])
+        seen = Seen(cells[mine], near, far)
+        for step, last in ((1, held[-1]), (-1, held[0])):
+            if ends[step > 0][last] <= 0:
+                continue
+            run = np.arange(last, len(noisy) if step > 0 else -1, step)
+            run = run[sides[run] == side]
+            continued(masses, noisy, deviation, sizes, run, seen, outwards=step == side)
+    return masses
 
 
 def _upwards(tree: NumberTree, grid: Grid) -> tuple[list[Float64], list[Float64]]:
@@ -85,7 +142,7 @@ def _slopes(masses: Float64, grid: Grid) -> Float64:
     Both neighbours count, as far as they have the same sign and any mass.
     """
     low, high = grid.bounds(0)
-    side = np.where(low > 0, 1, np.where(high <= 0, -1, 0))
+    side = grid.sides()
     usable = (masses > 0) & (side != 0)
     density = np.log(np.where(usable, masses, 1.0) / np.where(usable, high - low, 1.0))
     centre = np.log(np.where(usable, np.abs(low + high) / 2, 1.0))
@@ -100,7 +157,7 @@ def _slopes(masses: Float64, grid: Grid) -> Float64:
 
 def _downwards(
     masses: Float64,
-    slopes: Float64,
+    weights: Float64,
     estimates: Float64,
     variances: Float64,
     grid: Grid,
@@ -108,8 +165,6 @@ def _downwards(
 ) -> Float64:
     """Deal the masses of a level to its children: as they were measured, or by their shape."""
     parents = grid.parents(level)
-    octave = np.searchsorted(grid.starts[0], grid.starts[level], side="right") - 1
-    weights = _power_weights(*grid.bounds(level), slopes[octave])
     whole = np.bincount(parents, weights=weights, minlength=len(masses))
     dealt: Float64 = masses[parents] * weights / whole[parents]
     measured = np.flatnonzero(np.isfinite(variances))
@@ -122,6 +177,17 @@ def _downwards(
             pulled = dealt[children] + weight * (estimates[children] - dealt[children])
             dealt[children] = _projected(pulled, weight * variances[children], total)
     return dealt
+
+
+def _weights(tree: NumberTree, grid: Grid, slopes: Float64, level: int) -> Float64:
+    """Return how the mass of a node that was not divided is dealt to its children."""
+    if tree.weekday is not None and grid.weekdays is not None:
+        counts = np.maximum(tree.weekday.counts.astype(np.float64), 0.0)
+        shares = np.maximum(counts / max(float(counts.sum()), 1.0), _LEAST_WEEKDAY)
+        finest = np.diff(grid.edges) * shares[grid.weekdays]
+        return np.add.reduceat(finest, grid.starts[level])
+    octave = np.searchsorted(grid.starts[0], grid.starts[level], side="right") - 1
+    return _power_weights(*grid.bounds(level), slopes[octave])
 
 
 def _power_weights(low: Float64, high: Float64, slopes: Float64) -> Float64:

@@ -6,28 +6,39 @@ how they nest. Nothing of it depends on data. From coarse to fine the levels are
 0. signs and octaves, [2^e, 2^(e+1)), with zero a cell of its own;
 1. eighths of an octave;
 2. 64 parts of an octave, so that whole numbers are exact below 128;
-3. in every wider part its roundest number, which people write down when they round, and
-   whatever edges the schema already has.
+3. single units in parts of at most 16 of them, so that whole numbers, years among them, are
+   exact below 2,048; in every wider part its roundest number, which people write down when they
+   round; and whatever edges the schema already has.
 
 Whole numbers, and numbers with a stated number of decimals, are counted in their smallest
-unit. A grid is used as the edges of a feature (`grid_feature`), so that tables are read,
-encoded and counted on it like on any public bins.
+unit. Where public bounds lie close together, such as those of years or of a latitude, octaves are
+those of the distance from the lowest number. A grid is used as the edges of a feature
+(`grid_feature`), so that tables are read, encoded and counted on it like on any public bins.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from pegsynth.arrays import Float64, Int64
+from pegsynth.numbers.calendar_grid import calendar_marks
+from pegsynth.numbers.rare_categories import rare_grid
 from pegsynth.schema.binning import within_type
-from pegsynth.schema.feature import Feature
+from pegsynth.schema.calendar_units import weekdays
+from pegsynth.schema.feature import Feature, measured_recoding
 from pegsynth.schema.schema import Schema
+from pegsynth.schema.temporal import chain
 
 LEVELS = 4
 _EIGHTHS, _PARTS = 8, 64
+_UNITS = 16
+"""Parts of so many units are divided into single ones."""
+_CLOSE = 4.0
+"""Positive bounds whose ratio is below this lie close together."""
 _HIGHEST_OCTAVE = 63
 _LOWEST_OCTAVE = -40
 """Smaller numbers, about 1e-12, share the lowest octave."""
@@ -50,11 +61,17 @@ class Grid:
         one before.
     unit
         The smallest step between two values, 0 for none.
+    calendar
+        Whether cells lie on a calendar, where zero is a moment like any other.
+    weekdays
+        The weekday of every finest cell, 0 for Monday, where cells have one.
     """
 
     edges: Float64
     starts: tuple[Int64, ...]
     unit: float
+    calendar: bool = False
+    weekdays: Int64 | None = None
 
     @property
     def cells(self) -> int:
@@ -78,9 +95,24 @@ class Grid:
         """Add up the counts of the finest cells by the nodes of a level."""
         return np.add.reduceat(counts, self.starts[level])
 
+    def sides(self) -> Int64:
+        """Return the sign of every octave, 0 for zero itself and for all of a calendar."""
+        low, high = self.bounds(0)
+        sides = np.where(low > 0, 1, np.where(high <= 0, -1, 0))
+        return sides * 0 if self.calendar else sides
+
+    def weekday_totals(self, counts: Int64) -> Int64:
+        """Add up the counts of the finest cells by weekday: seven disjoint sets of cells."""
+        totals = np.zeros(7, dtype=np.int64)
+        if self.weekdays is not None:
+            np.add.at(totals, self.weekdays, counts)
+        return totals
+
 
 def grid_of(feature: Feature) -> Grid:
     """Return the grid of a numeric feature: a function of the schema alone."""
+    if feature.calendar:
+        return _calendar_grid(feature)
     decimals = 0 if feature.integer else feature.decimals
     if feature.edges:
         lowest, highest = feature.edges[0], feature.edges[-1]
@@ -90,10 +122,14 @@ def grid_of(feature: Feature) -> Grid:
 
 
 def grid_feature(feature: Feature) -> Feature:
-    """Return a feature whose bins are the cells of its grid."""
+    """Return a feature whose bins are the cells of its grid; categories are their own cells."""
+    if not feature.binned:
+        return rare_grid(feature)
     edges = tuple(grid_of(feature).edges.tolist())
-    plain = {"lowest": None, "highest": None, "bins": None, "inside": None, "shares": ()}
-    return replace(feature, edges=edges, private_edges=False, **plain)  # type: ignore[arg-type]
+    plain: dict[str, Any] = {"lowest": None, "highest": None, "bins": None}
+    plain |= {"inside": None, "shares": (), "weekday": False}
+    plain["recoding"] = measured_recoding(feature)
+    return replace(feature, edges=edges, private_edges=False, **plain)
 
 
 def grid_schema(schema: Schema) -> Schema:
@@ -102,9 +138,17 @@ def grid_schema(schema: Schema) -> Schema:
     Columns that are not measured become identifiers, which are not read; unit and rows per
     unit stay. One-way counts under this schema are what `measure` takes.
     """
+    measured = {column.name for column in schema.features if column.wants_shape}
+    # A difference is read off two columns, whether or not the other is measured.
+    read = measured | {
+        each.name
+        for column in schema.features
+        if column.name in measured
+        for each in chain(column, schema.features)
+    }
     columns = tuple(
         grid_feature(replace(column, heads=(), parent=None, l=None))
-        if column.wants_shape and column.role != "identifier"
+        if column.name in read
         else replace(column, role="identifier")
         for column in schema.columns
     )
@@ -122,16 +166,34 @@ def _bounds(feature: Feature) -> tuple[float, float]:
     return lowest if feature.lowest is None else feature.lowest, highest
 
 
+def _calendar_grid(feature: Feature) -> Grid:
+    marks, end = calendar_marks(
+        feature.kind, feature.resolution, feature.lowest, feature.highest, feature.edges
+    )
+    finest = marks[-1]
+    starts = tuple(np.searchsorted(finest, mark).astype(np.int64) for mark in marks)
+    edges = np.append(finest, end).astype(np.float64)
+    edges.flags.writeable = False
+    days = None if feature.kind == "time" else weekdays(finest, feature.resolution)
+    return Grid(edges, starts, 1.0, calendar=True, weekdays=days)
+
+
 @lru_cache(maxsize=64)
 def _grid(decimals: int | None, lowest: float, highest: float, public: tuple[float, ...]) -> Grid:
     octaves, eighths, parts = _whole_marks() if decimals is not None else _real_marks()
     scale = 10.0 ** (decimals or 0)
     unit = 0.0 if decimals is None else 1.0 / scale
+    offset = np.rint(lowest * scale) if lowest > 0 and highest < _CLOSE * lowest else 0.0
     # Whole units divided by a power of ten round once, as text that is read as a number does.
     marks = [
-        np.unique(_inside(each / scale, lowest, highest)) for each in (octaves, eighths, parts)
+        np.unique(_inside((each + offset) / scale, lowest, highest))
+        for each in (octaves, eighths, parts)
     ]
-    finest = np.unique(np.concatenate([marks[-1], _round_marks(marks[-1], highest, scale, unit)]))
+    finer = (
+        _unit_marks(marks[-1], highest, scale, unit),
+        _round_marks(marks[-1], highest, scale, unit),
+    )
+    finest = np.unique(np.concatenate([marks[-1], *finer]))
     if public:
         finest = np.union1d(finest, np.asarray(public[:-1], dtype=np.float64))
     edges = np.append(finest, highest)
@@ -171,6 +233,18 @@ def _real_marks() -> tuple[Float64, Float64, Float64]:
     return tuple(  # type: ignore[return-value]
         np.concatenate((-mark[:0:-1], [0.0], mark)) for mark in above
     )
+
+
+def _unit_marks(starts: Float64, highest: float, scale: float, unit: float) -> Float64:
+    """Return every unit of the parts that have more than one, but not many."""
+    if not unit:
+        return np.zeros(0)
+    first, last = np.rint(starts * scale), np.rint(np.append(starts[1:], highest) * scale)
+    narrow = np.flatnonzero((last - first > 1) & (last - first <= _UNITS))
+    found = [np.arange(first[place] + 1, last[place]) / scale for place in narrow]
+    units: Float64 = np.concatenate(found) if found else np.zeros(0)
+    inside: Float64 = units[(units > starts[0]) & (units < highest)]
+    return inside
 
 
 def _round_marks(starts: Float64, highest: float, scale: float, unit: float) -> Float64:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +18,12 @@ from pegsynth.errors import ParameterError
 from pegsynth.numbers.bin_shape import Shape
 from pegsynth.numbers.estimate import cell_masses
 from pegsynth.numbers.number_grid import Grid, grid_of
+from pegsynth.numbers.rare_categories import merged_rare
 from pegsynth.numbers.tree import NumberTree
+from pegsynth.schema.calendar_units import TEMPORAL
+from pegsynth.schema.date_text import DateText
 from pegsynth.schema.encoding import parsed_number
-from pegsynth.schema.feature import Feature
+from pegsynth.schema.feature import Feature, measured_recoding
 from pegsynth.schema.rule_text import rule_labels
 from pegsynth.schema.rules import NamedRule
 from pegsynth.schema.schema import Schema
@@ -72,11 +76,15 @@ def settle(schema: Schema, trees: Mapping[str, NumberTree], bins: int) -> Settle
     shapes: dict[str, Shape] = {}
     columns = []
     for column in schema.columns:
-        if not column.wants_shape or column.role == "identifier":
+        if not column.wants_shape or not column.modelled:
             columns.append(column)
             continue
         if column.name not in trees:
             raise ParameterError(f"feature {column.name!r} was not measured")
+        if not column.binned:
+            (level,) = trees[column.name].levels
+            columns.append(merged_rare(column, level.counts, level.deviation))
+            continue
         settled, shapes[column.name] = _settled(column, trees[column.name], column.bins or bins)
         columns.append(settled)
     return Settled(_with_columns(schema, tuple(columns)), shapes)
@@ -95,6 +103,7 @@ def provisional(schema: Schema, bins: int) -> Schema:
             lowest=None,
             highest=None,
             bins=None,
+            recoding=measured_recoding(column),
         )
         if column.private_edges
         else column
@@ -122,14 +131,18 @@ def _settled(feature: Feature, tree: NumberTree, bins: int) -> tuple[Feature, Sh
     shape = Shape.of(edges, cells, masses, grid.unit)
     if feature.inside == "uniform":
         shape = Shape.uniform(edges, grid.unit, shape.shares)
-    public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
-    return replace(feature, edges=tuple(edges), **public), shape  # type: ignore[arg-type]
+    public: dict[str, Any] = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
+    public["recoding"] = measured_recoding(feature)
+    return replace(feature, edges=tuple(edges), **public), shape
 
 
 def _without_taken(feature: Feature, grid: Grid, masses: Float64) -> tuple[Float64, Float64]:
     """Leave out cells of numbers that mean "missing": rows that have them are not here."""
     texts = (*feature.missing, *feature.not_applicable)
-    taken = [number for text in texts if (number := parsed_number(text)) is not None]
+    if feature.after is not None:
+        return grid.edges, masses
+    read = DateText(feature).number if feature.kind in TEMPORAL else parsed_number
+    taken = [number for text in texts if (number := read(text)) is not None]
     low, high = grid.edges[:-1], grid.edges[1:]
     single = np.isin(low, taken) & (high - low <= max(grid.unit, 0.0) * 1.5)
     masses = np.where(single, 0.0, masses)

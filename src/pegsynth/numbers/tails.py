@@ -1,33 +1,62 @@
 """The octaves of a noisy tree: which of them hold anything, and how the ends go on (R21).
 
 Noise on empty octaves must not become huge numbers. So nothing is taken from an octave that
-does not stand out of the noise, but for those next to the last that does: there the logs of
-the counts are continued by a parabola that bends down, fitted to the last octaves and to
-the noisy counts beyond them. A straight line would be a Pareto tail; counts of a
-log-normal or lighter distribution bend down.
+does not stand out of the noise, but for those next to the last that does. There a log-normal
+law goes on that agrees with two quantiles of the numbers that can be seen. Its deviation may
+be wider or narrower, as far as the noisy counts beyond say so: a distribution of years ends at
+once, one of incomes goes on for several octaves.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from pegsynth.arrays import Float64, Int64
 
 _FALSE_OCTAVES = 0.01
 """Chance that noise alone makes any octave stand out."""
-_BEFORE, _BEYOND = 4, 8
-_MISFIT = 0.1
-_TRUST = 0.4
-"""Relative errors: of a parabola where it is fitted, and where it is used."""
-_BENDS = -np.concatenate(([0.0], np.geomspace(0.02, 2.0, 24)))
-_RISES = np.linspace(-5.0, 0.5, 56)
-_USUAL_BEND = -0.15
-"""What a log-normal distribution with a deviation of 1.3 has: a guess where noise hides it."""
-_BEND_SPREAD = 0.04
-_LEAST_ROWS = 3.0
-_SIMPLE_RATIO = 0.5
+_RUNS = (1, 2, 4, 8)
+"""How many neighbouring octaves are looked at together."""
+_BEYOND = 8
+_MISFIT = 0.15
+"""Relative error of a log-normal law in the last octave that can be seen."""
+_TRUST = 0.8
+"""The same where it is used."""
+_WIDTHS = np.geomspace(0.4, 2.5, 31)
+_WIDTH_SPREAD = 0.25
+"""How far, in logs, the deviation of a tail is from that of the upper quantiles, usually."""
+_LEAST_ROWS = 1.0
+_OUTER, _FURTHER_IN = 0.05, 4.0
+"""The outer quantile that a tail is fitted to, and how much more the inner one holds."""
+_VISIBLE = 4.0
+"""So many deviations of the noise must lie beyond the outer quantile."""
+_USUAL_WIDTH = 0.7
+_NARROWEST = 1e-4
+_WINDOW = 3
+_USUAL_SIZE, _SIZE_SPREAD = 6.0, 12.0
+"""Where numbers lie, in octaves, if nothing can be seen: about 100."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What can be seen of the numbers of one sign: masses, and the sizes between which they lie.
+
+    Parameters
+    ----------
+    masses
+        Estimated rows of every cell.
+    near, far
+        The least and the largest size of the cells.
+    """
+
+    masses: Float64
+    near: Float64
+    far: Float64
 
 
 def standing_out(nodes: int, deviation: float, *, laplace: bool) -> float:
@@ -36,15 +65,10 @@ def standing_out(nodes: int, deviation: float, *, laplace: bool) -> float:
     return deviation * (odds / math.sqrt(2.0) if laplace else math.sqrt(2.0 * odds))
 
 
-def octave_masses(
-    noisy: Float64,
-    deviation: float,
-    sides: Int64,
-    ends: tuple[Float64, Float64],
-    *,
-    laplace: bool,
+def visible_masses(
+    noisy: Float64, deviation: float, sides: Int64, sizes: Float64, *, laplace: bool
 ) -> Float64:
-    """Return the masses of octaves, in order of their numbers.
+    """Return the masses of the octaves between those that stand out of the noise, by sign.
 
     Parameters
     ----------
@@ -52,77 +76,170 @@ def octave_masses(
         Noisy counts of all octaves, and their noise.
     sides
         The sign of every octave, 0 for zero itself.
-    ends
-        0 for a lower or an upper end of an octave at which there is nothing, else 1.
+    sizes
+        The size of the numbers of every octave, as a power of two.
     """
-    octaves = len(noisy)
-    seen = np.flatnonzero(noisy > standing_out(octaves, deviation, laplace=laplace))
-    masses = np.zeros(octaves)
-    if not len(seen):
-        # Nothing stands out: the largest count is as good a guess as any.
-        masses[int(np.argmax(noisy))] = max(float(noisy.max()), 1.0)
+    out = _seen(noisy, deviation, sides, laplace=laplace)
+    masses = np.zeros(len(noisy))
+    if not out.any():
+        window = _likeliest(noisy, deviation, sides, sizes)
+        masses[window] = np.maximum(noisy[window], 0.0)
+        if not masses.any():
+            masses[window[len(window) // 2]] = 1.0
         return masses
-    first, last = int(seen[0]), int(seen[-1])
-    masses[first : last + 1] = np.maximum(noisy[first : last + 1], 0.0)
-    _continue(masses, noisy, deviation, sides, last, 1, float(ends[1][last]))
-    _continue(masses, noisy, deviation, sides, first, -1, float(ends[0][first]))
+    for side in (-1, 0, 1):
+        seen = np.flatnonzero(out & (sides == side))
+        if len(seen):
+            held = slice(int(seen[0]), int(seen[-1]) + 1)
+            masses[held] = _non_negative(noisy[held])
     return masses
 
 
-def _continue(
+def _seen(noisy: Float64, deviation: float, sides: Int64, *, laplace: bool) -> NDArray[np.bool_]:
+    """Say which octaves stand out, by themselves or together with their neighbours."""
+    out = np.zeros(len(noisy), dtype=bool)
+    for width in _RUNS:
+        enough = standing_out(len(noisy) * len(_RUNS), deviation, laplace=laplace)
+        rest = np.where(out, 0.0, noisy)
+        sums = np.convolve(rest, np.ones(width), mode="valid")
+        for start in np.argsort(-sums):
+            run = slice(int(start), int(start) + width)
+            if sums[start] <= enough * math.sqrt(width):
+                break
+            if (sides[run] == sides[start]).all() and not out[run].any():
+                out[run] = True
+    return out
+
+
+def _non_negative(noisy: Float64) -> Float64:
+    """Return masses of the same sum, none of them negative, near the noisy ones."""
+    total, kept = max(float(noisy.sum()), 1.0), np.ones(len(noisy), dtype=bool)
+    masses = np.zeros(len(noisy))
+    while True:
+        masses[kept] = noisy[kept] - (noisy[kept].sum() - total) / kept.sum()
+        below = kept & (masses < 0)
+        masses[below] = 0.0
+        if not below.any():
+            return masses
+        kept &= ~below
+
+
+def _likeliest(noisy: Float64, deviation: float, sides: Int64, sizes: Float64) -> Int64:
+    """Return the neighbouring octaves that hold most, if none stands out by itself.
+
+    Among a hundred octaves of noise the largest count may be that of astronomical numbers, so
+    numbers of the usual sizes are thought to be more likely.
+    """
+    best, found = -np.inf, np.zeros(0, dtype=np.int64)
+    for start in range(len(noisy)):
+        window = np.arange(start, min(start + _WINDOW, len(noisy)))
+        window = window[sides[window] == sides[start]]
+        strength = noisy[window].sum() / (deviation * math.sqrt(len(window)))
+        unusual = 0.0 if sides[start] == 0 else abs(sizes[window].mean() - _USUAL_SIZE)
+        score = max(strength, 0.0) ** 2 / 2 - (unusual / _SIZE_SPREAD) ** 2 / 2
+        if score > best:
+            best, found = score, window
+    return found
+
+
+def continued(
     masses: Float64,
     noisy: Float64,
     deviation: float,
-    sides: Int64,
-    last: int,
-    step: int,
-    goes_on: float,
+    bounds: tuple[Float64, Float64],
+    places: Int64,
+    seen: Seen,
+    *,
+    outwards: bool,
 ) -> None:
-    """Fill in the octaves beyond the last one that stands out, and smooth it with them."""
-    side = sides[last]
-    if goes_on <= 0 or side == 0:
+    """Fill in the octaves beyond the last one that can be seen.
+
+    Parameters
+    ----------
+    masses
+        Masses of all octaves, changed here.
+    noisy, deviation
+        Noisy counts of all octaves, and their noise.
+    bounds
+        The least and the largest size of the numbers of every octave.
+    places
+        The last octave that can be seen, then those beyond it.
+    seen
+        Numbers of the same sign.
+    outwards
+        Whether to go on to larger sizes, or to smaller ones.
+    """
+    places = places[: _BEYOND + 1]
+    total = float(seen.masses.sum())
+    if len(places) < 2 or total <= 0:
         return
-    beyond = _run(last + step, step, _BEYOND, sides, side)
-    before = _run(last, -step, _BEFORE, sides, side)
-    fitted = _parabola(masses[before[::-1]], noisy[beyond], deviation)
-    if not len(fitted):
-        return
-    places = np.concatenate((before[::-1], beyond))[-len(fitted) :]
-    ends = np.flatnonzero(fitted < _LEAST_ROWS)
-    reach = int(ends[0]) if len(ends) else len(fitted)
-    for place, mass in zip(places[:reach].tolist(), fitted[:reach].tolist(), strict=True):
+    centre, width = _upper_law(seen, deviation, outwards=outwards)
+    widths = width * _WIDTHS
+    near, far = (np.log(np.maximum(size[places], 1e-300)) for size in bounds)
+    shares = _shares(near, far, centre, width, widths, outwards=outwards)
+    expected = total * shares
+    counts = noisy[places]
+    spread = deviation**2 + (_MISFIT * expected) ** 2
+    errors = ((counts - expected) ** 2 / spread + np.log(spread)).sum(-1)
+    errors += (np.log(_WIDTHS) / _WIDTH_SPREAD) ** 2
+    likelihood = np.exp(-(errors - errors.min()) / 2)
+    # The mean over all widths, and not the best one: sums of large values hang on it.
+    tail = (likelihood[:, None] * expected).sum(0) / likelihood.sum()
+    for place, mass in zip(places[1:].tolist(), tail[1:].tolist(), strict=True):
+        if mass < _LEAST_ROWS:
+            break
         weight = (_TRUST * mass) ** 2 / ((_TRUST * mass) ** 2 + deviation**2)
         masses[place] = max(mass + weight * (noisy[place] - mass), 0.0)
 
 
-def _run(start: int, step: int, most: int, sides: Int64, side: int) -> Int64:
-    """Return octaves from one on, as long as they are on the same side of zero."""
-    stop = start
-    while 0 <= stop < len(sides) and sides[stop] == side and abs(stop - start) < most:
-        stop += step
-    return np.arange(start, stop, step, dtype=np.int64)
+def _upper_law(seen: Seen, deviation: float, *, outwards: bool) -> tuple[float, float]:
+    """Return mean and deviation of the logs of a law that agrees with two outer quantiles."""
+    total = float(seen.masses.sum())
+    outer = max(_OUTER, _VISIBLE * deviation / total)
+    inner = _FURTHER_IN * outer
+    if inner > 0.5:
+        outer, inner = min(outer, 0.25), 0.5
+    first, second = (_log_quantile(seen, share, outwards=outwards) for share in (inner, outer))
+    steps = float(ndtri(1 - outer) - ndtri(1 - inner))
+    width = max(abs(second - first) / steps, _NARROWEST)
+    if _VISIBLE * deviation > total / 4:
+        width = max(width, _USUAL_WIDTH)
+    sign = 1.0 if outwards else -1.0
+    return first - sign * width * float(ndtri(1 - inner)), width
 
 
-def _parabola(known: Float64, beyond: Float64, deviation: float) -> Float64:
-    """Return counts whose logs are a parabola, bent down, near those that are known.
+def _log_quantile(seen: Seen, share: float, *, outwards: bool) -> float:
+    """Return the log of the size beyond which this share of the numbers lies."""
+    order = np.argsort(seen.near, kind="stable")
+    if outwards:
+        order = order[::-1]
+    reached = np.cumsum(seen.masses[order])
+    place = min(int(np.searchsorted(reached, share * reached[-1])), len(order) - 1)
+    cell = order[place]
+    before = reached[place] - seen.masses[cell]
+    part = (share * reached[-1] - before) / max(float(seen.masses[cell]), 1e-300)
+    near, far = (math.log(max(float(size[cell]), 1e-300)) for size in (seen.near, seen.far))
+    part = min(max(part, 0.0), 1.0)
+    found: float = far - part * (far - near) if outwards else near + part * (far - near)
+    return found
 
-    In go the last octaves that stand out, and noisy counts beyond them.
-    """
-    if len(known) < 3 or (known <= 0).any():
-        size = np.arange(1, len(beyond) + 1)
-        simple: Float64 = known[-1] * _SIMPLE_RATIO**size
-        return np.concatenate((known[-1:], simple))
-    counts = np.concatenate((known, beyond))
-    place = np.arange(len(counts)) - (len(known) - 1.0)
-    logs = _RISES[:, None, None] * place + _BENDS[:, None] * place**2
-    # Never rising beyond the last known octave.
-    falling = _RISES[:, None] + _BENDS <= np.log(1.0)
-    curves = np.exp(np.clip(logs, -700, 50))
-    spread = deviation**2 + (_MISFIT * np.maximum(counts, 0.0)) ** 2
-    scale = (curves * counts / spread).sum(-1) / (curves**2 / spread).sum(-1)
-    errors = ((counts - scale[..., None] * curves) ** 2 / spread).sum(-1)
-    errors += ((_BENDS - _USUAL_BEND) / _BEND_SPREAD) ** 2
-    errors = np.where(falling & (scale > 0), errors, np.inf)
-    rise, bend = np.unravel_index(int(np.argmin(errors)), errors.shape)
-    best: Float64 = scale[rise, bend] * curves[rise, bend]
-    return best
+
+def _shares(
+    near: Float64,
+    far: Float64,
+    centre: float,
+    width: float,
+    widths: Float64,
+    *,
+    outwards: bool,
+) -> Float64:
+    """Return the shares of octaves under laws of several widths that meet at one quantile."""
+    sign = 1.0 if outwards else -1.0
+    low, high = (near, far) if outwards else (-far, -near)
+    # Widths change beyond the inner quantile, where all laws have the same share.
+    hinge = sign * centre + width * float(ndtri(1 - _FURTHER_IN * _OUTER))
+    centres = hinge - widths * float(ndtri(1 - _FURTHER_IN * _OUTER))
+    upper = (low - centres[:, None]) / widths[:, None]
+    lower = (high - centres[:, None]) / widths[:, None]
+    found: Float64 = ndtr(-upper) - ndtr(-lower)
+    return found

@@ -90,6 +90,17 @@ def unlisted_values(*, refused: Sequence[str], category: Sequence[str]) -> Assum
     return Assumption(code="unlisted-values", text="; ".join(parts), parameters=parameters)
 
 
+def dates_in_order(names: Sequence[str]) -> Assumption:
+    """Record which dates were read as differences from others of their row (R30)."""
+    return Assumption(
+        code="dates-in-order",
+        text="a date that is counted from another of its row counts as the same moment where it "
+        "is before it, and as missing where the other is not known; which dates are so was stated "
+        f"in the schema ({', '.join(names)})",
+        parameters={"features": list(names)},
+    )
+
+
 def unit_column(name: str, *, rows_per_unit: int) -> Assumption:
     """Record which column tells whose a row is (R12)."""
     return Assumption(
@@ -115,6 +126,27 @@ def public_shares(names: Sequence[str]) -> Assumption:
         text="the shares that the schema states for some features are public and do not depend on "
         f"the original table ({', '.join(names)})",
         parameters={"features": list(names)},
+    )
+
+
+def public_recodings(rules: Mapping[str, str]) -> Assumption:
+    """Record by which public rules values were recoded, row by row, before counting (R31)."""
+    stated = "; ".join(f"{name}: {rule}" for name, rule in rules.items())
+    return Assumption(
+        code="public-recodings",
+        text="values were recoded row by row before counting, by rules that are public and do not "
+        f"depend on the original table ({stated})",
+        parameters={"features": list(rules), "rules": list(rules.values())},
+    )
+
+
+def public_descriptions(features: Sequence[str]) -> Assumption:
+    """Record which columns were written from the codes of others, by public texts."""
+    return Assumption(
+        code="public-descriptions",
+        text="the texts that some columns have for the codes of others are public; the columns "
+        f"themselves were not read ({', '.join(features)})",
+        parameters={"features": list(features)},
     )
 
 

@@ -10,7 +10,9 @@ import json
 from dataclasses import dataclass
 
 from pegsynth.io.csv_text import protect
+from pegsynth.publishing.completed_texts import completed_name
 from pegsynth.schema import Feature, Schema
+from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.column_decoding import How
 
 _MOST_INPUTS = 2
@@ -86,6 +88,7 @@ def analysis_code(
     rows_in: int | None,
     needs_rows_in: bool,
     weights: int | None = None,
+    versions: int = 0,
 ) -> list[str]:
     """Return Markdown: reading the tables, a share, and a regression if there are features.
 
@@ -99,6 +102,8 @@ def analysis_code(
         Whether the combining rule needs that number.
     weights
         Number of replicate weights, if there are any.
+    versions
+        Completed versions of every table, which are then analysed; 0: none.
     """
     first, *others = [_question(feature, table_format, decode) for feature in _subjects(schema)]
     read = _reading(table_format)
@@ -106,12 +111,16 @@ def analysis_code(
         pieces = [_weighted_table(read, table_format), _weighted_share(first)]
         regression = _WEIGHTED_REGRESSION.lstrip()
     elif datasets == 1:
-        pieces = [_one_table(read, table_format), _share_alone(first)]
+        pieces = [_one_table(read, table_format, versions), _share_alone(first)]
         regression = 'print(dict(zip(names, fit(table).params.tolist())), "(no standard errors)")\n'
     else:
         known = _rows_in_line(rows_in) if needs_rows_in else ""
-        pieces = [_all_tables(read, table_format, known), _share(first, needs_rows_in)]
-        regression = _if_known(_REGRESSION, _REGRESSION_WITHOUT, needs_rows_in)
+        files = _completed_files(datasets, versions, table_format) if versions else ""
+        pieces = [
+            _all_tables(read, table_format, known, files),
+            _share(first, needs_rows_in, versions),
+        ]
+        regression = _if_known(_REGRESSION, _REGRESSION_WITHOUT, needs_rows_in, versions)
     if others:
         pieces.append(_regression(others, regression))
     return [f"```python\n{piece.strip()}\n```" for piece in pieces]
@@ -123,11 +132,16 @@ def _subjects(schema: Schema) -> list[Feature]:
     A feature with one category has nothing to explain and explains nothing. Where all are so,
     the first stands for the share alone.
     """
-    ordered = sorted(schema.features, key=lambda feature: feature.kind == "numeric")
+    # Dates come last: what a share or a regression of them is depends on how they are written.
+    ordered = sorted(
+        schema.features, key=lambda feature: (feature.kind in TEMPORAL, feature.binned)
+    )
+    plain = [feature for feature in ordered if feature.kind not in TEMPORAL]
+    ordered = plain or ordered[:1]
     varied = [
         feature
         for feature in ordered
-        if (feature.bin_count if feature.kind == "numeric" else feature.category_count) > 1
+        if (feature.bin_count if feature.binned else feature.category_count) > 1
     ]
     return varied[: 1 + _MOST_INPUTS] or ordered[:1]
 
@@ -135,7 +149,9 @@ def _subjects(schema: Schema) -> list[Feature]:
 def _question(feature: Feature, table_format: str, decode: How) -> _Question:
     csv = table_format == "csv"
     column = f"pl.col({_quoted(protect(feature.name) if csv else feature.name)})"
-    if feature.kind == "numeric" and decode == "values":
+    if feature.kind in TEMPORAL and decode == "values":
+        return _Question(f"{feature.name} is known", f"{column}.is_not_null()")
+    if feature.binned and decode == "values":
         edge = feature.edges[len(feature.edges) // 2]
         number = f"{column}.cast(pl.Float64, strict=False)"
         return _Question(f"{feature.name} >= {edge:g}", f"{number} >= {edge!r}")
@@ -153,11 +169,12 @@ def _reading(table_format: str) -> str:
     return "pl.read_parquet(file)"
 
 
-def _one_table(read: str, table_format: str) -> str:
+def _one_table(read: str, table_format: str, versions: int) -> str:
+    name = completed_name(1, 1, table_format) if versions else f"synthetic-1.{table_format}"
     return f"""import numpy as np
 import polars as pl
 
-file = "synthetic-1.{table_format}"
+file = "{name}"
 table = {read}{_text_remark(table_format)}
 """
 
@@ -187,7 +204,17 @@ print(pegsynth.replicated(share, table, ledger=ledger))
 """
 
 
-def _all_tables(read: str, table_format: str, known: str) -> str:
+def _completed_files(datasets: int, versions: int, table_format: str) -> str:
+    """Return code that lists the completed versions of each table one after the other."""
+    return f"""files = [
+    Path(f"completed-{{table}}-{{version}}.{table_format}")
+    for table in range(1, {datasets + 1})
+    for version in range(1, {versions + 1})
+]"""
+
+
+def _all_tables(read: str, table_format: str, known: str, files: str = "") -> str:
+    files = files or f'files = sorted(Path().glob("synthetic-*.{table_format}"))'
     return f"""from pathlib import Path
 
 import numpy as np
@@ -195,7 +222,7 @@ import polars as pl
 
 import pegsynth
 
-files = sorted(Path().glob("synthetic-*.{table_format}"))
+{files}
 tables = [{read} for file in files]{_text_remark(table_format)}
 ledger = pegsynth.Ledger.from_json(Path("privacy.json").read_text(encoding="utf-8"))
 {known}"""
@@ -217,11 +244,11 @@ print(f"share: {{share:.4f}} (standard errors cannot be estimated from one table
 """
 
 
-def _share(question: _Question, needs_rows_in: bool) -> str:
+def _share(question: _Question, needs_rows_in: bool, versions: int) -> str:
     return f"""{_outcome(question)}
 shares = [column(table, outcome).mean() for table in tables]
 variances = [share * (1 - share) / len(tables[0]) for share in shares]
-{_if_known(_SHARE, _SHARE_WITHOUT, needs_rows_in)}"""
+{_if_known(_SHARE, _SHARE_WITHOUT, needs_rows_in, versions)}"""
 
 
 def _outcome(question: _Question) -> str:
@@ -239,11 +266,12 @@ if sm is not None:
 {_indented(work)}"""
 
 
-def _if_known(work: str, otherwise: str, needs_rows_in: bool) -> str:
+def _if_known(work: str, otherwise: str, needs_rows_in: bool, versions: int) -> str:
     """Return code that combines, and where it needs `rows_in`, only once that is known."""
+    options = "ledger=ledger" + (f", imputations={versions}" if versions else "")
     if not needs_rows_in:
-        return work.format(options="ledger=ledger").lstrip()
-    full = work.format(options="rows_in=rows_in, ledger=ledger").lstrip()
+        return work.format(options=options).lstrip()
+    full = work.format(options=f"rows_in=rows_in, {options}").lstrip()
     return f"if rows_in is not None:\n{_indented(full)}else:\n{_indented(otherwise.lstrip())}"
 
 

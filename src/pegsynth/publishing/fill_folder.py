@@ -6,7 +6,7 @@ and readable by its owner only; nothing in it is covered by the guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -19,11 +19,20 @@ from pegsynth.io.reader import TableReader
 from pegsynth.io.table_output import open_writer
 from pegsynth.methods.session import Session
 from pegsynth.options import How
-from pegsynth.pipeline import Draws, decoder_of, drawn_frames, open_draws, published_schema
+from pegsynth.pipeline import (
+    Draws,
+    completed_versions,
+    decoder_of,
+    drawn_frames,
+    open_draws,
+    published_schema,
+)
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.progress import Progress, quiet
+from pegsynth.publishing.completed_texts import completed_name
 from pegsynth.publishing.folder import check_folder, is_release, new_folder, seal
+from pegsynth.publishing.policy import NO_POLICY, Policy
 from pegsynth.publishing.result import TableFormat
 from pegsynth.publishing.texts import how_to_analyse, privacy_page
 from pegsynth.request import Request
@@ -61,12 +70,15 @@ def make_folder(
     force: bool = False,
     public_only: bool = False,
     table_format: str = "csv",
+    policy: Policy = NO_POLICY,
     progress: Progress = quiet,
 ) -> Made:
     """Synthesize a table into a release folder, whole or not at all.
 
     Parameters
     ----------
+    policy
+        What is done to synthetic rows before they are published.
     force
         Replace an earlier release or an empty folder.
     public_only
@@ -74,6 +86,10 @@ def make_folder(
     """
     _check_format(table_format)
     check_folder(folder, force=force)
+    book = schema if isinstance(schema, Schema) else Schema.load(schema)
+    policy = policy.settled(
+        book, labels=request.decode == "labels", completed=bool(request.versions)
+    )
     replaced = folder.exists() and is_release(folder)
     with (
         open_draws(data, schema, request, progress=progress) as draws,
@@ -84,6 +100,7 @@ def make_folder(
             draws,
             table_format="parquet" if table_format == "parquet" else "csv",
             public_only=public_only,
+            policy=policy,
             progress=progress,
         )
     session = draws.session
@@ -96,6 +113,7 @@ def write_folder(
     *,
     table_format: TableFormat = "csv",
     public_only: bool = False,
+    policy: Policy = NO_POLICY,
     progress: Progress = quiet,
 ) -> list[Path]:
     """Fill an empty folder: ``public/`` and, unless only that is wanted, ``internal/``."""
@@ -107,14 +125,17 @@ def write_folder(
         datasets=request.datasets,
         table_format=table_format,
         how=request.decode,
+        versions=request.versions,
+        threads=request.thread_count,
         progress=progress,
         kept=draws.kept,
+        policy=policy,
     )
     if not public_only:
         write_internal(
             folder,
             draws.reader,
-            published_schema(session),
+            policy.codebook(published_schema(session)),
             session.ledger,
             written,
             threads=request.thread_count,
@@ -130,14 +151,28 @@ def write_public(
     datasets: int,
     table_format: TableFormat = "csv",
     how: How | None = None,
+    versions: int = 0,
+    threads: int = 1,
     progress: Progress = quiet,
     kept: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
+    policy: Policy = NO_POLICY,
 ) -> list[Path]:
-    """Write ``public/``: ledger first, then K synthetic tables, texts and checksums."""
+    """Write ``public/``: ledger first, then K synthetic tables, texts and checksums.
+
+    Parameters
+    ----------
+    versions
+        Completed versions of each table (R23); the tables and the ledger do not change by them.
+
+    Returns
+    -------
+    list of Path
+        The synthetic tables, as they were drawn.
+    """
     public = folder / "public"
     public.mkdir()
     tables = drawn_frames(session, rows, datasets, how=how, listed=True, progress=progress)
-    schema = published_schema(session)
+    schema = policy.codebook(published_schema(session))
     write_texts(
         public,
         schema,
@@ -146,17 +181,50 @@ def write_public(
         datasets=datasets,
         how=table_format,
         decode=how,
+        versions=versions,
+        policy=policy,
     )
     written = []
     texts = decoder_of(session.model, how, listed=True).listed
     for number, frames in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
         with open_writer(path, texts=texts, codebook=session.model.schema) as writer:
-            for frame in frames:
-                writer.write(kept(frame))
+            parts: list[pl.DataFrame] = []
+            drawn = _remembered(frames, parts) if versions else frames
+            for frame in policy.applied(map(kept, drawn), session.model.schema, folder):
+                writer.write(frame)
         written.append(path)
+        if versions:
+            completed = completed_versions(
+                session, pl.concat(parts), number, versions, threads=threads, progress=progress
+            )
+            write_completed(public, number, completed, table_format, schema, texts)
     seal(public)
     return written
+
+
+def _remembered(
+    frames: Iterator[pl.DataFrame], parts: list[pl.DataFrame]
+) -> Iterator[pl.DataFrame]:
+    """Yield frames as they come, and keep them for the imputer."""
+    for frame in frames:
+        parts.append(frame)
+        yield frame
+
+
+def write_completed(
+    public: Path,
+    number: int,
+    versions: Sequence[pl.DataFrame],
+    table_format: TableFormat,
+    schema: Schema,
+    texts: Collection[str] = (),
+) -> None:
+    """Write the completed versions of one table."""
+    for version, table in enumerate(versions, start=1):
+        path = public / completed_name(number, version, table_format)
+        with open_writer(path, texts=texts, codebook=schema) as writer:
+            writer.write(table)
 
 
 def save_public(
@@ -165,6 +233,7 @@ def save_public(
     schema: Schema,
     ledger: Ledger,
     *,
+    completed: Sequence[Sequence[pl.DataFrame]] = (),
     table_format: TableFormat = "csv",
     force: bool = False,
 ) -> None:
@@ -175,11 +244,21 @@ def save_public(
         public = fresh / "public"
         public.mkdir()
         rows = tables[0].height if tables else 0
-        write_texts(public, schema, ledger, rows=rows, datasets=len(tables), how=table_format)
+        write_texts(
+            public,
+            schema,
+            ledger,
+            rows=rows,
+            datasets=len(tables),
+            how=table_format,
+            versions=len(completed[0]) if completed else 0,
+        )
         for number, table in enumerate(tables, start=1):
             path = public / f"synthetic-{number}.{table_format}"
             with open_writer(path, codebook=schema) as writer:
                 writer.write(table)
+        for number, versions in enumerate(completed, start=1):
+            write_completed(public, number, versions, table_format, schema)
         seal(public)
 
 
@@ -197,10 +276,12 @@ def write_texts(
     datasets: int,
     how: TableFormat,
     decode: How | None = None,
+    versions: int = 0,
+    policy: Policy = NO_POLICY,
 ) -> None:
     """Write the schema, the ledger and the pages that explain them."""
     atomic_text(public / "privacy.json", ledger.to_json())
-    atomic_text(public / "PRIVACY.md", privacy_page(ledger))
+    atomic_text(public / "PRIVACY.md", privacy_page(ledger, done=policy.page() if policy else ""))
     analyse = how_to_analyse(
         schema,
         rows=rows,
@@ -208,6 +289,8 @@ def write_texts(
         table_format=how,
         ledger=ledger,
         decode="labels" if decode == "labels" else "values",
+        versions=versions,
+        blanked=policy.k_features if policy.k is not None else (),
     )
     atomic_text(public / "HOW-TO-ANALYSE.md", analyse)
     atomic_text(public / "schema.toml", dumps(schema))

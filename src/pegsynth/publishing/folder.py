@@ -26,7 +26,7 @@ _HERE = -100
 _EXCHANGE = 2
 _TEXTS = r"privacy\.json|PRIVACY\.md|HOW-TO-ANALYSE\.md|schema\.toml|SHA256SUMS"
 _KNOWN = {
-    "public": re.compile(rf"{_TEXTS}|synthetic-[0-9]+\.(csv|parquet)"),
+    "public": re.compile(rf"{_TEXTS}|(synthetic-[0-9]+|completed-[0-9]+-[0-9]+)\.(csv|parquet)"),
     "internal": re.compile(r"metrics\.json|report\.html"),
 }
 """The folders of a release, and the names of the files in each."""

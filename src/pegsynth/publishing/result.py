@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.privacy import Ledger
 from pegsynth.release_views import ReleaseViews
 from pegsynth.schema import Schema
+
+if TYPE_CHECKING:
+    import polars as pl
 
 TableFormat = Literal["csv", "parquet"]
 
@@ -29,12 +32,16 @@ class Release(ReleaseViews):
         The codebook.
     folder
         Where they are, if they were written.
+    completed
+        For every table its completed versions, whose missing values were imputed from
+        synthetic rows (R23); empty where none were asked for.
     """
 
     frames: list[Any] = field(repr=False)
     ledger: Ledger = field(repr=False)
     schema: Schema | None = field(default=None, repr=False)
     folder: Path | None = None
+    completed: list[list[Any]] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
         """Return the number of tables."""
@@ -72,6 +79,7 @@ class Release(ReleaseViews):
             list(self._tables()),
             self.schema,
             self.ledger,
+            completed=[[_plain(each) for each in versions] for versions in self.completed],
             table_format=table_format,
             force=force,
         )
@@ -80,20 +88,40 @@ class Release(ReleaseViews):
     @classmethod
     def load(cls, folder: str | Path) -> Release:
         """Read what ``pegs release`` or `save` wrote; `folder` or its ``public`` part."""
-        import polars as pl
-
         folder = Path(folder)
         public = folder / "public" if (folder / "public").is_dir() else folder
         ledger = public / "privacy.json"
         if not ledger.is_file():
             raise DataError(f"{folder}: there is no privacy.json; give the folder of a release")
         schema = Schema.load(public / "schema.toml")
-        found = [*public.glob("synthetic-*.csv"), *public.glob("synthetic-*.parquet")]
-        paths = sorted(found, key=lambda path: int(path.stem.rpartition("-")[2]))
-        frames = [
-            pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
-            for path in paths
-        ]
+        frames = [table for _, table in _tables_in(public, "synthetic")]
+        completed: list[list[pl.DataFrame]] = [[] for _ in frames]
+        for (number, _), table in _tables_in(public, "completed"):
+            completed[number - 1].append(table)
         return cls(
-            frames, Ledger.from_json(ledger.read_bytes(), source=str(ledger)), schema, folder
+            frames,
+            Ledger.from_json(ledger.read_bytes(), source=str(ledger)),
+            schema,
+            folder,
+            completed if any(completed) else [],
         )
+
+
+def _plain(table: Any) -> pl.DataFrame:
+    from pegsynth.io.caller_frames import from_frame
+
+    return from_frame(table).lazy().collect()
+
+
+def _tables_in(public: Path, name: str) -> Iterator[tuple[tuple[int, ...], pl.DataFrame]]:
+    """Yield the tables of a release folder of that name, with their numbers, in order."""
+    import polars as pl
+
+    found = [*public.glob(f"{name}-*.csv"), *public.glob(f"{name}-*.parquet")]
+    numbered = {tuple(map(int, path.stem.split("-")[1:])): path for path in found}
+    for numbers, path in sorted(numbered.items()):
+        if path.suffix == ".parquet":
+            yield numbers, pl.read_parquet(path)
+        else:
+            # A text may come late in a column that begins with numbers.
+            yield numbers, pl.read_csv(path, infer_schema_length=None)

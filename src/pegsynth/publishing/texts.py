@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pegsynth.inference.choice import (
     Choice,
     from_released_blocks,
@@ -11,6 +13,12 @@ from pegsynth.inference.choice import (
 )
 from pegsynth.inference.combining_rules import REPLICATED
 from pegsynth.privacy import Ledger, NoisyCounts
+from pegsynth.publishing.completed_texts import (
+    LIMITS_OF_IMPUTING,
+    combining_completed,
+    completed_tables,
+    nested_in_r,
+)
 from pegsynth.publishing.examples import analysis_code
 from pegsynth.schema import Schema
 from pegsynth.schema.column_decoding import How
@@ -23,11 +31,19 @@ _FORMULAS = {
 }
 
 
-def privacy_page(ledger: Ledger) -> str:
-    """Return PRIVACY.md: the statement, and how to check it."""
+def privacy_page(ledger: Ledger, *, done: str = "") -> str:
+    """Return PRIVACY.md: the statement, and how to check it.
+
+    Parameters
+    ----------
+    done
+        What was done to the synthetic rows afterwards, as a section.
+    """
+    policy = f"{done}\n" if done else ""
     return (
         "# What this release promises\n\n"
         f"{ledger.statement().strip()}\n\n"
+        f"{policy}"
         "## How to check this page\n\n"
         "`privacy.json` lists every event that touched the original table, with all public\n"
         "parameters. `pegs inspect privacy.json` works the promise out again from these events\n"
@@ -43,6 +59,8 @@ def how_to_analyse(
     table_format: str,
     ledger: Ledger,
     decode: How = "values",
+    versions: int = 0,
+    blanked: Sequence[str] = (),
 ) -> str:
     """Return HOW-TO-ANALYSE.md: what the tables are, the rule that fits, code that runs.
 
@@ -58,15 +76,23 @@ def how_to_analyse(
         How the tables were made, which decides the combining rule (R16).
     decode
         Whether numbers are written as values or as bin labels.
+    versions
+        Completed versions of every table; 0: none.
+    blanked
+        Features that policy blanked where their combination was rare.
     """
     choice = rule_for(ledger, datasets)
+    if versions and choice.rule == "plug-in":
+        choice = Choice("nested", f"{choice.reason}, and missing values were imputed in each")
     released = from_released_blocks(ledger)
     weights = replicates_of(ledger)
     needs_rows_in = choice.rule not in ("partial", *REPLICATED)
     sections = [
         _opening(choice, rows=rows, datasets=datasets, measured=_measured(ledger)),
+        completed_tables(datasets, versions, table_format) if versions else "",
         _dependent(choice, released=released),
-        _combining(choice, rows=rows, datasets=datasets, weights=weights),
+        _blanked(blanked),
+        _combining(choice, rows=rows, datasets=datasets, weights=weights, versions=versions),
         _original_rows(rows_in_of(ledger)) if datasets > 1 and needs_rows_in else "",
         "## Code\n\nRun it in this folder, with `pegsynth` installed.",
         *analysis_code(
@@ -77,8 +103,11 @@ def how_to_analyse(
             rows_in=rows_in_of(ledger),
             needs_rows_in=needs_rows_in,
             weights=weights,
+            versions=versions,
         ),
+        nested_in_r(datasets, versions, table_format) if choice.rule == "nested" else "",
         _limits(choice, released=released),
+        LIMITS_OF_IMPUTING if versions else "",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -118,16 +147,32 @@ def _dependent(choice: Choice, *, released: bool) -> str:
     return _OWN_NOISE if choice.rule == "own-noise" else _DEPENDENT
 
 
+def _blanked(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    return f"""## Blank values
+
+{", ".join(names)} are blank in rows whose combination was rare among the synthetic rows. This is
+policy (see `PRIVACY.md`). Blank values are not missing at random: rare combinations are
+underrepresented, and no rule corrects that."""
+
+
 def _limits(choice: Choice, *, released: bool) -> str:
     if choice.rule in REPLICATED:
         return _LIMITS_OF_REPLICATES
     return _LIMITS_OF_NOISE if released else _LIMITS
 
 
-def _combining(choice: Choice, *, rows: int, datasets: int, weights: int | None) -> str:
+def _combining(
+    choice: Choice, *, rows: int, datasets: int, weights: int | None, versions: int
+) -> str:
     if weights is not None:
         return _weights(weights)
-    return _one_table() if datasets == 1 else _rule(choice, rows=rows, datasets=datasets)
+    if datasets == 1:
+        return _one_table()
+    if versions:
+        return combining_completed(choice, rows=rows, datasets=datasets, versions=versions)
+    return _rule(choice, rows=rows, datasets=datasets)
 
 
 def _weights(count: int) -> str:

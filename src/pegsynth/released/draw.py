@@ -112,7 +112,12 @@ def fill(
             margins.fold(block, block.features)
     estimates: list[tuple[Features, Float64]] = []
     drawn = {block.features[-1]: block for block in released.blocks}
+    details = {detail.feature: detail for detail in released.details}
     for feature in released.order:
+        if feature in details:
+            parent = details[feature].parent
+            details[feature].place(pool, margins.shares[parent], margins.shares[feature])
+            continue
         if feature in drawn:
             block = drawn[feature]
             counts = block_counts(block, pool, margins, steps)
@@ -141,7 +146,8 @@ def start_margins(released: Released, steps: Steps) -> Margins:
     """Return the one-way counts on merged levels, before any table has improved them."""
     total = released_total(released)
     one_ways = anchored(released.one_ways, released.public, total)
-    return Margins.of(one_ways, released.levels, fine_shares(released, steps), total)
+    shares = fine_shares(released, steps)
+    return Margins.of(one_ways, released.levels, shares, total, released.details)
 
 
 def fine_shares(released: Released, steps: Steps) -> tuple[Float64, ...]:

@@ -12,10 +12,11 @@ from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.random import RandomStream
 from pegsynth.released.counted import CountedRows, CountedTable, MergedTable
+from pegsynth.released.details import Detail, within_parent
 from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.draw import fine_shares, pool_rows, released_total
 from pegsynth.released.first_round import FirstRound, block_counts, block_shares
-from pegsynth.released.levels import alone, merged
+from pegsynth.released.levels import alone, merged, merged_along
 from pegsynth.released.margins import Margins, anchored
 from pegsynth.released.published import NoisyTable, Released
 from pegsynth.released.row_pool import Pool, whole_numbers
@@ -49,6 +50,8 @@ def release_blocks(
     public: Sequence[Float64 | None] = (),
     whole: Sequence[bool] = (),
     diverse: Diverse | None = None,
+    details: Sequence[Detail] = (),
+    above: Sequence[Sequence[Int64]] = (),
     rows: int | None = None,
     steps: Steps | None = None,
     rules: Sequence[Rule] = (),
@@ -71,6 +74,10 @@ def release_blocks(
         The l that the distributions of some features must reach. These are placed after
         all others. The pool is then good for choosing blocks and not for publishing: what
         was chosen tells something of its rows. Its rules are those that rows obey.
+    details
+        Features that are drawn given their parent, parents first, on their categories.
+    above
+        For every feature a public hierarchy, if it has one, along which its categories merge.
     rows
         CountedRows to be drawn, which set the size of the pool; the noisy total otherwise.
     """
@@ -91,16 +98,26 @@ def release_blocks(
         steps = steps.under_noise()
     elif error < steps.quiet_below * steps.wanted_margin_error:
         steps = steps.in_quiet()
-    split = split_budget(budget_filter.price, max(total[0], 1), category_counts, weights, steps)
+    split = split_budget(
+        budget_filter.price,
+        max(total[0], 1),
+        category_counts,
+        weights,
+        steps,
+        features - len(details),
+    )
     one_ways = _one_ways(table, budget_filter, split.margins * weights, known, total[0])
     is_public = tuple(line is not None for line in known)
     measured = Released(total, one_ways, is_public, tuple(ordered), loud, (), (), (), ())
     rows_estimated = released_total(measured)
     shares = fine_shares(measured, steps)
-    levels = _levels(budget_filter, shares, rows_estimated, split, steps, ordered, whole)
+    merging = _Merging(steps, ordered, whole, above, details)
+    least = steps.merge_below * block_deviation(budget_filter.price, split, features - len(details))
+    levels = merging.levels(shares, rows_estimated, least)
+    on_levels = tuple(each.on_levels(levels[each.feature]) for each in details)
     merged_table = table.merged(levels)
     scaled = anchored(one_ways, is_public, rows_estimated)
-    margins = Margins.of(scaled, levels, shares, rows_estimated)
+    margins = Margins.of(scaled, levels, shares, rows_estimated, on_levels)
     wanted = rows if rows is not None else round(rows_estimated)
     pool = Pool(
         margins.sizes,
@@ -129,6 +146,7 @@ def release_blocks(
         order=tuple(pool.placed),
         blocks=tuple(blocks),
         extra=tuple(extra),
+        details=on_levels,
     )
     return released, fit
 
@@ -195,39 +213,46 @@ def split_budget(
     category_counts: Sequence[int],
     weights: Float64,
     steps: Steps,
+    placed: int | None = None,
 ) -> Split:
     """Split the whole by public figures and the noisy number of rows.
 
     One-way counts get the more, the larger their error would be if everything went there.
+    Features that are not placed by choices, but given their parent, need no choice.
     """
     wanted = margin_error(price, total, category_counts, weights) / steps.wanted_margin_error
     needed = wanted if price.allowance.route == "pure" else wanted**2
     margins = min(max(needed, steps.least_margins), steps.most_margins)
     rest = (1 - steps.total_share - steps.first_choices - margins) * (1 - 1e-9)
     first = rest * steps.first_round if steps.second_round else rest
-    choice = steps.first_choices / max(len(category_counts) - 1, 1)
+    count = len(category_counts) if placed is None else placed
+    choice = steps.first_choices / max(count - 1, 1)
     return Split(margins, choice, first, rest - first)
 
 
-def _levels(
-    budget_filter: PrivacyFilter,
-    shares: Sequence[Float64],
-    total: float,
-    split: Split,
-    steps: Steps,
-    ordered: Sequence[bool],
-    whole: Sequence[bool],
-) -> tuple[Int64, ...]:
-    """Merge what the noise of a block of the first round would drown."""
-    least = steps.merge_below * block_deviation(budget_filter.price, split, len(shares))
-    levels = []
-    for feature, share in enumerate(shares):
-        if not steps.merge or len(share) <= 2 or (whole and whole[feature]):
-            levels.append(alone(len(share)))
-        else:
-            enough = max(least, total / steps.most_levels)
-            levels.append(merged(share * total, enough, ordered=ordered[feature]))
-    return tuple(levels)
+@dataclass(frozen=True)
+class _Merging:
+    """By which public figures categories merge into levels."""
+
+    steps: Steps
+    ordered: Sequence[bool]
+    whole: Sequence[bool]
+    above: Sequence[Sequence[Int64]]
+    details: Sequence[Detail]
+
+    def levels(self, shares: Sequence[Float64], total: float, least: float) -> tuple[Int64, ...]:
+        """Merge what the noise of a block of the first round would drown."""
+        enough = max(least, total / self.steps.most_levels)
+        return tuple(self._line(i, share * total, enough) for i, share in enumerate(shares))
+
+    def _line(self, feature: int, counts: Float64, enough: float) -> Int64:
+        if not self.steps.merge or len(counts) <= 2 or (self.whole and self.whole[feature]):
+            return alone(len(counts))
+        parents = [within_parent(each) for each in self.details if each.feature == feature]
+        lines = self.above[feature] if self.above else ()
+        if parents or lines:
+            return merged_along(counts, enough, lines, *parents)
+        return merged(counts, enough, ordered=self.ordered[feature])
 
 
 @dataclass(frozen=True)
@@ -264,7 +289,10 @@ def _first_round(
     """Place all features; return the blocks and what is left of the round's share."""
     sizes = place.margins.sizes
     last = place.diverse.levels
-    first = min(range(len(sizes)), key=lambda feature: (feature in last, sizes[feature]))
+    details = place.margins.details
+    given = {detail.feature for detail in details}
+    plain = [feature for feature in range(len(sizes)) if feature not in given]
+    first = min(plain, key=lambda feature: (feature in last, sizes[feature]))
     place.without_heads(first)
     chooser = FirstRound(
         table,
@@ -276,7 +304,7 @@ def _first_round(
         split.first,
         set(last),
     )
-    left = [feature for feature in range(len(sizes)) if feature != first]
+    left = [feature for feature in plain if feature != first]
     blocks: list[NoisyTable] = []
     while left:
         feature, block = chooser.next(left)
@@ -286,7 +314,11 @@ def _first_round(
         else:
             place.with_block(block)
             blocks.append(block)
-        progress("blocks", len(sizes) - len(left), len(sizes))
+        progress("blocks", len(plain) - len(left), len(sizes))
+    for detail in details:
+        shares = place.margins.shares
+        detail.place(place.pool, shares[detail.parent], shares[detail.feature])
+    progress("blocks", len(sizes), len(sizes))
     return blocks, chooser.left_share
 
 

@@ -1,11 +1,13 @@
 """Levels: categories merged where the noise of a block would drown them.
 
 Neighbours of an ordered feature merge into runs that are large enough; categories of any
-other feature that are too small become one level. At the end a level's rows are split
-again by the one-way shares of its categories.
+other feature that are too small become one level, or one for each part of a public
+hierarchy. At the end a level's rows are split again by the one-way shares of its categories.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,37 @@ def merged(counts: Float64, least: float, *, ordered: bool) -> Int64:
     What is left over joins the run before it, or else one common level of small ones.
     """
     return _runs(counts, least) if ordered else _lumped(counts, least)
+
+
+def merged_along(
+    counts: Float64, least: float, above: Sequence[Int64], within: Int64 | None = None
+) -> Int64:
+    """Return levels that merge small categories with those that belong to the same.
+
+    What belongs together is still too small merges on the next level of the hierarchy, and in
+    the end with all that is left.
+
+    Parameters
+    ----------
+    above
+        For each level of the hierarchy a number for what every category belongs to, nearest
+        level first.
+    within
+        A number for every category: those of different numbers never merge.
+    """
+    inside = np.zeros(len(counts), dtype=np.int64) if within is None else within
+    groups = alone(len(counts))
+    small = counts < least
+    for line in (*above, np.zeros(len(counts), dtype=np.int64)):
+        if not small.any():
+            break
+        names = np.stack([line, inside])[:, small]
+        _, numbers = np.unique(names, axis=1, return_inverse=True)
+        # Numbers of their own, beyond those of groups that are large enough already.
+        groups[small] = groups.max() + 1 + numbers.ravel()
+        sums = np.bincount(groups, weights=counts, minlength=int(groups.max()) + 1)
+        small &= sums[groups] < least
+    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
 def _lumped(counts: Float64, least: float) -> Int64:

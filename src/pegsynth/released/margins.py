@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pegsynth.arrays import Float64, Int64
+from pegsynth.released.details import Detail
 from pegsynth.released.published import NoisyTable
 from pegsynth.released.smoothing import on_simplex, smoothed
 
@@ -28,6 +29,7 @@ class Margins:
     sums: list[Float64]
     precisions: list[Float64]
     shares: list[Float64] = field(default_factory=list)
+    details: tuple[Detail, ...] = ()
 
     @classmethod
     def of(
@@ -36,6 +38,7 @@ class Margins:
         levels: tuple[Int64, ...],
         shares: tuple[Float64, ...],
         total: float,
+        details: tuple[Detail, ...] = (),
     ) -> Margins:
         """Start from noisy one-way counts, summed by level."""
         sums: list[Float64] = []
@@ -48,7 +51,9 @@ class Margins:
             precisions.append(np.reciprocal(variance))
             merged.append(np.bincount(line, weights=share).astype(np.float64))
         sizes = tuple(len(line) for line in merged)
-        return cls(sizes, total, sums, precisions, merged)
+        margins = cls(sizes, total, sums, precisions, merged, details)
+        margins._agree()
+        return margins
 
     def counts(self, feature: int) -> Float64:
         """Return the estimated counts of a feature's levels."""
@@ -71,6 +76,14 @@ class Margins:
         precision = self.precisions[feature]
         counts = on_simplex(self.sums[feature] / precision, 1.0 / precision, self.total)
         self.shares[feature] = with_floor(counts)
+        self._agree()
+
+    def _agree(self) -> None:
+        """Let the shares of details add up to those of their parents."""
+        for each in self.details:
+            joint = each.joint(self.shares[each.parent], self.shares[each.feature])
+            own = joint.sum(axis=0)
+            self.shares[each.feature] = own / own.sum()
 
 
 def with_floor(counts: Float64) -> Float64:

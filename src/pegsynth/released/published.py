@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pegsynth.arrays import Float64, Int64
+from pegsynth.released.details import Detail
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,9 @@ class Released:
         A block for every feature but those drawn without heads.
     extra
         Tables of the second round, in the order in which they were measured.
+    details
+        Features that are drawn given their parent, parents first, on merged levels; from the
+        schema.
     """
 
     total: tuple[int, float]
@@ -62,6 +66,7 @@ class Released:
     order: tuple[int, ...]
     blocks: tuple[NoisyTable, ...]
     extra: tuple[NoisyTable, ...]
+    details: tuple[Detail, ...] = ()
 
     @property
     def sizes(self) -> tuple[int, ...]:

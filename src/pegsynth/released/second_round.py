@@ -13,6 +13,7 @@ from pegsynth.arrays import Float64, Int64
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.released.counted import MergedTable
+from pegsynth.released.details import linked
 from pegsynth.released.first_round import MEAN_ABSOLUTE_NORMAL, whole_penalty
 from pegsynth.released.margins import Margins
 from pegsynth.released.published import NoisyTable
@@ -66,7 +67,7 @@ class PoolFit:
         expected = self.expected(keys, len(table.counts))
         if self.steps.fold:
             self.margins.fold(table, table.features)
-            for feature in table.features:
+            for feature in linked(self.margins.details, table.features):
                 self.targets[feature] = self.margins.counts(feature)
         estimate = shrunken(table.counts.astype(np.float64), expected, table.deviation)
         target = self._consistent(table.features, estimate, expected).ravel()

@@ -39,14 +39,39 @@ def assumed(schema: Schema) -> Iterator[str]:
     measured = [each.name for each in features if each.private_edges]
     if measured:
         yield f"Edges are measured, and paid for: {_named(measured)}."
+    merging = [each.name for each in features if each.merges_rare]
+    if merging:
+        yield f"Rare categories are merged by noisy counts, and paid for: {_named(merging)}."
+    yield from _recodings(schema)
+    for each in features:
+        if each.after is not None:
+            yield (
+                f"{each.name!r} is counted from {each.after!r}: before it counts as the same "
+                "moment, and where the other is not known it is missing."
+            )
     yield from _refusals(features)
     yield from _public(schema)
+
+
+def _recodings(schema: Schema) -> Iterator[str]:
+    for feature in schema.features:
+        if feature.recoding is not None:
+            yield (
+                f"Recoded row by row before counting, by public rules: {feature.name!r} "
+                f"({feature.recoding.said()})."
+            )
+    described = [each.name for each in schema.columns if each.label_of is not None]
+    if described:
+        yield f"Neither read nor modelled, written from codes by public texts: {_named(described)}."
 
 
 def _refusals(features: Sequence[Feature]) -> Iterator[str]:
     strict = [each.name for each in features if each.unknown == "error"]
     if strict:
-        yield f"A value that is not listed, or no number, refuses the table: {_named(strict)}."
+        yield (
+            "A value that is not listed, or no number or date, refuses the table: "
+            f"{_named(strict)}."
+        )
     complete = [each.name for each in features if not each.missing]
     if complete:
         yield f"A missing value refuses the table: {_named(complete)}."
@@ -62,7 +87,7 @@ def _public(schema: Schema) -> Iterator[str]:
             yield f"Taken to be public knowledge: the {what} of {_named(names)}."
     if schema.rules:
         yield f"Taken to be public knowledge: {len(schema.rules)} rules."
-    dropped = [each.name for each in schema.columns if each.role == "identifier"]
+    dropped = [each.name for each in schema.columns if each.dropped]
     if dropped:
         yield f"Dropped: {_named(dropped)}."
     if schema.dialect:

@@ -19,6 +19,8 @@ from pegsynth.arrays import Codes
 from pegsynth.schema.dtypes import as_text, polars_dtype, typed_labels
 from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
+from pegsynth.schema.missing_codes import kept_codes
+from pegsynth.schema.rounded_values import multiples_inside
 
 How = Literal["values", "labels"]
 
@@ -34,6 +36,8 @@ class LabelDecoder:
         labels: list[str | None] = list(feature.labels)
         if feature.missing_code is not None:
             labels[feature.missing_code] = None
+        for code, text in kept_codes(feature).items():
+            labels[code] = text
         self._name = feature.name
         self._labels = typed_labels(labels, dtype or pl.String())
         self.listed = listed and self._labels.dtype == pl.String and len(labels) <= MOST_LISTED
@@ -80,7 +84,11 @@ class NumberDecoder:
         self._taken = sorted(number for number in numbers if number is not None)
         self._draw_dtype = self._drawn_type(dtype)
         self._low: NDArray[Any]
+        self._kept = {
+            code: (text, parsed_number(text)) for code, text in kept_codes(feature).items()
+        }
         text = not_applicable is not None and not _fits(self._not_applicable, self._draw_dtype)
+        text |= not all(_fits(number, self._draw_dtype) for _, number in self._kept.values())
         self.dtype: pl.DataType = pl.String() if text or dtype == pl.String else self._draw_dtype
         if self._draw_dtype.is_integer():
             self._low, self._width = self._whole_bins()
@@ -100,6 +108,8 @@ class NumberDecoder:
             drawn = self._whole(bins, words)
         else:
             drawn = self._rounded(self._float(bins, words), bins)
+        if feature.recoding is not None and feature.recoding.round is not None:
+            drawn = multiples_inside(drawn, bins, feature.edges, feature.recoding.round)
         column = pl.Series(feature.name, drawn).cast(self._draw_dtype)
         if self.dtype == pl.String:
             column = as_text(column)
@@ -190,6 +200,7 @@ class NumberDecoder:
             (feature.missing_code, None),
             (feature.unknown_code, UNKNOWN_LABEL if text else None),
             (feature.not_applicable_code, self._not_applicable_value()),
+            *((code, self._kept_value(code)) for code in self._kept),
         ]
         for code, value in marks:
             if code is not None:
@@ -199,6 +210,12 @@ class NumberDecoder:
                     fill.new_from_index(0, len(column)).alias(column.name).zip_with(hit, column)
                 )
         return column
+
+    def _kept_value(self, code: int) -> Any:
+        text, number = self._kept[code]
+        if self.dtype == pl.String or number is None:
+            return text
+        return int(number) if self.dtype.is_integer() else number
 
     def _not_applicable_value(self) -> Any:
         if self.dtype == pl.String:
@@ -222,7 +239,7 @@ def column_decoder(
     wanted = polars_dtype(feature.dtype) or dtype
     if wanted == pl.String and isinstance(dtype, pl.Categorical | pl.Enum):
         wanted = dtype
-    if feature.kind != "numeric":
+    if not feature.binned:
         return LabelDecoder(feature, wanted, listed=listed)
     if how == "values":
         return NumberDecoder(feature, wanted, shape)

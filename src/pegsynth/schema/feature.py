@@ -2,8 +2,8 @@
 
 A `Feature` says which categories a column can hold, in order. Codes 0, 1, .. follow that
 order and nothing else: first the categories (or bins), then "unknown" when the schema
-accepts unlisted values, then "not applicable", then "missing". No code ever depends on
-the data.
+accepts unlisted values, then "not applicable", then "missing", or every missing code where
+these are kept apart. No code ever depends on the data.
 """
 
 from __future__ import annotations
@@ -11,24 +11,36 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, get_args
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema import temporal
+from pegsynth.schema.calendar_units import CALENDAR, TEMPORAL
+from pegsynth.schema.missing_codes import (
+    MISSING_LABEL,
+    check_kept_codes,
+    missing_code_of,
+    missing_count,
+    missing_labels,
+)
+from pegsynth.schema.recoding import Recoding
 
-Kind = Literal["nominal", "ordinal", "numeric"]
-Role = Literal["identifier", "quasi-identifier", "sensitive", "other"]
+Kind = Literal["nominal", "ordinal", "numeric", "date", "time", "datetime", "duration"]
+Role = Literal["identifier", "quasi-identifier", "sensitive", "other", "drop"]
 Unknown = Literal["error", "category"]
 Inside = Literal["measured", "uniform"]
 
 KINDS: tuple[str, ...] = get_args(Kind)
 ROLES: tuple[str, ...] = get_args(Role)
 
-MISSING_LABEL = "(missing)"
 UNKNOWN_LABEL = "(other)"
 PRIVATE = "private"
 MOST_PRIVATE_BINS = 1_000
 MOST_DECIMALS = 15
+DROPPED = ("identifier", "drop")
+"""Roles of columns of which nothing is kept but the name."""
+MOST_LABELLED = 1 << 15
 _SHARES_OFF = 1e-6
 _KEPT_OF_IDENTIFIERS = ("name", "role", "notes")
 
@@ -42,22 +54,26 @@ class Feature:
     name
         Column name.
     kind
-        ``nominal`` (matched as text), ``ordinal`` (the same, in order) or ``numeric``
-        (binned by public `edges`).
+        ``nominal`` (matched as text), ``ordinal`` (the same, in order), ``numeric``
+        (binned by public `edges`), or ``date``, ``datetime``, ``time`` (of day) and
+        ``duration``, which are numbers of their `resolution` and binned as such.
     categories
         Listed values as text, in order; empty for numeric features and identifiers.
     edges
         Bin edges of a numeric feature, lowest and highest included. Bins are
         half-open, the last one closed; values beyond fall in the end bins. The text
-        "private" stands for edges that a release measures and pays for (R21).
+        "private" stands for edges that a release measures and pays for (R21). Edges of dates
+        may be ISO texts, or a calendar step such as "month" between `lowest` and `highest`;
+        they become numbers since 1970-01-01.
     missing
         Texts read as missing (nulls always are, when the tuple is not empty). Empty:
         the feature has no missing category.
     not_applicable
         Texts read as "not applicable", a category of its own, written as the first of them.
     role
-        ``identifier`` columns are dropped; the others are modelled. Of an identifier nothing
-        is kept but its name and role: whatever else is given may be values of the data.
+        ``identifier`` and ``drop`` columns are dropped; the others are modelled. Of a dropped
+        column nothing is kept but its name and role: whatever else is given may be values of
+        the data.
     dtype
         Arrow type name to write ("string", "int64", "double", "bool", "date32", ..);
         empty: as the input had it.
@@ -89,6 +105,24 @@ class Feature:
         "uniform"; None: "measured" where there are private edges.
     decimals
         How many decimals values have; None: as many as it takes.
+    format
+        How dates are written in columns of text, as "%d.%m.%Y"; empty: ISO 8601.
+    resolution
+        The unit of dates and times: "day", "hour", "minute" or "second".
+    weekday
+        Whether the shares of weekdays are measured as well (R21).
+    after
+        Another date of the same row from which this one is counted: what is modelled is the
+        difference, so that no row has this date before the other.
+    keep_missing_codes
+        Whether every text of `missing` is a category of its own and comes back as it was; a
+        null is then that of the empty text.
+    recoding
+        Public rules by which values are recoded row by row before they are counted (R31).
+        Categories and edges are those after recoding.
+    label_of
+        Feature whose categories this column describes, by `value_labels` of its own or of
+        that feature. It is neither read nor modelled, and written from the other's category.
     notes
         Remarks on a draft for its reviewer, such as counts. They are confidential: written as
         comments into a draft and nowhere else, and never read back.
@@ -116,11 +150,20 @@ class Feature:
     bins: int | None = None
     inside: Inside | None = None
     decimals: int | None = None
+    format: str = ""
+    resolution: str = ""
+    weekday: bool = False
+    after: str | None = None
+    keep_missing_codes: bool = False
+    recoding: Recoding | None = None
+    label_of: str | None = None
     notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise SchemaError("a feature has no name; give every feature one")
+        for name, value in temporal.taken(self).items():
+            object.__setattr__(self, name, value)
         self._take_lists()
         if self.kind not in KINDS:
             raise self._error(f"kind {self.kind!r} is not one of {', '.join(KINDS)}")
@@ -130,13 +173,17 @@ class Feature:
             raise self._error('unknown must be "error" or "category"')
         if self.l is not None and not (math.isfinite(self.l) and self.l >= 1):
             raise self._error("l must be a finite number of at least 1")
-        if self.role == "identifier":
+        if self.dropped:
             self._forget()
             return
+        if self.label_of is not None:
+            self._check_description()
+            return
+        self._recode()
         self._check_numbers()
         if self.private_edges:
             self._check_private_edges()
-        elif self.kind == "numeric":
+        elif self.binned:
             self._check_edges()
         else:
             self._check_categories()
@@ -164,17 +211,50 @@ class Feature:
             if each.name not in _KEPT_OF_IDENTIFIERS:
                 object.__setattr__(self, each.name, each.default)
 
+    def _recode(self) -> None:
+        """Let categories and ends be those that public rules leave (R31)."""
+        if self.recoding is None:
+            return
+        if self.recoding.rare and (self.shares or self.parent):
+            raise self._error("rare goes neither with public shares nor with a parent; keep one")
+        if self.kind in TEMPORAL:
+            raise self._error("recodings go with categories and numbers; bound dates by edges")
+        if self.kind == "numeric" and self.recoding.changes_codes:
+            raise self._error("groups, hierarchy and rare go with categories; it is numeric")
+        try:
+            edges = self.recoding.cut(self.edges)
+        except SchemaError as error:
+            raise self._error(str(error)) from None
+        object.__setattr__(self, "edges", edges)
+        if self.kind != "numeric":
+            object.__setattr__(self, "categories", self.recoding.categories(self.categories))
+        if self.private_edges:
+            low = [v for v in (self.lowest, self.recoding.bottom) if v is not None]
+            high = [v for v in (self.highest, self.recoding.top) if v is not None]
+            ends = {"lowest": max(low, default=None), "highest": min(high, default=None)}
+            for name, value in ends.items():
+                object.__setattr__(self, name, value)
+
+    def _check_description(self) -> None:
+        """Refuse whatever a column that describes another one cannot have."""
+        if self.categories or self.edges or self.private_edges or self.recoding or self.missing:
+            raise self._error(
+                "a column with label_of is written from another one; leave out categories, edges, "
+                "missing and recodings"
+            )
+        self._check_value_labels()
+
     def _error(self, what: str) -> SchemaError:
         return SchemaError(f"feature {self.name!r}: {what}")
 
     def _check_edges(self) -> None:
         if self.categories:
-            raise self._error("a numeric feature has edges, not categories")
+            raise self._error(f"a {self.kind} feature has edges, not categories")
         if any(value is not None for value in (self.lowest, self.highest, self.bins)):
             raise self._error('lowest, highest and a number of bins go with edges = "private"')
         if len(self.edges) < 2:
             raise self._error(
-                "a numeric feature needs at least two edges, lowest and highest; or "
+                f"a {self.kind} feature needs at least two edges, lowest and highest; or "
                 'edges = "private", which a release measures and pays for'
             )
         if not all(math.isfinite(edge) for edge in self.edges):
@@ -186,7 +266,7 @@ class Feature:
 
     def _check_numbers(self) -> None:
         """Check what only numbers have."""
-        if self.kind != "numeric":
+        if not self.binned:
             for name in ("lowest", "highest", "bins", "inside", "decimals"):
                 if getattr(self, name) is not None:
                     raise self._error(f"{name} goes with a numeric feature; it is {self.kind}")
@@ -204,7 +284,7 @@ class Feature:
         if self.edges:
             raise self._error('give either edges or edges = "private", not both')
         if self.categories:
-            raise self._error("a numeric feature has edges, not categories")
+            raise self._error(f"a {self.kind} feature has edges, not categories")
         if self.shares:
             raise self._error("shares are of public bins; list the edges, or leave shares out")
         if self.bins is not None and not 2 <= self.bins <= MOST_PRIVATE_BINS:
@@ -225,14 +305,21 @@ class Feature:
             raise self._error("no categories are listed; list them, or make it an identifier")
 
     def _check_special(self) -> None:
+        if self.recoding is not None:
+            recoded = {text for text, _ in self.recoding.listed_texts}
+            if recoded & {*self.missing, *self.not_applicable}:
+                raise self._error(
+                    "a text is recoded, and listed under missing or not_applicable too; keep one"
+                )
         texts = (*self.categories, *self.not_applicable)
         if len(set(texts)) != len(texts):
             raise self._error("a category is listed twice; list each once")
+        check_kept_codes(self)
         if set(texts) & set(self.missing):
             raise self._error(
                 "a text is listed both as a category and as missing; keep it in one list"
             )
-        if len(set(self.labels)) != len(self.labels):
+        if self.labelled and len(set(self.labels)) != len(self.labels):
             raise self._error(
                 f"a category or not-applicable text has the label of a bin, {UNKNOWN_LABEL!r} or "
                 f"{MISSING_LABEL!r}; rename it"
@@ -262,9 +349,34 @@ class Feature:
             raise self._error("value_labels name a code twice; name each once")
 
     @property
+    def dropped(self) -> bool:
+        """Whether nothing of the column is kept but its name and role."""
+        return self.role in DROPPED
+
+    @property
+    def modelled(self) -> bool:
+        """Whether rows are drawn with this column as a feature."""
+        return not self.dropped and self.label_of is None
+
+    @property
     def integer(self) -> bool:
-        """Whether values are whole numbers."""
-        return self.dtype.startswith(("int", "uint"))
+        """Whether values are whole numbers, as those of dates and times are."""
+        return self.kind in TEMPORAL or self.dtype.startswith(("int", "uint"))
+
+    @property
+    def binned(self) -> bool:
+        """Whether values are put into bins: numbers, dates, times and lengths of time."""
+        return self.kind == "numeric" or self.kind in TEMPORAL
+
+    @property
+    def calendar(self) -> bool:
+        """Whether bins lie on a calendar or a clock."""
+        return self.kind in CALENDAR and self.after is None
+
+    @property
+    def labelled(self) -> bool:
+        """Whether bins are known by their labels; those of a grid of a calendar are too many."""
+        return not (self.calendar and self.bin_count > MOST_LABELLED)
 
     @property
     def bin_count(self) -> int:
@@ -272,14 +384,20 @@ class Feature:
 
         Private edges have no bins before they are measured.
         """
-        if self.kind == "numeric":
+        if self.binned:
             return max(len(self.edges) - 1, 0)
         return len(self.categories)
 
     @property
     def wants_shape(self) -> bool:
-        """Whether a release measures its values: for edges, or for the shape inside bins."""
-        return self.private_edges or self.inside == "measured"
+        """Whether a release measures it first: edges, the shape inside bins, or what is rare."""
+        measured = self.private_edges or self.inside == "measured" or self.weekday
+        return measured or self.merges_rare
+
+    @property
+    def merges_rare(self) -> bool:
+        """Whether categories with small noisy counts are to become one (R31)."""
+        return self.recoding is not None and self.recoding.rare is not None
 
     @property
     def unknown_code(self) -> int | None:
@@ -295,40 +413,47 @@ class Feature:
 
     @property
     def missing_code(self) -> int | None:
-        """Code of missing values, if they are a category."""
-        if not self.missing:
-            return None
-        return self.bin_count + (self.unknown == "category") + bool(self.not_applicable)
+        """Code of a null, if missing values are a category."""
+        return missing_code_of(self, "")
 
     @property
     def category_count(self) -> int:
         """Number of codes, C_i in the paper."""
-        special = (self.unknown == "category") + bool(self.not_applicable) + bool(self.missing)
-        return self.bin_count + special
+        special = (self.unknown == "category") + bool(self.not_applicable)
+        return self.bin_count + special + missing_count(self)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """Text of every code, in order."""
-        listed = self._bin_labels() if self.kind == "numeric" else self.categories
+        listed = self._bin_labels() if self.binned else self.categories
         special: list[str] = []
         if self.unknown == "category":
             special.append(UNKNOWN_LABEL)
         if self.not_applicable:
             special.append(self.not_applicable[0])
-        if self.missing:
-            special.append(MISSING_LABEL)
-        return (*listed, *special)
+        return (*listed, *special, *missing_labels(self))
 
     def _bin_labels(self) -> tuple[str, ...]:
         labels = []
         last = self.bin_count - 1
+        text = partial(temporal.bound_text, self) if self.calendar else number_text
         for index, (low, high) in enumerate(zip(self.edges, self.edges[1:], strict=False)):
             if self.integer and index < last and high == low + 1:
-                labels.append(f"{low:.0f}")
+                labels.append(text(low))
             else:
                 close = "]" if index == last else ")"
-                labels.append(f"[{number_text(low)}, {number_text(high)}{close}")
+                labels.append(f"[{text(low)}, {text(high)}{close}")
         return tuple(labels)
+
+
+def measured_recoding(feature: Feature) -> Recoding | None:
+    """Return the recoding of a feature whose edges are measured: top and bottom are in the edges.
+
+    The highest number has a cell of its own on a grid, which has to end above it.
+    """
+    if feature.recoding is None or not feature.private_edges:
+        return feature.recoding
+    return feature.recoding.without_ends()
 
 
 def number_text(value: float) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pegsynth.schema.keys import Form, Key, Place, keys_of
 
+_TEXTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
 _PLAIN: dict[Form, dict[str, Any]] = {
     "flag": {"type": "boolean"},
     "whole": {"type": "integer"},
@@ -16,8 +17,19 @@ _PLAIN: dict[Form, dict[str, Any]] = {
     "numbers": {"type": "array", "items": {"type": "number"}},
     "table": {"type": "object"},
     "tables": {"type": "array", "items": {"type": "object"}},
-    "edges": {"anyOf": [{"type": "array", "items": {"type": "number"}}, {"const": "private"}]},
+    "edges": {
+        "anyOf": [{"type": "array", "items": {"type": ["number", "string"]}}, {"type": "string"}]
+    },
+    "bound": {"type": ["number", "string"]},
     "bins": {"anyOf": [{"type": "object"}, {"type": "integer"}]},
+    "listed": {
+        "anyOf": [
+            {"type": "array", "items": {"type": ["string", "number", "boolean"]}},
+            {"type": "string"},
+        ]
+    },
+    "labels": {"anyOf": [_TEXTS, {"type": "string"}]},
+    "hierarchy": {"anyOf": [_TEXTS, {"type": "string"}]},
 }
 _NEEDED: dict[Place, list[str]] = {"features": ["name"], "bins": ["lowest", "highest"]}
 _INSIDE: dict[tuple[Place, str], Place] = {
@@ -56,8 +68,6 @@ def _key(key: Key) -> dict[str, Any]:
         several: dict[str, Any] = {"type": "array", "items": whole}
         counted: dict[str, Any] = {"anyOf": [whole, {"type": "integer"}]}
         found = {"tables": several, "bins": counted}.get(key.form, whole)
-    if key.name == "value_labels":
-        found["additionalProperties"] = {"type": "string"}
     if key.choices:
         found["enum"] = list(key.choices)
     meaning = (

@@ -26,6 +26,10 @@ Form = Literal[
     "tables",
     "edges",
     "bins",
+    "listed",
+    "labels",
+    "hierarchy",
+    "bound",
 ]
 
 REFERENCE = "docs/schema.md"
@@ -47,8 +51,12 @@ FORMS: dict[Form, str] = {
     "numbers": "list of numbers",
     "table": "table",
     "tables": "tables in double brackets",
-    "edges": 'list of numbers, or "private"',
+    "edges": 'list of numbers or dates, "private", or a calendar step',
     "bins": "table, or a whole number with private edges",
+    "listed": "list of texts or numbers, or the name of a file",
+    "labels": "table, or the name of a file",
+    "hierarchy": "name of a file, `prefix:N`, or table",
+    "bound": "number, or a date",
 }
 
 
@@ -83,6 +91,7 @@ class Key:
 
 
 _PUBLIC = "declared public by `reviewed`"
+_RECODED = "public, applied row by row: assumption `public-recodings` (R31)"
 
 KEYS: tuple[Key, ...] = (
     Key("file", "format", "whole", "1", "1", "Version of the file's form."),
@@ -186,9 +195,10 @@ KEYS: tuple[Key, ...] = (
         '"nominal"',
         '"numeric"',
         "`nominal`: matched as text; `ordinal`: the same, in order; `numeric`: binned by `edges` "
-        "or `bins`.",
+        "or `bins`; `date`, `datetime`, `time` and `duration`: the same on a calendar "
+        "([dates.md](dates.md)).",
         _PUBLIC,
-        ("nominal", "ordinal", "numeric"),
+        ("nominal", "ordinal", "numeric", "date", "time", "datetime", "duration"),
     ),
     Key(
         "features",
@@ -196,10 +206,10 @@ KEYS: tuple[Key, ...] = (
         "text",
         '"other"',
         '"sensitive"',
-        "`identifier` columns are dropped; `quasi-identifier` and `sensitive` say what risks are "
-        "measured.",
-        "no value of an identifier is kept",
-        ("identifier", "quasi-identifier", "sensitive", "other"),
+        "`identifier` and `drop` columns are dropped; `quasi-identifier` and `sensitive` say what "
+        "risks are measured.",
+        "no value of a dropped column is kept",
+        ("identifier", "quasi-identifier", "sensitive", "other", "drop"),
     ),
     Key(
         "features",
@@ -212,19 +222,21 @@ KEYS: tuple[Key, ...] = (
     Key(
         "features",
         "categories",
-        "values",
+        "listed",
         "none",
         '["f", "m"]',
-        "The values that it may have, in order.",
+        "The values that it may have, in order; or a CSV file beside the schema, whose first "
+        "column lists them.",
         f"{_PUBLIC}; a value that is not listed is refused, see `unknown`",
     ),
     Key(
         "features",
         "value_labels",
-        "table",
+        "labels",
         "none",
         '{ 1 = "male", 2 = "female" }',
-        "What codes mean; written into .sav, .dta and .xlsx files.",
+        "What codes mean, or a CSV file of codes and texts; written into .sav, .dta and .xlsx "
+        "files.",
         "public, as categories are",
     ),
     Key(
@@ -249,20 +261,59 @@ KEYS: tuple[Key, ...] = (
     Key(
         "features",
         "lowest",
-        "number",
+        "bound",
         "none",
         "0",
-        "With private edges: values below count as this one.",
+        "With private edges: values below count as this one. With a calendar step: the first edge.",
         _PUBLIC,
     ),
     Key(
         "features",
         "highest",
-        "number",
+        "bound",
         "none",
         "5000000",
-        "With private edges: values above count as this one.",
+        "With private edges: values above count as this one. With a calendar step: the last edge.",
         _PUBLIC,
+    ),
+    Key(
+        "features",
+        "format",
+        "text",
+        "ISO 8601",
+        '"%d.%m.%Y"',
+        "How dates and times are written in columns of text: `%Y`, `%y`, `%m`, `%b`, `%d`, `%H`, "
+        "`%M`, `%S`.",
+        "public",
+    ),
+    Key(
+        "features",
+        "resolution",
+        "text",
+        "`day` for dates, else `second`",
+        '"minute"',
+        "The unit that dates and times are counted in; what is finer is cut off.",
+        _PUBLIC,
+        ("day", "hour", "minute", "second"),
+    ),
+    Key(
+        "features",
+        "weekday",
+        "flag",
+        "false",
+        "true",
+        "Whether the shares of weekdays are measured, and kept inside bins.",
+        "paid for, as edges are",
+    ),
+    Key(
+        "features",
+        "after",
+        "text",
+        "none",
+        '"admitted"',
+        "Another date of the same row: the difference is modelled, so that no row has this date "
+        "before it.",
+        "a date before the other counts as the same: assumption `dates-in-order`",
     ),
     Key(
         "features",
@@ -291,6 +342,15 @@ KEYS: tuple[Key, ...] = (
         '["", "-9"]',
         "Texts and codes that mean that the value is not known.",
         f"{_PUBLIC}; without it a missing value is refused",
+    ),
+    Key(
+        "features",
+        "keep_missing_codes",
+        "flag",
+        "`false`: one category, written as an empty cell",
+        "true",
+        "Whether every text of missing is a category of its own and comes back as it was.",
+        _PUBLIC,
     ),
     Key(
         "features",
@@ -335,8 +395,86 @@ KEYS: tuple[Key, ...] = (
         "text",
         "none",
         '"chapter"',
-        "Feature of which this one is a detail.",
-        "public",
+        "Feature of which this one is a detail; `pegs-once` takes from `hierarchy` what belongs to "
+        "what.",
+        "public: assumption `public-parents`",
+    ),
+    Key(
+        "features",
+        "top",
+        "number",
+        "none",
+        "90",
+        "Numbers above count as this one.",
+        _RECODED,
+    ),
+    Key(
+        "features",
+        "bottom",
+        "number",
+        "none",
+        "0",
+        "Numbers below count as this one.",
+        _RECODED,
+    ),
+    Key(
+        "features",
+        "round",
+        "number",
+        "none",
+        "5",
+        "Numbers become the nearest multiple of this one.",
+        _RECODED,
+    ),
+    Key(
+        "features",
+        "groups",
+        "table",
+        "none",
+        '{ heart = ["I20", "I21"] }',
+        "Categories by name, each with the values that become it; others stay as they are.",
+        _RECODED,
+    ),
+    Key(
+        "features",
+        "hierarchy",
+        "hierarchy",
+        "none",
+        '"prefix:3"',
+        "What codes belong to: a CSV file beside the schema (code, parent, its parent ..), "
+        "the first characters of a code, or a table of parents "
+        "([recodings.md](recodings.md)).",
+        _RECODED,
+    ),
+    Key(
+        "features",
+        "level",
+        "whole",
+        "1",
+        "0",
+        "How many steps of the hierarchy codes go up. At 0 they stay: the hierarchy says which are "
+        "alike, and to which category of `parent` they belong.",
+        _RECODED,
+    ),
+    Key(
+        "features",
+        "rare",
+        "text",
+        "none",
+        '"paid"',
+        'Categories with a small noisy count become one, "(rare)".',
+        "the noisy counts are paid for; true counts are refused (R31)",
+        ("paid",),
+    ),
+    Key(
+        "features",
+        "label_of",
+        "text",
+        "none",
+        '"sex"',
+        "The column describes the codes of this feature, by `value_labels` of either. It is "
+        "neither read nor modelled, and written from the synthetic code.",
+        "the texts are public",
     ),
     Key(
         "features",
@@ -386,6 +524,15 @@ KEYS: tuple[Key, ...] = (
         "with `when`",
         '{ sex = ["f"] }',
         ".. no other category of these features can occur.",
+        "assumption `public-rules`",
+    ),
+    Key(
+        "rules",
+        "order",
+        "texts",
+        "or `forbid`",
+        '["admitted", "discharged"]',
+        "None of these features is above the next; where bins overlap use `after`.",
         "assumption `public-rules`",
     ),
     Key(

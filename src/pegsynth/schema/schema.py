@@ -16,14 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema.descriptions import check_descriptions
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.feature import PRIVATE, Feature, category_counts
+from pegsynth.schema.parents import check_parents, check_ruled_features
 from pegsynth.schema.rule_text import resolved, rule_labels
 from pegsynth.schema.rules import NamedRule, Rule
+from pegsynth.schema.temporal import check_order, cleared
 
 _DECLARED = (
     *("categories", "edges", "kind", "missing", "not_applicable", "unknown", "shares"),
-    *("private_edges", "lowest", "highest"),
+    *("private_edges", "lowest", "highest", "recoding", "label_of"),
+    *("format", "resolution", "weekday", "after"),
 )
 """What a reviewer declares to be public."""
 
@@ -86,6 +90,10 @@ class Schema:
                     )
             if len(set(feature.heads)) < len(feature.heads):
                 raise SchemaError(f"feature {feature.name!r}: a head is listed twice")
+        check_descriptions(self.columns)
+        check_parents(self.features)
+        check_ruled_features(self.features, self.rules)
+        check_order(self.features)
         for number, rule in enumerate(self.rules, start=1):
             self._check_rule(f"rule {rule.label!r}" if rule.label else f"rule {number}", rule)
 
@@ -132,7 +140,7 @@ class Schema:
             # Edges that are listed now take the place of those that were to be measured.
             public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
             changes = public | changes
-        new = replace(old, **changes)
+        new = replace(old, **cleared(old, changes), **changes)
         columns = tuple(new if column is old else column for column in self.columns)
         named: Any = tuple(
             NamedRule(
@@ -152,7 +160,7 @@ class Schema:
         """Return the codebook as a table."""
         lines = [("feature", "kind", "categories", "role", "missing")]
         for column in self.columns:
-            dropped = column.role == "identifier"
+            dropped = not column.modelled
             what = "" if dropped else column.kind
             count = "" if dropped else f"{column.bin_count}"
             if column.private_edges:
@@ -171,8 +179,8 @@ class Schema:
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """The modelled columns: neither identifiers nor the unit column."""
-        return tuple(column for column in self.columns if column.role != "identifier")
+        """The modelled columns: neither dropped ones, nor descriptions, nor the unit column."""
+        return tuple(column for column in self.columns if column.modelled)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -16,9 +16,17 @@ from typing import Any, cast
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema.binning import MAX_BINS
+from pegsynth.schema.date_toml import is_dated, read_moments
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.entry import Entry, shown
-from pegsynth.schema.feature import PRIVATE, Feature, Inside, Kind, Role, Unknown
+from pegsynth.schema.feature import DROPPED, PRIVATE, Feature, Inside, Kind, Role, Unknown
+from pegsynth.schema.public_files import PublicFiles
+from pegsynth.schema.recoding_toml import (
+    read_categories,
+    read_recoding,
+    read_value_labels,
+    refuse_by_data,
+)
 from pegsynth.schema.rule_text import read_rules
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.toml_text import FORMAT, confidential, dumps
@@ -60,13 +68,16 @@ def load(path: str | Path) -> Schema:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "the path is not valid"
         raise SchemaError(f"{source!r}: cannot be read ({reason}); check the path") from None
-    return loads(text, source)
+    return loads(text, source, folder=Path(path).absolute().parent)
 
 
-def loads(text: str, source: str = "schema") -> Schema:
-    """Read a schema from the text of a schema file; `source` names it in messages."""
+def loads(text: str, source: str = "schema", *, folder: Path | None = None) -> Schema:
+    """Read a schema from the text of a schema file; `source` names it in messages.
+
+    Public files that it names are looked for in `folder`; without one it may name none.
+    """
     try:
-        return _read_schema(_parse(text))
+        return _read_schema(_parse(text), PublicFiles(folder))
     except SchemaError as error:
         raise SchemaError(f"{source}: {error}") from None
 
@@ -98,11 +109,11 @@ def _parse(text: str) -> dict[str, Any]:
         raise SchemaError(f"not valid TOML: {error}; correct that line") from None
 
 
-def _read_schema(document: dict[str, Any]) -> Schema:
+def _read_schema(document: dict[str, Any], files: PublicFiles) -> Schema:
     _check_format(document)
     file = Entry.at("file", "the file", document)
     table = Entry.at("table", "[table]", document.get("table", {}))
-    columns = tuple(_read_features(_tables(file, "features")))
+    columns = tuple(_read_features(_tables(file, "features"), files))
     if not columns:
         raise SchemaError("no feature is described; add a [[features]] table for each column")
     schema = Schema(
@@ -125,12 +136,13 @@ def _read_dialect(table: Entry) -> Dialect:
         raise table.error(message) from None
 
 
-def _read_features(tables: list[Any]) -> Iterator[Feature]:
+def _read_features(tables: list[Any], files: PublicFiles) -> Iterator[Feature]:
     """Read every feature; a few lines must not stand for more bins than memory holds."""
     bins = 0
     for number, raw in enumerate(tables, start=1):
-        feature = _read_feature(number, raw)
-        bins += len(feature.edges) if "bins" in raw and not feature.private_edges else 0
+        feature = _read_feature(number, raw, files)
+        few_lines = "bins" in raw or isinstance(raw.get("edges"), str)
+        bins += len(feature.edges) if few_lines and not feature.private_edges else 0
         if bins > MOST_BINS:
             raise SchemaError(
                 f"the features have more than {MOST_BINS:,} bins in all; use fewer, or list the "
@@ -158,18 +170,19 @@ def _tables(file: Entry, key: str) -> list[Any]:
     return tables
 
 
-def _read_feature(number: int, raw: Any) -> Feature:
+def _read_feature(number: int, raw: Any, files: PublicFiles) -> Feature:
     name = raw.get("name") if isinstance(raw, dict) else None
     where = f"feature {shown(name)}" if isinstance(name, str) else f"feature number {number}"
+    if isinstance(raw, dict):
+        refuse_by_data(where, raw)
     entry = Entry.at("features", where, raw)
     if not entry.text("name"):
         raise entry.error('it has no name; add name = "..", the name of the column')
     return Feature(
         name=entry.text("name"),
         kind=cast(Kind, entry.text("kind", "nominal")),
-        categories=entry.categories("categories"),
-        **_private_edges(entry),
-        edges=_read_edges(entry),
+        categories=read_categories(entry, files),
+        **(read_moments(entry) if is_dated(entry) else _read_bins(entry)),
         missing=entry.categories("missing"),
         not_applicable=entry.categories("not_applicable"),
         role=cast(Role, entry.text("role", "other")),
@@ -181,15 +194,26 @@ def _read_feature(number: int, raw: Any) -> Feature:
         unknown=cast(Unknown, entry.text("unknown", "error")),
         drafted_from_data=entry.flag("drafted_from_data"),
         label=entry.text("label"),
-        value_labels=entry.labels("value_labels"),
+        value_labels=read_value_labels(entry, files),
         inside=cast(Inside | None, entry.text("inside") or None),
         decimals=entry.whole_or_none("decimals"),
+        format=entry.text("format"),
+        resolution=entry.text("resolution"),
+        weekday=entry.flag("weekday"),
+        after=entry.text("after") or None,
+        keep_missing_codes=entry.flag("keep_missing_codes"),
+        recoding=read_recoding(entry, files),
+        label_of=entry.text("label_of") or None,
     )
+
+
+def _read_bins(entry: Entry) -> dict[str, Any]:
+    return {**_private_edges(entry), "edges": _read_edges(entry)}
 
 
 def _private_edges(entry: Entry) -> dict[str, Any]:
     """Read what goes with edges that a release measures."""
-    if entry.values.get("role") == "identifier":
+    if entry.values.get("role") in DROPPED:
         return {}
     private = entry.values.get("edges") == PRIVATE
     whole = isinstance(entry.values.get("bins"), int)
@@ -207,7 +231,7 @@ def _private_edges(entry: Entry) -> dict[str, Any]:
 
 
 def _read_edges(entry: Entry) -> tuple[float, ...]:
-    if entry.values.get("role") == "identifier" or entry.values.get("edges") == PRIVATE:
+    if entry.values.get("role") in DROPPED or entry.values.get("edges") == PRIVATE:
         return ()
     if isinstance(entry.values.get("edges"), str):
         raise entry.error('edges must be a list of numbers, or "private"')

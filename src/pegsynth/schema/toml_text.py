@@ -1,6 +1,6 @@
 """A schema as the text of ``schema.toml``; writing is deterministic.
 
-Of identifiers there is nothing but name and role.
+Of dropped columns there is nothing but name and role.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
+from functools import partial
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema.date_toml import date_lines, moment_toml
 from pegsynth.schema.feature import PRIVATE, Feature, number_text
+from pegsynth.schema.recoding_toml import recoding_lines
 from pegsynth.schema.rule_text import rule_labels
 from pegsynth.schema.rules import Rule
 from pegsynth.schema.schema import Schema
@@ -43,7 +46,7 @@ _PUBLIC_HEADER = """\
 def dumps(schema: Schema, *, notes: bool = False) -> str:
     """Write a schema as the text of a schema file.
 
-    Of identifiers there is nothing but name and role. Notes on a draft are confidential, so
+    Of dropped columns there is nothing but name and role. Notes on a draft are confidential, so
     they are left out unless asked for.
     """
     blocks = [_head_text(schema), *_blocks(schema, notes)]
@@ -99,12 +102,13 @@ def _feature_lines(feature: Feature) -> Iterator[str]:
     yield f"name = {_text(feature.name)}"
     if feature.label:
         yield f"label = {_text(feature.label)}"
-    if feature.role != "identifier":
+    if feature.modelled:
         yield f"kind = {_text(feature.kind)}"
     yield f"role = {_text(feature.role)}"
     if feature.dtype:
         yield f"dtype = {_text(feature.dtype)}"
     yield from _value_lines(feature)
+    yield from recoding_lines(feature, _text, _list)
     if feature.unknown != "error":
         yield f"unknown = {_text(feature.unknown)}"
     if feature.heads:
@@ -129,16 +133,23 @@ def _value_lines(feature: Feature) -> Iterator[str]:
         yield f"value_labels = {{ {pairs} }}"
     if feature.private_edges:
         yield f"edges = {_text(PRIVATE)}"
+    text = partial(moment_toml, feature) if feature.calendar else number_text
     if feature.edges:
-        yield f"edges = {_list([number_text(edge) for edge in feature.edges])}"
-    for key in ("lowest", "highest", "bins", "decimals"):
+        yield f"edges = {_list([text(edge) for edge in feature.edges])}"
+    for key in ("lowest", "highest"):
+        if (value := getattr(feature, key)) is not None:
+            yield f"{key} = {text(value)}"
+    for key in ("bins", "decimals"):
         if (value := getattr(feature, key)) is not None:
             yield f"{key} = {number_text(value)}"
+    yield from date_lines(feature)
     if feature.inside is not None:
         yield f"inside = {_text(feature.inside)}"
     for key in ("missing", "not_applicable"):
         if texts := getattr(feature, key):
             yield f"{key} = {_list([_text(text) for text in texts])}"
+    if feature.keep_missing_codes:
+        yield "keep_missing_codes = true"
 
 
 def _rule_lines(rule: Rule, features: Sequence[Feature]) -> Iterator[str]:

@@ -10,37 +10,46 @@ place, so that whichever of the two a crash leaves has its own.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import fcntl
 import os
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from pegsynth.errors import ModelError
-from pegsynth.io.atomic import atomic_text
+from pegsynth.io.container import (
+    Container,
+    NewerFormatError,
+    decoded,
+    read_container,
+    save_container,
+)
+from pegsynth.io.packed_arrays import ContainerError
 from pegsynth.methods.session import Spent
+from pegsynth.storage.older_spending import is_older_record, read_older_record
 
-FORMAT = 1
-_MOST_BYTES = 1 << 30
+KIND = "record of what was spent"
+FORMAT = 2
+NOTICE = "CONFIDENTIAL: goes with the model; without it the model is refused"
+_COUNTERS = "counters of chain "
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file as JSON."""
+class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which model it belongs to, and what was drawn from that."""
 
-    format: int
-    notice: str
     model: str
     rows: int
     blocks: int
     seeded: bool
-    entries: int
-    counters: list[str]
+
+
+class _Record(NamedTuple):
+    model: str
+    spent: Spent
 
 
 def spent_path(model: str | Path) -> Path:
@@ -83,18 +92,11 @@ def write_spent(model: str | Path, identity: str, spent: Spent, *, replacing: bo
     replacing
         Whether another model still stands under the name; `adopt_spent` ends that.
     """
-    file = _File(
-        format=FORMAT,
-        notice="CONFIDENTIAL: goes with the model; without it the model is refused",
-        model=identity,
-        rows=spent.rows,
-        blocks=spent.blocks,
-        seeded=spent.seeded,
-        entries=len(spent.counters[0]) if spent.counters else 0,
-        counters=[base64.b85encode(zlib.compress(c.tobytes())).decode() for c in spent.counters],
-    )
+    manifest = _Manifest(identity, spent.rows, spent.blocks, spent.seeded)
+    arrays = {f"{_COUNTERS}{chain}": line for chain, line in enumerate(spent.counters)}
+    content = Container(NOTICE, KIND, FORMAT, msgspec.json.encode(manifest), arrays)
     path = _waiting_path(model) if replacing else spent_path(model)
-    atomic_text(path, msgspec.json.encode(file).decode() + "\n", mode=0o600)
+    save_container(path, content)
 
 
 def adopt_spent(model: str | Path) -> None:
@@ -110,26 +112,21 @@ def _waiting_path(model: str | Path) -> Path:
 def read_spent(model: str | Path, identity: str) -> Spent:
     """Read what was spent; a budgeted model without it is refused."""
     path = spent_path(model)
-    file = _decoded(path)
-    if file is None or file.model != identity:
-        waiting = _decoded(_waiting_path(model))
+    record = _read(path)
+    if record is None or record.model != identity:
+        waiting = _read(_waiting_path(model))
         if waiting is not None and waiting.model == identity:
             # The run that replaced the model was killed before it could do this.
             adopt_spent(model)
-            file = waiting
-    if file is None:
+            record = waiting
+    if record is None:
         raise ModelError(
             f"{path}: the record of what was spent is missing, so this model may not be sampled; "
             "restore the file, or fit a new model with a budget of its own"
         )
-    if file.model != identity:
+    if record.model != identity:
         raise ModelError(f"{path}: this record belongs to another model; restore the right one")
-    if file.format > FORMAT:
-        raise ModelError(f"{path}: the record is of a newer format; update pegsynth")
-    if min(file.rows, file.blocks, file.entries) < 0 or 4 * file.entries > _MOST_BYTES:
-        raise _damaged(path)
-    counters = tuple(_counters(line, file.entries, path) for line in file.counters)
-    return Spent(file.rows, file.blocks, file.seeded, counters)
+    return record.spent
 
 
 def rows_were_drawn(model: str | Path) -> bool:
@@ -138,35 +135,36 @@ def rows_were_drawn(model: str | Path) -> bool:
     A record that cannot be read says nothing.
     """
     try:
-        file = _decoded(spent_path(model)) if Path(model).exists() else None
+        record = _read(spent_path(model)) if Path(model).exists() else None
     except ModelError:
         return False
-    return file is not None and file.rows > 0
+    return record is not None and record.spent.rows > 0
 
 
-def _decoded(path: Path) -> _File | None:
+def _read(path: Path) -> _Record | None:
+    """Read a record, of whatever model; None if there is none."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_File)
+        with path.open("rb") as handle:
+            if is_older_record(handle):
+                return _Record(*read_older_record(handle))
+            return _record(read_container(handle, kind=KIND, newest=FORMAT))
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise _damaged(path) from None
+    except NewerFormatError:
+        raise ModelError(f"{path}: the record is of a newer format; update pegsynth") from None
+    except (OSError, ContainerError):
+        raise ModelError(
+            f"{path}: the record of what was spent is damaged; restore it, or fit a new model"
+        ) from None
 
 
-def _counters(text: str, entries: int, path: Path) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-    try:
-        packed = base64.b85decode(text)
-        # The declared size bounds what is unpacked, whatever the file says inside.
-        unpacking = zlib.decompressobj()
-        raw = unpacking.decompress(packed, 4 * entries + 1)
-    except (ValueError, zlib.error, binascii.Error):
-        raise _damaged(path) from None
-    if len(raw) != 4 * entries or not unpacking.eof or unpacking.unused_data:
-        raise _damaged(path)
-    return np.frombuffer(raw, dtype=np.uint32).copy()
-
-
-def _damaged(path: Path) -> ModelError:
-    return ModelError(
-        f"{path}: the record of what was spent is damaged; restore it, or fit a new model"
+def _record(content: Container) -> _Record:
+    manifest = decoded(content, _Manifest)
+    names = [f"{_COUNTERS}{chain}" for chain in range(len(content.arrays))]
+    lines = tuple(content.arrays[name] for name in names if name in content.arrays)
+    fits = len(lines) == len(names) and all(
+        line.dtype == np.uint32 and line.ndim == 1 and len(line) == len(lines[0]) for line in lines
     )
+    if min(manifest.rows, manifest.blocks) < 0 or not fits:
+        raise ContainerError("its counters are damaged")
+    return _Record(manifest.model, Spent(manifest.rows, manifest.blocks, manifest.seeded, lines))

@@ -9,40 +9,44 @@ locked by the run that uses it, and is deleted when the work is done.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import msgspec
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pegsynth.errors import ModelError, ParameterError
 from pegsynth.io.atomic import output_error
+from pegsynth.io.container import (
+    Container,
+    ForeignFileError,
+    NewerFormatError,
+    decoded,
+    is_container,
+    read_container,
+    write_container,
+)
+from pegsynth.io.packed_arrays import Arrays, ContainerError
 from pegsynth.io.reader import Place
-from pegsynth.progress import Progress
+from pegsynth.tables.older_checkpoints import KEPT, is_older_checkpoint, read_older_checkpoint
 from pegsynth.tables.units import KeptRows
 
 if TYPE_CHECKING:
     from pegsynth.arrays import Codes
-    from pegsynth.io.reader import TableReader
-    from pegsynth.schema import Schema
-    from pegsynth.tables.code_table import CodeTable
 
-NOTICE = b"CONFIDENTIAL: counts of a confidential table, kept for pegs --resume; not for release\n"
+KIND = "checkpoint"
+FORMAT = 2
+NOTICE = "CONFIDENTIAL: counts of a confidential table, kept for pegs --resume; not for release"
 SECONDS_BETWEEN = 30.0
-_FORMAT = 1
-_MOST_HEADER = 1 << 24
 _MOST_PLACE = 1 << 62
-_UNITS = "units"
-
-Arrays = Mapping[str, NDArray[Any]]
+# Arrays are named by the number of their stage and their own name.
+_OF = ": "
 
 
 class Counter(Protocol):
@@ -67,20 +71,12 @@ class Stage:
     arrays: Arrays
 
 
-class _Array(msgspec.Struct, frozen=True):
-    stage: str
-    name: str
-    dtype: str
-    length: int
+class _Manifest(msgspec.Struct, frozen=True):
+    """What the counts belong to, the number of rows with a choice of kept ones, and places."""
 
-
-class _Header(msgspec.Struct, frozen=True):
-    format: int
     belongs: str
     rows: int
     stages: dict[str, tuple[int, int, int, bool]]
-    arrays: list[_Array]
-    sha256: str = ""
 
 
 class Checkpoint:
@@ -184,70 +180,66 @@ class Checkpoint:
                 f"{self._path}: another run uses this checkpoint; give --resume another name"
             ) from None
 
-    def _all_arrays(self) -> dict[tuple[str, str], NDArray[Any]]:
-        arrays = {
-            (name, each): np.ascontiguousarray(array)
+    def _write(self, handle: BinaryIO) -> None:
+        places = {
+            name: (stage.place.part, stage.place.skip, stage.place.rows, stage.complete)
             for name, stage in self._stages.items()
+        }
+        manifest = _Manifest(self._belongs, self._kept.rows if self._kept else 0, places)
+        arrays = {
+            f"{number}{_OF}{each}": array
+            for number, stage in enumerate(self._stages.values())
             for each, array in stage.arrays.items()
         }
         if self._kept is not None:
-            arrays[_UNITS, "bits"] = self._kept.bits
-        return arrays
-
-    def _write(self, handle: BinaryIO) -> None:
-        arrays = self._all_arrays()
-        header = _Header(
-            _FORMAT,
-            self._belongs,
-            self._kept.rows if self._kept else 0,
-            {
-                name: (stage.place.part, stage.place.skip, stage.place.rows, stage.complete)
-                for name, stage in self._stages.items()
-            },
-            [
-                _Array(stage, name, array.dtype.str, len(array))
-                for (stage, name), array in arrays.items()
-            ],
-        )
-        digest = _digest(header)
-        for array in arrays.values():
-            digest.update(array.data)
-        handle.write(NOTICE)
-        handle.write(msgspec.json.encode(replace(header, sha256=digest.hexdigest())) + b"\n")
-        for array in arrays.values():
-            handle.write(array.data)
+            arrays[KEPT] = self._kept.bits
+        content = Container(NOTICE, KIND, FORMAT, msgspec.json.encode(manifest), arrays)
+        # Packing would take longer than the counting that is saved.
+        write_container(handle, content, pack=False)
 
     def _load(self) -> None:
         try:
             with self._path.open("rb") as handle:
-                if handle.readline(len(NOTICE)) != NOTICE:
-                    raise ModelError(
-                        f"{self._path}: this file is no checkpoint; give --resume another name"
-                    )
+                older = is_older_checkpoint(handle, NOTICE)
+                if not (older or is_container(handle)):
+                    raise ForeignFileError("no checkpoint")
                 self._lock(handle)
-                header = msgspec.json.decode(handle.readline(_MOST_HEADER), type=_Header)
-                self._check(header)
-                arrays = dict(_arrays(handle, header, self._path.stat().st_size))
-                _check_places(header, arrays)
+                if older:
+                    found = read_older_checkpoint(handle)
+                else:
+                    found = read_container(handle, kind=KIND, newest=FORMAT)
+                self._take(found)
                 self._hold(os.fdopen(os.dup(handle.fileno()), "rb"))
-        except (OSError, ValueError, TypeError, RecursionError, msgspec.DecodeError) as error:
-            if isinstance(error, ModelError):
-                raise
+        except ForeignFileError:
+            raise ModelError(
+                f"{self._path}: this file is no checkpoint; give --resume another name"
+            ) from None
+        except NewerFormatError:
+            raise ModelError(
+                f"{self._path}: the checkpoint is of another version; delete it"
+            ) from None
+        except (OSError, ContainerError):
             raise self._damaged() from None
-        if header.rows:
-            self._kept = KeptRows(arrays[_UNITS, "bits"].copy(), header.rows)
-        for name, (part, skip, rows, complete) in header.stages.items():
-            own = {each: array for (stage, each), array in arrays.items() if stage == name}
-            self._stages[name] = Stage(Place(part, skip, rows), complete, own)
 
-    def _check(self, header: _Header) -> None:
-        if header.format != _FORMAT:
-            raise ModelError(f"{self._path}: the checkpoint is of another version; delete it")
-        if header.belongs != self._belongs:
+    def _take(self, content: Container) -> None:
+        """Take in what a file holds, if it belongs here and can be true."""
+        manifest = decoded(content, _Manifest)
+        if manifest.belongs != self._belongs:
             raise ModelError(
                 f"{self._path}: the checkpoint belongs to another table or other options, or the "
                 "table has changed since; delete it to start again"
             )
+        arrays = dict(content.arrays)
+        self._kept = _kept(manifest.rows, arrays.pop(KEPT, None))
+        for number, (name, place) in enumerate(manifest.stages.items()):
+            part, skip, rows, complete = place
+            if not (0 <= part < _MOST_PLACE and 0 <= skip <= rows < _MOST_PLACE):
+                raise ContainerError("a place outside of any table")
+            prefix = f"{number}{_OF}"
+            own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+            if any(array.dtype.kind == "f" for array in own.values()):
+                raise ContainerError("an array of something else than counts")
+            self._stages[name] = Stage(Place(part, skip, rows), complete, own)
 
     def _damaged(self) -> ModelError:
         return ModelError(f"{self._path}: the checkpoint is damaged; delete it to start again")
@@ -263,101 +255,10 @@ class Checkpoint:
         return stage
 
 
-def _digest(header: _Header) -> Any:
-    """Start the checksum of everything with the header."""
-    return hashlib.sha256(msgspec.json.encode(header))
-
-
-def _arrays(
-    handle: BinaryIO, header: _Header, size: int
-) -> Iterator[tuple[tuple[str, str], NDArray[Any]]]:
-    """Yield the arrays; what the header says of them is believed if the file can hold it."""
-    digest = _digest(replace(header, sha256=""))
-    for each in header.arrays:
-        dtype = np.dtype(each.dtype)
-        if each.dtype != dtype.str or dtype.kind not in "iub":
-            raise ValueError("an array of something else than counts")
-        if not 0 <= each.length <= size // dtype.itemsize:
-            raise ValueError("an array longer than the file")
-        raw = handle.read(dtype.itemsize * each.length)
-        digest.update(raw)
-        yield (each.stage, each.name), np.frombuffer(raw, dtype=dtype, count=each.length)
-    if digest.hexdigest() != header.sha256 or handle.read(1):
-        raise ValueError("the bytes do not add up")
-
-
-def _check_places(header: _Header, arrays: Mapping[tuple[str, str], NDArray[Any]]) -> None:
-    """Raise ValueError for places that no table has, and kept rows that are not all there."""
-    for part, skip, rows, _ in header.stages.values():
-        if not (0 <= part < _MOST_PLACE and 0 <= skip <= rows < _MOST_PLACE):
-            raise ValueError("a place outside of any table")
-    bits = arrays.get((_UNITS, "bits"))
-    if not header.rows and bits is None:
-        return
-    if bits is None or bits.dtype != np.uint8 or len(bits) != (header.rows + 7) // 8:
-        raise ValueError("kept rows that are not all there")
-
-
-@contextmanager
-def resuming(
-    path: Path | None, reader: TableReader, schema: Schema, plan: object, seed: int | None
-) -> Iterator[Checkpoint | None]:
-    """Yield the checkpoint asked for, and delete it when the block ends well."""
-    if path is None:
-        yield None
-        return
-    identity = reader.identity
-    if identity is None:
-        raise ParameterError(
-            f"{reader.source}: --resume goes with files; rows of a database or a dataframe cannot "
-            "be read again from the middle"
-        )
-    checkpoint = Checkpoint(Path(path), _belongs(identity, schema, plan, seed))
-    try:
-        yield checkpoint
-        checkpoint.remove()
-    finally:
-        checkpoint.release()
-
-
-def _belongs(identity: str, schema: Schema, plan: object, seed: int | None) -> str:
-    from pegsynth.schema.toml import dumps
-    from pegsynth.version import __version__
-
-    parts = (identity, __version__, dumps(schema), repr(plan), repr(seed))
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def count_into(
-    counter: Counter,
-    table: CodeTable,
-    name: str,
-    *,
-    key: str = "",
-    checkpoint: Checkpoint | None,
-    progress: Progress,
-) -> None:
-    """Count a table, going on where a checkpoint left off and writing it now and then.
-
-    Parameters
-    ----------
-    name
-        The pass, for people and for the checkpoint.
-    key
-        What the counts depend on beside the table; those of another key are left alone.
-    """
-    saved_as = f"{name} {key}"
-    stage = checkpoint.restore(saved_as, counter) if checkpoint else None
-    if stage is not None and stage.complete:
-        return
-    start = stage.place if stage else Place()
-    total = table.reader.expected_rows
-    progress(name, start.rows, total)
-    for batch in table.batches(start):
-        counter.add(batch)
-        progress(name, table.place.rows, total)
-        # A table with a value that has no code is refused in the end, whoever reads it.
-        if checkpoint and checkpoint.due and table.sound:
-            checkpoint.save(saved_as, Stage(table.place, False, counter.arrays()))
-    if checkpoint:
-        checkpoint.save(saved_as, Stage(table.place, True, counter.arrays()))
+def _kept(rows: int, bits: NDArray[Any] | None) -> KeptRows | None:
+    """Return the rows kept of every unit, if they are all there."""
+    if not rows and bits is None:
+        return None
+    if bits is None or bits.dtype != np.uint8 or bits.shape != ((rows + 7) // 8,):
+        raise ContainerError("kept rows that are not all there")
+    return KeptRows(bits, rows)

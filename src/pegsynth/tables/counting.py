@@ -15,7 +15,8 @@ from pegsynth.hashing import HashSpec, PairCounter, PairCounts
 from pegsynth.option_kinds import LARGEST_WHOLE
 from pegsynth.progress import Progress
 from pegsynth.schema.codec import one_matrix
-from pegsynth.tables.checkpoint import Checkpoint, count_into
+from pegsynth.tables.checkpoint import Checkpoint
+from pegsynth.tables.resumed_counting import count_into
 
 if TYPE_CHECKING:
     from pegsynth.arrays import Codes
@@ -80,7 +81,9 @@ class StreamedTable:
                 counter,
                 self.table,
                 BLOCKS,
-                key=repr(spec.heads),
+                key=repr(
+                    (spec.heads, spec.levels, spec.head_levels) if spec.levels else spec.heads
+                ),
                 checkpoint=saved,
                 progress=self.progress,
             )

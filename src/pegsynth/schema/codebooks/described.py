@@ -117,6 +117,17 @@ def left_for_review(told: Described) -> Feature:
                 "state lowest and highest if they are public knowledge",
             ),
         )
+    if told.type in ("date", "time"):
+        return Feature(
+            told.name,
+            "date" if told.type == "date" else "datetime",
+            edges=PRIVATE,  # type: ignore[arg-type]
+            missing=tuple(dict.fromkeys(("", *told.missing))),
+            dtype=told.written,
+            role=told.role,
+            label=told.label,
+            notes=("OPEN: edges of these dates are measured; state the format of texts",),
+        )
     what = f" ({told.label})" if told.label else ""
     return Feature(
         told.name,

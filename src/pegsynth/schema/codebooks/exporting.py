@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pegsynth.errors import ParameterError
-from pegsynth.schema.codebooks.ddi import write_ddi
+from pegsynth.schema.calendar_units import CALENDAR, TEMPORAL
+from pegsynth.schema.codebooks.ddi import public_limits, write_ddi
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
 
@@ -27,12 +28,10 @@ def write_codebook(schema: Schema, form: str) -> str:
 
 def _frictionless(schema: Schema) -> dict[str, Any]:
     fields = [
-        {"name": each.name, "type": "any"}
-        if each.role == "identifier"
-        else _frictionless_field(each)
+        {"name": each.name, "type": "any"} if not each.modelled else _frictionless_field(each)
         for each in schema.columns
     ]
-    dropped = [each.name for each in schema.columns if each.role == "identifier"]
+    dropped = [each.name for each in schema.columns if not each.modelled]
     return {"fields": fields, **({"primaryKey": dropped} if dropped else {})}
 
 
@@ -47,8 +46,10 @@ def _frictionless_field(feature: Feature) -> dict[str, Any]:
         field["categories"] = named if labels else list(codes)
         field["categoriesOrdered"] = feature.kind == "ordinal"
         field["constraints"] = {"enum": list(codes)}
-    if feature.edges:
-        field["constraints"] = {"minimum": feature.edges[0], "maximum": feature.edges[-1]}
+    if feature.format:
+        field["format"] = feature.format
+    if limits := public_limits(feature):
+        field["constraints"] = {"minimum": limits[0], "maximum": limits[1]}
     if feature.missing:
         field["missingValues"] = [
             {"value": text, "label": labels[text]} if text in labels else text
@@ -61,7 +62,7 @@ def _csvw(schema: Schema) -> dict[str, Any]:
     columns = []
     for each in schema.columns:
         column: dict[str, Any] = {"name": each.name, "titles": each.name}
-        if each.role != "identifier":
+        if each.modelled:
             column |= _csvw_column(each)
         columns.append(column)
     dialect = {
@@ -72,7 +73,7 @@ def _csvw(schema: Schema) -> dict[str, Any]:
         )
         if value
     }
-    dropped = [each.name for each in schema.columns if each.role == "identifier"]
+    dropped = [each.name for each in schema.columns if not each.modelled]
     return {
         "@context": ["http://www.w3.org/ns/csvw", {"pegs": "urn:pegsynth:"}],
         **({"dialect": dialect} if dialect else {}),
@@ -85,11 +86,11 @@ def _csvw_column(feature: Feature) -> dict[str, Any]:
     column: dict[str, Any] = {"datatype": _type(feature, _XML, "string")}
     if feature.label:
         column["dc:description"] = feature.label
-    if feature.edges:
+    if limits := public_limits(feature):
         column["datatype"] = {
             "base": column["datatype"],
-            "minimum": feature.edges[0],
-            "maximum": feature.edges[-1],
+            "minimum": limits[0],
+            "maximum": limits[1],
         }
     if feature.missing:
         column["null"] = list(feature.missing)
@@ -103,9 +104,12 @@ def _csvw_column(feature: Feature) -> dict[str, Any]:
 def _sdv(schema: Schema) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for each in schema.columns:
-        if each.role == "identifier":
+        if not each.modelled:
             columns[each.name] = {"sdtype": "id"}
-        elif each.kind == "numeric":
+        elif each.kind in CALENDAR:
+            form = {"datetime_format": each.format} if each.format else {}
+            columns[each.name] = {"sdtype": "datetime", **form}
+        elif each.binned:
             columns[each.name] = {
                 "sdtype": "numerical",
                 **({"computer_representation": "Int64"} if each.integer else {}),
@@ -120,7 +124,7 @@ def _sdv(schema: Schema) -> dict[str, Any]:
                 "pegs:values": [{"value": c, "label": labels.get(c, "")} for c in listed],
                 **({"pegs:ordered": True} if each.kind == "ordinal" else {}),
             }
-        if each.missing and each.role != "identifier":
+        if each.missing and each.modelled:
             columns[each.name]["pegs:missing"] = list(each.missing)
     return {"METADATA_SPEC_VERSION": "SINGLE_TABLE_V1", "columns": columns}
 
@@ -133,9 +137,11 @@ def _limits(feature: Feature) -> dict[str, float]:
 
 
 def _type(feature: Feature, names: Mapping[str, str], text: str) -> str:
+    if feature.kind in TEMPORAL:
+        return "dateTime" if feature.kind == "datetime" and names is _XML else feature.kind
     if feature.integer:
         return "integer"
-    if feature.kind == "numeric":
+    if feature.binned:
         return names.get(feature.dtype, names["double"])
     return names.get(feature.dtype, text)
 

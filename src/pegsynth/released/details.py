@@ -1,0 +1,99 @@
+"""Details: features whose categories each belong to one category of their parent.
+
+A detail is drawn given its parent, by one-way shares that were paid for and the public map of what
+belongs to what. It needs no block, and no row has a detail that does not belong to its parent. The
+one-way shares of a detail are made to agree with those of its parent, which are known better.
+All of it is post-processing (R11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pegsynth.arrays import Float64, Int64
+from pegsynth.released.row_pool import Pool
+from pegsynth.released.smoothing import fitted_to
+
+Allowed = np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, eq=False)
+class Detail:
+    """A feature that belongs to another.
+
+    Parameters
+    ----------
+    feature, parent
+        Places of both.
+    allowed
+        For every category of the parent, and every category or level of the feature, whether
+        they go together; public.
+    """
+
+    feature: int
+    parent: int
+    allowed: Allowed
+
+    def on_levels(self, levels: Int64) -> Detail:
+        """Return the same on merged levels, none of which may cross a category of the parent."""
+        merged = np.zeros((len(self.allowed), int(levels.max()) + 1), dtype=bool)
+        for category, level in enumerate(levels.tolist()):
+            merged[:, level] |= self.allowed[:, category]
+        return Detail(self.feature, self.parent, merged)
+
+    def joint(self, parent: Float64, own: Float64) -> Float64:
+        """Return shares of both together that agree with the parent's, and nearly with its own."""
+        table = np.where(self.allowed, np.outer(parent, own), 0.0)
+        return fitted_to(table, {(1,): own, (0,): parent})
+
+    def given(self, parent: Float64, own: Float64) -> Float64:
+        """Return the distribution of the feature for every category of its parent."""
+        joint = self.joint(parent, own)
+        sums = joint.sum(axis=1, keepdims=True)
+        even = self.allowed / self.allowed.sum(axis=1, keepdims=True)
+        shares: Float64 = np.where(sums > 0, joint / np.where(sums > 0, sums, 1.0), even)
+        return shares
+
+    def place(self, pool: Pool, parent: Float64, own: Float64) -> None:
+        """Draw the feature of every row of a pool given its parent.
+
+        Where a rule leaves nothing that belongs to the parent the row dies; so it does where a
+        rounded sum would have carried it past the last category that belongs.
+        """
+        pool.draw(self.feature, (self.parent,), self.given(parent, own))
+        columns = pool.columns
+        pool.alive &= self.allowed[columns[self.parent], columns[self.feature]]
+
+
+def allowed_pairs(belongs: Int64, parents: int, listed: int) -> Allowed:
+    """Return what goes together.
+
+    Parameters
+    ----------
+    belongs
+        For every category of a detail the one of its parent; below 0: any.
+    parents, listed
+        Categories of the parent in all, and those of them that are not special: special ones,
+        such as missing, go with every detail.
+    """
+    allowed: Allowed = (belongs[None, :] == np.arange(parents)[:, None]) | (belongs < 0)[None, :]
+    allowed[listed:] = True
+    return allowed
+
+
+def within_parent(detail: Detail) -> Int64:
+    """Return a number for every category of a detail, the same for those that go alike."""
+    _, numbers = np.unique(detail.allowed, axis=1, return_inverse=True)
+    return np.asarray(numbers, dtype=np.int64).ravel()
+
+
+def linked(details: Sequence[Detail], features: Sequence[int]) -> set[int]:
+    """Return features, and all whose shares move with theirs."""
+    found = set(features)
+    for detail in details:
+        if {detail.feature, detail.parent} & found:
+            found |= {detail.feature, detail.parent}
+    return found
