@@ -60,7 +60,7 @@ def settled_by_budget(
     """Measure edges and shapes; return what they give, and the rho that is left."""
     grids = grid_schema(schema)
     counts = count_grid([encode(table.select(grids.names), grids)], grids)
-    plan = plan_numbers(schema, Allowance("zcdp", rho))
+    plan = plan_numbers(schema, Allowance("zcdp", rho), rows=len(table))
     part = rho * Fraction(plan.together)
     budget_filter = PrivacyFilter(Allowance("zcdp", part), RandomStream(), names=schema.names)
     share = 1 / len(plan.names)

@@ -16,11 +16,15 @@ from pegsynth.numbers.tree import LEVEL_SHARES
 from pegsynth.privacy import Allowance, Budget
 from pegsynth.schema.schema import Schema
 
-USUAL_SHARE, LOUD_SHARE = 0.02, 0.04
-"""Part of the budget for each feature, as long as they do not take too much together; and
-where the whole budget is so small that its noise has a deviation above `LOUD_ABOVE`."""
-LOUD_ABOVE = 20.0
-MOST_TOGETHER = 0.15
+USUAL_SHARE, MOST_SHARE = 0.02, 0.12
+"""Part of the budget for each feature, as long as they do not take too much together: for tables
+whose rows stand far out of the noise, and the most for small ones."""
+MOST_TOGETHER = 0.25
+COUNT_SHARE = 0.002
+"""Part of the budget for the number of rows, where that is not public."""
+_USUAL_SIGNAL, _GROWTH = 30_000.0, 0.4
+"""Rows per deviation of the noise of the whole budget from which `USUAL_SHARE` is enough, and how
+fast shares grow below: edges of small tables are what is lost first."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +59,24 @@ class NumbersPlan:
 
 
 def plan_numbers(
-    schema: Schema, allowance: Allowance, *, share: float | None = None
+    schema: Schema,
+    allowance: Allowance,
+    *,
+    rows: float | None = None,
+    share: float | None = None,
 ) -> NumbersPlan:
     """Plan how numbers are measured out of an allowance for the whole release.
 
     Parameters
     ----------
+    rows
+        Number of rows, public or noisy; None for the most that features may take.
     share
         The part of it for each feature; None for the usual one.
     """
     names = tuple(feature.name for feature in schema.features if feature.wants_shape)
     price = price_of(schema, allowance)
-    each = codec_share(schema, price) if share is None else share
+    each = codec_share(schema, price, rows) if share is None else share
     if not 0 < each * max(len(names), 1) < 1:
         raise ParameterError("the share of the numbers must be above 0, and less than 1 in all")
     return NumbersPlan(names, each, price.deviation(1.0), price.deviation(each * LEVEL_SHARES[0]))
@@ -77,10 +87,13 @@ def price_of(schema: Schema, allowance: Allowance) -> Price:
     return Price(allowance, schema.rows_per_unit if schema.unit else 1)
 
 
-def codec_share(schema: Schema, price: Price) -> float:
+def codec_share(schema: Schema, price: Price, rows: float | None) -> float:
     """Return the part of the budget for each feature whose edges or categories are measured."""
     measured = [each for each in schema.features if each.wants_shape or each.private_categories]
-    usual = LOUD_SHARE if price.deviation(1.0) > LOUD_ABOVE else USUAL_SHARE
+    usual = MOST_SHARE
+    if rows is not None:
+        signal = max(rows, 1.0) / price.deviation(1.0)
+        usual = min(max(USUAL_SHARE * (_USUAL_SIGNAL / signal) ** _GROWTH, USUAL_SHARE), MOST_SHARE)
     return min(usual, MOST_TOGETHER / max(len(measured), 1))
 
 

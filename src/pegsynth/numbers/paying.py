@@ -25,7 +25,7 @@ from pegsynth.categories import (
 )
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.numbers.bin_shape import Shape
-from pegsynth.numbers.edges_plan import check_budget, plan_numbers, price_of
+from pegsynth.numbers.edges_plan import COUNT_SHARE, check_budget, plan_numbers, price_of
 from pegsynth.numbers.settle import bins_for, provisional, settle
 from pegsynth.numbers.tree import NumberTree, exact_tree, measure
 from pegsynth.privacy import Allowance, Budget, Event
@@ -91,7 +91,7 @@ def wants_codec(schema: Schema) -> bool:
 
 def wants_numbers(schema: Schema) -> bool:
     """Whether edges or shapes of any feature are to be measured."""
-    return any(each.wants_shape and each.kind == "numeric" for each in schema.features)
+    return any(each.wants_shape and each.binned for each in schema.features)
 
 
 def wants_grids(schema: Schema) -> bool:
@@ -114,8 +114,10 @@ def foreseen(schema: Schema, budget: Budget, *, rows: int | None, private: bool)
     check_budget(schema, budget)
     budget = _with_delta_taken(schema, budget)
     whole = whole_of(budget)
-    plan = plan_numbers(schema, whole)
+    plan = plan_numbers(schema, whole, rows=rows)
     share = Fraction(plan.together) + Fraction(plan.share) * len(private_names(schema))
+    if rows is None and plan.names:
+        share += Fraction(COUNT_SHARE)
     rest = replace(budget, paid=Allowance(whole.route, whole.amount * share))
     return Foreseen(_provisional(schema, plan.bins(rows or 1)), rest)
 
@@ -151,9 +153,12 @@ def paid_codec(
     check_budget(schema, budget)
     budget = _with_delta_taken(schema, budget)
     whole = whole_of(budget)
-    plan = plan_numbers(schema, whole)
     price = price_of(schema, whole)
     budget_filter = filter_of(whole, stream, rows_per_unit=price.rows_per_unit, names=schema.names)
+    rows = rows_in
+    if rows is None and counts.grids:
+        rows = _noisy_rows(counts.grids, budget_filter)
+    plan = plan_numbers(schema, whole, rows=rows)
     found: dict[str, tuple[str, ...]] = {}
     if names:
         search = plan_categories(schema, price, plan.share, delta=budget.delta_taken)
@@ -164,7 +169,7 @@ def paid_codec(
         )
         for name in plan.names
     }
-    settled = settle(settled_categories(schema, found), trees, plan.bins(rows_in or _rows(trees)))
+    settled = settle(settled_categories(schema, found), trees, plan.bins(rows or 1))
     rest = replace(budget, paid=budget_filter.spent)
     return PaidCodec(settled.schema, settled.shapes, rest, budget_filter.done)
 
@@ -184,6 +189,13 @@ def whole_of(budget: Budget) -> Allowance:
 
 def _exact_bins(rows: float) -> int:
     return bins_for(rows, EXACT_DEVIATION)
+
+
+def _noisy_rows(grids: Counts, budget_filter: PrivacyFilter) -> int:
+    """Pay for the number of rows: it says how much of the budget edges are worth."""
+    total = next(iter(grids.values())).sum()
+    noisy, _ = budget_filter.measure(np.array([total]), COUNT_SHARE, purpose="total")
+    return max(int(noisy[0]), 1)
 
 
 def _rows(trees: Mapping[str, NumberTree]) -> float:
