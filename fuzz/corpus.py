@@ -86,7 +86,7 @@ def build(folder: Path) -> None:
     frame = pl.read_csv(folder / "data.csv")
     (folder / "data.duckdb").write_bytes(duckdb_bytes(frame))
     schema = folder / "schema.toml"
-    _done("schema", folder / "data.csv", "-o", schema)
+    _done("schema", folder / "data.csv", "--binning", "equal-width", "-o", schema)
     review(schema)
     table = (folder / "data.csv", "--schema", schema, "--threads", "1")
     for name, flags in MODELS.items():

@@ -34,7 +34,8 @@ def check_synthetic(codes, synthetic, columns, schema):
 def test_by_the_command(name, tmp_path):
     frame = table(name)
     frame.to_csv(tmp_path / "data.csv", index=False)
-    done("schema", tmp_path / "data.csv", "-o", tmp_path / "schema.toml")
+    listed = ("--binning", "equal-width", "-o", tmp_path / "schema.toml")
+    done("schema", tmp_path / "data.csv", *listed)
     review(tmp_path / "schema.toml")
     paths = (tmp_path / "data.csv", "--schema", tmp_path / "schema.toml")
     flags = ("--method", "pegs-rs", "--rows", ROWS, "--epsilon-per-row", 1)
@@ -62,7 +63,7 @@ def test_by_the_command(name, tmp_path):
 @pytest.mark.parametrize("name", TABLES)
 def test_by_the_library(name):
     frame = table(name)
-    draft = pegsynth.Schema.draft(frame)
+    draft = pegsynth.Schema.draft(frame, binning="equal-width")
     assert not draft.reviewed
     release = pegsynth.synthesize(
         frame,

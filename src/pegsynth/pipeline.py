@@ -33,15 +33,14 @@ from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger, seeded_ledger, selection_ledger
 from pegsynth.methods.session import Session
 from pegsynth.numbers import (
+    CodecCounts,
     PaidCodec,
     check_budget,
-    count_grid,
-    grid_schema,
     paid_codec,
     value_decoder,
     wants_codec,
+    wants_numbers,
 )
-from pegsynth.numbers.paying import Counts
 from pegsynth.options import DEFAULT_METHOD, How
 from pegsynth.privacy import Budget, Ledger, NotPrivate
 from pegsynth.progress import Progress, quiet
@@ -56,6 +55,7 @@ from pegsynth.tables.checkpoint import Checkpoint
 from pegsynth.tables.code_table import CodeTable
 from pegsynth.tables.counting import ConfidentialTable, StreamedTable
 from pegsynth.tables.kept_columns import original_columns, with_drawn_columns
+from pegsynth.tables.measured_rows import MeasuredRows
 from pegsynth.tables.resumed_counting import resuming
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def settle(
     """
     book = request.written(schema if isinstance(schema, Schema) else Schema.load(schema))
     source = "the schema" if isinstance(schema, Schema) else str(schema)
-    _check_decoding(request.decode, measured=wants_codec(book))
+    _check_decoding(request.decode, measured=wants_numbers(book))
     if request.complete:
         check_completable(book, dict(request.where))
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
@@ -166,9 +166,9 @@ def fit(
     codec = None
     if wants_codec(schema):
         _check_two_passes(reader, checkpoint)
-        first = CodeTable(reader, grid_schema(schema), stream, progress=progress)
-        kept = first.kept
-        codec = pay_for_codec(settled, lambda grid: count_grid(first.batches(), grid), stream)
+        rows = MeasuredRows(reader, schema, stream, progress=progress)
+        kept = rows.kept
+        codec = pay_for_codec(settled, rows.counts, stream)
         schema, settled = codec.schema, with_codec(settled, codec)
         ledger = ledger.add(*codec.events)
     table = CodeTable(reader, schema, stream, kept=kept, progress=progress)
@@ -186,32 +186,34 @@ def _check_two_passes(reader: TableReader, checkpoint: Checkpoint | None) -> Non
     """Refuse tables that cannot be read once for their codec and once more to be counted."""
     if reader.once:
         raise ParameterError(
-            f"{reader.source}: edges that are measured take two passes over the table, and this "
-            "one can be read once; write it to a file first, or list the edges in the schema"
+            f"{reader.source}: edges and categories that are measured take two passes over the "
+            "table, and this one can be read once; write it to a file first, or list them in the "
+            "schema"
         )
     if checkpoint:
         raise ParameterError(
-            "--resume goes with edges that are listed; those that are measured cost anew each time"
+            "--resume goes with edges and categories that are listed; those that are measured cost "
+            "anew each time"
         )
 
 
 def pay_for_codec(
-    settled: Settled, count: Callable[[Schema], Counts], stream: RandomStream
+    settled: Settled, count: Callable[[], CodecCounts], stream: RandomStream
 ) -> PaidCodec:
-    """Measure edges and shapes out of the budget of the release (R21).
+    """Measure edges, shapes and categories out of the budget of the release (R21, R29).
 
     Parameters
     ----------
     count
-        Counts a table, units bounded, under a schema of grids.
+        Counts a table, units bounded.
     """
     request, plan = settled.request, settled.plan
     if plan is None:
-        raise BudgetError("edges are measured out of --epsilon; state that")
+        raise BudgetError("edges and categories are measured out of --epsilon; state that")
     return paid_codec(
         settled.schema,
         request.budget,
-        count(grid_schema(settled.schema)),
+        count(),
         stream,
         rows_in=request.rows_in,
         private=get(plan.method).has_proof,
@@ -219,7 +221,7 @@ def pay_for_codec(
 
 
 def with_codec(settled: Settled, codec: PaidCodec) -> Settled:
-    """Settle the release again, now that the edges are known and what is left is known."""
+    """Settle the release again, now that the codec is known and what is left is known."""
     request = settled.request
     method = get(request.method or DEFAULT_METHOD)
     options = request.options_for(method, saved=settled.saved)

@@ -233,7 +233,7 @@ class Request(
         return plan
 
     def planned_schema(self, schema: Schema) -> Schema:
-        """Return the schema with as many bins as there will be where edges are measured."""
+        """Return the schema with as many bins and categories as a measured codec may have."""
         if not schema.unsettled:
             return schema
         budget = replace(self, method=AUTO).budget if self.epsilon is not None else None

@@ -18,7 +18,7 @@ def made(tmp_path_factory):
         picks = [source.choice(options) for options in (FIRST, SECOND, THIRD)]
         lines.append(",".join([*picks, f"{source.randrange(1000)}.5"]))
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
-    done("schema", folder / "data.csv", "-o", folder / "schema.toml")
+    done("schema", folder / "data.csv", "--binning", "equal-width", "-o", folder / "schema.toml")
     review(folder / "schema.toml")
     done("fit", folder / "data.csv", "--schema", folder / "schema.toml", "-o", folder / "m.pegs")
     return folder

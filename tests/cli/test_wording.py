@@ -49,7 +49,7 @@ def test_without_a_guarantee_somebody_decides(folder, extra):
 
 
 def test_with_an_unreviewed_schema_somebody_decides(folder):
-    done("schema", folder / "data.csv", "-o", folder / "draft.toml")
+    done("schema", folder / "data.csv", "--binning", "equal-width", "-o", folder / "draft.toml")
     extra = ("--rows", 5, *PER_ROW, "--accept-unreviewed-schema", "--public-only")
     assert "carries no guarantee" in release(folder, *extra, schema="draft.toml")
     assert "CONFIDENTIAL" in (folder / "run" / "public" / "schema.toml").read_text()

@@ -27,7 +27,7 @@ def write_csv(path, header, rows):
 
 
 def drafted(folder, data="data.csv"):
-    done("schema", folder / data, "-o", folder / "draft.toml")
+    done("schema", folder / data, "--binning", "equal-width", "-o", folder / "draft.toml")
     return review(folder / "draft.toml")
 
 
@@ -359,7 +359,7 @@ def test_what_leaves_no_guarantee(folder, extra, words):
 
 
 def test_an_unreviewed_schema_that_was_accepted(folder):
-    done("schema", folder / "data.csv", "-o", folder / "draft.toml")
+    done("schema", folder / "data.csv", "--binning", "equal-width", "-o", folder / "draft.toml")
     extra = ("--rows", 5, *PER_ROW, "--accept-unreviewed-schema")
     outcome = synthesize(folder, *extra, schema="draft.toml")
     assert guarantee(folder)["kind"] == "none"

@@ -30,8 +30,8 @@ SYNTHETIC = frame(twins.rows(300, 2))
 @pytest.fixture(scope="module")
 def evaluated():
     return pegsynth.evaluate(
-        ORIGINAL,
-        [SYNTHETIC, frame(twins.rows(300, 3))],
+        frame(twins.rows(400, 1), "values"),
+        [frame(twins.rows(300, 2), "values"), frame(twins.rows(300, 3), "values")],
         SCHEMA,
         holdout=frame(twins.rows(200, 4)),
         target="cat",
@@ -60,7 +60,7 @@ def test_every_record_is_complete(evaluated):
 
 def test_the_file_holds_the_same_and_no_row(evaluated):
     text = evaluated.to_json()
-    assert set(json.loads(text)) == {"format", "summary", "records", "marginals"}
+    assert set(json.loads(text)) == {"format", "summary", "records", "marginals", "distributions"}
     assert Metrics.from_json(text).summary == evaluated.summary
     assert Metrics.from_json(text).records == evaluated.records
 

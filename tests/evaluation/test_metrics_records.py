@@ -27,7 +27,7 @@ def example():
 
 def test_the_file_has_the_documented_shape():
     content = json.loads(example().to_json())
-    assert list(content) == ["format", "summary", "records", "marginals"]
+    assert list(content) == ["format", "summary", "records", "marginals", "distributions"]
     assert content["format"] == 1
     assert content["summary"] == {"tvd1": 0.25, "regression_distance": None}
     keys = ["name", "subject", "value", "low", "high", "baseline", "better", "n", "note"]

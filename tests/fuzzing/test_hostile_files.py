@@ -36,7 +36,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     rows = "".join(f"{'xyz'[i % 3]},{'pq'[i % 2]},{i}.5\n" for i in range(40))
     (folder / "data.csv").write_text("a,b,n\n" + rows)
-    done("schema", folder / "data.csv", "-o", folder / "schema.toml")
+    done("schema", folder / "data.csv", "--binning", "equal-width", "-o", folder / "schema.toml")
     review(folder / "schema.toml")
     table = (folder / "data.csv", "--schema", folder / "schema.toml", "--threads", 1)
     done("fit", *table, "-o", folder / "plain.pegs")

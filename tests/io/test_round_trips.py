@@ -23,7 +23,7 @@ LARGE = (1 << 60) + 1
 def round_trip(column, table=pl.DataFrame, **options):
     """Draft a schema of a column and a companion, and draw rows by it."""
     data = table({"x": column, "y": LETTERS})
-    schema = replace(Schema.draft(data), reviewed=True)
+    schema = replace(Schema.draft(data, binning="equal-width"), reviewed=True)
     given = {"method": "pegs", "alpha": 1.0, "rows": 60} | options
     return pegsynth.synthesize(data, schema, **given).frames[0]["x"]
 

@@ -1,7 +1,7 @@
 """From rho to epsilon and delta: never below the truth, and not far above it (R6)."""
 
 import math
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
@@ -102,3 +102,13 @@ def test_bad_delta(value: float) -> None:
         check_delta(value)
     with pytest.raises(BudgetError):
         epsilon_at(1.0, delta=value)
+
+
+def test_no_sign_or_sum_is_rounded_to_the_digits_of_the_thread() -> None:
+    # The result before it becomes a float, with one digit of context and with a hundred.
+    found = []
+    for digits in (2, 100):
+        with localcontext() as context:
+            context.prec = digits
+            found.append((epsilon_at(Decimal("0.0123"), delta=1e-9), rho_at(0.7, delta=1e-9)))
+    assert found[0] == found[1]

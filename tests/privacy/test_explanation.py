@@ -9,6 +9,7 @@ import pytest
 from pegsynth.privacy import (
     BlockDraws,
     CappedDraws,
+    CategoriesFound,
     ContingencyDraws,
     Diversity,
     ImputationDraws,
@@ -52,6 +53,11 @@ EVENTS = [
         Selection.of(Fraction(1, 4), count=2, purpose="heads", candidates=7, chosen=("age",)),
         "chose 2 times among 7 candidates",
         "the choice was age",
+    ),
+    (
+        CategoriesFound.of(3, threshold=30, features=("town",)),
+        "every value of town",
+        "noisy counts above 30 became categories",
     ),
     (Unspent.of(Fraction(1, 10), route="pure"), "not used", "counts as spent"),
     (UnitBound(rows_per_unit=3), "At most 3 rows of each unit", "it cost nothing"),

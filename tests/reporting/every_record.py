@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations, permutations
 
 from pegsynth.evaluation import Marginal, Metrics, Record
+from pegsynth.evaluation.records import Cumulative
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = '"><img src=x onerror=alert(2)>'
@@ -27,7 +28,17 @@ FORMULAS = {
     "I(charge > 25000) ~ age.yrs + sev + cat + los": ("Intercept", "age.yrs", "sev", "cat", "los"),
     "charge ~ age.yrs + sev + cat + los": ("Intercept", "age.yrs", "sev", "cat", "los"),
 }
-UNSUMMED = ("coefficient", "intruder_error_", "intruder_matched", "auc_real", "reiter_")
+UNSUMMED = (
+    "coefficient",
+    "intruder_error_",
+    "intruder_matched",
+    "auc_real",
+    "reiter_",
+    "value_",
+    "pearson_correlation",
+    "spearman_correlation",
+)
+NUMERIC = ("age.yrs", "charge", SCRIPT)
 ATTACKS = {"MDC | age.yrs, sex, patzip": 1.0, "charge | age.yrs, los, patzip": 21_000.0}
 
 
@@ -98,6 +109,43 @@ def regression_records():
     return records
 
 
+def number_records():
+    records = [
+        record("kolmogorov_distance", "", 0.04, 0.01),
+        record("wasserstein_distance", "", 0.1, 0.02),
+        record("pearson_distance", "", 0.03, 0.01),
+        record("spearman_distance", "", 0.02, 0.01),
+        record("utility_faults", "", 1, 0, note="Numbers are off where the rule says so."),
+        record("utility_faults", "charge :: mean", 4, 1, note=f"the mean of {IMAGE} is off (2, 1)"),
+    ]
+    for place, feature in enumerate(NUMERIC, start=1):
+        records += [
+            record("value_mean", feature, 110.0 * place, 100.0 * place, spread=5.0),
+            record("value_sd", feature, 20.0, 25.0, spread=1.0),
+            record("value_quantile", f"{feature} :: 0.5", 95.0, 90.0, spread=2.0),
+            record("value_heap", f"{feature} :: 30000", 0.01, 0.04, spread=0.01),
+            record("value_tail", f"{feature} :: above the 0.99 quantile", 0.0, 0.01, spread=0.01),
+            record("kolmogorov_distance", feature, 0.02 * place, 0.01),
+        ]
+    records.append(record("value_zeros", "charge", 0.1, 0.2, spread=0.01))
+    for first, second in combinations(NUMERIC, 2):
+        for name in ("pearson_correlation", "spearman_correlation"):
+            records.append(record(name, f"{first}, {second}", 0.4, 0.5, spread=0.02))
+    return records
+
+
+def cumulative(feature, largest):
+    values = tuple(largest * (i / 40) ** 5 for i in range(41))
+    shares = tuple(min(1.0, 0.1 + i / 44) for i in range(41))
+    return Cumulative(
+        feature=feature,
+        label=f"what it means {SCRIPT}",
+        values=values,
+        original=shares,
+        synthetic=tuple(min(1.0, share**1.2) for share in shares),
+    )
+
+
 def risk_records():
     records = [record("intruder_error", "", 0.62, 0.6, spread=0.02, better="higher")]
     for subject, scale in ATTACKS.items():
@@ -163,6 +211,7 @@ def every_record(sizes=None):
     records = [
         *headlines,
         *table_records(FEATURES),
+        *number_records(),
         *regression_records(),
         *risk_records(),
     ]
@@ -177,4 +226,5 @@ def every_record(sizes=None):
             marginal(feature, size, "what it means, in a few words")
             for feature, size in zip(FEATURES, sizes, strict=True)
         ),
+        distributions=(cumulative("age.yrs", 100.0), cumulative("charge", 1e6)),
     )

@@ -65,7 +65,7 @@ def test_it_opens_without_a_word_and_fits(chromium, path, viewport, scheme):
 def test_every_figure_is_drawn(chromium, report, viewport):
     with opened(chromium, report, viewport=viewport) as found:
         figures = found.page.evaluate(DRAWN)
-    assert len(figures) == 13
+    assert len(figures) == 15
     for figure in figures:
         assert figure["width"] > 250, figure
         assert figure["height"] > 60, figure
@@ -99,7 +99,7 @@ def test_the_keyboard_reaches_everything(chromium, report):
     with opened(chromium, report) as found:
         reached = []
         wanted = found.page.evaluate(
-            "[...document.querySelectorAll('a, summary, .hit')]"
+            "[...document.querySelectorAll('a, summary, .hit, .scroll[tabindex]')]"
             ".filter(e => e.checkVisibility()).length"
         )
         for _ in range(wanted):
@@ -110,7 +110,7 @@ def test_the_keyboard_reaches_everything(chromium, report):
     kinds = [name.lower() for name, _, _ in reached]
     assert reached[0][1] == "skip"
     assert "body" not in kinds
-    assert kinds.count("a") == 10
+    assert kinds.count("a") == 11
     assert kinds.count("summary") > 10
     points = [label for name, _, label in reached if name == "g"]
     assert len(points) == 6

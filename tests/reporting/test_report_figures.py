@@ -215,7 +215,7 @@ def test_columns_of_figures_are_told_from_words():
 
 def test_every_figure_has_a_name_of_its_own():
     names = [figure.name for figure in figures(every_record())]
-    assert len(set(names)) == len(names) == len(FEATURES) + 13
+    assert len(set(names)) == len(names) == len(FEATURES) + 15
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):

@@ -94,11 +94,15 @@ def test_the_whole_page_is_in_order():
     text = Page(render(every_record(), statement=STATEMENT, guarantee=GUARANTEE, title="t")).text
     order = [
         "Differentially private",
-        "Roughly alike",
+        "Numbers are off: the mean of",
+        "roughly alike",
         "No measure of risk stands out",
         "Prediction, trained on synthetic",
         "Uniques that reappear alone",
         "Features side by side",
+        "Numbers of every feature, original and synthetic",
+        "Correlations, the furthest apart first",
+        "Share of rows up to each value",
         "Rows out of place, by pair",
         "charge ~ age.yrs + sev + cat + los",
         "Wrong guesses of an intruder",

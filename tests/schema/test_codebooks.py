@@ -128,8 +128,8 @@ def test_headers_are_codebooks(tmp_path, extension):
         assert sex.missing == ("", "-9")
         assert schema["age"].private_edges
         assert "OPEN: the codebook tells no limits" in schema["age"].notes[0]
-    assert schema["town"].role == "identifier"
-    assert "list categories" in schema["town"].notes[0]
+    assert schema["town"].private_categories
+    assert "OPEN: the codebook tells no values" in schema["town"].notes[0]
     assert schema.drafted_from_data == ()
 
 
@@ -229,7 +229,7 @@ def test_dialects_of_codebooks_are_taken(tmp_path):
         ("a.json", {"x": None}, "no codebook that is known"),
         ("a.json", {"fields": []}, "describes no column"),
         ("a.json", {"fields": [{"type": "string"}]}, "has no name"),
-        ("a.json", {"columns": {"x": {"sdtype": "categorical"}}}, "values or limits of no column"),
+        ("a.json", {"columns": {"x": {"sdtype": "id"}}}, "nothing but identifiers"),
         ("a.xml", "<codeBook>", "not valid XML"),
         ("a.xml", '<!DOCTYPE a [<!ENTITY b "c">]><a/>', "declares a document type"),
         ("a.yaml", "x: &a [1]", "not read here"),

@@ -6,6 +6,7 @@ import itertools
 import math
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegsynth.errors import DataError, ParameterError, SchemaError
-from pegsynth.numbers import grid_schema
+from pegsynth.numbers.settle import provisional
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.binning import quantile_edges, round_edges, within_type
 from pegsynth.schema.codec import encode
@@ -61,11 +62,49 @@ def test_256_integers_are_ordinal_and_257_are_numeric(tmp_path):
     assert csv_feature(tmp_path, range(256)).kind == "ordinal"
     feature = csv_feature(tmp_path, range(257))
     assert (feature.kind, feature.dtype) == ("numeric", "int64")
-    assert feature.edges == tuple(range(0, 261, 20))
+    assert (feature.private_edges, feature.edges, feature.decimals) == (True, (), None)
+    listed = csv_feature(tmp_path, range(257), binning="equal-width")
+    assert listed.edges == tuple(range(0, 261, 20))
+
+
+@pytest.mark.parametrize(
+    ("values", "decimals"),
+    [
+        (["0.5", "97.25", "12"], 2),
+        (["0.50", "7.100", "12."], 1),
+        (["0.5", "1e1"], None),
+        (["0.1234567"], None),
+        (["-.5", "3.0"], 1),
+    ],
+)
+def test_decimals_are_suggested_and_no_edge_is(tmp_path, values, decimals):
+    feature = csv_feature(tmp_path, [*values, ""])
+    assert (feature.private_edges, feature.decimals) == (True, decimals)
+    assert (feature.dtype, feature.missing) == ("double", FILE_MISSING)
+    assert feature.drafted_from_data
+
+
+@pytest.mark.parametrize(
+    ("values", "decimals"),
+    [
+        ([0.5, 12.25, math.inf, math.nan], 2),
+        ([0.1, 1e-7], None),
+        (pl.Series(["1.50", "2.00"]).cast(pl.Decimal(10, 2)), 1),
+        (pl.Series([0.1, 2.5], dtype=pl.Float32), 1),
+    ],
+)
+def test_decimals_of_typed_numbers(values, decimals):
+    assert frame_feature(values).decimals == decimals
+
+
+def test_private_bins_may_be_stated(tmp_path):
+    assert csv_feature(tmp_path, ["0.5", "1.25"], bins=8).bins == 8
+    with pytest.raises(ParameterError, match="from 2 to 1,000 if they are private"):
+        csv_feature(tmp_path, ["0.5"], bins=1)
 
 
 def test_decimals_become_numeric_between_round_edges(tmp_path):
-    feature = csv_feature(tmp_path, ["0.5", "97.25", "12", "1e1"])
+    feature = csv_feature(tmp_path, ["0.5", "97.25", "12", "1e1"], binning="equal-width")
     assert (feature.kind, feature.dtype) == ("numeric", "double")
     assert feature.edges == tuple(range(0, 101, 5))
 
@@ -74,7 +113,9 @@ def test_whole_decimals_are_the_whole_numbers_they_stand_for(tmp_path):
     feature = csv_feature(tmp_path, ["10.0", "2.0", "", "1.0", "-3.0", "2.00"])
     assert (feature.kind, feature.dtype) == ("ordinal", "int64")
     assert feature.categories == ("-3", "1", "2", "10")
-    many = csv_feature(tmp_path, [f"{i}.0" for i in range(100, 194)] + [""])
+    values = [f"{i}.0" for i in range(100, 194)] + [""]
+    assert csv_feature(tmp_path, values).private_edges
+    many = csv_feature(tmp_path, values, binning="equal-width")
     assert (many.kind, many.dtype, many.missing) == ("numeric", "int64", FILE_MISSING)
     assert many.edges == tuple(range(100, 196, 5))
     assert csv_feature(tmp_path, [f"{i}.0" for i in range(9)], bins=8).kind == "numeric"
@@ -109,7 +150,7 @@ def test_text_is_nominal_and_sorted(tmp_path):
 def test_the_list_of_missing_texts_does_not_tell_which_occurred(tmp_path, missing, value):
     feature = csv_feature(tmp_path, [value, missing])
     assert feature.missing == FILE_MISSING
-    assert feature.bin_count >= 1
+    assert feature.bin_count >= 1 or feature.private_edges
     assert missing not in feature.categories
 
 
@@ -183,10 +224,12 @@ def test_whole_floats_count_as_integers_and_keep_their_type():
 
 
 def test_other_floats_are_numeric_and_infinities_fall_in_the_end_bins():
-    feature = frame_feature([0.5, 3.5, math.inf, -math.inf, math.nan])
+    listed = partial(frame_feature, binning="equal-width")
+    feature = listed([0.5, 3.5, math.inf, -math.inf, math.nan])
     assert (feature.kind, feature.dtype, feature.missing) == ("numeric", "double", ("",))
     assert (feature.edges[0], feature.edges[-1]) == (0.4, 3.6)
-    assert frame_feature([math.inf, -math.inf]).edges == (0, 1)
+    assert listed([math.inf, -math.inf]).edges == (0, 1)
+    assert frame_feature([math.inf, -math.inf]).private_edges
 
 
 def test_booleans_list_both_values():
@@ -400,12 +443,14 @@ def test_least_hashes_count_distinct_values_whatever_the_batches(size):
 
 def test_a_bin_that_holds_nearly_all_values_is_noted(tmp_path):
     wide = [0.5, 1.25] * 48 + [100.0] * 4
-    assert frame_feature(wide).notes == ("96 % of the values lie in one bin; set edges by hand",)
+    listed = partial(frame_feature, binning="equal-width")
+    assert listed(wide).notes == ("96 % of the values lie in one bin; set edges by hand",)
     assert frame_feature(wide, binning="quantile").notes == ()
-    assert frame_feature(wide, bins=1).notes == ()
-    assert frame_feature([0.5] * 80 + [99.5] * 20).notes == ()
-    assert frame_feature([0.5] * 81 + [99.5] * 19).notes[0].startswith("81 %")
-    assert frame_feature([0.5] * 9).notes == ()
+    assert frame_feature(wide).notes == ()
+    assert listed(wide, bins=1).notes == ()
+    assert listed([0.5] * 80 + [99.5] * 20).notes == ()
+    assert listed([0.5] * 81 + [99.5] * 19).notes[0].startswith("81 %")
+    assert listed([0.5] * 9).notes == ()
 
 
 @settings(max_examples=50, deadline=None)
@@ -543,8 +588,9 @@ def test_every_csv_fits_its_own_draft(tmp_path_factory, cells, min_count):
     path = tmp_path_factory.mktemp("draft") / "t.csv"
     with path.open("w", newline="") as handle:
         csv.writer(handle, quoting=csv.QUOTE_ALL).writerows([["x"], *([cell] for cell in cells)])
-    schema = loads(dumps(draft(path, min_count=min_count)))
-    schema = grid_schema(schema) if schema.unsettled else schema
+    drafted = loads(dumps(draft(path, min_count=min_count)))
+    # Edges that a release measures take any number; these stand in for them.
+    schema = provisional(drafted, 6)
     codes = encode(path, schema)
     assert codes.shape == (len(cells), 1)
     assert codes.max() < schema.category_counts[0]
@@ -572,12 +618,11 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("binning", ["equal-width", "quantile"])
+@pytest.mark.parametrize("binning", ["private", "equal-width", "quantile"])
 @pytest.mark.parametrize("values", COLUMNS.values(), ids=COLUMNS.keys())
 def test_every_typed_column_fits_its_own_draft(values, binning):
     frame = pl.DataFrame({"x": values})
-    schema = loads(dumps(draft(frame, binning=binning)))
-    schema = grid_schema(schema) if schema.unsettled else schema
+    schema = provisional(loads(dumps(draft(frame, binning=binning))), 6)
     codes = encode(frame, schema)
     assert len(codes) == frame.height
     assert codes.max() < schema.category_counts[0]

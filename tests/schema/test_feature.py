@@ -125,6 +125,7 @@ def test_nothing_is_kept_of_an_identifier_but_its_name_and_role():
         "label": "such as Eve",
         "value_labels": (("1", "Eve"),),
         "private_edges": True,
+        "private_categories": True,
         "lowest": 3.0,
         "highest": 1.0,
         "bins": 1,

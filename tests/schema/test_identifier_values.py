@@ -222,7 +222,8 @@ def test_integers_with_gaps_as_pandas_writes_them_come_back_as_whole_numbers(tmp
     frame = pd.DataFrame({"mass": words.integers(180, 274, 300), "sex": words.integers(0, 2, 300)})
     frame.astype(float).mask(words.random((300, 2)) < 0.1).to_csv(tmp_path / "t.csv", index=False)
     assert "181.0" in (tmp_path / "t.csv").read_text()
-    done("schema", tmp_path / "t.csv", "-o", tmp_path / "draft.toml")
+    listed = ("--binning", "equal-width", "-o", tmp_path / "draft.toml")
+    done("schema", tmp_path / "t.csv", *listed)
     schema = review(tmp_path / "draft.toml")
     mass, sex = Schema.load(schema).features
     assert (mass.kind, mass.dtype, sex.categories, sex.dtype) == (

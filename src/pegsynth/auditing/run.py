@@ -13,6 +13,11 @@ from pegsynth.auditing.dates import DATES, date_cases
 from pegsynth.auditing.divergence import Loss, worst_loss
 from pegsynth.auditing.door_readers import DOORS
 from pegsynth.auditing.doors import failures
+from pegsynth.auditing.found_categories import (
+    CATEGORIES,
+    audit_categories,
+    categories_cases,
+)
 from pegsynth.auditing.level_cases import level_cases, level_private_case
 from pegsynth.auditing.numbers import NUMBERS, NumberCase, number_cases
 from pegsynth.auditing.recodings import RECODINGS, recoding_cases
@@ -75,6 +80,8 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
         yield from _numbers(NUMBERS, number_cases())
     if method in (None, DATES):
         yield from _numbers(DATES, date_cases())
+    if method in (None, CATEGORIES):
+        yield from _categories()
     if method in (None, RECODINGS):
         yield from _recodings()
     if method in (None, READERS):
@@ -82,8 +89,8 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
 
 
 def audits() -> tuple[str, ...]:
-    """Return what can be audited by name: methods, numbers, dates, recodings, the readers."""
-    return (*audited_methods(), NUMBERS, DATES, RECODINGS, READERS)
+    """Return what can be audited by name: methods, parts of the codec, and the readers."""
+    return (*audited_methods(), NUMBERS, DATES, CATEGORIES, RECODINGS, READERS)
 
 
 def audited_methods() -> tuple[str, ...]:
@@ -196,6 +203,16 @@ def _numbers(name: str, cases: Sequence[NumberCase]) -> Iterator[Finding]:
             None if pure else worst.rho,
             None if pure else worst.loss.rho,
             worst.holds(case.stated),
+        )
+
+
+def _categories() -> Iterator[Finding]:
+    """Compare the exact laws of searches for categories (R29)."""
+    for case in categories_cases():
+        worst = audit_categories(case)
+        taken = f"{case.name}; delta' {worst.lost:.3g} of {worst.claim.delta_taken:.3g}"
+        yield Finding(
+            CATEGORIES, taken, "exact", None, None, worst.claim.rho, worst.loss.rho, worst.holds
         )
 
 

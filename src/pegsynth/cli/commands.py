@@ -79,10 +79,30 @@ def draft_schema(
     min_count: Annotated[
         int, typer.Option("--min-count", help="Categories with fewer rows become (other).")
     ] = 1,
-    bins: Annotated[int, typer.Option("--bins", help="Bins of numeric columns.")] = 20,
+    bins: Annotated[
+        int | None, typer.Option("--bins", help="Bins of numeric columns; 20 if they are listed.")
+    ] = None,
     binning: Annotated[
-        str, typer.Option("--binning", help="equal-width, or quantile (read off the data).")
-    ] = "equal-width",
+        str,
+        typer.Option(
+            "--binning",
+            help="private: a release measures edges; equal-width or quantile: read off the data.",
+        ),
+    ] = "private",
+    private: Annotated[
+        bool,
+        typer.Option(
+            "--private",
+            help="Read no row: a release finds categories and measures edges, and pays for them.",
+        ),
+    ] = False,
+    types: Annotated[
+        str | None,
+        typer.Option(
+            "--types",
+            help="With --private: types of columns that declare none, as age=int64,pay=double.",
+        ),
+    ] = None,
     unit: Annotated[
         str | None, typer.Option("--unit", help="Column that names whom a row belongs to.")
     ] = None,
@@ -95,7 +115,7 @@ def draft_schema(
     """Draft a schema from DATA or a codebook, or check, show, review or export one."""
     from pegsynth.cli import schema_commands
 
-    wishes = schema_commands.DraftWishes(min_count, bins, binning, unit, force)
+    wishes = schema_commands.DraftWishes(min_count, bins, binning, unit, force, private, types)
     asked = schema_commands.SchemaRequest(what or [], output, codebook, feature, export, wishes)
     schema_commands.run(asked, request)
 

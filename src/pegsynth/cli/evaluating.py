@@ -14,8 +14,10 @@ from pegsynth.errors import ParameterError, legible
 from pegsynth.evaluation.evaluate import evaluate_files
 from pegsynth.evaluation.evaluate_options import options_of
 from pegsynth.evaluation.holdout import NAME as HOLDOUT_FAULT
+from pegsynth.evaluation.measured_codebook import measured_codebook
 from pegsynth.evaluation.measuring import Evaluation
 from pegsynth.evaluation.records import Record
+from pegsynth.inference.choice import rule_for
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.table_input import table_files
 from pegsynth.io.table_output import write_table
@@ -25,6 +27,7 @@ from pegsynth.publishing.fill_folder import guarantee_fields
 from pegsynth.schema import Schema
 
 PRIVATE = 0o600
+MOST_FAULTS = 20
 _FAULTS = ("empty_table", "missing_column", "extra_columns", "unknown_values")
 _HEADER = ("measure", "value", "low", "high", "baseline", "better")
 
@@ -82,6 +85,7 @@ def run(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wish
     """Evaluate, write what was asked for and print the headline figures."""
     _check(original, synthetic, schema_file, wishes)
     schema = wishes.written.written(Schema.load(schema_file))
+    schema = measured_codebook(original, schema)
     ledger = None if wishes.ledger is None else read_ledger(wishes.ledger)
     options = options_of(
         schema,
@@ -91,6 +95,7 @@ def run(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wish
         formulas=wishes.formula or None,
         per_record=wishes.per_record,
         threads=wishes.threads,
+        rule=None if ledger is None else rule_for(ledger, len(synthetic)).rule,
     )
     with progress_bar() as progress:
         found = evaluate_files(
@@ -98,6 +103,7 @@ def run(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wish
         )
         _write(found, ledger, wishes)
     _print(found)
+    _print_verdict(found)
     if wishes.outputs:
         say("CONFIDENTIAL: made from real data; nothing that was written here may be published.")
     if wishes.per_record_file is not None:
@@ -156,6 +162,20 @@ def _print(found: Evaluation) -> None:
             say(f"warning: {record.note}")
         if record.name in _FAULTS:
             print(legible(f"{record.name.replace('_', ' ')}: {record.subject}: {record.note}"))
+
+
+def _print_verdict(found: Evaluation) -> None:
+    """Print the verdict of the page, and every number that is off."""
+    from pegsynth.reporting.lookup import Lookup
+    from pegsynth.reporting.verdict import verdict
+
+    said = verdict(Lookup(found))
+    print(legible(f"utility: {said['utility']}"))
+    for fault in found.faults[:MOST_FAULTS]:
+        print(legible(f"  off: {fault}"))
+    if len(found.faults) > MOST_FAULTS:
+        print(f"  and {len(found.faults) - MOST_FAULTS} more; --json FILE lists them")
+    print(legible(f"risk: {said['risk']}"))
 
 
 def _headline(found: Evaluation, name: str) -> Record:

@@ -8,6 +8,8 @@ from pathlib import Path
 from pegsynth.errors import BudgetError
 from pegsynth.methods.base import Prediction
 from pegsynth.methods.forecast import forecast
+from pegsynth.numbers import check_budget, wants_codec
+from pegsynth.numbers.codec_costs import codec_costs
 from pegsynth.options import AUTO
 from pegsynth.privacy.rounding import display_up
 from pegsynth.request import Request
@@ -30,8 +32,11 @@ def show(schema_file: Path, request: Request) -> None:
     """Print the table and the choice."""
     if request.epsilon is None:
         raise BudgetError("a plan needs --epsilon, the total for the whole release")
-    replace(request, method=AUTO).budget  # noqa: B018 (a budget that cannot be is refused as such)
+    budget = replace(request, method=AUTO).budget  # A budget that cannot be is refused as such.
     schema = Schema.load(schema_file)
+    if wants_codec(schema):
+        check_budget(schema, budget)
+    costs = tuple(codec_costs(schema, budget)) if wants_codec(schema) else ()
     # Flags that only one method takes are left out for the others.
     schema = request.planned_schema(schema)
     found = forecast(schema, request.asked(lenient=True))
@@ -43,7 +48,7 @@ def show(schema_file: Path, request: Request) -> None:
         )
     for method, why in found.refused:
         print(f"{method}: {why}")
-    for note in request.assumed():
+    for note in (*costs, *request.assumed()):
         print(f"\n{note}")
     if found.best is None:
         raise BudgetError(

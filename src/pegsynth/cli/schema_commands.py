@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pegsynth.cli.console import say
 from pegsynth.cli.working import check_not_inputs
@@ -18,7 +18,8 @@ from pegsynth.schema import Schema
 from pegsynth.schema.binning import MAX_BINS
 from pegsynth.schema.codebooks import read_codebook, write_codebook
 from pegsynth.schema.dialect import Dialect
-from pegsynth.schema.draft import table_dialect
+from pegsynth.schema.draft import Binning, table_dialect
+from pegsynth.schema.feature import MOST_PRIVATE_BINS
 from pegsynth.schema.toml import save
 from pegsynth.schema.toml_text import confidential
 
@@ -31,17 +32,43 @@ class DraftWishes:
     """How a draft is made."""
 
     min_count: int = 1
-    bins: int = 20
-    binning: Any = "equal-width"
+    bins: int | None = None
+    binning: Any = "private"
     unit: str | None = None
     force: bool = False
+    private: bool = False
+    types: str | None = None
 
     def __post_init__(self) -> None:
         check_whole("min_count", self.min_count)
-        if not 1 <= self.bins <= MAX_BINS:
-            raise ParameterError(f"--bins must be from 1 to {MAX_BINS:,}; it was {self.bins}")
-        if self.binning not in ("equal-width", "quantile"):
-            raise ParameterError(f"--binning is equal-width or quantile, not {self.binning!r}")
+        least, most = (2, MOST_PRIVATE_BINS) if self.binning == "private" else (1, MAX_BINS)
+        if self.bins is not None and not least <= self.bins <= most:
+            raise ParameterError(
+                f"--bins must be from {least} to {most:,} with --binning {self.binning}; it was "
+                f"{self.bins}"
+            )
+        if self.binning not in get_args(Binning):
+            raise ParameterError(
+                f"--binning is private, equal-width or quantile, not {self.binning!r}"
+            )
+        looking = self.min_count != 1 or self.bins is not None or self.binning != "private"
+        if self.private and looking:
+            raise ParameterError(
+                "--private reads no row; leave out --min-count, --bins and --binning"
+            )
+        if self.types is not None and not self.private:
+            raise ParameterError("--types goes with --private; a draft from rows sees the types")
+
+    @property
+    def declared(self) -> dict[str, str]:
+        """Types that were stated, by column."""
+        found = {}
+        for item in filter(None, (self.types or "").split(",")):
+            name, mark, dtype = item.rpartition("=")
+            if not mark or not name.strip() or not dtype.strip():
+                raise ParameterError("--types must be as age=int64,pay=double")
+            found[name.strip()] = dtype.strip()
+        return found
 
 
 @dataclass(frozen=True)
@@ -109,6 +136,9 @@ def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None
     """Draft a schema and say what to do with it; a reviewed one is replaced with `force` only."""
     check_replaceable(output, force=wishes.force)
     check_not_inputs((output,), data)
+    if wishes.private:
+        _draft_unseen(data, output, wishes, stated)
+        return
     dialect = table_dialect(data, stated)
     with open_table(data, dialect=dialect) as reader:
         schema = Schema.draft(
@@ -132,6 +162,20 @@ def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None
     )
 
 
+def _draft_unseen(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None:
+    """Draft a schema from names and declared types, and say what is still to be reviewed."""
+    with open_table(data, dialect=stated) as reader:
+        schema = Schema.draft(reader, unit=wishes.unit, private=True, types=wishes.declared)
+    save(schema, output, notes=True)
+    for line in _fates(schema):
+        say(line)
+    say(
+        f"{output}: {len(schema.features)} features drafted; no row was read. Categories and edges "
+        "need no review: a release finds and measures them, and pays with --epsilon and --delta. "
+        "Check roles, unit and rules, and set reviewed = true."
+    )
+
+
 def _fates(schema: Schema, most: int = 200) -> Iterator[str]:
     """Yield a line for every column: what became of it."""
     width = min(40, max(len(column.name) for column in schema.columns))
@@ -140,12 +184,12 @@ def _fates(schema: Schema, most: int = 200) -> Iterator[str]:
             what = "the unit; dropped"
         elif column.dropped:
             what = "dropped as an identifier"
+        elif column.private_categories:
+            what = "nominal, categories found by the release"
+        elif column.private_edges:
+            what = f"{column.kind}, edges measured by the release"
         elif column.binned:
-            what = (
-                f"{column.kind}, edges measured privately"
-                if column.private_edges
-                else f"{column.kind}, {column.bin_count} bins"
-            )
+            what = f"{column.kind}, {column.bin_count} bins"
         else:
             what = f"{column.kind}, {column.bin_count} categories"
         more = "; see the comments" if column.notes and not column.dropped else ""
@@ -169,6 +213,8 @@ def take(codebook: Path, output: Path, feature: str | None, *, force: bool) -> N
             kind="nominal" if old.binned else old.kind,
             categories=told.categories,
             edges=(),
+            decimals=None,
+            inside=None,
             value_labels=told.value_labels,
             drafted_from_data=False,
         )

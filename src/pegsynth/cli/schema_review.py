@@ -110,7 +110,7 @@ def _unit(schema: Schema) -> Schema:
 
 def _feature(schema: Schema, feature: Feature) -> tuple[Schema, str]:
     """Ask about one feature that was read off the data."""
-    labels = feature.labels
+    labels = _shown(feature)
     more = f" and {len(labels) - _MOST_SHOWN} more" if len(labels) > _MOST_SHOWN else ""
     say(f"{feature.name} ({feature.kind}, {feature.role}): {', '.join(labels[:_MOST_SHOWN])}{more}")
     while True:
@@ -128,7 +128,17 @@ def _feature(schema: Schema, feature: Feature) -> tuple[Schema, str]:
         schema = changed
         if answer == _DROP:
             return schema, answer
-        say(f"  now: {', '.join(schema[feature.name].labels[:_MOST_SHOWN])}")
+        say(f"  now: {', '.join(_shown(schema[feature.name])[:_MOST_SHOWN])}")
+
+
+def _shown(feature: Feature) -> tuple[str, ...]:
+    """Return what a feature may hold, in words where a release finds out."""
+    measured = {
+        "edges are measured by the release": feature.private_edges,
+        "categories are found by the release": feature.private_categories,
+        f"{feature.decimals} decimals": feature.decimals is not None,
+    }
+    return (*(text for text, holds in measured.items() if holds), *feature.labels)
 
 
 def _changed(schema: Schema, name: str, what: str) -> Schema:
@@ -144,6 +154,8 @@ def _changed(schema: Schema, name: str, what: str) -> Schema:
             kind="nominal" if schema[name].binned else schema[name].kind,
             categories=categories,
             edges=(),
+            decimals=None,
+            inside=None,
         )
     listed = _ask("Edges of its bins, with spaces between them")
     if schema[name].kind in TEMPORAL:

@@ -64,12 +64,12 @@ def _line(column: Feature, total: int) -> tuple[str, ...]:
     if column.label_of is not None:
         return (column.name, column.role, "", "", "", f"describes {column.label_of!r}", "", "")
     levels = column.category_count
+    open_ = column.private_edges or column.private_categories
     return (
         column.name,
         column.role,
         column.kind,
-        str(levels),
-        f"{levels * (total - levels):,}",
+        *(("private", "") if open_ else (str(levels), f"{levels * (total - levels):,}")),
         _values(column),
         ", ".join(map(repr, column.missing)) or "refused",
         "(other)" if column.unknown == "category" else "refused",
@@ -78,7 +78,9 @@ def _line(column: Feature, total: int) -> tuple[str, ...]:
 
 def _values(column: Feature) -> str:
     labels = column.labels[: column.bin_count]
-    if column.private_edges:
+    if column.private_categories:
+        text = "categories found privately"
+    elif column.private_edges:
         text = "edges measured privately"
     elif column.binned:
         low, high = (

@@ -13,10 +13,13 @@ from typing import Any
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.evaluate_options import EvaluateOptions, options_of
 from pegsynth.evaluation.judged_tables import read_tables
+from pegsynth.evaluation.measured_codebook import measured_codebook
 from pegsynth.evaluation.measuring import Evaluation, evaluate_tables
 from pegsynth.forks import check_threads
+from pegsynth.inference.choice import rule_for
+from pegsynth.inference.combining_rules import Rule
 from pegsynth.progress import Progress, quiet, shown
-from pegsynth.release_views import tables_of
+from pegsynth.release_views import ReleaseViews, tables_of
 from pegsynth.schema import Schema
 
 
@@ -43,7 +46,8 @@ def evaluate(
     synthetic
         The synthetic table, a list of several that were made alike, or a `Release`.
     schema
-        The codebook, or its file; it need not be reviewed.
+        The codebook, or its file; it need not be reviewed. Edges and categories that it leaves
+        to a release are read off the original.
     holdout
         Real rows of the same population that the synthesizer never saw.
     target
@@ -79,6 +83,7 @@ def evaluate(
         A name, formula or attack cannot be read.
     """
     codebook = schema if isinstance(schema, Schema) else Schema.load(schema)
+    codebook = measured_codebook(original, codebook)
     options = options_of(
         codebook,
         target=target,
@@ -87,11 +92,19 @@ def evaluate(
         formulas=formulas,
         per_record=per_record,
         threads=threads,
+        rule=_rule(synthetic),
     )
     with shown(progress) as told:
         return evaluate_files(
             original, tables_of(synthetic), codebook, options, holdout=holdout, progress=told
         )
+
+
+def _rule(synthetic: Any) -> Rule | None:
+    """Return the rule of a release, whose ledger tells how its tables were made."""
+    if not isinstance(synthetic, ReleaseViews):
+        return None
+    return rule_for(synthetic.ledger, len(synthetic.frames)).rule
 
 
 def evaluate_files(

@@ -10,6 +10,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.evaluation.formula import Formula, read_formula, read_response
 from pegsynth.evaluation.intruder import attacks_of
 from pegsynth.evaluation.statistics import LEVEL
+from pegsynth.inference.combining_rules import Rule
 from pegsynth.processors import usable_processors
 from pegsynth.schema import Schema
 
@@ -38,6 +39,8 @@ class EvaluateOptions:
         Parts of the work done at a time.
     level
         Of the intervals.
+    rule
+        How several synthetic tables were made, which decides their intervals; None: not known.
     """
 
     formulas: tuple[Formula, ...] = ()
@@ -46,6 +49,7 @@ class EvaluateOptions:
     per_record: bool = False
     threads: int = 1
     level: float = LEVEL
+    rule: Rule | None = None
 
 
 def options_of(
@@ -57,6 +61,7 @@ def options_of(
     formulas: Any = None,
     per_record: bool = False,
     threads: int | None = None,
+    rule: Rule | None = None,
 ) -> EvaluateOptions:
     """Read what the user asked for.
 
@@ -74,7 +79,7 @@ def options_of(
     formulas
         One or more regressions; None: the paper's two where the schema has their features,
         else none.
-    per_record, threads
+    per_record, threads, rule
         As in `EvaluateOptions`; by default as many threads as there are processors.
 
     Raises
@@ -95,6 +100,7 @@ def options_of(
         None if target is None else " ".join(target.split()),
         per_record,
         threads or usable_processors(),
+        rule=rule,
     )
 
 

@@ -153,6 +153,13 @@ def truth(term: Term, feature: Feature) -> Float64:
     return answers
 
 
+def compared(term: Term, numbers: Float64, operand: float) -> Float64:
+    """Return 1 where a number fulfils a comparison, 0 where not, NaN where there is none."""
+    answers = np.asarray(_COMPARE[term.sign](numbers, operand), dtype=np.float64)
+    answers[np.isnan(numbers)] = np.nan
+    return answers
+
+
 def cuts_a_bin(term: Term, feature: Feature) -> bool:
     """Say whether a comparison is with a number inside a bin, which then counts as a whole."""
     number = parsed_number(term.operand)

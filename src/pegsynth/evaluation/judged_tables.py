@@ -20,9 +20,11 @@ from pegsynth.arrays import Codes
 from pegsynth.errors import DataError, EmptyTableError, SchemaError
 from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.statistics import NOTHING, Estimate, spread
+from pegsynth.evaluation.value_columns import TableValues, ValueCollector, weight_columns
+from pegsynth.evaluation.weighted_rows import plain_rows
 from pegsynth.io.table_input import open_table
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import encode
+from pegsynth.schema.codec import Encoder, one_matrix
 from pegsynth.schema.column_encoders import column_encoders
 
 
@@ -43,6 +45,9 @@ class Tables:
         What was amiss, one record for each fault.
     roles
         Features that identify a person or are sensitive, left out or not.
+    values
+        The numbers of the original, then of each synthetic table; empty where only codes are
+        known.
     """
 
     schema: Schema | None
@@ -52,6 +57,24 @@ class Tables:
     missing: tuple[str, ...] = ()
     records: tuple[Record, ...] = ()
     roles: tuple[str, ...] = ()
+    values: tuple[TableValues, ...] = ()
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows of a synthetic table count by weights."""
+        return any(table.weights is not None for table in self.values[1:])
+
+    @property
+    def counted(self) -> tuple[Codes, ...]:
+        """The synthetic tables for measures that count rows: weighted rows as often as they weigh.
+
+        Measures of risk look at the rows that are published, `synthetic`.
+        """
+        pairs = zip(self.synthetic, self.values[1:] or [None] * len(self.synthetic), strict=True)
+        return tuple(
+            codes if table is None else plain_rows(codes, table.weights, table.every)
+            for codes, table in pairs
+        )
 
 
 @dataclass(frozen=True)
@@ -63,6 +86,7 @@ class _Read:
     strangers: tuple[int, ...]
     missing: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
+    values: TableValues | None = None
 
     @property
     def rows(self) -> int:
@@ -89,7 +113,7 @@ def read_tables(
         A file cannot be read, the original does not fit its schema, the synthetic tables
         have no column in common with it, or the hold-out lacks a column.
     """
-    real = encode(original, schema, need_unit=False)
+    real, values = _read_original(original, schema)
     tables = [_read(table, schema, threads) for table in synthetic]
     held = None if holdout is None else _read(holdout, schema, threads)
     if held is not None and not held.rows:
@@ -100,7 +124,9 @@ def read_tables(
             "columns of the schema"
         )
     _check_common(original, tables, schema)
-    return _fitted(real, tables, held, schema)
+    found = _fitted(real, tables, held, schema)
+    released = tuple(t.values for t in tables if t.rows and t.values is not None)
+    return replace(found, values=(values, *released))
 
 
 def _check_common(original: Any, tables: Sequence[_Read], schema: Schema) -> None:
@@ -122,12 +148,17 @@ def _check_common(original: Any, tables: Sequence[_Read], schema: Schema) -> Non
     )
 
 
-def coded_tables(
-    original: Codes, synthetic: Sequence[Codes], schema: Schema, *, holdout: Codes | None = None
-) -> Tables:
-    """Put tables together that are encoded already and fit the schema."""
-    features = tuple(_plain(feature) for feature in schema.features)
-    return Tables(Schema(features), original, tuple(synthetic), holdout)
+def _read_original(source: Any, schema: Schema) -> tuple[Codes, TableValues]:
+    """Read codes and numbers of the original, which must fit the schema."""
+    reader = open_table(source, dialect=schema.dialect)
+    encoder = Encoder(schema, source=reader.source, columns=reader.columns, need_unit=False)
+    collector = ValueCollector(schema)
+    parts = []
+    for frame in reader.batches(schema.names, hints=encoder.hints):
+        parts.append(encoder.encode(frame))
+        collector.add(frame, parts[-1])
+    encoder.finish()
+    return one_matrix(parts), collector.finish()
 
 
 def _read(source: Any, schema: Schema, threads: int) -> _Read:
@@ -137,10 +168,13 @@ def _read(source: Any, schema: Schema, threads: int) -> _Read:
         encoders = column_encoders(schema, spare=True)
         dtype = np.min_scalar_type(max(schema.category_counts))
         hints = {e.feature.name: e.hint for e in encoders if e.hint is not None}
+        weights = weight_columns(reader.columns, schema)
+        collector = ValueCollector(schema, weights)
+        wanted = [*present, *weights]
         parts = []
         with ThreadPoolExecutor(threads) as pool:
             # A table without any known column still has its number of rows.
-            for frame in reader.batches(present or reader.columns[:1], hints=hints):
+            for frame in reader.batches(wanted or reader.columns[:1], hints=hints):
                 part = np.zeros((frame.height, len(encoders)), dtype=dtype)
 
                 def fill(index: int, frame: Any = frame, part: Any = part) -> None:
@@ -148,16 +182,18 @@ def _read(source: Any, schema: Schema, threads: int) -> _Read:
 
                 list(pool.map(fill, [schema.index(name) for name in present]))
                 parts.append(part)
+                collector.add(frame, part)
     except EmptyTableError as error:
         nothing = np.empty((0, len(schema.names)), dtype=np.uint8)
         return _Read(str(error).partition(": the table has")[0], nothing, ())
-    known = {column.name for column in schema.columns} | {schema.unit}
+    known = {column.name for column in schema.columns} | {schema.unit, *weights}
     return _Read(
         reader.source,
         np.concatenate(parts),
         tuple(each.unknown + each.absent for each in encoders),
         tuple(name for name in schema.names if name not in present),
         tuple(name for name in reader.columns if name not in known),
+        collector.finish(),
     )
 
 

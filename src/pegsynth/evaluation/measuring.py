@@ -21,10 +21,22 @@ from pegsynth.evaluation.records import SUMMARY_KEYS, Metrics, Record, not_compu
 from pegsynth.evaluation.regression_records import compare, not_fitted, regression_records
 from pegsynth.evaluation.risk import RiskResult, risk_records
 from pegsynth.evaluation.table_distances import evaluate_codes
+from pegsynth.evaluation.value_regression import CoefficientSides, compare_values, has_values
+from pegsynth.evaluation.values import numbers_found
 from pegsynth.progress import Progress, quiet
 from pegsynth.schema import Schema
 
-UTILITY_KEYS = ("interval_overlap", "pmse", "pmse_ratio", "auc_synthetic")
+UTILITY_KEYS = (
+    "interval_overlap",
+    "kolmogorov_distance",
+    "wasserstein_distance",
+    "pearson_distance",
+    "spearman_distance",
+    "utility_faults",
+    "pmse",
+    "pmse_ratio",
+    "auc_synthetic",
+)
 RISK_KEYS = (
     "intruder_error",
     "reappearing_uniques",
@@ -35,6 +47,7 @@ RISK_KEYS = (
     "k_anonymity_violations",
     "l_diversity_violations",
 )
+ON_CODES = "_codes"
 _LACKING = "a synthetic table lacks the column {name!r}"
 
 
@@ -76,14 +89,23 @@ def evaluate_tables(
         tables,
         tables.schema,
         np.ascontiguousarray(tables.original.T),
-        tuple(np.ascontiguousarray(table.T) for table in tables.synthetic),
+        tuple(np.ascontiguousarray(table.T) for table in tables.counted),
         None if tables.holdout is None else np.ascontiguousarray(tables.holdout.T),
         options,
     )
     progress("tables", 0, None)
-    base = evaluate_codes(tables.original, tables.synthetic, tables.schema, threads=options.threads)
+    base = evaluate_codes(
+        tables.original,
+        [table.T for table in work.synthetic],
+        tables.schema,
+        threads=options.threads,
+        released=tables.synthetic if tables.weighted else None,
+    )
+    progress("numbers", 0, None)
+    numbers = numbers_found(tables, tables.schema, options.rule)
     progress("regressions", 0, None)
-    found = _regressions(work)
+    found, coefficients = _regressions(work)
+    found += numbers.records(coefficients, level=options.level)
     progress("propensity", 0, None)
     found += propensity_records(
         work.original, work.synthetic, work.schema.category_counts, threads=options.threads
@@ -100,28 +122,40 @@ def evaluate_tables(
         summary=_summary(records),
         records=records,
         marginals=base.marginals,
+        distributions=numbers.distributions(tables.schema),
         per_record=_frame(risk, len(tables.original)) if options.per_record else None,
     )
 
 
-def _regressions(work: _Work) -> list[Record]:
-    fitted, left_out = [], []
-    for formula in work.options.formulas:
+def _regressions(work: _Work) -> tuple[list[Record], list[CoefficientSides]]:
+    """Fit every formula to the numbers of the tables, and to their codes.
+
+    Where a formula has no numeric feature, or a table no numbers of one, codes are all there is.
+    """
+    by_codes, by_values, left_out = [], [], []
+    coefficients: list[CoefficientSides] = []
+    options, values = work.options, work.tables.values
+    told: dict[str, Any] = {"rule": options.rule, "level": options.level}
+    for formula in options.formulas:
         lacking = _lacking(formula.features, work.tables)
         if lacking:
             left_out += not_fitted(formula.text, lacking)
             continue
-        fitted.append(
-            compare(
-                formula,
-                work.original,
-                work.synthetic,
-                work.schema,
-                level=work.options.level,
-                threads=work.options.threads,
-            )
+        on_codes = compare(
+            formula, work.original, work.synthetic, work.schema, threads=options.threads, **told
         )
-    return [*regression_records(fitted), *left_out]
+        if not has_values(formula, work.schema, values):
+            by_values.append(on_codes)
+            continue
+        codes = [work.original, *(table.T for table in work.tables.synthetic)]
+        on_values, sides = compare_values(formula, codes, values, work.schema, **told)
+        by_codes.append(on_codes)
+        by_values.append(on_values)
+        coefficients += sides
+    found = [*regression_records(by_values), *left_out]
+    if by_codes:
+        found += regression_records(by_codes, suffix=ON_CODES)
+    return found, coefficients
 
 
 def _prediction(work: _Work) -> list[Record]:

@@ -7,8 +7,8 @@ columns, so that their coefficients mean the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,26 +59,36 @@ class Sample:
         The number to be explained; 0 or 1 in a logistic regression.
     dropped
         Rows left out because a number or comparison has no value there.
+    numbers
+        By name of the column, numbers that take the place of those of the codes.
     """
 
     codes: Codes
-    counts: Int64
+    counts: Int64 | Float64
     response: Float64
     dropped: int
+    numbers: Mapping[str, Float64] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
         """Usable rows."""
-        return int(self.counts.sum())
+        return round(float(self.counts.sum()))
+
+    def values(self, column: Column) -> Float64:
+        """Return what a column holds in every row."""
+        found = self.numbers.get(column.name)
+        return column.values[self.codes[column.feature]] if found is None else found
 
     def matrix(self, columns: Sequence[Column]) -> Float64:
         """Return the design matrix, intercept first."""
         ones = np.ones(self.codes.shape[1])
-        return np.column_stack([ones, *(c.values[self.codes[c.feature]] for c in columns)])
+        return np.column_stack([ones, *map(self.values, columns)])
 
     def part(self, keep: NDArray[np.bool_] | slice) -> Sample:
         """Return some of the distinct rows."""
-        return Sample(self.codes[:, keep], self.counts[keep], self.response[keep], self.dropped)
+        numbers = {name: each[keep] for name, each in self.numbers.items()}
+        codes, counts, response = self.codes[:, keep], self.counts[keep], self.response[keep]
+        return Sample(codes, counts, response, self.dropped, numbers)
 
 
 def sample_of(formula: Formula, table: Codes, schema: Schema) -> Sample:
@@ -89,7 +99,7 @@ def sample_of(formula: Formula, table: Codes, schema: Schema) -> Sample:
     response = response_values(formula, schema)[codes[0]]
     usable = ~np.isnan(response)
     for term in formula.terms:
-        values = _numbers(term, _feature(term, schema))
+        values = numbers_of_codes(term, _feature(term, schema))
         if values is not None:
             usable &= ~np.isnan(values[codes[formula.features.index(term.feature)]])
     dropped = int(counts[~usable].sum())
@@ -125,7 +135,7 @@ def columns_of(formula: Formula, samples: Sequence[Sample], schema: Schema) -> t
     for term in formula.terms:
         feature = _feature(term, schema)
         place = formula.features.index(term.feature)
-        values = _numbers(term, feature)
+        values = numbers_of_codes(term, feature)
         if values is not None:
             columns.append(Column(term.text, place, values))
             continue
@@ -163,7 +173,7 @@ def _feature(term: Term, schema: Schema) -> Feature:
     return schema.features[schema.index(term.feature)]
 
 
-def _numbers(term: Term, feature: Feature) -> Float64 | None:
+def numbers_of_codes(term: Term, feature: Feature) -> Float64 | None:
     """Return the numbers of a term's codes; None for a term of categories."""
     if term.sign:
         return truth(term, feature)

@@ -24,12 +24,14 @@ Slopes = Callable[[Float64], tuple[float, Float64, Float64]]
 MOST_SCORES = 4096
 _MOST_STEPS = 60
 _MOST_HALVINGS = 30
-# Twice the likelihood still to be gained; standard errors are on the scale of 1. With a
+# Twice the likelihood still to be gained; standard errors are on the scale of 1. With a small
 # design matrix a further step costs little and gives the last digits.
 _SETTLED, _EXACT = 1e-8, 1e-18
 _ROUNDING = 1e-12
 _SMALLEST_PIVOT = 1e-10
 _CHUNK = 1 << 16
+# Rows of a design matrix that are worked on at a time.
+_IN_CACHE = 1 << 13
 _SUMS = 8
 
 
@@ -110,21 +112,26 @@ def maximise(
 
 def maximise_matrix(matrix: Float64, counts: NDArray[Any], responses: Float64) -> Maximum:
     """Fit a logistic regression to a design matrix, its last column the intercept."""
+    rows = Rows(np.ascontiguousarray(matrix.T), counts, responses)
+    columns = matrix.shape[1]
+    parts = _chunks(rows, _IN_CACHE)
 
     def slopes(coefficients: Float64) -> tuple[float, Float64, Float64]:
-        scores = matrix @ coefficients
-        chances = 1 / (1 + np.exp(-scores))
-        likelihood = counts @ (responses * scores - np.logaddexp(0, scores))
-        weights = counts * chances * (1 - chances)
-        return (
-            float(likelihood),
-            matrix.T @ (counts * (responses - chances)),
-            matrix.T @ (matrix * weights[:, np.newaxis]),
-        )
+        likelihood = 0.0
+        gradient, information = np.zeros(columns), np.zeros((columns, columns))
+        for part in parts:
+            lines: Any = part.columns
+            scores = coefficients @ lines
+            small = np.exp(-np.abs(scores))
+            chances = np.where(scores >= 0, 1.0, small) / (1 + small)
+            softplus = np.maximum(scores, 0.0) + np.log1p(small)
+            likelihood += float(part.counts @ (part.responses * scores - softplus))
+            gradient += lines @ (part.counts * (part.responses - chances))
+            information += (lines * (part.counts * chances * (1 - chances))) @ lines.T
+        return likelihood, gradient, information
 
-    rows = Rows(matrix.T, counts, responses)  # type: ignore[arg-type]
-    columns = matrix.shape[1]
-    return _climb(slopes, _null_scores([rows], columns - 1), np.eye(columns), enough=_EXACT)
+    enough = _EXACT if len(counts) <= _IN_CACHE else _SETTLED
+    return _climb(slopes, _null_scores([rows], columns - 1), np.eye(columns), enough=enough)
 
 
 def second_moments(
@@ -244,9 +251,9 @@ def _null_scores(parts: Sequence[Rows], count: int) -> Float64:
     return scores
 
 
-def _chunks(part: Rows) -> list[Rows]:
-    starts = range(0, part.columns.shape[1], _CHUNK)
-    cuts = [slice(start, start + _CHUNK) for start in starts]
+def _chunks(part: Rows, size: int = _CHUNK) -> list[Rows]:
+    starts = range(0, part.columns.shape[1], size)
+    cuts = [slice(start, start + size) for start in starts]
     return [Rows(part.columns[:, cut], part.counts[cut], part.responses[cut]) for cut in cuts]
 
 

@@ -18,7 +18,7 @@ from pegsynth.picture import Picture
 if TYPE_CHECKING:
     import polars as pl
 
-    from pegsynth.evaluation.records import Marginal, Record
+    from pegsynth.evaluation.records import Cumulative, Marginal, Record
 
 FOUND, BASELINE = "synthetic tables", "baseline"
 _COLUMNS = ("name", "subject", "value", "low", "high", "baseline", "better", "n", "note")
@@ -71,6 +71,26 @@ def marginal_picture(marginal: Marginal) -> Picture:
     title = f"shares of the categories of {marginal.feature}"
     options = {"x_title": marginal.label or marginal.feature, "order": tuple(series)}
     return Picture("histograms", rows, title, options, confidential=True)
+
+
+def cumulative_picture(cumulative: Cumulative) -> Picture:
+    """Draw the distribution functions of a feature in both tables."""
+    series = {"original": cumulative.original, "synthetic": cumulative.synthetic}
+    rows = [
+        {"x": value, "y": share, "series": name}
+        for name, shares in series.items()
+        for value, share in zip(cumulative.values, shares, strict=True)
+    ]
+    title = f"share of rows up to each value of {cumulative.feature}"
+    options = {
+        "x_title": cumulative.label or cumulative.feature,
+        "y_title": "share of rows",
+        "log_x": False,
+        "log_y": False,
+        "as_percent": True,
+        "steps": True,
+    }
+    return Picture("curves", rows, title, options, confidential=True)
 
 
 def records_card(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pegsynth.picture import Picture
 
 FORMAT = 1
+FAULTS = "utility_faults"
 
 SUMMARY_KEYS = (
     "tvd1",
@@ -153,6 +154,45 @@ class Marginal(msgspec.Struct, frozen=True, kw_only=True):
         return marginal_picture(self)
 
 
+class Cumulative(msgspec.Struct, frozen=True, kw_only=True):
+    """Distribution functions of one numeric feature, side by side.
+
+    Parameters
+    ----------
+    feature, label
+        Name and description of the feature.
+    values
+        Numbers in increasing order.
+    original, synthetic
+        Share of the rows up to each of them; the mean share over several synthetic tables.
+    """
+
+    feature: str
+    label: str
+    values: tuple[float, ...]
+    original: tuple[float, ...]
+    synthetic: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.values) == len(self.original) == len(self.synthetic):
+            raise ParameterError("a distribution function needs two shares for each number")
+        if not all(0 <= share <= 1 for share in (*self.original, *self.synthetic)):
+            raise ParameterError("the shares of a distribution function lie between 0 and 1")
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one line for each number, with both shares of the rows up to it."""
+        import polars as pl
+
+        shares = {"original": self.original, "synthetic": self.synthetic}
+        return pl.DataFrame({"value": self.values, **shares})
+
+    def plot(self) -> Picture:
+        """Draw both distribution functions."""
+        from pegsynth.evaluation.record_views import cumulative_picture
+
+        return cumulative_picture(self)
+
+
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     """All figures of one comparison, as ``metrics.json`` holds them.
 
@@ -164,6 +204,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
         Every figure with its subject, baseline and note.
     marginals
         One-way tables for the report.
+    distributions
+        Distribution functions of numeric features for the report.
     format
         Version of the file's layout.
     """
@@ -171,6 +213,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     summary: dict[str, float | None]
     records: tuple[Record, ...]
     marginals: tuple[Marginal, ...] = ()
+    distributions: tuple[Cumulative, ...] = ()
     format: int = FORMAT
 
     def __post_init__(self) -> None:
@@ -185,6 +228,11 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
         """Return the record of that name and subject, if there is one."""
         found = (r for r in self.records if r.name == name and r.subject == subject)
         return next(found, None)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is off about the released numbers, in words, the worst first."""
+        return tuple(r.note for r in self.records if r.name == FAULTS and r.subject)
 
     def to_frame(self) -> pl.DataFrame:
         """Return one line for each record (Polars)."""
@@ -211,7 +259,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> str:
         """Write ``metrics.json``; the same metrics give the same text."""
-        names = ("format", "summary", "records", "marginals")
+        names = ("format", "summary", "records", "marginals", "distributions")
         ordered = {name: msgspec.to_builtins(getattr(self, name)) for name in names}
         return msgspec.json.format(msgspec.json.encode(ordered), indent=2).decode() + "\n"
 

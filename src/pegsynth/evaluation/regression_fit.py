@@ -37,6 +37,8 @@ MOST_ENTRIES = 1 << 21
 _SMALLEST_SIZE = 1e-7
 _SMALLEST_SHARE = 1e-10
 _SMALLEST_GAIN = 1e-7
+# Rows of which a linear programme of a few seconds can be made.
+_MOST_CONSTRAINTS = 1 << 16
 # A standard error this large, in units of the log odds, is that of a few rows that hardly
 # ever differ, or of a fit on its way to infinity.
 _VAGUE = 30.0
@@ -116,7 +118,7 @@ def fit(
     used = sample
     if kind == "logistic":
         used, kept = _without_pure_categories(sample, kept, absent)
-    if len(np.unique(used.response)) < 2:
+    if not len(used.response) or used.response.min() == used.response.max():
         return RegressionFit(sample.rows, sample.dropped, reason="the response has a single value")
     reason = _impossible(used, kept)
     if not reason:
@@ -142,7 +144,7 @@ def _varying(sample: Sample, columns: Sequence[Column], absent: dict[str, str]) 
     """Return the columns that vary; note the others."""
     kept = []
     for column in columns:
-        values = column.values[sample.codes[column.feature]]
+        values = sample.values(column)
         if values.min() < values.max():
             kept.append(column)
         elif column.category is None:
@@ -175,7 +177,7 @@ def _is_pure(sample: Sample, column: Column) -> bool:
     if column.category is None:
         return False
     responses = sample.response[sample.codes[column.feature] == column.category]
-    return len(np.unique(responses)) < 2
+    return not len(responses) or bool(responses.min() == responses.max())
 
 
 def _impossible(sample: Sample, columns: list[Column]) -> str:
@@ -192,7 +194,7 @@ def _solve(sample: Sample, columns: Sequence[Column], kind: Kind, threads: int) 
     """Fit a regression; the columns must vary."""
     unknowns = len(columns) + 1
     few_codes = sum(len(column.values) for column in columns) <= MOST_SCORES
-    large = len(sample.counts) * unknowns > MOST_ENTRIES and few_codes
+    large = len(sample.counts) * unknowns > MOST_ENTRIES and few_codes and not sample.numbers
     if kind == "logistic":
         return _logistic(sample, columns, threads if large else None)
     triangle, rank = (
@@ -317,6 +319,8 @@ def _failure(sample: Sample, matrix: Float64, settled: bool) -> str:
     """
     from scipy.optimize import linprog
 
+    if len(matrix) > _MOST_CONSTRAINTS:
+        return "" if settled else "the fit did not converge, or the terms separate the responses"
     along = np.where(sample.response > 0, 1.0, -1.0)[:, np.newaxis] * matrix
     along /= np.abs(matrix).max(axis=0)
     found = linprog(

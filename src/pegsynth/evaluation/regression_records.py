@@ -12,15 +12,17 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from pegsynth.arrays import Codes
 from pegsynth.evaluation.formula import Formula, cuts_a_bin
-from pegsynth.evaluation.model_matrix import INTERCEPT, columns_of, sample_of
+from pegsynth.evaluation.model_matrix import INTERCEPT, Column, columns_of, sample_of
+from pegsynth.evaluation.pooling import how_pooled, pooled, replicated
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.regression_fit import RegressionFit, fit
-from pegsynth.evaluation.statistics import LEVEL, Estimate, interval, overlap
-from pegsynth.inference.combining_rules import Moments, plug_in
+from pegsynth.evaluation.statistics import LEVEL, Estimate, overlap
+from pegsynth.inference.combining_rules import Rule
 from pegsynth.schema import Schema
 
 _ROUNDING = 1e-10
@@ -83,6 +85,7 @@ def compare(
     *,
     level: float = LEVEL,
     threads: int = 1,
+    rule: Rule | None = None,
 ) -> Comparison:
     """Fit a formula to the original and to every synthetic table, one feature a line."""
     samples = [sample_of(formula, table, schema) for table in (original, *synthetic)]
@@ -90,28 +93,60 @@ def compare(
     fits = tuple(
         fit(sample, columns, formula.kind, level=level, threads=threads) for sample in samples
     )
+    return comparison_of(formula, columns, fits, schema, level=level, rule=rule)
+
+
+def comparison_of(
+    formula: Formula,
+    columns: Sequence[Column],
+    fits: tuple[RegressionFit, ...],
+    schema: Schema,
+    *,
+    level: float = LEVEL,
+    rule: Rule | None = None,
+    replicates: Sequence[RegressionFit] = (),
+    values: Sequence[str] = (),
+) -> Comparison:
+    """Put the fits of a formula together.
+
+    Parameters
+    ----------
+    fits
+        To the original, then to each synthetic table.
+    rule
+        How several synthetic tables were made, where that is known.
+    replicates
+        Fits of the one synthetic table with each of its replicate weights.
+    values
+        What was decided where numbers were used as they stand; empty: bins by their midpoints.
+    """
     names = (INTERCEPT, *(column.name for column in columns))
+    how = how_pooled(len(fits) - 1, rule=rule, replicates=len(replicates))
     return Comparison(
         formula,
         names,
         {name: fits[0].estimates.get(name) for name in names},
-        {name: _pooled(fits, name, level) for name in names},
+        {name: _pooled(fits, replicates, name, level, rule) for name in names},
         fits,
-        tuple(_remarks(formula, fits, schema)),
+        (*_remarks(formula, fits, schema, values), how),
     )
 
 
-def regression_records(comparisons: Sequence[Comparison]) -> list[Record]:
-    """Return all records of the regressions: means first, then formula by formula."""
+def regression_records(comparisons: Sequence[Comparison], *, suffix: str = "") -> list[Record]:
+    """Return all records of the regressions: means first, then formula by formula.
+
+    Their names end in `suffix`, which tells figures on codes from those on numbers.
+    """
     distances = [_distance(each) for each in comparisons]
     details = [record for each in comparisons for record in _coefficients(each)]
     overlaps = [record for record in details if record.name == "interval_overlap"]
-    return [
+    records = [
         _mean(distances, "regression_distance", f"mean over the formulas: {DISTANCE_NOTE}"),
         _mean(overlaps, "interval_overlap", f"mean over all coefficients: {OVERLAP_NOTE}"),
         *distances,
         *details,
     ]
+    return [msgspec.structs.replace(each, name=f"{each.name}{suffix}") for each in records]
 
 
 def not_fitted(formula: str, reason: str) -> list[Record]:
@@ -121,44 +156,47 @@ def not_fitted(formula: str, reason: str) -> list[Record]:
     ]
 
 
-def _pooled(fits: Sequence[RegressionFit], name: str, level: float) -> Estimate | None:
+def _pooled(
+    fits: Sequence[RegressionFit],
+    replicates: Sequence[RegressionFit],
+    name: str,
+    level: float,
+    rule: Rule | None,
+) -> Estimate | None:
     found = [each.estimates.get(name) for each in fits[1:]]
     estimates = [each for each in found if each is not None]
     if len(estimates) < len(found):
         return None
+    again = [each.estimates[name].value for each in replicates if name in each.estimates]
+    if len(again) > 1:
+        return replicated(estimates[0].value, again, level=level)
     if len(estimates) == 1:
         return estimates[0]
-    # R16, plug-in: T = (n/N) v + b/K.
-    moments = Moments.of(
-        np.array([[each.value] for each in estimates]),
-        np.array([[each.variance] for each in estimates]),
-    )
     share = float(np.mean([each.rows for each in fits[1:]])) / max(fits[0].rows, 1)
-    spread = plug_in(moments, share)
-    value, variance = float(moments.estimate[0]), float(spread.variance[0])
-    return interval(value, variance, float(spread.degrees_of_freedom[0]), level=level)
-
-
-def _remarks(formula: Formula, fits: Sequence[RegressionFit], schema: Schema) -> Iterable[str]:
-    yield (
-        "linear regression by least squares, bins by their midpoints"
-        if formula.kind == "linear"
-        else "logistic regression by maximum likelihood, bins by their midpoints"
+    return pooled(
+        [each.value for each in estimates],
+        [each.variance for each in estimates],
+        share=share,
+        rule=rule,
+        level=level,
     )
-    for term in (formula.response, *formula.terms):
+
+
+def _remarks(
+    formula: Formula, fits: Sequence[RegressionFit], schema: Schema, values: Sequence[str]
+) -> Iterable[str]:
+    kind = "linear regression by least squares"
+    if formula.kind != "linear":
+        kind = "logistic regression by maximum likelihood"
+    yield kind if values else f"{kind}, bins by their midpoints"
+    yield from values
+    for term in () if values else (formula.response, *formula.terms):
         if cuts_a_bin(term, schema.features[schema.index(term.feature)]):
             yield f"{term.text} cuts a bin, which counts as a whole by its midpoint"
     dropped = [each.dropped for each in fits]
     if any(dropped):
         shown = ", ".join(str(number) for number in dropped[1:])
         yield f"rows left out for a missing number: {dropped[0]} original, {shown} synthetic"
-    if len(fits) == 2:
-        yield (
-            "one synthetic table: its interval is the naive one, as if its rows were real; it "
-            "leaves out that the table was made from a sample"
-        )
-    else:
-        yield f"{len(fits) - 1} synthetic tables pooled by T = (n/N) v + b/K (plug-in rule)"
 
 
 def _why_not(comparison: Comparison, name: str, fits: Sequence[RegressionFit]) -> str:
@@ -227,7 +265,7 @@ def _coefficients(comparison: Comparison) -> Iterable[Record]:
                 found or Estimate(math.nan),
                 baseline=baseline,
                 n=n,
-                note="" if found else reason,
+                note=reason if not found else comparison.remarks[-1] if where is fits else "",
             )
 
 

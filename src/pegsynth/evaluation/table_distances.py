@@ -104,7 +104,12 @@ class _Tables:
 
 
 def evaluate_codes(
-    original: Codes, synthetic: Sequence[Codes], schema: Schema, *, threads: int = 2
+    original: Codes,
+    synthetic: Sequence[Codes],
+    schema: Schema,
+    *,
+    threads: int = 2,
+    released: Sequence[Codes] | None = None,
 ) -> Metrics:
     """Compare synthetic tables with their original.
 
@@ -117,6 +122,9 @@ def evaluate_codes(
         The public codebook; its quasi-identifiers are those of the uniqueness.
     threads
         Tables counted at a time; the result does not depend on it.
+    released
+        The tables as they are published, where `synthetic` repeats weighted rows: a row is
+        unique or not as it is published.
     """
     if not synthetic:
         raise ParameterError("there is no synthetic table to compare with the original")
@@ -131,7 +139,13 @@ def evaluate_codes(
         )
     )
     figures = [*ones, *pairs, *threes]
-    headlines = [_headline(name, figures, tables, schema) for name in SUMMARY_KEYS]
+    published = tables
+    if released is not None:
+        published = _tables(original, released, schema.category_counts, schema.names)
+    headlines = [
+        _uniqueness(published, schema) if name == "uniqueness" else _headline(name, figures, tables)
+        for name in SUMMARY_KEYS
+    ]
     return Metrics(
         summary={record.name: record.value for record in headlines},
         records=(*headlines, *(_record(figure, tables) for figure in figures)),
@@ -266,9 +280,7 @@ def _record(figure: _Figure, tables: _Tables, *, note: str = "") -> Record:
     return measured(figure.name, figure.subject, found, baseline=baseline, note=note)
 
 
-def _headline(name: str, figures: list[_Figure], tables: _Tables, schema: Schema) -> Record:
-    if name == "uniqueness":
-        return _uniqueness(tables, schema)
+def _headline(name: str, figures: list[_Figure], tables: _Tables) -> Record:
     ours = [figure for figure in figures if figure.name == name]
     count = len(tables.synthetic)
     means = _Figure(

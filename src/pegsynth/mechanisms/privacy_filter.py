@@ -17,17 +17,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
+from typing import TypeAlias
 
 import msgspec
+import numpy as np
 
 from pegsynth.arrays import Int64
 from pegsynth.errors import BudgetError, escaped
 from pegsynth.mechanisms.noise import add_noise, choose
-from pegsynth.privacy import Allowance, Event, NoisyCounts, Selection, Unspent
+from pegsynth.privacy import (
+    Allowance,
+    CategoriesFound,
+    Event,
+    NoisyCounts,
+    Selection,
+    Unspent,
+)
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
+from pegsynth.privacy.unseen_categories import smallest_threshold
 from pegsynth.random import RandomStream
 
 Features = tuple[int, ...]
+Search: TypeAlias = Callable[[Int64], Int64]
 
 _SLACK = Fraction(1, 10**12)
 _CHOICE_BITS = 40
@@ -152,6 +164,31 @@ class PrivacyFilter:
         self._pay(event)
         return self._noisy(counts, event), deviation
 
+    def search(self, share: float, *, delta: Fraction, features: Features = ()) -> Search:
+        """Pay for a search: return what keeps counts that are above a threshold with noise (R29).
+
+        It takes counts of values that occur, each of at least 1, in as many parts as one likes,
+        and returns them with noise, or 0 where that does not pass. A unit may change as many
+        of them as it has rows, and brings a value to light that nobody else has with a
+        chance of at most `delta`.
+
+        Parameters
+        ----------
+        delta
+            What it may take of the stated delta, which was set aside when the whole was made.
+        """
+        if self.route == "pure":
+            raise BudgetError("private categories have no pure price; state a delta")
+        deviation = self.deviation(share)
+        variance = Fraction(deviation) ** 2
+        event = CategoriesFound.of(
+            deviation,
+            threshold=smallest_threshold(variance, delta, self._unit),
+            features=self._named(features),
+        )
+        self._pay(event)
+        return partial(self._passing, event)
+
     def choose(
         self,
         scores: Sequence[int],
@@ -189,6 +226,11 @@ class PrivacyFilter:
     def _noisy(self, counts: Int64, event: NoisyCounts) -> Int64:
         """Add the noise of an event that was paid for; audits replace this step."""
         return add_noise(counts, event, self._stream, threads=self._threads)
+
+    def _passing(self, event: CategoriesFound, counts: Int64) -> Int64:
+        """Add the noise of a search that was paid for, and compare."""
+        noisy = self._noisy(counts, event.noise)
+        return np.where(noisy > event.threshold, noisy, 0)
 
     def _chosen(self, scores: Sequence[int], epsilon: Fraction) -> int:
         """Make a choice that was paid for; audits replace this step."""

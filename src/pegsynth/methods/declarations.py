@@ -41,7 +41,8 @@ def _codebook(schema: Schema) -> Iterator[Assumption]:
         features = schema.features
         yield assumptions.reviewed_schema(
             drafted_from_data=named(schema.drafted_from_data),
-            categories=named(f.name for f in features if not f.binned),
+            # Those that are found are paid for.
+            categories=named(f.name for f in features if not f.binned and not f.private_categories),
             # Edges that are measured are paid for, unless somebody states where they end.
             edges=named(
                 f.name
@@ -49,6 +50,7 @@ def _codebook(schema: Schema) -> Iterator[Assumption]:
                 if f.binned and (not f.private_edges or (f.lowest, f.highest) != (None, None))
             ),
             rows_per_unit=schema.rows_per_unit if schema.unit else None,
+            measured=named(schema.unsettled),
         )
 
 

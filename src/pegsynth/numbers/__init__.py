@@ -11,12 +11,21 @@ from pegsynth.numbers.edges_plan import NumbersPlan, check_budget, plan_numbers
 from pegsynth.numbers.grid_counts import GridCounter, count_grid
 from pegsynth.numbers.inside import InsideModel, fit_inside
 from pegsynth.numbers.number_grid import Grid, grid_feature, grid_of, grid_schema
-from pegsynth.numbers.paying import PaidCodec, foreseen, paid_codec, wants_codec
+from pegsynth.numbers.paying import (
+    CodecCounts,
+    PaidCodec,
+    foreseen,
+    paid_codec,
+    wants_codec,
+    wants_grids,
+    wants_numbers,
+)
 from pegsynth.numbers.settle import Settled, bins_for, settle
 from pegsynth.numbers.tree import NumberTree, exact_tree, measure
 from pegsynth.numbers.value_decoding import ModelDecoder, decode_values, value_decoder
 
 __all__ = [
+    "CodecCounts",
     "Grid",
     "GridCounter",
     "InsideModel",
@@ -42,4 +51,6 @@ __all__ = [
     "settle",
     "value_decoder",
     "wants_codec",
+    "wants_grids",
+    "wants_numbers",
 ]

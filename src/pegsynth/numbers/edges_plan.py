@@ -65,17 +65,35 @@ def plan_numbers(
         The part of it for each feature; None for the usual one.
     """
     names = tuple(feature.name for feature in schema.features if feature.wants_shape)
-    unit = schema.rows_per_unit if schema.unit else 1
-    price = Price(allowance, unit)
-    usual = LOUD_SHARE if price.deviation(1.0) > LOUD_ABOVE else USUAL_SHARE
-    each = min(usual, MOST_TOGETHER / max(len(names), 1)) if share is None else share
+    price = price_of(schema, allowance)
+    each = codec_share(schema, price) if share is None else share
     if not 0 < each * max(len(names), 1) < 1:
         raise ParameterError("the share of the numbers must be above 0, and less than 1 in all")
     return NumbersPlan(names, each, price.deviation(1.0), price.deviation(each * LEVEL_SHARES[0]))
 
 
+def price_of(schema: Schema, allowance: Allowance) -> Price:
+    """Return what parts of an allowance buy for the units of a schema."""
+    return Price(allowance, schema.rows_per_unit if schema.unit else 1)
+
+
+def codec_share(schema: Schema, price: Price) -> float:
+    """Return the part of the budget for each feature whose edges or categories are measured."""
+    measured = [each for each in schema.features if each.wants_shape or each.private_categories]
+    usual = LOUD_SHARE if price.deviation(1.0) > LOUD_ABOVE else USUAL_SHARE
+    return min(usual, MOST_TOGETHER / max(len(measured), 1))
+
+
 def check_budget(schema: Schema, budget: Budget) -> None:
-    """Refuse a budget that cannot pay for private edges, with the remedy."""
+    """Refuse a budget that cannot pay for private edges or categories, with the remedy."""
+    found = [feature for feature in schema.features if feature.private_categories]
+    if found and (budget.epsilon is None or budget.delta is None):
+        lacking = "--epsilon for the whole release" if budget.epsilon is None else "--delta"
+        raise BudgetError(
+            f"feature {found[0].name!r}: its categories are to be found by noisy counts, which "
+            "takes an epsilon for the whole release and a delta; give "
+            f"{lacking}, or list the categories of the feature"
+        )
     wanting = [feature for feature in schema.features if feature.wants_shape]
     if wanting and budget.epsilon is None:
         what = "edges are" if wanting[0].private_edges else "values are"

@@ -1,21 +1,31 @@
-"""The codec of a table that is itself paid for: edges and shapes out of a release's own budget.
+"""The codec of a table that is itself paid for: edges, shapes and categories (R21, R29).
 
-`foreseen` says, before any data is read, what the bins will look like and what they cost at
-most; `paid_codec` measures, through a privacy filter that holds the whole budget (R21).
+`foreseen` says, before any data is read, what bins and categories there will be and what they
+cost at most; `paid_codec` measures, through a privacy filter that holds the whole budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.categories import (
+    Part,
+    delta_for,
+    find_categories,
+    frequent_categories,
+    plan_categories,
+    private_names,
+    provisional_categories,
+    settled_categories,
+)
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.numbers.bin_shape import Shape
-from pegsynth.numbers.edges_plan import check_budget, plan_numbers
+from pegsynth.numbers.edges_plan import check_budget, plan_numbers, price_of
 from pegsynth.numbers.settle import bins_for, provisional, settle
 from pegsynth.numbers.tree import NumberTree, exact_tree, measure
 from pegsynth.privacy import Allowance, Budget, Event
@@ -38,12 +48,12 @@ class Foreseen:
 
 @dataclass(frozen=True)
 class PaidCodec:
-    """Public edges, and what they cost.
+    """Public edges and categories, and what they cost.
 
     Parameters
     ----------
     schema
-        The codebook with edges.
+        The codebook with edges and categories.
     shapes
         How values lie inside the bins, by name.
     events
@@ -58,13 +68,39 @@ class PaidCodec:
     events: tuple[Event, ...] = field(default=())
 
 
+@dataclass(frozen=True)
+class CodecCounts:
+    """What a codec is made of: exact and confidential.
+
+    Parameters
+    ----------
+    grids
+        Counts of the grid of every feature whose numbers are measured.
+    candidates
+        Values of the features whose categories are private, with their counts.
+    """
+
+    grids: Counts = field(default_factory=dict)
+    candidates: Iterable[Part] = ()
+
+
 def wants_codec(schema: Schema) -> bool:
+    """Whether edges, shapes or categories of any feature are to be measured."""
+    return any(each.wants_shape or each.private_categories for each in schema.features)
+
+
+def wants_numbers(schema: Schema) -> bool:
     """Whether edges or shapes of any feature are to be measured."""
+    return any(each.wants_shape and each.kind == "numeric" for each in schema.features)
+
+
+def wants_grids(schema: Schema) -> bool:
+    """Whether counts on public grids are to be measured: numbers, or what is rare (R31)."""
     return any(feature.wants_shape for feature in schema.features)
 
 
 def foreseen(schema: Schema, budget: Budget, *, rows: int | None, private: bool) -> Foreseen:
-    """Say what bins there will be, from public figures.
+    """Say what bins and categories there will be, from public figures.
 
     Parameters
     ----------
@@ -74,57 +110,75 @@ def foreseen(schema: Schema, budget: Budget, *, rows: int | None, private: bool)
         Whether the method claims a guarantee; one that does not measures exactly.
     """
     if not private:
-        return Foreseen(provisional(schema, _exact_bins(rows or 1)), budget)
+        return Foreseen(_provisional(schema, _exact_bins(rows or 1)), budget)
     check_budget(schema, budget)
-    whole = _whole(budget)
+    budget = _with_delta_taken(schema, budget)
+    whole = whole_of(budget)
     plan = plan_numbers(schema, whole)
-    amount = whole.amount * Fraction(plan.together)
-    rest = replace(budget, paid=Allowance(whole.route, amount))
-    return Foreseen(provisional(schema, plan.bins(rows or 1)), rest)
+    share = Fraction(plan.together) + Fraction(plan.share) * len(private_names(schema))
+    rest = replace(budget, paid=Allowance(whole.route, whole.amount * share))
+    return Foreseen(_provisional(schema, plan.bins(rows or 1)), rest)
 
 
 def paid_codec(
     schema: Schema,
     budget: Budget,
-    counts: Counts,
+    counts: CodecCounts,
     stream: RandomStream,
     *,
     rows_in: int | None,
     private: bool,
     filter_of: Callable[..., PrivacyFilter] = PrivacyFilter,
 ) -> PaidCodec:
-    """Measure edges and shapes, and say what is left.
+    """Measure edges and shapes, find categories, and say what is left.
 
     Parameters
     ----------
     counts
-        Exact counts of the grid of every feature that is measured.
+        What is measured.
     rows_in
         Number of original rows, if it is public; else the noisy counts tell.
     private
         Whether the method claims a guarantee.
     """
+    names = private_names(schema)
     if not private:
-        exact = {name: exact_tree(line, schema[name]) for name, line in counts.items()}
+        if names:
+            schema = settled_categories(schema, frequent_categories(counts.candidates, names))
+        exact = {name: exact_tree(line, schema[name]) for name, line in counts.grids.items()}
         settled = settle(schema, exact, _exact_bins(_rows(exact)))
         return PaidCodec(settled.schema, settled.shapes, budget)
     check_budget(schema, budget)
-    whole = _whole(budget)
+    budget = _with_delta_taken(schema, budget)
+    whole = whole_of(budget)
     plan = plan_numbers(schema, whole)
-    unit = schema.rows_per_unit if schema.unit else 1
-    budget_filter = filter_of(whole, stream, rows_per_unit=unit, names=schema.names)
+    price = price_of(schema, whole)
+    budget_filter = filter_of(whole, stream, rows_per_unit=price.rows_per_unit, names=schema.names)
+    found: dict[str, tuple[str, ...]] = {}
+    if names:
+        search = plan_categories(schema, price, plan.share, delta=budget.delta_taken)
+        found = find_categories(schema, search, counts.candidates, budget_filter)
     trees = {
         name: measure(
-            counts[name], schema[name], budget_filter, plan.share, index=schema.index(name)
+            counts.grids[name], schema[name], budget_filter, plan.share, index=schema.index(name)
         )
         for name in plan.names
     }
-    settled = settle(schema, trees, plan.bins(rows_in or _rows(trees)))
+    settled = settle(settled_categories(schema, found), trees, plan.bins(rows_in or _rows(trees)))
     rest = replace(budget, paid=budget_filter.spent)
     return PaidCodec(settled.schema, settled.shapes, rest, budget_filter.done)
 
 
-def _whole(budget: Budget) -> Allowance:
+def _with_delta_taken(schema: Schema, budget: Budget) -> Budget:
+    return replace(budget, delta_taken=delta_for(schema, budget.delta))
+
+
+def _provisional(schema: Schema, bins: int) -> Schema:
+    return provisional(provisional_categories(schema), bins)
+
+
+def whole_of(budget: Budget) -> Allowance:
+    """Return what a budget has for the whole release, and its currency."""
     return budget.whole("pure" if budget.delta is None else "zcdp")
 
 
@@ -134,4 +188,6 @@ def _exact_bins(rows: float) -> int:
 
 def _rows(trees: Mapping[str, NumberTree]) -> float:
     """Estimate the number of rows by the counts at the top of all trees."""
+    if not trees:
+        return 1.0
     return float(np.mean([tree.levels[0].counts.clip(0).sum() for tree in trees.values()]))

@@ -8,8 +8,7 @@ zero, gets a bin of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,9 +22,7 @@ from pegsynth.numbers.tree import NumberTree
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.date_text import DateText
 from pegsynth.schema.encoding import parsed_number
-from pegsynth.schema.feature import Feature, measured_recoding
-from pegsynth.schema.rule_text import rule_labels
-from pegsynth.schema.rules import NamedRule
+from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
 
 FEWEST_BINS, MOST_BINS = 6, 24
@@ -87,7 +84,7 @@ def settle(schema: Schema, trees: Mapping[str, NumberTree], bins: int) -> Settle
             continue
         settled, shapes[column.name] = _settled(column, trees[column.name], column.bins or bins)
         columns.append(settled)
-    return Settled(_with_columns(schema, tuple(columns)), shapes)
+    return Settled(schema.with_columns(columns), shapes)
 
 
 def provisional(schema: Schema, bins: int) -> Schema:
@@ -96,29 +93,12 @@ def provisional(schema: Schema, bins: int) -> Schema:
     It says how large tables become, so that a release can be settled before edges are known.
     """
     columns = tuple(
-        replace(
-            column,
-            edges=tuple(map(float, range((column.bins or bins) + 1))),
-            private_edges=False,
-            lowest=None,
-            highest=None,
-            bins=None,
-            recoding=measured_recoding(column),
-        )
+        column.with_edges(map(float, range((column.bins or bins) + 1)))
         if column.private_edges
         else column
         for column in schema.columns
     )
-    return _with_columns(schema, columns)
-
-
-def _with_columns(schema: Schema, columns: tuple[Feature, ...]) -> Schema:
-    """Exchange columns; rules speak of categories by name, as codes have moved."""
-    named = tuple(
-        NamedRule(tuple(rule_labels(rule, schema.features).items()), rule.label)
-        for rule in schema.rules
-    )
-    return replace(schema, columns=columns, rules=named)  # type: ignore[arg-type]
+    return schema.with_columns(columns)
 
 
 def _settled(feature: Feature, tree: NumberTree, bins: int) -> tuple[Feature, Shape]:
@@ -131,9 +111,7 @@ def _settled(feature: Feature, tree: NumberTree, bins: int) -> tuple[Feature, Sh
     shape = Shape.of(edges, cells, masses, grid.unit)
     if feature.inside == "uniform":
         shape = Shape.uniform(edges, grid.unit, shape.shares)
-    public: dict[str, Any] = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
-    public["recoding"] = measured_recoding(feature)
-    return replace(feature, edges=tuple(edges), **public), shape
+    return feature.with_edges(edges), shape
 
 
 def _without_taken(feature: Feature, grid: Grid, masses: Float64) -> tuple[Float64, Float64]:

@@ -25,6 +25,7 @@ from pegsynth.privacy.draw_events import (
     UrnDraws,
 )
 from pegsynth.privacy.events import (
+    CategoriesFound,
     Diversity,
     Event,
     NoisyCounts,
@@ -48,6 +49,7 @@ __all__ = [
     "Budget",
     "Calibration",
     "CappedDraws",
+    "CategoriesFound",
     "ContingencyDraws",
     "Diversity",
     "Draws",

@@ -5,6 +5,9 @@ they cannot price, which makes the corresponding guarantee "none" and never smal
 price is exact or rounded up (R15). Neighbours differ by adding or removing one unit; a
 unit of up to k rows multiplies a pure price by k and a rho by k^2 (R12).
 
+Private categories cost a delta' besides their rho (R29): `delta_taken` adds these up, and rho is
+converted at what is left of the stated delta.
+
 Replacing one row by another is not what is claimed. For the reader who needs it, R12 gives
 the factors, pure and in rho: draws of R2 and R3 1 and 4; R4 and R5 2 and 4; imputation 1 and
 1; noisy counts 2 (Laplace) and 2.
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Protocol
 
 from pegsynth.privacy.draw_events import (
@@ -27,6 +31,7 @@ from pegsynth.privacy.draw_events import (
     UrnDraws,
 )
 from pegsynth.privacy.events import (
+    CategoriesFound,
     Diversity,
     Event,
     NoisyCounts,
@@ -35,6 +40,7 @@ from pegsynth.privacy.events import (
     Unspent,
 )
 from pegsynth.privacy.rounding import ZERO, log_one_plus_up, product_up, ratio_up, sum_up
+from pegsynth.privacy.unseen_categories import unseen_delta
 
 _EIGHTH = Decimal("0.125")
 _HALF = Decimal("0.5")
@@ -72,7 +78,7 @@ class PureAccountant:
                 return product_up(event.count, _eta(event))
             case Unspent():
                 return _unspent(event, "pure")
-            case NoisyCounts(mechanism="discrete-gaussian"):
+            case NoisyCounts(mechanism="discrete-gaussian") | CategoriesFound():
                 return None  # R6: Gaussian noise has no pure guarantee.
             case _:
                 epsilon = self._of_one_row(event)
@@ -120,12 +126,29 @@ class ZCDPAccountant:
                 return _urn_rho(event)
             case NoisyCounts():
                 return _noise_rho(event)
+            case CategoriesFound():
+                # R29: off a chance of delta', which `delta_taken` charges, it is R11.
+                return product_up(len(event.features), _noise_rho(event.noise))
             case Selection():
                 # R6, R10: eps_s^2/8 per choice.
                 epsilon = ratio_up(event.epsilon_numerator, event.epsilon_denominator)
                 return product_up(_EIGHTH, event.count, epsilon, epsilon)
             case _:
                 return _free_or_uncovered(event)
+
+
+def delta_taken(events: Iterable[Event], *, rows_per_unit: int = 1) -> Decimal:
+    """Add the delta' of all events, rounded up: what is taken out of the stated delta (R29)."""
+    return sum_up(
+        product_up(len(event.features), _unseen(event, rows_per_unit))
+        for event in events
+        if isinstance(event, CategoriesFound)
+    )
+
+
+def _unseen(event: CategoriesFound, rows_per_unit: int) -> Decimal:
+    variance = Fraction(event.variance_numerator, event.variance_denominator)
+    return unseen_delta(variance, event.threshold, rows_per_unit)
 
 
 def _eta(event: Draws) -> Decimal:

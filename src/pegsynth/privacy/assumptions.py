@@ -38,6 +38,7 @@ def reviewed_schema(
     categories: Sequence[str] = (),
     edges: Sequence[str] = (),
     rows_per_unit: int | None = None,
+    measured: Sequence[str] = (),
 ) -> Assumption:
     """Record that a person set ``reviewed = true`` (R10, case a).
 
@@ -49,12 +50,18 @@ def reviewed_schema(
         Features with listed categories, and those with bin edges.
     rows_per_unit
         The most rows of a unit, if the schema names a unit.
+    measured
+        Features whose categories or edges are found or measured, and paid for (R21, R29).
     """
     parts = [
         *(("its categories", "their order") if categories else ()),
         *(("bin edges",) if edges else ()),
         *(("rows per unit",) if rows_per_unit else ()),
-    ] or ["its categories", "their order", "bin edges", "rows per unit"]
+    ] or (
+        ["its features", "their roles", "rules"]
+        if measured
+        else ["its categories", "their order", "bin edges", "rows per unit"]
+    )
     text = f"the reviewer of the schema declared {_listed(parts)} to be public knowledge"
     if drafted_from_data:
         text += "; the schema marks features whose categories or edges were first read off a table"

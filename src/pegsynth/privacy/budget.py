@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 from pegsynth.errors import BudgetError
 from pegsynth.privacy.conversion import check_delta, check_epsilon, rho_at
+from pegsynth.privacy.rounding import float_down, fraction_down
 
 Route: TypeAlias = Literal["pure", "zcdp"]
 BudgetKind: TypeAlias = Literal["total", "per-row", "l-diversity", "alpha"]
@@ -102,6 +103,9 @@ class Budget:
     paid
         What was spent before, of the same total: for a codec that is itself measured (R21).
         Everything else is then paid along the same route.
+    delta_taken
+        The part of delta that private categories take, fixed before any data is read; rho is
+        converted at the rest (R29).
     released_blocks
         The method releases noisy blocks (`pegs-once`), where l-diversity is
         post-processing: `l` may then stand beside `epsilon` (R7).
@@ -115,6 +119,7 @@ class Budget:
     shares: Shares = field(default_factory=Shares)
     released_blocks: bool = False
     paid: Allowance | None = None
+    delta_taken: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         self._check_choice()
@@ -170,7 +175,10 @@ class Budget:
         before = Fraction(0) if self.paid is None else self.paid.amount
         if route == "pure":
             return Allowance(route, Fraction(self.epsilon) - before)
-        rho = rho_at(self.epsilon, delta=self.delta or 0.0)
+        delta = self.delta or 0.0
+        if self.delta_taken:
+            delta = float_down(fraction_down(Fraction(delta) - self.delta_taken))
+        rho = rho_at(self.epsilon, delta=delta)
         return Allowance(route, Fraction(rho) - before)
 
     def parts(self, parts: Collection[str], *, route: Route) -> dict[str, Allowance]:

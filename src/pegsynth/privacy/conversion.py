@@ -20,6 +20,7 @@ from pegsynth.privacy.rounding import float_down, float_up
 
 _EXACT = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 _SLACK = Decimal("1e-45")
+# Signs and sums written as operators would be rounded to the digits of the thread's own context.
 _FARTHEST = 300.0
 
 
@@ -59,8 +60,8 @@ def epsilon_at(rho: Decimal | float, *, delta: float) -> float:
     t = _root(lambda t: approximate * t * t + math.log1p(t) - surprise)
     exact_t = Decimal(t)
     terms = (
-        _EXACT.multiply(1 + exact_t, exact_rho),
-        _EXACT.divide(-_EXACT.ln(Decimal(delta)), exact_t),
+        _EXACT.multiply(_EXACT.add(Decimal(1), exact_t), exact_rho),
+        _EXACT.divide(_EXACT.ln(Decimal(delta)).copy_negate(), exact_t),
         *_shape_terms(exact_t),
     )
     return max(0.0, float_up(_sum_with_slack(terms, sign=1)))
@@ -81,9 +82,10 @@ def rho_at(epsilon: float, *, delta: float) -> float:
     terms = (
         Decimal(epsilon),
         _EXACT.divide(_EXACT.ln(Decimal(delta)), exact_t),
-        *(-term for term in _shape_terms(exact_t)),
+        *(term.copy_negate() for term in _shape_terms(exact_t)),
     )
-    rho = float_down(_EXACT.divide(_sum_with_slack(terms, sign=-1), 1 + exact_t))
+    whole = _EXACT.add(Decimal(1), exact_t)
+    rho = float_down(_EXACT.divide(_sum_with_slack(terms, sign=-1), whole))
     # The two searches may stop at slightly different t; a hair less rho settles it, for
     # this rho and for any sum of parts below it.
     shrink = 1e-13
@@ -103,7 +105,8 @@ def _shape(t: float) -> float:
 
 def _shape_terms(t: Decimal) -> tuple[Decimal, Decimal]:
     weight = _EXACT.add(Decimal(1), _EXACT.divide(Decimal(1), t))
-    return _EXACT.ln(t), -_EXACT.multiply(weight, _EXACT.ln(_EXACT.add(Decimal(1), t)))
+    product = _EXACT.multiply(weight, _EXACT.ln(_EXACT.add(Decimal(1), t)))
+    return _EXACT.ln(t), product.copy_negate()
 
 
 def _sum_with_slack(terms: tuple[Decimal, ...], *, sign: int) -> Decimal:
@@ -111,8 +114,9 @@ def _sum_with_slack(terms: tuple[Decimal, ...], *, sign: int) -> Decimal:
     total = magnitude = Decimal(0)
     for term in terms:
         total = _EXACT.add(total, term)
-        magnitude = _EXACT.add(magnitude, abs(term))
-    return _EXACT.add(total, sign * _EXACT.multiply(magnitude, _SLACK))
+        magnitude = _EXACT.add(magnitude, term.copy_abs())
+    slack = _EXACT.multiply(magnitude, _SLACK)
+    return _EXACT.add(total, slack if sign > 0 else slack.copy_negate())
 
 
 def _root(rising: Callable[[float], float]) -> float:

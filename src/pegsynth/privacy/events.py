@@ -146,6 +146,58 @@ class Selection(Recorded, frozen=True, kw_only=True, tag="selection"):
         )
 
 
+class CategoriesFound(Recorded, frozen=True, kw_only=True, tag="private-categories"):
+    """Categories were found: those whose noisy counts were above a threshold (R29).
+
+    Noise and threshold are fixed before any data is read. How many categories there were to
+    look at is no part of the event: that number is not paid for.
+
+    Parameters
+    ----------
+    features
+        Names of the features; each costs the price of one.
+    variance_numerator, variance_denominator
+        sigma^2 of the discrete Gaussian noise on every count, exact.
+    threshold
+        A category is found if its noisy count is above this.
+    """
+
+    features: tuple[str, ...]
+    variance_numerator: int
+    variance_denominator: int
+    threshold: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _freeze(self, "features")
+        if not self.features:
+            raise ParameterError("CategoriesFound: it names no feature")
+
+    @classmethod
+    def of(
+        cls, standard_deviation: Fraction | float, *, threshold: int, features: tuple[str, ...]
+    ) -> Self:
+        """Record what was looked for, by noise of parameter sigma and a threshold."""
+        variance = _fraction(standard_deviation) ** 2
+        return cls(
+            features=features,
+            variance_numerator=variance.numerator,
+            variance_denominator=variance.denominator,
+            threshold=threshold,
+        )
+
+    @property
+    def noise(self) -> NoisyCounts:
+        """The noise on the counts of one feature; no number of cells is told."""
+        return NoisyCounts(
+            mechanism="discrete-gaussian",
+            purpose="categories",
+            scale_numerator=self.variance_numerator,
+            scale_denominator=self.variance_denominator,
+            cells=1,
+        )
+
+
 def _freeze(event: Recorded, *names: str) -> None:
     """Turn lists that a caller gave into tuples: an event is a value."""
     for name in names:
@@ -283,7 +335,7 @@ class UnknownEvent(msgspec.Struct, frozen=True):
 
 
 KnownEvent: TypeAlias = (
-    Draws | NoisyCounts | Selection | Unspent | UnitBound | Diversity | NotPrivate
+    Draws | NoisyCounts | CategoriesFound | Selection | Unspent | UnitBound | Diversity | NotPrivate
 )
 Event: TypeAlias = KnownEvent | UnknownEvent
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
+from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, delta_taken
 from pegsynth.privacy.draw_events import (
     BlockDraws,
     CappedDraws,
@@ -25,6 +25,7 @@ from pegsynth.privacy.draw_events import (
     UrnDraws,
 )
 from pegsynth.privacy.events import (
+    CategoriesFound,
     Diversity,
     Event,
     NoisyCounts,
@@ -84,7 +85,8 @@ def explained(ledger: Ledger) -> list[Explained]:
             for accountant in (PureAccountant(), ZCDPAccountant())
         )
         read, means = _described(event)
-        sentence = f"{read}; {_cost(epsilon, rho)}; {means}."
+        taken = float_up(delta_taken((event,), rows_per_unit=rows_per_unit))
+        sentence = f"{read}; {_cost(epsilon, rho, taken)}; {means}."
         lines.append(Explained(kind_of(event), epsilon, rho, place not in uncovered, sentence))
     return lines
 
@@ -98,12 +100,13 @@ def _price(price: Decimal | None) -> float | None:
     return None if price is None else float_up(price)
 
 
-def _cost(epsilon: float | None, rho: float | None) -> str:
+def _cost(epsilon: float | None, rho: float | None, delta: float) -> str:
     if epsilon == 0 and rho == 0:
         return "it cost nothing"
     prices = (("epsilon", epsilon), ("rho", rho))
     known = [f"{name} = {display_up(price)}" for name, price in prices if price is not None]
-    return f"it cost {' or '.join(known)}" if known else "it has no price"
+    besides = f" and {display_up(delta)} of delta" if delta else ""
+    return f"it cost {' or '.join(known)}{besides}" if known else "it has no price"
 
 
 def _described(event: Event) -> tuple[str, str]:
@@ -156,6 +159,17 @@ def _counted(event: NoisyCounts) -> tuple[str, str]:
         f"Rows were counted {what} and {noise} was added to every count{cells}{_label(event)}",
         f"one row changes {touched}, and the noise hides which table gave them, so the noisy "
         "counts may be used again at no further cost",
+    )
+
+
+def _found(event: CategoriesFound) -> tuple[str, str]:
+    variance = Fraction(event.variance_numerator, event.variance_denominator)
+    return (
+        f"Rows were counted by every value of {_names(event.features)}, discrete Gaussian noise of "
+        f"variance {float(variance):.6g} was added, and values with noisy counts above "
+        f"{event.threshold:,} became categories{_label(event)}",
+        "a value that only one unit has becomes a category with a chance of at most that delta, "
+        "and the noise hides the rest",
     )
 
 
@@ -234,6 +248,7 @@ def _of_marginals(event: MarginalDraws) -> tuple[str, str]:
 
 _WORDS: Final[Mapping[type, Callable[..., tuple[str, str]]]] = {
     NoisyCounts: _counted,
+    CategoriesFound: _found,
     Selection: _chosen,
     Unspent: _left_over,
     UnitBound: _bounded,

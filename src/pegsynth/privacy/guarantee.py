@@ -2,18 +2,26 @@
 
 Goes in: events and the stated delta. Comes out: a `Guarantee`, and a line for every event
 that no result covers. Without a delta the claim is pure; with one it is approximate, at
-the smaller of the pure epsilon and the epsilon of the summed rho (R6).
+the smaller of the pure epsilon and the epsilon of the summed rho (R6), which is converted at
+what private categories leave of the delta (R29).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, draw_price, total
+from pegsynth.privacy.accountant import (
+    PureAccountant,
+    ZCDPAccountant,
+    delta_taken,
+    draw_price,
+    total,
+)
 from pegsynth.privacy.conversion import epsilon_at
 from pegsynth.privacy.draw_events import (
     DETAILS,
@@ -26,6 +34,7 @@ from pegsynth.privacy.draw_events import (
     PegsDraws,
 )
 from pegsynth.privacy.events import (
+    CategoriesFound,
     Diversity,
     Event,
     NoisyCounts,
@@ -34,7 +43,14 @@ from pegsynth.privacy.events import (
     UnknownEvent,
     Unspent,
 )
-from pegsynth.privacy.rounding import float_up, product_up, ratio_up, sum_up
+from pegsynth.privacy.rounding import (
+    float_down,
+    float_up,
+    fraction_down,
+    product_up,
+    ratio_up,
+    sum_up,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -106,7 +122,7 @@ def guarantee_of(events: Sequence[Event], *, delta: float | None) -> Guarantee:
     rho = total(ZCDPAccountant(), events, rows_per_unit=rows_per_unit)
     return Guarantee(
         kind=kind,
-        epsilon=_epsilon(pure, rho, delta),
+        epsilon=_epsilon(pure, rho, delta_left(events, delta)),
         delta=0.0 if delta is None else delta,
         rho=None if rho is None else float_up(rho),
         epsilon_per_row=epsilon_per_row(events),
@@ -126,8 +142,8 @@ def not_covered(events: Sequence[Event], *, delta: float | None) -> tuple[str, .
 
 def uncovered_places(events: Sequence[Event], *, delta: float | None) -> dict[int, str]:
     """Return where the events stand that no result covers, and why each is not covered."""
-    pure = _has_pure_price(events)
-    reasons = (_why_not_covered(event, delta, pure=pure) for event in events)
+    pure, left = _has_pure_price(events), delta_left(events, delta)
+    reasons = (_why_not_covered(event, delta, pure=pure, left=left) for event in events)
     return {place: reason for place, reason in enumerate(reasons) if reason}
 
 
@@ -161,12 +177,27 @@ def _price_per_row(event: Draws) -> Decimal | None:
 
 
 def _kind(events: Sequence[Event], delta: float | None) -> GuaranteeKind:
-    pure = _has_pure_price(events)
-    failing = [event for event in events if _why_not_covered(event, delta, pure=pure)]
+    places = uncovered_places(events, delta=delta)
+    failing = [events[place] for place in places]
     if not failing:
         return "pure" if delta is None else "approximate"
     # R7: l-diversity of true counts stands alone, beside nothing that is not covered.
     return "l-diversity" if all(isinstance(event, Diversity) for event in failing) else "none"
+
+
+def delta_left(events: Sequence[Event], delta: float | None) -> float | None:
+    """Return what the delta' of private categories leave of a delta, rounded down (R29).
+
+    None where nothing was stated or nothing is left.
+    """
+    if delta is None:
+        return None
+    bounds = [event.rows_per_unit for event in events if isinstance(event, UnitBound)]
+    taken = delta_taken(events, rows_per_unit=max(bounds, default=1))
+    if not taken:
+        return delta
+    left = float_down(fraction_down(Fraction(delta) - Fraction(taken)))
+    return left if left > 0 else None
 
 
 def _epsilon(pure: Decimal | None, rho: Decimal | None, delta: float | None) -> float | None:
@@ -180,7 +211,9 @@ def _has_pure_price(events: Sequence[Event]) -> bool:
     return total(PureAccountant(), events) is not None
 
 
-def _why_not_covered(event: Event, delta: float | None, *, pure: bool) -> str | None:
+def _why_not_covered(
+    event: Event, delta: float | None, *, pure: bool, left: float | None
+) -> str | None:
     match event:
         case NotPrivate():
             return event.text
@@ -193,10 +226,25 @@ def _why_not_covered(event: Event, delta: float | None, *, pure: bool) -> str | 
             )
         case NoisyCounts(mechanism="discrete-gaussian") if delta is None:
             return "Gaussian noise has no pure guarantee; state a delta"
-        case Unspent():
-            return _why_unspent_fails(event, delta, pure=pure)
+        case CategoriesFound() | Unspent():
+            return _why_amount_fails(event, delta, pure=pure, left=left)
         case _:
             return None
+
+
+def _why_amount_fails(
+    event: CategoriesFound | Unspent, delta: float | None, *, pure: bool, left: float | None
+) -> str | None:
+    if isinstance(event, Unspent):
+        return _why_unspent_fails(event, delta, pure=pure)
+    if left is not None:
+        return None
+    if delta is None:
+        return "categories that were found by noisy counts have no pure guarantee; state a delta"
+    return (
+        "the chances of finding a category that only one unit has add up to no less than the "
+        "stated delta; state a larger one"
+    )
 
 
 def _why_unspent_fails(event: Unspent, delta: float | None, *, pure: bool) -> str | None:

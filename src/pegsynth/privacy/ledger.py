@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from pegsynth.errors import ParameterError
+from pegsynth.privacy.accountant import delta_taken
 from pegsynth.privacy.assumptions import Assumption
 from pegsynth.privacy.conversion import check_delta
 from pegsynth.privacy.events import Diversity, Event, NotPrivate, UnitBound
-from pegsynth.privacy.guarantee import Guarantee, guarantee_of, not_covered
+from pegsynth.privacy.guarantee import Guarantee, delta_left, guarantee_of, not_covered
 from pegsynth.privacy.program import Program
+from pegsynth.privacy.rounding import float_up, sum_up
 
 if TYPE_CHECKING:
     import polars as pl
@@ -165,7 +168,9 @@ class Ledger:
 
         Events are concatenated, so pure epsilons and rhos add (sequential composition). A
         sum of rhos may be converted at any delta; the largest stated one is taken, which is
-        no weaker than what one of the runs already promises by itself.
+        no weaker than what one of the runs already promises by itself. Where categories were
+        found, rhos are converted at the largest that these leave of a delta, and the sum of all
+        delta' comes on top (R29).
 
         Notes
         -----
@@ -181,7 +186,7 @@ class Ledger:
         return cls(
             events=(*events, *_obstacles(ledgers)),
             assumptions=_once(a for ledger in ledgers for a in ledger.assumptions),
-            delta=max(ledger.delta for ledger in ledgers),
+            delta=_delta_together(ledgers, events),
             programs=tuple(program for ledger in ledgers for program in ledger.programs),
         )
 
@@ -192,6 +197,18 @@ def _once(items: Iterable[_Kept]) -> tuple[_Kept, ...]:
         if item not in kept:
             kept.append(item)
     return tuple(kept)
+
+
+def _delta_together(ledgers: Sequence[Ledger], events: Sequence[Event]) -> float:
+    """Return the delta of several runs together: with private categories it grows (R29)."""
+    largest = max(ledger.delta for ledger in ledgers)
+    bounds = [event.rows_per_unit for event in events if isinstance(event, UnitBound)]
+    taken = delta_taken(events, rows_per_unit=max(bounds, default=1))
+    if not taken or not largest:
+        return largest
+    left = max(delta_left(ledger.events, ledger.delta or None) or 0.0 for ledger in ledgers)
+    together = float_up(sum_up((Decimal(left), taken)))
+    return together if 0 < together < 1 else largest
 
 
 def _has(ledger: Ledger, kind: type[Event]) -> bool:

@@ -37,7 +37,6 @@ from pegsynth.publishing.result import TableFormat
 from pegsynth.publishing.texts import how_to_analyse, privacy_page
 from pegsynth.request import Request
 from pegsynth.schema import Schema
-from pegsynth.schema.codec import encode, encode_table, one_matrix
 from pegsynth.schema.toml import dumps
 
 TITLE = "Original and synthetic table side by side"
@@ -308,16 +307,17 @@ def write_internal(
 ) -> None:
     """Write ``internal/``: every measure and the report, computed from the real table."""
     from pegsynth.evaluation.evaluate_options import options_of
-    from pegsynth.evaluation.judged_tables import coded_tables
+    from pegsynth.evaluation.judged_tables import read_tables
     from pegsynth.evaluation.measuring import evaluate_tables
+    from pegsynth.inference.choice import rule_for
     from pegsynth.reporting import render
 
     internal = folder / "internal"
     internal.mkdir(mode=0o700)
-    original = one_matrix(encode_table(reader, schema))
-    tables = [encode(path, schema, need_unit=False) for path in synthetic]
-    options = options_of(schema, threads=threads)
-    metrics = evaluate_tables(coded_tables(original, tables, schema), options)
+    rule = rule_for(ledger, len(synthetic)).rule
+    options = options_of(schema, threads=threads, rule=rule)
+    tables = read_tables(reader, [str(path) for path in synthetic], schema, threads=threads)
+    metrics = evaluate_tables(tables, options)
     atomic_text(internal / "metrics.json", metrics.to_json(), mode=0o600)
     page = render(
         metrics, statement=ledger.statement(), guarantee=guarantee_fields(ledger), title=TITLE

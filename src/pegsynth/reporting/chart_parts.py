@@ -47,9 +47,14 @@ class SeriesStyle:
 
         if len(self.names) < 2:
             return alt.ColorValue(self.colours[0] if self.colours else SERIES[0])
-        legend = alt.Legend(title=None, orient="top", columns=max(1, width // _LEGEND_COLUMN))
         scale = alt.Scale(domain=list(self.names), range=list(self.colours))
-        return alt.Color(field="series", type="nominal", scale=scale, legend=legend)
+        return alt.Color(field="series", type="nominal", scale=scale, legend=self.legend(width))
+
+    def legend(self, width: int) -> alt.Legend:
+        """Return the legend, in as many columns as there is room for."""
+        import altair as alt
+
+        return alt.Legend(title=None, orient="top", columns=max(1, width // _LEGEND_COLUMN))
 
     def shape(self) -> alt.Shape | alt.ShapeValue:
         """Return the shape channel, so that colour is never the only difference."""

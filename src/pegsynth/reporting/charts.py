@@ -184,6 +184,8 @@ def curves(
     log_y: bool = True,
     shared: bool = False,
     as_percent: bool = False,
+    steps: bool = False,
+    order: Sequence[str] = (),
     width: int = 230,
     height: int = 170,
 ) -> Chart:
@@ -203,6 +205,9 @@ def curves(
         Whether all panels have one vertical scale.
     as_percent
         Whether values are shares.
+    steps
+        Whether a line stays level until its next point and has no marks there, as that of a
+        distribution function; series then differ by their dashes.
     """
     import altair as alt
 
@@ -226,9 +231,15 @@ def curves(
     x = axis(alt.X, "x", "" if many else x_title, ticks=log_ticks(kept, "x", log=log_x))
     upright: dict[str, Any] = {"title": "" if many else y_title, "as_percent": as_percent}
     upright["ticks"] = decade_ticks(_heights(everything)) if log_y else None
+    upright["zero"] = steps
     across = width * min(columns, len(facets)) if facets else width
     spans = has_intervals(kept, "low", "high")
-    layers = _curve_layers(x, upright, series_style(kept, ()), across, spans=spans)
+    style = series_style(kept, order)
+    layers = (
+        _step_layers(x, upright, style, across)
+        if steps
+        else _curve_layers(x, upright, style, across, spans=spans)
+    )
     if lines:
         layers.insert(0, _dashed_lines(upright, distinct(lines, "line"), across))
     panel = alt.layer(*layers).properties(width=width, height=height)
@@ -395,6 +406,24 @@ def _curve_layers(
     spot = base.mark_point(filled=True, size=32, opacity=1)
     layers.append(spot.encode(y=y, shape=style.shape(), description=description()))
     return layers
+
+
+def _step_layers(x: Any, upright: dict[str, Any], style: SeriesStyle, across: int) -> list[Any]:
+    """Return lines of steps, told apart by colour and dashes."""
+    import altair as alt
+
+    line = alt.Chart().mark_line(strokeWidth=1.8, interpolate="step-after", aria=False)
+    encoded = line.encode(x=x, y=axis(alt.Y, "y", **upright), color=style.colour(across))
+    if len(style.names) < 2:
+        return [encoded]
+    dashes = [[1, 0], *_DASHES[1:]]
+    scale = alt.Scale(
+        domain=list(style.names), range=[dashes[i % len(dashes)] for i in range(len(style.names))]
+    )
+    # Like that of the colours, or there would be two legends.
+    legend = style.legend(across)
+    dash = alt.StrokeDash(field="series", type="nominal", scale=scale, legend=legend)
+    return [encoded.encode(strokeDash=dash)]
 
 
 def _dashed_lines(upright: dict[str, Any], names: list[str], across: int) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.reporting.features import feature_cards
 from pegsynth.reporting.figure import Figure, drawn
-from pegsynth.reporting.lookup import Lookup
+from pegsynth.reporting.lookup import OFF, Lookup
 from pegsynth.reporting.measures import (
     FAULTS,
     figure_text,
@@ -22,11 +22,12 @@ from pegsynth.reporting.measures import (
     reference_of,
 )
 from pegsynth.reporting.missing import missing_entries, reason_of
+from pegsynth.reporting.number_figures import number_figures, number_tables
 from pegsynth.reporting.page import page
 from pegsynth.reporting.pair_figures import pair_figures, worst
 from pegsynth.reporting.regression_figures import regression_figures
 from pegsynth.reporting.risk_figures import risk_figures, risk_maps
-from pegsynth.reporting.verdict import RISK_RULE, UTILITY_RULE, verdict
+from pegsynth.reporting.verdict import MOST_SAID, rules_of, verdict
 from pegsynth.reporting.wording import guarantee_facts, guarantee_headline, paragraphs, short
 
 if TYPE_CHECKING:
@@ -86,12 +87,15 @@ def render(
             ]
         ),
         verdict=verdict(found),
-        rules=(UTILITY_RULE, RISK_RULE),
+        rules=rules_of(found),
         summaries=_summaries(found),
         features=feature_cards(found),
         pair_figures=_drawings(pair_figures(found)),
         pairs=worst(found, "tvd2", WORST_SHOWN),
         conditionals=worst(found, "conditional_distance", WORST_SHOWN),
+        numbers=_drawings(number_figures(found)),
+        number_tables=number_tables(found),
+        off=_listed(_unsaid(found)),
         regressions=_drawings(regression_figures(found)),
         risks=_drawings(risk_figures(found)),
         maps=_drawings(risk_maps(found, points)),
@@ -136,6 +140,12 @@ def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any
         "n": record.n if record else 0,
         "reason": reason_of(record) if value is None else "",
     }
+
+
+def _unsaid(found: Lookup) -> list[tuple[str, str, str]]:
+    """List all that is off about numbers, where the verdict names a part of it only."""
+    off = found.subjects(OFF)
+    return [] if len(off) <= MOST_SAID else [("Off", each.subject, each.note) for each in off]
 
 
 def _listed(entries: Sequence[tuple[str, str, str]]) -> dict[str, Any]:

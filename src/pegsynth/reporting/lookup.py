@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Metrics, Record
 
+OFF = "utility_faults"
 PAIR, GIVEN, TERM = ", ", " | ", " :: "
 _VARIED = 2
 

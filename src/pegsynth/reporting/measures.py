@@ -67,6 +67,33 @@ MEASURES = {
     "interval_overlap": Measure(
         "Interval overlap", "of the coefficients' intervals, 1 when they agree", "same intervals"
     ),
+    "kolmogorov_distance": Measure(
+        "Kolmogorov distance",
+        "largest distance of distribution functions of numbers, mean over numeric features",
+        _RESAMPLE,
+    ),
+    "wasserstein_distance": Measure(
+        "Wasserstein distance",
+        "how far numbers have moved, in standard deviations, mean over numeric features",
+        _RESAMPLE,
+    ),
+    "pearson_distance": Measure(
+        "Correlations (Pearson)", "mean difference over pairs of numeric features", _RESAMPLE
+    ),
+    "spearman_distance": Measure(
+        "Rank correlations (Spearman)", "mean difference over pairs of numeric features", _RESAMPLE
+    ),
+    "utility_faults": Measure(
+        "Numbers that are off", "figures of numbers that miss the original's", "none"
+    ),
+    "value_mean": Measure("Mean", reference="original"),
+    "value_sd": Measure("Standard deviation", reference="original"),
+    "value_quantile": Measure("Quantile", reference="original"),
+    "value_zeros": Measure("Zeros", reference="original", share=True),
+    "value_heap": Measure("Rows at one number", reference="original", share=True),
+    "value_tail": Measure("Rows in a tail", reference="original", share=True),
+    "pearson_correlation": Measure("Pearson correlation", reference="original"),
+    "spearman_correlation": Measure("Spearman correlation", reference="original"),
     "pmse": Measure("Propensity error", "how well a model tells the two tables apart", "by chance"),
     "pmse_ratio": Measure(
         "Propensity ratio", "propensity error over what chance gives", "by chance"

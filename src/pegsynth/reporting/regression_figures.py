@@ -66,6 +66,9 @@ def _figure(place: int, formula: str, terms: list[_Term]) -> Figure:
     drawable = [term for term in terms if _drawable(term)]
     shown = drawable
     caption = "Points are estimates, bars their intervals; every term has a scale of its own."
+    found = [term.synthetic for term in drawable if term.synthetic is not None]
+    if how := next((record.note for record in found if record.value is not None), ""):
+        caption += f" Synthetic: {how}."
     if len(drawable) > MOST_TERMS:
         least = sorted(drawable, key=_agreement)[:MOST_TERMS]
         shown = [term for term in drawable if term in least]

@@ -10,6 +10,7 @@ from pegsynth.reporting.drawing import save_chart
 from pegsynth.reporting.features import feature_figures
 from pegsynth.reporting.figure import Figure, chart_of
 from pegsynth.reporting.lookup import Lookup
+from pegsynth.reporting.number_figures import number_figures
 from pegsynth.reporting.pair_figures import pair_figures
 from pegsynth.reporting.regression_figures import regression_figures
 from pegsynth.reporting.risk_figures import risk_figures, risk_maps
@@ -23,6 +24,7 @@ def figures(metrics: Metrics, *, points: Sequence[Mapping[str, Any]] = ()) -> li
     found = Lookup(metrics)
     return [
         *feature_figures(found),
+        *number_figures(found),
         *pair_figures(found),
         *regression_figures(found),
         *risk_figures(found),

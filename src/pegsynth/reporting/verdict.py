@@ -1,6 +1,7 @@
 """The verdict: what saved figures mean, in plain words chosen by fixed rules.
 
-`UTILITY_RULE` and `RISK_RULE` state the rules on the page.
+`rules_of` states the rules on the page. Numbers were judged when they were measured, by a rule that
+their record brings along: here they are only put into the headline.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pegsynth.reporting.lookup import OFF
 from pegsynth.reporting.measures import figure_text, has_control, in_percent, measure, reference_of
 from pegsynth.reporting.missing import reason_of
 from pegsynth.reporting.wording import number, percent, short
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from pegsynth.reporting.lookup import Lookup
 
 _AS_CHANCE, _CLOSE, _VISIBLE = 1.25, 0.02, 0.10
+MOST_SAID = 8
+_MOST_NAMED = 4
 UTILITY_RULE = (
     f"Utility: “as close as chance allows” is at most {_AS_CHANCE:g} times the sampling floor of "
     f"the two-way tables; “close” at most {_CLOSE:.0%} of the rows above it; “roughly alike” at "
@@ -68,7 +72,11 @@ class _Judged:
 def verdict(found: Lookup) -> dict[str, Any]:
     """Say what the figures mean: a headline and a few sentences on utility, and on risk."""
     pairs = found.record("tvd2")
+    off = found.subjects(OFF)
     utility = [
+        *(f"{each.note[:1].upper()}{each.note[1:]}." for each in off[:MOST_SAID]),
+        _unsaid(off),
+        *_numbers_unjudged(found),
         _sentence(pairs, _OUT_OF_PLACE.replace("TABLE", "two-way"), percent),
         _sentence(found.record("tvd3"), _OUT_OF_PLACE.replace("TABLE", "three-way"), percent),
         _weakest(found),
@@ -85,7 +93,8 @@ def verdict(found: Lookup) -> dict[str, Any]:
     ]
     risk += _unjudged_sentences(found, judged)
     return {
-        "utility": _utility_headline(pairs),
+        "utility": _utility_headline(pairs, off),
+        "off": bool(off),
         "utility_sentences": [sentence for sentence in utility if sentence],
         "risk": _risk_headline(found, judged),
         "risk_sentences": [sentence for sentence in risk if sentence],
@@ -93,17 +102,52 @@ def verdict(found: Lookup) -> dict[str, Any]:
     }
 
 
-def _utility_headline(pairs: Record | None) -> str:
+def rules_of(found: Lookup) -> list[str]:
+    """Return the rules by which the verdict was chosen."""
+    numbers = found.record(OFF)
+    judged = [] if numbers is None or numbers.value is None else [numbers.note]
+    return [UTILITY_RULE, *judged, RISK_RULE]
+
+
+def _utility_headline(pairs: Record | None, off: list[Record]) -> str:
+    """Name what is off about numbers first; tables of codes come after."""
+    codes = _codes_headline(pairs)
+    if not off:
+        return codes[:1].upper() + codes[1:]
+    # What is off, without the figures that stand in the sentences below.
+    named = list(dict.fromkeys(each.note.rpartition(" (")[0] or each.note for each in off))
+    more = f"; and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    about = "" if codes.startswith("there is") else "tables of codes are "
+    return (
+        f"Numbers are off: {'; '.join(named[:_MOST_NAMED])}{more}. {(about + codes).capitalize()}"
+    )
+
+
+def _codes_headline(pairs: Record | None) -> str:
     if pairs is None or pairs.value is None or pairs.baseline is None:
-        return "There is no two-way table to judge by."
+        return "there is no two-way table to judge by."
     if pairs.value <= _AS_CHANCE * pairs.baseline:
-        return "As close as chance allows."
+        return "as close as chance allows."
     excess = pairs.value - pairs.baseline
     if excess <= _CLOSE:
-        return "Close to the original."
+        return "close to the original."
     if excess <= _VISIBLE:
-        return "Roughly alike; small groups will differ."
-    return "Far apart: expect wrong answers about features taken together."
+        return "roughly alike; small groups will differ."
+    return "far apart: expect wrong answers about features taken together."
+
+
+def _unsaid(off: list[Record]) -> str:
+    more = len(off) - MOST_SAID
+    return f"{more:,} more figures are off; “Numbers” below lists them." if more > 0 else ""
+
+
+def _numbers_unjudged(found: Lookup) -> list[str]:
+    """Say of which features the numbers could not be looked at."""
+    return [
+        f"The numbers of {short(record.subject)} were not judged: {reason_of(record)}."
+        for record in found.subjects("value_mean")
+        if record.value is None
+    ][:MOST_SAID]
 
 
 def _risk_headline(found: Lookup, judged: list[_Judged]) -> str:

@@ -40,6 +40,14 @@ def number(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
+def amount(value: float) -> str:
+    """Write an amount with four significant digits, thousands apart."""
+    if value != 0 and not 1e-4 <= abs(value) < 1e12:
+        return number(value)
+    whole = len(f"{abs(value):.0f}") if abs(value) >= 1 else 1
+    return f"{value:,.{max(0, 4 - whole)}f}"
+
+
 def short(text: str) -> str:
     """Keep a label to a length that fits; an empty one is named."""
     if not text.strip():

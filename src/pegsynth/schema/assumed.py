@@ -39,6 +39,12 @@ def assumed(schema: Schema) -> Iterator[str]:
     measured = [each.name for each in features if each.private_edges]
     if measured:
         yield f"Edges are measured, and paid for: {_named(measured)}."
+    found = [each.name for each in features if each.private_categories]
+    if found:
+        yield (
+            f"Categories are found by noisy counts, and paid for: {_named(found)}. It takes a "
+            "--delta, and a value that nobody else has may come to light with a small part of it."
+        )
     merging = [each.name for each in features if each.merges_rare]
     if merging:
         yield f"Rare categories are merged by noisy counts, and paid for: {_named(merging)}."

@@ -27,7 +27,7 @@ from pegsynth.schema import suggest
 from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
 from pegsynth.schema.date_guess import Guess
 from pegsynth.schema.dialect import Dialect
-from pegsynth.schema.feature import PRIVATE, UNKNOWN_LABEL, Feature
+from pegsynth.schema.feature import MOST_PRIVATE_BINS, PRIVATE, UNKNOWN_LABEL, Feature
 from pegsynth.schema.missing_codes import MISSING_LABEL
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.schema import Schema
@@ -42,9 +42,10 @@ from pegsynth.schema.tally import (
     QuantileSketch,
 )
 
-Binning = Literal["equal-width", "quantile"]
+Binning = Literal["private", "equal-width", "quantile"]
 
 MAX_ORDINAL_INTEGERS = 256
+USUAL_BINS = 20
 LIKE_AN_IDENTIFIER = 0.5
 CROWDED = 0.8
 
@@ -58,16 +59,25 @@ _RESERVED = (MISSING_LABEL, UNKNOWN_LABEL)
 @dataclass(frozen=True)
 class _Options:
     min_count: int
-    bins: int
+    stated_bins: int | None
     binning: Binning
 
     def __post_init__(self) -> None:
         if self.min_count < 1:
             raise ParameterError("min_count must be at least 1; 1 lists every category")
-        if not 1 <= self.bins <= MAX_BINS:
-            raise ParameterError(f"bins must be from 1 to {MAX_BINS:,}")
         if self.binning not in get_args(Binning):
             raise ParameterError(f"binning must be one of {', '.join(get_args(Binning))}")
+        private = self.binning == "private"
+        least, most = (2, MOST_PRIVATE_BINS) if private else (1, MAX_BINS)
+        if not least <= self.bins <= most:
+            raise ParameterError(
+                f"bins must be from {least} to {most:,} if they are {self.binning}"
+            )
+
+    @property
+    def bins(self) -> int:
+        """The most bins of a numeric feature."""
+        return USUAL_BINS if self.stated_bins is None else self.stated_bins
 
 
 @dataclass(frozen=True)
@@ -82,8 +92,8 @@ def draft(
     data: Any,
     *,
     min_count: int = 1,
-    bins: int = 20,
-    binning: Binning = "equal-width",
+    bins: int | None = None,
+    binning: Binning = "private",
     unit: str | None = None,
     dialect: Dialect | None = None,
 ) -> Schema:
@@ -96,8 +106,10 @@ def draft(
     min_count
         Categories with fewer rows are not listed; the feature then has a category "other".
     bins
-        The most bins of a numeric feature.
+        The most bins of a numeric feature; None: 20, or as many as a release makes of private
+        edges.
     binning
+        ``private``: edges are not read off the data, a release measures them (R21). Or
         ``equal-width`` bins between round numbers, or ``quantile`` bins of about equal
         size, whose edges are values of the data.
     unit
@@ -126,9 +138,9 @@ def draft(
     look = suggest.Look()
     tallies, types = _tally(table, options, look)
     declared = _declared_categories(data, types)
-    dtypes = _dtype_names(table)
+    dtypes = declared_types(table)
     columns = tuple(
-        _unit_column(name)
+        unit_column(name)
         if name == unit
         else _feature(tallies[name], dtypes[name], declared.get(name), options)
         for name in table.columns
@@ -230,7 +242,7 @@ def _category_texts(texts: pl.Series) -> tuple[str, ...]:
     return tuple(text for text in texts if text)
 
 
-def _dtype_names(table: TableReader) -> dict[str, str]:
+def declared_types(table: TableReader) -> dict[str, str]:
     """Return the types that columns declare and their values have; "" for all others."""
     schema = table.arrow_schema
     declared = {field.name: _dtype_name(field.type) for field in schema or ()}
@@ -244,7 +256,8 @@ def _dtype_name(dtype: Any) -> str:
     return text
 
 
-def _unit_column(name: str) -> Feature:
+def unit_column(name: str) -> Feature:
+    """Return the column that names the privacy unit."""
     return Feature(name, role="identifier", notes=("the privacy unit; dropped",))
 
 
@@ -326,6 +339,8 @@ def _listed(
 
 
 def _binned(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
+    if options.binning == "private":
+        return _measured(tally, dtype, options)
     low, high = tally.lowest or 0.0, tally.highest or 0.0
     quantiles = options.binning == "quantile"
     if quantiles:
@@ -359,6 +374,25 @@ def _dated(tally: ColumnTally, dtype: str) -> Feature:
         dtype=dtype or "string",
         drafted_from_data=True,
         notes=(*tally.dates.notes, *suggest.role_note(tally.name)),
+    )
+
+
+def _measured(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
+    """Return a numeric feature of which no edge is read off the data.
+
+    Whether values are missing and how many decimals they have is, and is suggested.
+    """
+    edges: Any = PRIVATE
+    return Feature(
+        tally.name,
+        kind="numeric",
+        edges=edges,
+        bins=options.stated_bins,
+        missing=_missing(tally),
+        dtype=dtype,
+        decimals=None if dtype.startswith(("int", "uint")) else tally.decimals,
+        drafted_from_data=True,
+        notes=(*_like_an_identifier(tally), *suggest.role_note(tally.name)),
     )
 
 

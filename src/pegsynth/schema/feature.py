@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Literal, get_args
 
@@ -58,7 +58,8 @@ class Feature:
         (binned by public `edges`), or ``date``, ``datetime``, ``time`` (of day) and
         ``duration``, which are numbers of their `resolution` and binned as such.
     categories
-        Listed values as text, in order; empty for numeric features and identifiers.
+        Listed values as text, in order; empty for numeric features and identifiers. The text
+        "private" stands for categories that a release finds and pays for (R29).
     edges
         Bin edges of a numeric feature, lowest and highest included. Bins are
         half-open, the last one closed; values beyond fall in the end bins. The text
@@ -87,7 +88,8 @@ class Feature:
         Public shares of all categories in the order of the codes, such as from a census;
         empty: not known.
     unknown
-        What an unlisted value is: an error, or a category of its own.
+        What an unlisted value is: an error, or a category of its own, as it always is where
+        categories are private.
     drafted_from_data
         The categories or edges were read off a confidential table.
     label
@@ -96,6 +98,8 @@ class Feature:
         What codes mean, as pairs of a code and a text; for files that hold such labels.
     private_edges
         Whether the edges are still to be measured; set by ``edges="private"``.
+    private_categories
+        Whether the categories are still to be found; set by ``categories="private"``.
     lowest, highest
         Public bounds of a feature with private edges; values beyond count as these.
     bins
@@ -145,6 +149,7 @@ class Feature:
     label: str = ""
     value_labels: tuple[tuple[str, str], ...] = ()
     private_edges: bool = False
+    private_categories: bool = False
     lowest: float | None = None
     highest: float | None = None
     bins: int | None = None
@@ -179,6 +184,7 @@ class Feature:
         if self.label_of is not None:
             self._check_description()
             return
+        self._check_private_categories()
         self._recode()
         self._check_numbers()
         if self.private_edges:
@@ -196,6 +202,9 @@ class Feature:
         if isinstance(self.edges, str) and self.edges == PRIVATE:
             object.__setattr__(self, "edges", ())
             object.__setattr__(self, "private_edges", True)
+        if isinstance(self.categories, str) and self.categories == PRIVATE:
+            object.__setattr__(self, "categories", ())
+            object.__setattr__(self, "private_categories", True)
         for name in ("categories", "missing", "not_applicable", "heads", "edges", "shares"):
             values = getattr(self, name)
             if isinstance(values, str) or not isinstance(values, Iterable):
@@ -237,7 +246,8 @@ class Feature:
 
     def _check_description(self) -> None:
         """Refuse whatever a column that describes another one cannot have."""
-        if self.categories or self.edges or self.private_edges or self.recoding or self.missing:
+        measured = self.private_edges or self.private_categories
+        if self.categories or self.edges or measured or self.recoding or self.missing:
             raise self._error(
                 "a column with label_of is written from another one; leave out categories, edges, "
                 "missing and recodings"
@@ -246,6 +256,26 @@ class Feature:
 
     def _error(self, what: str) -> SchemaError:
         return SchemaError(f"feature {self.name!r}: {what}")
+
+    def _check_private_categories(self) -> None:
+        if not self.private_categories:
+            return
+        if self.kind != "nominal":
+            raise self._error(
+                'categories = "private" goes with a nominal feature, as categories that are not '
+                f"known have no order; it is {self.kind}"
+            )
+        if self.categories:
+            raise self._error('give either categories or categories = "private", not both')
+        if self.recoding is not None:
+            raise self._error(
+                "recodings are of public categories; list the categories, or leave recodings out"
+            )
+        if self.shares:
+            raise self._error(
+                "shares are of public categories; list the categories, or leave shares out"
+            )
+        object.__setattr__(self, "unknown", "category")
 
     def _check_edges(self) -> None:
         if self.categories:
@@ -302,7 +332,10 @@ class Feature:
         if self.edges:
             raise self._error(f"a {self.kind} feature has categories, not edges")
         if self.category_count == 0:
-            raise self._error("no categories are listed; list them, or make it an identifier")
+            raise self._error(
+                "no categories are listed; list them, make it an identifier, or state "
+                'categories = "private", which a release finds and pays for'
+            )
 
     def _check_special(self) -> None:
         if self.recoding is not None:
@@ -382,7 +415,8 @@ class Feature:
     def bin_count(self) -> int:
         """Number of listed categories or bins, special categories aside.
 
-        Private edges have no bins before they are measured.
+        Private edges have no bins before they are measured, and private categories are none
+        before they are found.
         """
         if self.binned:
             return max(len(self.edges) - 1, 0)
@@ -398,6 +432,18 @@ class Feature:
     def merges_rare(self) -> bool:
         """Whether categories with small noisy counts are to become one (R31)."""
         return self.recoding is not None and self.recoding.rare is not None
+
+    def with_edges(self, edges: Iterable[float]) -> Feature:
+        """Return the feature with edges that are listed, in place of those to be measured."""
+        return replace(
+            self,
+            edges=tuple(edges),
+            private_edges=False,
+            lowest=None,
+            highest=None,
+            bins=None,
+            recoding=measured_recoding(self),
+        )
 
     @property
     def unknown_code(self) -> int | None:

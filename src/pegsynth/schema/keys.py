@@ -53,7 +53,7 @@ FORMS: dict[Form, str] = {
     "tables": "tables in double brackets",
     "edges": 'list of numbers or dates, "private", or a calendar step',
     "bins": "table, or a whole number with private edges",
-    "listed": "list of texts or numbers, or the name of a file",
+    "listed": 'list of texts or numbers, the name of a file, or "private"',
     "labels": "table, or the name of a file",
     "hierarchy": "name of a file, `prefix:N`, or table",
     "bound": "number, or a date",
@@ -226,8 +226,10 @@ KEYS: tuple[Key, ...] = (
         "none",
         '["f", "m"]',
         "The values that it may have, in order; or a CSV file beside the schema, whose first "
-        "column lists them.",
-        f"{_PUBLIC}; a value that is not listed is refused, see `unknown`",
+        "column lists them. `private`: a release finds the frequent ones of a nominal feature, and "
+        'all others are "(other)" ([numbers.md](numbers.md#private-categories)).',
+        f"{_PUBLIC}; a value that is not listed is refused, see `unknown`. Private ones are paid "
+        "for, with a delta",
     ),
     Key(
         "features",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema.entry import Entry
-from pegsynth.schema.feature import Feature, number_text
+from pegsynth.schema.feature import PRIVATE, Feature, number_text
 from pegsynth.schema.hierarchy import Hierarchy
 from pegsynth.schema.public_files import PublicFiles
 from pegsynth.schema.recoding import (
@@ -94,8 +94,10 @@ def _hierarchy(entry: Entry, files: PublicFiles) -> Hierarchy | None:
         raise SchemaError(f"hierarchy = {text[:80]!r}: {error}") from None
 
 
-def read_categories(entry: Entry, files: PublicFiles) -> tuple[str, ...]:
-    """Read categories: a list, or the name of a public file that lists them."""
+def read_categories(entry: Entry, files: PublicFiles) -> Any:
+    """Read categories: a list, the name of a public file that lists them, or "private"."""
+    if entry.values.get("categories") == PRIVATE:
+        return PRIVATE
     if not isinstance(entry.values.get("categories"), str):
         return entry.categories("categories")
     return _of_file(entry, "categories", files.codes)

@@ -95,6 +95,11 @@ def _read_rule(
 def _others(entry: Entry, feature: Feature, allowed: Sequence[int], repeated: bool) -> list[int]:
     if repeated:
         raise entry.error(f"feature {feature.name!r} is named in both when and allow_only")
+    if feature.private_categories or feature.private_edges:
+        raise entry.error(
+            f"what {feature.name!r} may hold is private, so that allow_only cannot say what else "
+            "is forbidden; use forbid, or list its categories or edges"
+        )
     others = sorted(set(range(feature.category_count)) - set(allowed))
     if not others:
         raise entry.error(
@@ -163,6 +168,11 @@ def _listed_codes(entry: Entry, feature: Feature) -> tuple[int, ...]:
         known.setdefault(text, code if code is not None else -1)
     wanted = entry.categories("categories")
     for text in wanted:
+        if text not in known and feature.private_categories:
+            raise entry.error(
+                "its categories are private, so that none of them is known yet; list them, or name "
+                "special ones such as (other) only"
+            )
         if text not in known:
             raise entry.error(
                 f"{shown(text)} is not one of its categories; write it as the schema does"

@@ -7,6 +7,7 @@ else, so that none of them depends on the data.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +27,7 @@ from pegsynth.schema.temporal import check_order, cleared
 
 _DECLARED = (
     *("categories", "edges", "kind", "missing", "not_applicable", "unknown", "shares"),
-    *("private_edges", "lowest", "highest", "recoding", "label_of"),
+    *("private_edges", "lowest", "highest", "private_categories", "recoding", "label_of"),
     *("format", "resolution", "weekday", "after"),
 )
 """What a reviewer declares to be public."""
@@ -140,16 +141,22 @@ class Schema:
             # Edges that are listed now take the place of those that were to be measured.
             public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
             changes = public | changes
+        if old.private_categories and not isinstance(changes.get("categories", PRIVATE), str):
+            changes = {"private_categories": False} | changes
         new = replace(old, **cleared(old, changes), **changes)
-        columns = tuple(new if column is old else column for column in self.columns)
+        changed = self.with_columns(new if column is old else column for column in self.columns)
+        same = all(getattr(old, key) == getattr(new, key) for key in _DECLARED)
+        return replace(changed, reviewed=self.reviewed and same)
+
+    def with_columns(self, columns: Iterable[Feature]) -> Schema:
+        """Return this schema with other columns; rules keep their categories by name."""
         named: Any = tuple(
             NamedRule(
                 tuple(rule_labels(rule, self.features).items()), rule.label, rule.drafted_from_data
             )
             for rule in self.rules
         )
-        same = all(getattr(old, key) == getattr(new, key) for key in _DECLARED)
-        return replace(self, columns=columns, rules=named, reviewed=self.reviewed and same)
+        return replace(self, columns=tuple(columns), rules=named)
 
     def with_rules(self, *rules: Rule | NamedRule) -> Schema:
         """Return this schema with further rules; it has to be reviewed again."""
@@ -163,7 +170,7 @@ class Schema:
             dropped = not column.modelled
             what = "" if dropped else column.kind
             count = "" if dropped else f"{column.bin_count}"
-            if column.private_edges:
+            if column.private_edges or column.private_categories:
                 count = PRIVATE
             gaps = "yes" if column.missing else ""
             unit = "unit" if column.name == self.unit else column.role
@@ -194,19 +201,24 @@ class Schema:
         Raises
         ------
         SchemaError
-            The edges of a feature are private and were not measured yet.
+            The edges or categories of a feature are private and were not measured yet.
         """
         if self.unsettled:
+            what = "categories" if self[self.unsettled[0]].private_categories else "edges"
             raise SchemaError(
-                f"feature {self.unsettled[0]!r}: its edges are private and were not measured, so "
-                "it has no bins yet; list its edges, or measure them (pegsynth.numbers)"
+                f"feature {self.unsettled[0]!r}: its {what} are private and were not measured, so "
+                f"it has no codes yet; list its {what}, or let a release measure them"
             )
         return category_counts(self.features)
 
     @property
     def unsettled(self) -> tuple[str, ...]:
-        """Names of the features whose edges are private and not measured yet (R21)."""
-        return tuple(feature.name for feature in self.features if feature.private_edges)
+        """Names of the features whose edges or categories are not measured yet (R21, R29)."""
+        return tuple(
+            feature.name
+            for feature in self.features
+            if feature.private_edges or feature.private_categories
+        )
 
     @cached_property
     def code_dtype(self) -> np.dtype[Any]:
@@ -258,10 +270,12 @@ class Schema:
         data: Any,
         *,
         min_count: int = 1,
-        bins: int = 20,
-        binning: Literal["equal-width", "quantile"] = "equal-width",
+        bins: int | None = None,
+        binning: Literal["private", "equal-width", "quantile"] = "private",
         unit: str | None = None,
         dialect: Dialect | None = None,
+        private: bool = False,
+        types: Mapping[str, str] | None = None,
     ) -> Schema:
         """Draft a schema from a table; it stays unreviewed until a person says otherwise.
 
@@ -272,16 +286,24 @@ class Schema:
         min_count
             Categories with fewer rows are not listed; the feature then has a category "other".
         bins, binning
-            The most bins of a numeric feature, and how they are made.
+            The most bins of a numeric feature, and how they are made: "private" ones are measured
+            by a release.
         unit
             Column that names the privacy unit; it is dropped.
         dialect
             What is known of how a text file is written; the rest is recognised.
+        private
+            Read no row: edges and categories are all left to the release (R21, R29).
+        types
+            With `private`: Arrow types of columns that the table does not declare.
         """
         from pegsynth.forks import check_threads
         from pegsynth.schema.draft import draft
+        from pegsynth.schema.draft_private import draft_private
 
         check_threads()
+        if private:
+            return draft_private(data, unit=unit, dialect=dialect, types=types)
         return draft(
             data, min_count=min_count, bins=bins, binning=binning, unit=unit, dialect=dialect
         )

@@ -32,6 +32,9 @@ TYPED_MISSING = ("",)
 _PROTECTED = r"^'([=+\-@\t\r])"
 _INTEGER = r"^(?:0|-?[1-9][0-9]*)$"
 _WHOLE_DECIMAL = r"^(?:0|-?[1-9][0-9]{0,14})\.0+$"
+_DECIMALS = r"^-?[0-9]*(?:\.([0-9]*?)0*)?$"
+MOST_SUGGESTED = 6
+"""Numbers with more decimals are taken to have any number of them."""
 _NUMBER = r"^-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 
 
@@ -143,6 +146,12 @@ class ColumnTally:
     written: NumberText = field(default_factory=NumberText)
     marked: bool = False
     dates: DateGuess = field(default_factory=DateGuess)
+    most_decimals: int = 0
+
+    @property
+    def decimals(self) -> int | None:
+        """How many decimals its numbers have; None if they are many, or numbers have powers."""
+        return self.most_decimals if self.most_decimals <= MOST_SUGGESTED else None
 
     @property
     def given_up(self) -> bool:
@@ -221,6 +230,9 @@ class ColumnTally:
         if values.dtype.is_numeric():
             self.whole = self.whole and (values.dtype.is_integer() or _all_whole(values))
             self.whole_decimals = False
+            if not self.whole:
+                finite = values.filter(values.is_finite()) if values.dtype.is_float() else values
+                self._note_decimals(finite.cast(pl.String))
             return values.cast(pl.Float64)
         if self.typed or values.dtype != pl.String:
             return None
@@ -237,7 +249,18 @@ class ColumnTally:
             return None
         self.whole = self.whole and bool(integers.all())
         self.whole_decimals = self.whole_decimals and values.str.contains(_WHOLE_DECIMAL).all()
+        self._note_decimals(values)
         return values.cast(pl.Float64)
+
+    def _note_decimals(self, numbers: pl.Series) -> None:
+        """Note the most decimals of numbers that are written out, zeros at their end aside."""
+        if self.most_decimals > MOST_SUGGESTED:
+            return
+        if not numbers.str.contains(_DECIMALS).all():
+            self.most_decimals = MOST_SUGGESTED + 1
+            return
+        digits = numbers.str.extract(_DECIMALS).str.len_bytes()
+        self.most_decimals = max((self.most_decimals, *digits.fill_null(0).unique()))
 
 
 def _all_whole(values: pl.Series) -> bool:

@@ -30,7 +30,8 @@ _CONFIDENTIAL_HEADER = """\
 #
 # Check that everything below is public knowledge, and mend what is not:
 #   - categories and their order: from a codebook, not because somebody has them;
-#   - edges: round public figures; values beyond fall in the end bins;
+#   - edges: "private" ones are measured by a release and need no review; listed ones are round
+#     public figures, beyond which values fall in the end bins; decimals: how many numbers have;
 #   - missing: the texts that mean "not known"; not_applicable: those that mean "cannot be";
 #   - role: identifier (dropped; nothing is kept of it but its name), quasi-identifier (an
 #     intruder may know it), sensitive, other;
@@ -109,7 +110,7 @@ def _feature_lines(feature: Feature) -> Iterator[str]:
         yield f"dtype = {_text(feature.dtype)}"
     yield from _value_lines(feature)
     yield from recoding_lines(feature, _text, _list)
-    if feature.unknown != "error":
+    if feature.unknown != "error" and not feature.private_categories:
         yield f"unknown = {_text(feature.unknown)}"
     if feature.heads:
         yield f"heads = {_list([_text(head) for head in feature.heads])}"
@@ -124,6 +125,8 @@ def _feature_lines(feature: Feature) -> Iterator[str]:
 
 
 def _value_lines(feature: Feature) -> Iterator[str]:
+    if feature.private_categories:
+        yield f"categories = {_text(PRIVATE)}"
     if feature.categories:
         as_integers = feature.integer and all(map(_CANONICAL_INTEGER.fullmatch, feature.categories))
         items = feature.categories if as_integers else [_text(c) for c in feature.categories]
@@ -131,6 +134,15 @@ def _value_lines(feature: Feature) -> Iterator[str]:
     if feature.value_labels:
         pairs = ", ".join(f"{_key(code)} = {_text(text)}" for code, text in feature.value_labels)
         yield f"value_labels = {{ {pairs} }}"
+    yield from _bin_lines(feature)
+    for key in ("missing", "not_applicable"):
+        if texts := getattr(feature, key):
+            yield f"{key} = {_list([_text(text) for text in texts])}"
+    if feature.keep_missing_codes:
+        yield "keep_missing_codes = true"
+
+
+def _bin_lines(feature: Feature) -> Iterator[str]:
     if feature.private_edges:
         yield f"edges = {_text(PRIVATE)}"
     text = partial(moment_toml, feature) if feature.calendar else number_text
@@ -145,11 +157,6 @@ def _value_lines(feature: Feature) -> Iterator[str]:
     yield from date_lines(feature)
     if feature.inside is not None:
         yield f"inside = {_text(feature.inside)}"
-    for key in ("missing", "not_applicable"):
-        if texts := getattr(feature, key):
-            yield f"{key} = {_list([_text(text) for text in texts])}"
-    if feature.keep_missing_codes:
-        yield "keep_missing_codes = true"
 
 
 def _rule_lines(rule: Rule, features: Sequence[Feature]) -> Iterator[str]:

@@ -8,9 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from pegsynth.categories import private_names
 from pegsynth.errors import ParameterError
 from pegsynth.estimator import PeGS
 from pegsynth.io.caller_frames import check_names
@@ -18,7 +16,7 @@ from pegsynth.methods import get, methods
 from pegsynth.methods.base import Model
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger
-from pegsynth.numbers import GridCounter, wants_codec
+from pegsynth.numbers import CodecCounts, GridCounter, grid_schema, wants_codec
 from pegsynth.option_kinds import python_names
 from pegsynth.options import DEFAULT_METHOD
 from pegsynth.pipeline import Settled, fit_counted, pay_for_codec, with_codec
@@ -91,7 +89,7 @@ def count_model(
     shapes: Mapping[str, Any] = {}
     if wants_codec(schema):
         codec = pay_for_codec(
-            settled, lambda grid: _grid_counts(df, grid, stream, source=source), stream
+            settled, partial(_codec_counts, df, schema, stream, source=source), stream
         )
         schema, shapes, settled = codec.schema, codec.shapes, with_codec(settled, codec)
         ledger = ledger.add(*codec.events)
@@ -103,18 +101,24 @@ def count_model(
     return replace(model, columns=columns, dtypes=types, shapes=shapes)
 
 
-def _grid_counts(
-    df: DataFrame, grid: Schema, stream: RandomStream, *, source: str
-) -> dict[str, NDArray[np.int64]]:
+def _codec_counts(
+    df: DataFrame, schema: Schema, stream: RandomStream, *, source: str
+) -> CodecCounts:
     """Count the numbers of a table on their public grids, where its rows are."""
+    grid = grid_schema(schema)
     with ClusterCounts(df, grid, stream, source=source) as counts:
         counter: GridCounter = counts.totals(partial(GridCounter, grid))
-    return counter.counts()
+    return CodecCounts(counter.counts())
 
 
 def check_plan(settled: Settled) -> None:
     """Refuse what would bring the rows of the table to one machine."""
     method, plan = get(settled.request.method or DEFAULT_METHOD), settled.plan
+    if names := private_names(settled.schema):
+        raise ParameterError(
+            f"feature {names[0]!r}: private categories are looked for on one machine; list them in "
+            "the schema, or use --engine local"
+        )
     if not method.on_cluster:
         able = ", ".join(each.name for each in methods() if each.on_cluster)
         raise ParameterError(

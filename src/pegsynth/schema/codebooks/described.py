@@ -99,19 +99,21 @@ def _numeric(told: Described, common: dict[str, Any]) -> Feature:
 def left_for_review(told: Described) -> Feature:
     """Return the column of which a codebook tells neither values nor limits.
 
-    Edges of numbers are measured privately. Other columns are dropped until a person lists their
-    categories; whatever finds categories privately takes its place here.
+    Edges of numbers are measured by the release, and categories are found by it.
     """
+    common: dict[str, Any] = {
+        "missing": tuple(dict.fromkeys(("", *told.missing))),
+        "dtype": told.written,
+        "role": told.role,
+        "label": told.label,
+        "value_labels": tuple((code, text) for code, text in told.codes if text),
+    }
     if told.type in ("whole", "number"):
         return Feature(
             told.name,
             "numeric",
             edges=PRIVATE,  # type: ignore[arg-type]
-            missing=tuple(dict.fromkeys(("", *told.missing))),
-            dtype=told.written,
-            role=told.role,
-            label=told.label,
-            value_labels=tuple((code, text) for code, text in told.codes if text),
+            **common,
             notes=(
                 "OPEN: the codebook tells no limits, so that edges are measured; list edges or "
                 "state lowest and highest if they are public knowledge",
@@ -128,13 +130,13 @@ def left_for_review(told: Described) -> Feature:
             label=told.label,
             notes=("OPEN: edges of these dates are measured; state the format of texts",),
         )
-    what = f" ({told.label})" if told.label else ""
     return Feature(
         told.name,
-        role="identifier",
+        categories=PRIVATE,  # type: ignore[arg-type]
+        **common,
         notes=(
-            f"OPEN{what}: the codebook tells no values, so that the column is dropped; to keep it, "
-            "change its role and list categories that are public knowledge",
+            "OPEN: the codebook tells no values, so that categories are found; list those that are "
+            "public knowledge, or make it an identifier, which is dropped",
         ),
     )
 

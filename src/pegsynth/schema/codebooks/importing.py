@@ -45,8 +45,8 @@ def read_codebook(path: str | Path, *, feature: str | None = None) -> Schema:
         message = str(error)
         if "no feature left" in message:
             message = (
-                "the codebook tells the values or limits of no column; add them to it, or draft a "
-                "schema from the table"
+                "the codebook describes nothing but identifiers, which are dropped; describe other "
+                "columns in it, or draft a schema from the table"
             )
         named = message if message.startswith(str(path)) else f"{path}: {message}"
         raise SchemaError(named) from None

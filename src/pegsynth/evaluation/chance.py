@@ -1,0 +1,135 @@
+"""Whether chance alone can move a figure so far: bounds that a bootstrap hardly ever leaves.
+
+Goes in: the original, as the law that rows are drawn from, a figure of the release, and a number
+of rows. Comes out: whether n rows drawn with replacement get that far with a probability above
+`alpha`. Bounds of means, second moments and shares (Chernoff) and of distribution functions
+(Dvoretzky, Kiefer and Wolfowitz) hold for every n and every law; the others say for what they
+hold.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pegsynth.arrays import Float64
+
+FALSE_ALARMS = 1e-3
+"""Chance that a bootstrap of the original is blamed for anything in a report."""
+
+_MOST_DOUBLINGS, _HALVINGS = 60, 30
+
+
+def rows_judged(original: float, released: float) -> float:
+    """Return the rows to judge by: those of a released table that is as good as fresh data.
+
+    A fresh sample of the population differs from the original by the sampling error of both,
+    1/n = 1/n_original + 1/n_released, which is more than a bootstrap does.
+    """
+    return 1 / (1 / original + 1 / released)
+
+
+def mean_explained(values: Float64, shares: Float64, found: float, n: float, alpha: float) -> bool:
+    """Say whether chance explains the mean of n draws.
+
+    Parameters
+    ----------
+    values, shares
+        The law of a draw.
+    found
+        The mean that was found.
+    n
+        Number of draws.
+    alpha
+        Probability to be blamed wrongly, on both sides together.
+
+    Notes
+    -----
+    P(mean >= x) <= exp(-n I(x)) with I(x) the supremum over t of t x - log E exp(t X): Chernoff
+    (1952), A measure of asymptotic efficiency for tests of a hypothesis based on the sum of
+    observations, Annals of Mathematical Statistics 23(4), 493-507, doi:10.1214/aoms/1177729330.
+    Every t gives a bound, so that a search that stops early errs on the side of no blame.
+    """
+    middle = float(shares @ values)
+    scale = float(np.abs(values - middle).max())
+    apart = found - middle
+    if apart == 0 or scale == 0 or not math.isfinite(scale):
+        return apart == 0 or not math.isfinite(scale)
+    numbers, target = np.sign(apart) * (values - middle) / scale, abs(apart) / scale
+    if target > float(numbers.max()):
+        return False
+    enough = math.log(2 / alpha) / n
+    low, high = 0.0, target / max(float(shares @ (numbers * numbers)), 1e-300)
+    for _ in range(_MOST_DOUBLINGS):
+        rate, slope = _rate(numbers, shares, target, high)
+        if rate > enough:
+            return False
+        if slope <= 0:
+            break
+        low, high = high, 2 * high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        rate, slope = _rate(numbers, shares, target, middle)
+        if rate > enough:
+            return False
+        low, high = (middle, high) if slope > 0 else (low, middle)
+    return True
+
+
+def share_explained(share: float, found: float, n: float, alpha: float) -> bool:
+    """Say whether chance explains the share of n rows that have a property.
+
+    Notes
+    -----
+    Chernoff's bound of a binomial law: P <= exp(-n KL(found, share)); Hoeffding (1963),
+    Probability inequalities for sums of bounded random variables, Journal of the American
+    Statistical Association 58(301), 13-30, doi:10.1080/01621459.1963.10500830.
+    """
+    rate = 0.0
+    for p, q in ((share, found), (1 - share, 1 - found)):
+        if q > 0:
+            rate += q * math.log(q / p) if p > 0 else math.inf
+    return n * rate <= math.log(2 / alpha)
+
+
+def function_allowance(n: float, alpha: float) -> float:
+    """Return how far the distribution function of n rows may be off anywhere.
+
+    Notes
+    -----
+    2 exp(-2 n t^2) <= alpha: Massart (1990), The tight constant in the
+    Dvoretzky-Kiefer-Wolfowitz inequality, The Annals of Probability 18(3), 1269-1283,
+    doi:10.1214/aop/1176990746. It holds for laws with atoms too, and a single number's share is
+    the difference of two values of the function: at most twice as far off.
+    """
+    return math.sqrt(math.log(2 / alpha) / (2 * n))
+
+
+def bernstein(variance: float, largest: float, n: float, alpha: float) -> float:
+    """Return how far the mean of n independent draws may be off.
+
+    Parameters
+    ----------
+    variance, largest
+        Variance of a draw, and its largest distance from the mean.
+
+    Notes
+    -----
+    P(|mean - mu| > t) <= 2 exp(-n t^2 / (2 (variance + largest t/3))) (Bernstein 1946;
+    Boucheron, Lugosi and Massart 2013, Concentration Inequalities, section 2.8,
+    doi:10.1093/acprof:oso/9780199535255.001.0001), solved for t.
+    """
+    log = math.log(2 / alpha)
+    linear = largest * log / (3 * n)
+    return linear + math.sqrt(linear**2 + 2 * variance * log / n)
+
+
+def _rate(numbers: Float64, shares: Float64, target: float, tilt: float) -> tuple[float, float]:
+    """Return t x - log E exp(t X) and its derivative; numbers are at most 1 in size."""
+    powers = tilt * numbers
+    largest = float(powers.max())
+    weights = shares * np.exp(powers - largest)
+    total = float(weights.sum())
+    rate = tilt * target - largest - math.log(total)
+    return rate, target - float(weights @ numbers) / total

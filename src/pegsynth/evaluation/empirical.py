@@ -1,0 +1,196 @@
+"""Distributions of released numbers: moments, quantiles, heaps, and how far apart two are.
+
+Goes in: the numbers of a feature, with weights or without. Comes out: an `Empirical`, the
+distinct numbers in order with their shares, of which every figure is computed exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.arrays import Float64
+
+FEWEST_OF_HEAPS = 20
+HEAP_SHARE = 0.01
+_AROUND, _TIMES = 5, 3.0
+
+
+@dataclass(frozen=True)
+class Order:
+    """The numbers of a column in order, so that several weights share one sorting.
+
+    Parameters
+    ----------
+    support
+        Distinct numbers, the smallest first.
+    rows
+        Rows that have a number, in the order of these.
+    starts
+        Where the rows of each number begin.
+    """
+
+    support: Float64
+    rows: NDArray[np.int64] | None
+    starts: NDArray[np.int64]
+    count: int
+
+    @classmethod
+    def of(cls, values: Float64, *, weighted: bool = False) -> Order:
+        """Sort the numbers of a column, those that are missing left out."""
+        known = ~np.isnan(values)
+        rows = None
+        if weighted:
+            rows = np.flatnonzero(known)
+            rows = rows[np.argsort(values[rows], kind="stable")]
+            values = values[rows]
+        else:
+            values = np.sort(values[known])
+        first = np.ones(len(values), dtype=bool)
+        first[1:] = values[1:] != values[:-1]
+        starts = np.flatnonzero(first)
+        return cls(values[starts], rows, starts, len(values))
+
+    def empirical(self, weights: Float64 | None = None) -> Empirical | None:
+        """Return the distribution under some weights; None where nothing counts."""
+        if not self.count:
+            return None
+        if weights is None or self.rows is None:
+            counts = np.diff(np.append(self.starts, self.count)).astype(np.float64)
+            return Empirical(self.support, counts / self.count, float(self.count))
+        ours = weights[self.rows]
+        total = float(ours.sum())
+        if not total > 0:
+            return None
+        shares = np.add.reduceat(ours, self.starts) / total
+        return Empirical(self.support, shares, total**2 / float(ours @ ours))
+
+
+@dataclass(frozen=True)
+class Empirical:
+    """A distribution on finitely many numbers.
+
+    Parameters
+    ----------
+    support, shares
+        The numbers, the smallest first, and the share of each.
+    n
+        Rows behind it; of weighted rows the number (sum w)^2 / sum w^2 that say as much
+        (Kish 1965, Survey Sampling).
+    """
+
+    support: Float64
+    shares: Float64
+    n: float
+
+    @cached_property
+    def cumulative(self) -> Float64:
+        """Share of rows up to each number."""
+        sums = np.cumsum(self.shares)
+        # The last one is all rows, whatever rounding makes of it.
+        sums[-1] = 1.0
+        return np.asarray(np.minimum(sums, 1.0))
+
+    @cached_property
+    def mean(self) -> float:
+        """Mean."""
+        return float(self.shares @ self.support)
+
+    @cached_property
+    def size(self) -> float:
+        """Mean of the numbers without their sign."""
+        return float(self.shares @ np.abs(self.support))
+
+    @cached_property
+    def sd(self) -> float:
+        """Standard deviation."""
+        return math.sqrt(max(self.moment(2), 0.0))
+
+    def moment(self, power: int) -> float:
+        """Return a central moment."""
+        return float(self.shares @ (self.support - self.mean) ** power)
+
+    def at_most(self, numbers: Float64 | float) -> Float64:
+        """Return the share of rows up to each of some numbers."""
+        places = np.searchsorted(self.support, numbers, side="right")
+        return np.asarray(np.append(0.0, self.cumulative)[places])
+
+    def share(self, number: float) -> float:
+        """Return the share of one number."""
+        place = int(np.searchsorted(self.support, number))
+        if place < len(self.support) and self.support[place] == number:
+            return float(self.shares[place])
+        return 0.0
+
+    def quantile(self, levels: Float64 | float) -> Float64:
+        """Return the smallest number at or below which a share of the rows lies."""
+        # A level that is itself a sum of shares must not be missed for a rounding error.
+        places = np.searchsorted(self.cumulative, np.asarray(levels) - 1e-12)
+        return np.asarray(self.support[np.minimum(places, len(self.support) - 1)])
+
+    def heaps(self) -> Float64:
+        """Return the numbers, zero aside, at which rows heap up, the largest heap first.
+
+        A heap has at least 1 % of the rows and more than three times the median share of the
+        five numbers on either side. Where there are at most 20 numbers none is a heap.
+        """
+        if len(self.support) <= FEWEST_OF_HEAPS:
+            return np.empty(0)
+        found = []
+        for place in np.flatnonzero((self.shares >= HEAP_SHARE) & (self.support != 0)).tolist():
+            around = self.shares[max(place - _AROUND, 0) : place + _AROUND + 1]
+            others = np.delete(around, min(place, _AROUND))
+            if self.shares[place] > _TIMES * float(np.median(others)):
+                found.append(place)
+        found.sort(key=lambda place: (-self.shares[place], place))
+        return np.asarray(self.support[found], dtype=np.float64)
+
+
+def kolmogorov(first: Empirical, second: Empirical) -> float:
+    """Largest distance of two distribution functions.
+
+    Notes
+    -----
+    Kolmogorov (1933), Sulla determinazione empirica di una legge di distribuzione, Giornale
+    dell'Istituto Italiano degli Attuari 4, 83-91; for two samples Smirnov (1939).
+    """
+    points = np.union1d(first.support, second.support)
+    return float(np.abs(first.at_most(points) - second.at_most(points)).max())
+
+
+def wasserstein(first: Empirical, second: Empirical) -> float:
+    """Mean distance that rows must move to turn one distribution into the other.
+
+    Notes
+    -----
+    The area between the distribution functions: Vallender (1974), Calculation of the
+    Wasserstein distance between probability distributions on the line, Theory of Probability
+    and its Applications 18(4), 784-786, doi:10.1137/1118101.
+    """
+    points = np.union1d(first.support, second.support)
+    apart = np.abs(first.at_most(points) - second.at_most(points))[:-1]
+    return float(apart @ np.diff(points))
+
+
+def kolmogorov_floor(n: float) -> float:
+    """Kolmogorov distance expected of a bootstrap of n rows of a law without atoms.
+
+    The mean of the Kolmogorov distribution, sqrt(pi/2) log 2, over sqrt(n); with atoms it is
+    less.
+    """
+    return math.sqrt(math.pi / 2) * math.log(2) / math.sqrt(n)
+
+
+def wasserstein_floor(law: Empirical, n: float) -> float:
+    """Wasserstein distance expected of n rows drawn from a law, by the normal approximation.
+
+    The sum over the line of E|F_n - F| = sqrt(2 F (1 - F) / (pi n)).
+    """
+    if len(law.support) < 2:
+        return 0.0
+    spread = law.cumulative[:-1] * (1 - law.cumulative[:-1])
+    return float(np.sqrt(2 * spread / (math.pi * n)) @ np.diff(law.support))

@@ -1,0 +1,57 @@
+"""Tables are judged under schemas that leave edges and categories to a release."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import pegsynth
+from command import done
+from pegsynth.errors import ParameterError
+from pegsynth.evaluation.measured_codebook import measured_codebook
+from pegsynth.schema import Feature, Schema
+
+WORDS = np.random.default_rng(3)
+TABLE = pl.DataFrame(
+    {
+        "town": np.array([*"ABC", "NA"])[WORDS.integers(0, 4, 900)],
+        "pay": np.where(WORDS.random(900) < 0.1, -9, WORDS.integers(0, 50_000, 900)),
+        "sex": np.array(["f", "m"])[WORDS.integers(0, 2, 900)],
+    }
+)
+SCHEMA = Schema(
+    (
+        Feature("town", categories="private", missing=("", "NA")),
+        Feature("pay", "numeric", edges="private", missing=("", "-9"), dtype="int64"),
+        Feature("sex", categories=("f", "m")),
+    )
+)
+
+
+@pytest.mark.parametrize("kind", ["frame", "file"])
+def test_what_is_open_is_read_off_the_original(tmp_path, kind):
+    TABLE.write_csv(tmp_path / "t.csv")
+    book = measured_codebook(TABLE if kind == "frame" else tmp_path / "t.csv", SCHEMA)
+    assert not book.unsettled
+    assert book["town"].categories == ("A", "B", "C")
+    assert 10 <= book["pay"].bin_count <= 12
+    assert book["pay"].edges[0] >= 0
+
+
+def test_a_schema_that_is_complete_stays_as_it_is():
+    complete = Schema((Feature("sex", categories=("f", "m")),))
+    assert measured_codebook(None, complete) is complete
+
+
+def test_a_table_that_is_read_once_is_refused():
+    with pytest.raises(ParameterError, match="takes two passes"):
+        measured_codebook(iter([TABLE]), SCHEMA)
+
+
+def test_evaluation_under_an_open_schema(tmp_path):
+    found = pegsynth.evaluate(TABLE, TABLE.sample(900, seed=1), SCHEMA)
+    assert found.records
+    TABLE.write_csv(tmp_path / "t.csv")
+    SCHEMA.save(tmp_path / "s.toml")
+    data = tmp_path / "t.csv"
+    done("evaluate", data, data, "--schema", tmp_path / "s.toml", "--json", tmp_path / "m.json")
+    assert (tmp_path / "m.json").is_file()
