@@ -239,3 +239,14 @@ def test_models_that_cannot_be_completed(tmp_path):
     partial.fit(original(), schema=BOOK)
     with pytest.raises(ParameterError, match="keeps original ones"):
         partial._fitted.sample(400, complete=True)
+
+
+def test_categories_that_are_found_privately_are_completed_too():
+    """Until a release has found them the schema lists none (R29)."""
+    sex = Feature("=sex", categories="private", missing=("",))
+    book = Schema((PAY, sex, WARD), reviewed=True)
+    release = pegsynth.synthesize(
+        original(2000), book, rows=200, epsilon=20, delta=1e-6, method="pegs-once", complete=True
+    )
+    for completed in release.completed[0]:
+        assert completed.null_count().row(0) == (0, 0, 0)

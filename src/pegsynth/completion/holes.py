@@ -32,7 +32,8 @@ def check_completable(schema: Schema, given: Mapping[str, str] | None = None) ->
             "--complete: no feature of the schema has missing values; leave it out"
         )
     for feature in features:
-        if not feature.private_edges and len(value_codes(feature)) == 0:
+        found_later = feature.private_edges or feature.private_categories
+        if not found_later and len(value_codes(feature)) == 0:
             raise ParameterError(
                 f"--complete: feature {feature.name!r} has no value but missing; list its "
                 "categories, or drop the column"
