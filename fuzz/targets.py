@@ -178,7 +178,7 @@ TARGETS: Mapping[str, tuple[int, Make]] = {
     "schema": (16, schema),
     "model": (12, model_cases.model),
     "older": (4, model_cases.older_model),
-    "spent": (3, model_cases.spent),
+    "spent": (5, model_cases.spent),
     "ledger": (12, ledger),
     "metrics": (5, metrics),
     "study": (6, state_cases.study),

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import BufferedIOBase
 from pathlib import Path
@@ -27,7 +26,6 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 import numpy as np
 
-from pegsynth.errors import ModelError
 from pegsynth.io.atomic import atomic_file
 from pegsynth.io.packed_arrays import (
     Arrays,
@@ -205,15 +203,6 @@ def decoded(content: Container, kind: type[Manifest]) -> Manifest:
         return msgspec.json.decode(content.manifest, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ContainerError("its manifest is damaged") from None
-
-
-@contextmanager
-def refusing(describe: Callable[[str], ModelError]) -> Iterator[None]:
-    """Turn what is wrong with a container into the message of those who read it."""
-    try:
-        yield
-    except ContainerError as error:
-        raise describe(str(error)) from None
 
 
 def _is_notice(line: bytes) -> bool:
