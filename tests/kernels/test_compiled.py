@@ -59,8 +59,12 @@ def test_a_command_tells_it_on_a_terminal_only(monkeypatch, capsys, terminal):
 @pytest.mark.parametrize(
     ("flags", "compiled", "others"),
     [
-        (("pegs", "--epsilon-per-row", "1"), {"counting", "gibbs"}, {"noise", "pool"}),
-        (("pegs-once", "--epsilon", "5"), {"noise", "pool"}, {"counting", "gibbs"}),
+        (
+            ("pegs", "--epsilon-per-row", "1"),
+            {"key_counts", "gibbs"},
+            {"noise_draws", "pool_loops"},
+        ),
+        (("pegs-once", "--epsilon", "5"), {"noise_draws", "pool_loops"}, {"key_counts", "gibbs"}),
     ],
 )
 def test_a_first_command_compiles_what_its_method_uses(tmp_path, flags, compiled, others):
