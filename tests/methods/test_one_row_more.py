@@ -81,8 +81,8 @@ def test_synthesize(neighbours, method, output):
 
 @pytest.mark.parametrize("method", ["pegs", "pegs-rs", "pegs-capped"])
 def test_release_fit_sample_and_inspect(neighbours, method):
-    # A private order is paid for and may differ; what else is said may not.
-    flags = (*METHODS[method], "--rows", 12, "--order", "public")
+    # A private order and levels are paid for and may differ; what else is said may not.
+    flags = (*METHODS[method], "--rows", 12, "--order", "public", "--prior", "marginal")
     said = []
     for folder in neighbours:
         lines = [run(folder, "release", *flags, "-o", folder / "made", "--force", "--public-only")]

@@ -104,6 +104,8 @@ def _with_levels(spec: HashSpec, stored: StoredModel, schema: Schema) -> HashSpe
         raise ModelError("its levels do not fit the rules of its schema")
     counts = tuple(max(line) + 1 for line in levels)
     digits = _lines(stored, _HEAD_LEVELS, counts)
+    in_full = all(line == tuple(range(len(line))) for line in digits)
+    digits = () if in_full else digits
     return replace(spec, category_counts=counts, levels=levels, head_levels=digits)
 
 
