@@ -20,8 +20,8 @@ counts, and from nothing else. It is written by a person, drafted from the table
 (`pegs schema DATA -o schema.toml`), drafted from names and declared types without reading a row
 (`pegs schema --private DATA -o schema.toml`), or made from a codebook that exists
 (`pegs schema --from CODEBOOK -o schema.toml`; what that does not tell is left to the release).
-`pegs schema check FILE` says what a guarantee will assume, `pegs schema show FILE` prints it as a table, and `pegs schema review FILE` asks what is
-still open.
+`pegs schema check FILE` says what a guarantee will assume, `pegs schema show FILE` prints it as a
+table, and `pegs schema review FILE` asks what is still open.
 
 ```toml
 format = 1

@@ -245,8 +245,8 @@ def audit(
     Parameters
     ----------
     method
-        The method to check, ``numbers`` for edges and shapes, or ``doors`` for the readers;
-        None for all.
+        The method to check, ``numbers`` for edges, shapes and rare categories, ``recodings``, or
+        ``doors`` for the readers; None for all.
     full
         More cases and more releases.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pegsynth.schema.dialect import Dialect
 
 Order = Literal["public", "private", "data"]
-PriorKind = Literal["uniform", "marginal"]
+PriorKind = Literal["uniform", "marginal", "levels"]
 How = Literal["model", "values", "labels"]
 
 AUTO = "auto"
@@ -105,7 +105,8 @@ class KeyOptions(HeadOptions):
     Parameters
     ----------
     tail_bits
-        Tail bits, t.
+        Tail bits, t. The paper takes 1. A bit by XOR tells next to nothing of the target and
+        halves the rows of every entry (R22), so there is none unless it is asked for.
     order
         ``public``: heads from the schema. ``private``: chosen by the exponential mechanism
         and paid for. ``data``: the paper's mutual information, recorded as not private (R10).
@@ -113,7 +114,13 @@ class KeyOptions(HeadOptions):
         About how many rows ``data`` looks at, spread over the table; None for all.
     """
 
-    tail_bits: int = option(1, "whole", "Tail bits of the key, 0 to 16.", least=0, harmless=(0,))
+    tail_bits: int = option(
+        0,
+        "whole",
+        "Tail bits of the key, 0 to 16; the paper's 1 halves every entry and tells next to "
+        "nothing (R22).",
+        least=0,
+    )
     order: Order | None = option(
         None,
         "choice",
@@ -140,15 +147,17 @@ class PriorOptions(MethodOptions):
     Parameters
     ----------
     prior
-        ``uniform`` virtual rows, or in proportion to a paid ``marginal``.
+        ``uniform`` virtual rows, or in proportion to a paid ``marginal``; or ``levels``: small
+        categories are merged by paid counts before anything is drawn, neighbours where there
+        is an order, and virtual rows are in proportion to what the levels hold (R25).
     """
 
     prior: PriorKind | None = option(
         None,
         "choice",
-        "uniform or marginal (paid) virtual rows.",
+        "Virtual rows: uniform, marginal (paid), or levels (paid; small neighbours merged).",
         choices=get_args(PriorKind),
-        unless="marginal for pegs-capped with --epsilon, else uniform",
+        unless="levels with --epsilon, marginal for pegs-capped, else uniform",
         harmless=("uniform",),
     )
 

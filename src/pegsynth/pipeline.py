@@ -409,7 +409,7 @@ def _drawing_plan(model: Model, request: Request, *, source: str) -> Plan:
     Its heads are fixed and were not paid for privately, and it holds no paid marginals,
     so prior and seed rows are public.
     """
-    if request.prior == "marginal" or request.seed_pool == "marginal":
+    if request.prior in ("marginal", "levels") or request.seed_pool == "marginal":
         raise BudgetError(
             f"{source}: the model holds no paid marginals; fit it with --epsilon, or use uniform "
             "prior and seed rows"

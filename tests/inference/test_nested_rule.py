@@ -166,6 +166,7 @@ def test_the_benchmark_prints_its_tables(capsys):
     """A very short form."""
     missing.main(["--rows", "1500", "--runs", "1", "--epsilon", "5"])
     missing.main(["--coverage", "--replications", "50"])
+    missing.main(["--trees", "--runs", "1"])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("| table | mean charge |")
     assert [line.split(" | ")[0] for line in lines[2:6]] == [
@@ -175,4 +176,5 @@ def test_the_benchmark_prints_its_tables(capsys):
         "| epsilon 5, completed",
     ]
     assert lines[6].startswith("| n, K, r | `nested` |")
-    assert len(lines) == 12
+    assert lines[12].startswith("| n, K, r | quantity |")
+    assert len(lines) == 18

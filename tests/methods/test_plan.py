@@ -8,6 +8,7 @@ import pegsynth
 from command import check_refused, done, pegs
 from pegsynth.errors import BudgetError
 from pegsynth.methods.forecast import forecast
+from pegsynth.methods.gibbs.data_share import LEVEL_TIMES
 from pegsynth.privacy import Ledger
 from pegsynth.request import Request
 from pegsynth.schema import Feature, Schema
@@ -46,8 +47,8 @@ def test_numbers_are_those_of_the_recipes(delta):
             assert option.noise > 0
             continue
         assert 0 <= option.prior_share <= 1
-        factor = settled.resolution if settled.prior == "marginal" else 1
-        assert option.virtual_rows == pytest.approx(3 * factor * settled.numerator / settled.scale)
+        times = {"uniform": 3, "marginal": 3 * settled.resolution, "levels": LEVEL_TIMES}
+        assert option.virtual_rows == pytest.approx(times[settled.prior] * settled.alpha)
 
 
 def test_gaussian_noise_has_no_pure_total():

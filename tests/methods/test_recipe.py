@@ -202,9 +202,9 @@ def test_defaults_under_a_total(method, listed):
     settled = plan(schema(heads=listed), epsilon=1.0, method=method, urn=False if capped else None)
     assert settled.keys.order == ("public" if listed else "private")
     assert settled.keys.heads == (1 if capped else 2)
-    assert settled.prior == ("marginal" if capped else "uniform")
+    assert settled.prior == ("marginal" if capped else "levels")
     assert settled.seed_pool == "marginal"
-    assert settled.keys.tail_bits == 1
+    assert settled.keys.tail_bits == 0
     kinds = [type(event) for event in settled.events]
     assert kinds.count(NoisyCounts) == 1
     assert kinds.count(Selection) == (0 if listed else 1)
@@ -229,10 +229,10 @@ def test_defaults_without_a_total_are_public_and_uniform(method, budget):
 
 
 def test_heads_fit_few_features():
-    assert plan(schema(1), epsilon=1.0).keys == Keys(0, 1, "public")
+    assert plan(schema(1), epsilon=1.0).keys == Keys(0, 0, "public")
     assert plan(schema(2), epsilon=1.0).keys.heads == 1
     options = get("pegs").options
-    assert settle_keys(schema(2), options(), total=False, heads=2) == Keys(1, 1, "public")
+    assert settle_keys(schema(2), options(), total=False, heads=2) == Keys(1, 0, "public")
     told = options(heads=3, tail_bits=2, order="data")
     assert settle_keys(schema(5), told, total=False, heads=2) == Keys(3, 2, "data")
     with pytest.raises(ParameterError, match="--heads 4"):
@@ -241,7 +241,7 @@ def test_heads_fit_few_features():
 
 def test_visits_and_chains_by_default():
     settled = plan(epsilon=1.0, rows=1000, datasets=2, method="pegs-capped", urn=False)
-    assert settled.options.visits == default_visits(schema(), 2000, 1, 1)
+    assert settled.options.visits == default_visits(schema(), 2000, 1, 0)
     assert settled.options.chains == 4
     assert plan(epsilon=1.0, method="pegs-capped", visits=2, urn=False).options.chains == 2
     assert plan(epsilon=1.0, method="pegs-capped", visits=9, chains=3).options.chains == 3
@@ -265,6 +265,7 @@ def test_private_choices_need_a_total():
     for options in (
         {"order": "private"},
         {"prior": "marginal"},
+        {"prior": "levels"},
         {"seed_pool": "marginal"},
     ):
         for budget in ({"epsilon_per_row": 1.0}, {"l": 2.0}, {"alpha": 1.0}):

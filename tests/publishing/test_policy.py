@@ -108,6 +108,20 @@ def test_bad_policies_are_refused(arguments, words):
         Policy.of(**arguments).settled(SCHEMA)
 
 
+def test_completed_versions_would_fill_what_is_blanked():
+    with pytest.raises(ParameterError, match="--complete fills what --k blanks"):
+        Policy.of(2).settled(SCHEMA, completed=True)
+    assert not Policy.of().settled(SCHEMA, completed=True)
+
+
+def test_missing_codes_that_are_kept_apart_stay_apart():
+    zips = replace(SCHEMA["zip"], missing=("-9",), keep_missing_codes=True)
+    schema = replace(SCHEMA, columns=(SCHEMA["age"], zips, *SCHEMA.columns[2:]))
+    found = Policy.of(2).settled(schema).codebook(schema)["zip"]
+    assert found.missing == ("-9", "")
+    assert found.labels[: zips.category_count] == zips.labels
+
+
 def test_without_quasi_identifiers_features_have_to_be_named():
     plain = Schema((replace(SCHEMA["sex"]),), reviewed=True)
     with pytest.raises(ParameterError, match="name some with --k-features"):

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegsynth.errors import DataError, ParameterError, SchemaError
-from pegsynth.numbers.settle import provisional
+from pegsynth.numbers import grid_schema
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.binning import quantile_edges, round_edges, within_type
 from pegsynth.schema.codec import encode
@@ -238,13 +238,51 @@ def test_booleans_list_both_values():
     assert (feature.categories, feature.missing) == (("false", "true"), ("",))
 
 
-def test_few_dates_are_nominal_and_many_are_an_identifier():
+def test_dates_and_times_have_private_edges():
     day = dt.date(2020, 1, 1)
-    feature = frame_feature([day, dt.date(2019, 5, 6)])
-    assert (feature.dtype, feature.categories) == ("date32[day]", ("2019-05-06", "2020-01-01"))
     many = [day + dt.timedelta(days=i) for i in range(MAX_TEXTS + 1)]
-    assert frame_feature(many * 2).role == "identifier"
-    assert frame_feature([dt.timedelta(days=1)]).role == "identifier"
+    for values in ([day, dt.date(2019, 5, 6)], many * 2):
+        feature = frame_feature(values)
+        assert (feature.kind, feature.dtype) == ("date", "date32[day]")
+        assert (feature.private_edges, feature.lowest, feature.highest) == (True, None, None)
+    kinds = {"time": dt.time(1, 2), "datetime": dt.datetime(2020, 1, 1, 3)}
+    for kind, value in (kinds | {"duration": dt.timedelta(days=1)}).items():
+        feature = frame_feature([value, None])
+        assert (feature.kind, feature.private_edges, feature.missing) == (kind, True, ("",))
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "form"),
+    [
+        (["2020-01-31", "1999-12-01"], "date", ""),
+        (["31.01.2020", "1.12.1999"], "date", "%d.%m.%Y"),
+        (["01/31/2020", "12/01/1999"], "date", "%m/%d/%Y"),
+        (["31JAN2020", "01Dec1999"], "date", "%d%b%Y"),
+        (["2020-01-31", "2020-01-31T10:00:00"], "datetime", ""),
+        (["31.01.2020 10:00", "01.12.1999 9:30"], "datetime", "%d.%m.%Y %H:%M"),
+        (["10:00", "09:30:15"], "time", ""),
+        (["P1D", "PT12H"], "duration", ""),
+    ],
+)
+def test_dates_as_text_are_recognised_and_said_to_be(texts, kind, form):
+    feature = frame_feature(texts)
+    assert (feature.kind, feature.format, feature.private_edges) == (kind, form, True)
+    assert feature.drafted_from_data
+    assert not form or any(form in note for note in feature.notes)
+
+
+def test_a_draft_says_where_day_and_month_could_be_exchanged():
+    (note,) = frame_feature(["01/02/2020", "03/04/2020"]).notes
+    assert note == (
+        "recognised as text of the form %d/%m/%Y; %m/%d/%Y would fit as well, so check it"
+    )
+
+
+@pytest.mark.parametrize(
+    "texts", [["2020-02-30", "2020-01-01"], ["20200131"], ["2020-01"], ["2020-01-01", "soon"]]
+)
+def test_what_is_not_all_dates_is_none(texts):
+    assert frame_feature(texts).kind not in ("date", "datetime")
 
 
 def test_decimal_numbers_are_numbers():
@@ -550,9 +588,9 @@ def test_every_csv_fits_its_own_draft(tmp_path_factory, cells, min_count):
     path = tmp_path_factory.mktemp("draft") / "t.csv"
     with path.open("w", newline="") as handle:
         csv.writer(handle, quoting=csv.QUOTE_ALL).writerows([["x"], *([cell] for cell in cells)])
-    drafted = loads(dumps(draft(path, min_count=min_count)))
-    # Edges that a release measures take any number; these stand in for them.
-    schema = provisional(drafted, 6)
+    schema = loads(dumps(draft(path, min_count=min_count)))
+    # Edges that a release measures take any number; cells of a grid stand in for them.
+    schema = grid_schema(schema) if schema.unsettled else schema
     codes = encode(path, schema)
     assert codes.shape == (len(cells), 1)
     assert codes.max() < schema.category_counts[0]
@@ -584,7 +622,8 @@ COLUMNS = {
 @pytest.mark.parametrize("values", COLUMNS.values(), ids=COLUMNS.keys())
 def test_every_typed_column_fits_its_own_draft(values, binning):
     frame = pl.DataFrame({"x": values})
-    schema = provisional(loads(dumps(draft(frame, binning=binning))), 6)
+    schema = loads(dumps(draft(frame, binning=binning)))
+    schema = grid_schema(schema) if schema.unsettled else schema
     codes = encode(frame, schema)
     assert len(codes) == frame.height
     assert codes.max() < schema.category_counts[0]

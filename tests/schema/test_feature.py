@@ -131,13 +131,17 @@ def test_nothing_is_kept_of_an_identifier_but_its_name_and_role():
         "bins": 1,
         "inside": "measured",
         "decimals": 2,
+        "format": "%d.%m.%Y",
+        "resolution": "day",
+        "weekday": True,
+        "after": "z",
         "keep_missing_codes": True,
         "recoding": Recoding(groups={"Fay": ("Gus",)}),
         "label_of": "z",
     }
     assert {*said, "name", "kind", "role", "notes"} == set(Feature.__dataclass_fields__)
     plain = Feature("id", role="identifier")
-    for kind in ("nominal", "ordinal", "numeric"):
+    for kind in ("nominal", "ordinal", "numeric", "date"):
         made = Feature("id", kind=kind, role="identifier", **said)
         assert (made, repr(made)) == (plain, repr(plain))
     assert replace(SEX, role="identifier") == Feature("sex", role="identifier")

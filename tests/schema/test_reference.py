@@ -18,6 +18,8 @@ HEADS = {"file": "", "table": "[table]\n", "features": "", "bins": "", "rules": 
 WARD = '[[features]]\nname = "ward"\ncategories = ["maternity", "other"]\n'
 OTHERS = (
     '[[features]]\nname = "sex"\ncategories = ["f", "m"]\n'
+    '[[features]]\nname = "admitted"\nkind = "date"\nedges = "private"\n'
+    '[[features]]\nname = "discharged"\nkind = "date"\nedges = "private"\nafter = "admitted"\n'
     '[[features]]\nname = "birth"\ncategories = ["yes", "no"]\n'
     f'{WARD}[[features]]\nname = "chapter"\ncategories = ["1"]\n'
 )
@@ -31,6 +33,8 @@ BESIDE = {
     "count": "lowest = 0\nhighest = 100\n",
     "width": "lowest = 0\nhighest = 100\n",
 }
+
+DATED = ("format", "resolution", "weekday", "after")
 
 
 def example(key):
@@ -48,6 +52,10 @@ def example(key):
     if key.name == "label_of":
         texts = 'value_labels = { f = "female", m = "male" }\n'
         return f'{OTHERS}[[features]]\nname = "x"\n{line}{texts}'
+    if key.name in DATED:
+        kind = "date" if key.name in ("format", "after", "weekday") else "datetime"
+        dated = f'name = "x"\nkind = "{kind}"\nedges = "private"\n'
+        return f"{OTHERS}[[features]]\n{dated}{line}"
     name = "" if key.name == "name" else 'name = "x"\n'
     private = key.name in ("lowest", "highest", "inside", "decimals")
     numeric = (

@@ -80,7 +80,10 @@ class Case:
 
     def distribution(self, table: Table, heads: Heads | None = None) -> Distribution:
         """Return the exact probability of every output, the seed rows shown as well."""
-        machine = prepare(self.schema, self.fitted(table, heads), self.plan).machine
+        return self.drawn(prepare(self.schema, self.fitted(table, heads), self.plan).machine)
+
+    def drawn(self, machine: Machine) -> Distribution:
+        """Return the exact probability of every output of a machine, for every seed row."""
         if getattr(self.plan.options, "urn", False):
             return self._urn(machine)
         if hasattr(self.plan.options, "visits"):

@@ -61,7 +61,15 @@ _FEATURES = (
     ("numeric", (0.0, 10.0, 20.0, 50.0), ("", "int64", "double", "float")),
     ("numeric", (-1.5, 0.1, 0.3, 2.5), ("", "double")),
     ("numeric", (0.0, 2.0**53, 2.0**53 + 4, 2.0**60), ("", "int64", "double")),
+    ("date", ("2020-01-01", "2020-02-29", "2021-12-31"), ("", "date32", "timestamp[us]")),
+    (
+        "datetime",
+        ("2020-02-29T00:00:00", "2020-02-29T12:30:00", "2021-12-31T00:00:00"),
+        ("", "timestamp[us]", "timestamp[us, tz=Europe/Berlin]"),
+    ),
 )
+_DATES = ("date", "datetime")
+_MOMENTS = ("2020-02-29", "2020-02-28", "2020-02-29T12:29:59", "1969-12-31", "9999-12-31")
 _NUMBERS = ("0", "1", "5", "10", "19.5", "0.1", "0.30000000000000004", "-3", "9007199254740995")
 _MISSING = ((), (), ("",), ("", "NA"), ("NA", "-9"), ("", "NaN"))
 _NOT_APPLICABLE = ((), (), ("n/a",), ("-1",), ("99", "inf"), ("nan", "NaN"))
@@ -244,13 +252,13 @@ def _feature(name: str, random: Random, kind: str, holding: Holding) -> _Texts:
     # Names of folders that are all numbers are what one other name may disturb.
     numbers = _FEATURES[1:3] if name == FOLDER and random.random() < 0.5 else _FEATURES
     shape, listed, dtypes = random.choice(numbers)
-    missing, numeric = random.choice(_MISSING), shape == "numeric"
+    missing, numeric = random.choice(_MISSING), shape == "numeric" or shape in _DATES
     not_applicable = tuple(t for t in random.choice(_NOT_APPLICABLE) if t not in missing)
     feature = Feature(
         name,
         shape,  # type: ignore[arg-type]
         categories=() if numeric else tuple(map(str, listed)),
-        edges=tuple(float(edge) for edge in listed) if numeric else (),
+        edges=listed if numeric else (),  # type: ignore[arg-type]
         missing=missing,
         not_applicable=not_applicable,
         dtype=random.choice(dtypes),
@@ -258,6 +266,7 @@ def _feature(name: str, random: Random, kind: str, holding: Holding) -> _Texts:
     )
     flavour = random.choice(_FLAVOURS) if is_any(kind) else None
     listed_texts = _NUMBERS if numeric else feature.categories
+    listed_texts = _MOMENTS if shape in _DATES else listed_texts
     special = tuple(_parsed((*missing, *not_applicable), kind, flavour))
     suited = (*_parsed(listed_texts, kind, flavour), *special, *special)
     if missing or (feature.unknown == "category" and numeric):

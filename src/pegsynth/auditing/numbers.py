@@ -36,10 +36,11 @@ BINS = 3
 DELTA = 1e-9
 
 Measure = Callable[..., NumberTree]
+Count = Callable[[Feature, list[Any]], Int64]
 Settle = Callable[[Schema, Mapping[str, NumberTree], Int64], Settled]
 
 
-def exact_counts(feature: Feature, values: list[float | str | None]) -> Int64:
+def exact_counts(feature: Feature, values: list[Any]) -> Int64:
     """Count numbers on the grid of their feature, as a table of them is read."""
     grid = grid_feature(feature)
     kind = pl.Float64 if feature.kind == "numeric" else pl.String
@@ -62,23 +63,26 @@ class NumberCase:
         The feature that is measured.
     values
         Numbers, or texts, that rows can have, None for missing; a row names one by its position.
+        For dates they are whatever `count` takes.
     amount
         What may be spent: an epsilon, or a rho where there is a delta.
     pairs
         Tables, each with the rows of the unit that its neighbour has more.
-    measure, settle
+    count, measure, settle
         What is audited.
     """
 
     name: str
     feature: Feature
-    values: tuple[float | str | None, ...]
+    values: tuple[Any, ...]
     amount: Fraction
     pairs: tuple[tuple[Table, Table], ...]
     delta: float | None = None
     rows_per_unit: int = 1
+    others: tuple[Feature, ...] = ()
     turns: int = len(OFFSETS)
     cell_law: Callable[[Noise, int, int], Fraction] = cell_share
+    count: Count = exact_counts
     measure: Measure = measure
     settle: Settle = settled_by_tree
 
@@ -95,13 +99,18 @@ class NumberCase:
         budget_filter = WatchedFilter(
             allowance, RandomStream("audit"), rows_per_unit=self.rows_per_unit, answer=answer
         )
-        counts = exact_counts(self.feature, [self.values[row[0]] for row in table])
+        counts = self.count(self.feature, [self.values[row[0]] for row in table])
         tree = self.measure(counts, self.feature, budget_filter, 1.0)
-        settled = self.settle(Schema((self.feature,)), {self.feature.name: tree}, counts)
+        settled = self.settle(self.schema, {self.feature.name: tree}, counts)
         published = (*_plain(tree, settled), budget_filter.events)
         bound = (UnitBound(rows_per_unit=self.rows_per_unit),) if self.rows_per_unit > 1 else ()
         ledger = Ledger((*bound, *budget_filter.events), delta=self.delta or 0.0)
         return Path(tuple(budget_filter.steps), published, ledger)
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the feature; one that it is counted from has public edges."""
+        return Schema((self.feature, *self.others))
 
     def paths(self, table: Table, turn: int) -> Iterator[Path]:
         """Yield the one path of a table under one pattern of noise."""
@@ -120,7 +129,7 @@ def _plain(tree: NumberTree, settled: Settled) -> tuple[Any, ...]:
 def number_case(
     name: str,
     feature: Feature,
-    values: tuple[float | str | None, ...],
+    values: tuple[Any, ...],
     *,
     amount: Fraction | int = 40,
     delta: float | None = None,

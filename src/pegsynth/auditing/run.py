@@ -9,6 +9,7 @@ from importlib.util import find_spec
 
 from pegsynth.auditing.cases import Case, all_cases
 from pegsynth.auditing.choices import private_case, worst_path
+from pegsynth.auditing.dates import DATES, date_cases
 from pegsynth.auditing.divergence import Loss, worst_loss
 from pegsynth.auditing.door_readers import DOORS
 from pegsynth.auditing.doors import failures
@@ -17,7 +18,8 @@ from pegsynth.auditing.found_categories import (
     audit_categories,
     categories_cases,
 )
-from pegsynth.auditing.numbers import NUMBERS, number_cases
+from pegsynth.auditing.level_cases import level_cases, level_private_case
+from pegsynth.auditing.numbers import NUMBERS, NumberCase, number_cases
 from pegsynth.auditing.recodings import RECODINGS, recoding_cases
 from pegsynth.auditing.released import audit_paths, released_cases
 from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
@@ -75,7 +77,9 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
         if method in (None, each.name):
             yield from each.audit(full=full, threads=threads)
     if method in (None, NUMBERS):
-        yield from _numbers()
+        yield from _numbers(NUMBERS, number_cases())
+    if method in (None, DATES):
+        yield from _numbers(DATES, date_cases())
     if method in (None, CATEGORIES):
         yield from _categories()
     if method in (None, RECODINGS):
@@ -86,7 +90,7 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
 
 def audits() -> tuple[str, ...]:
     """Return what can be audited by name: methods, parts of the codec, and the readers."""
-    return (*audited_methods(), NUMBERS, CATEGORIES, RECODINGS, READERS)
+    return (*audited_methods(), NUMBERS, DATES, CATEGORIES, RECODINGS, READERS)
 
 
 def audited_methods() -> tuple[str, ...]:
@@ -96,7 +100,8 @@ def audited_methods() -> tuple[str, ...]:
 
 def audit_gibbs(name: str, *, full: bool, threads: int) -> Iterator[Finding]:
     """Audit a Gibbs sampler: every outcome of tiny releases, and many real ones."""
-    yield from _exact([case for case in all_cases() if case.method == name])
+    cases = [*all_cases(), *level_cases()]
+    yield from _exact([case for case in cases if case.method == name])
     yield from _private(name, full=full)
     yield from _statistical(name, full=full, threads=threads)
 
@@ -152,8 +157,7 @@ def _exact(cases: Sequence[Case | TableCase]) -> Iterator[Finding]:
 
 def _private(name: str, *, full: bool) -> Iterator[Finding]:
     kinds: tuple[PriorKind, ...] = ("uniform", "marginal") if full else ("uniform",)
-    for prior in kinds:
-        case = private_case(prior=prior)
+    for case in (level_private_case(), *(private_case(prior=prior) for prior in kinds)):
         if case.method != name:
             return
         claimed = case.claim.guarantee.epsilon or 0.0
@@ -185,13 +189,13 @@ def _released(*, full: bool) -> Iterator[Finding]:
             )
 
 
-def _numbers() -> Iterator[Finding]:
-    """Follow the measurement of numbers path by path (R21)."""
-    for case in number_cases():
+def _numbers(name: str, cases: Sequence[NumberCase]) -> Iterator[Finding]:
+    """Follow the measurement of numbers or dates path by path (R21)."""
+    for case in cases:
         worst = audit_paths(case)
         pure = case.delta is None
         yield Finding(
-            NUMBERS,
+            name,
             case.name,
             "exact",
             worst.epsilon if pure else None,

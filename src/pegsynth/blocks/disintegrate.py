@@ -62,6 +62,11 @@ class BlockCounter:
             for target in range(features)
             if target not in self._flat
         }
+        self._merged = {
+            target: np.array(line)
+            for target, line in enumerate(spec.levels)
+            if line != tuple(range(len(line)))
+        }
         self._shares = [range(start, features, threads) for start in range(threads)]
         self._pool = ThreadPoolExecutor(threads)
 
@@ -70,12 +75,21 @@ class BlockCounter:
         # Parts that fit in the processor's cache count faster than long ones.
         step = max(1, min(_BATCH_ROWS, _BATCH_CELLS // max(batch.shape[1], 1)))
         for start in range(0, len(batch), step):
-            columns = column_major(batch[start : start + step])
+            columns = self._in_levels(column_major(batch[start : start + step]))
             totals = np.empty(columns.shape[1], dtype=np.int64)
             tail_totals(columns, self._spec.tables, totals)
             work = [self._pool.submit(self._add, columns, totals, each) for each in self._shares]
             for future in work:
                 future.result()
+
+    def _in_levels(self, columns: Columns) -> Columns:
+        """Merge categories row by row, as the hash function says (R10)."""
+        if not self._merged:
+            return columns
+        merged = columns.copy()
+        for target, line in self._merged.items():
+            merged[target] = line[columns[target]]
+        return merged
 
     def _add(self, columns: Columns, totals: NDArray[np.int64], share: range) -> None:
         keys = np.empty(columns.shape[1], dtype=np.int64)

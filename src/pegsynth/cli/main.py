@@ -106,8 +106,11 @@ def _check_limits() -> None:
 
     A core file would hold the memory, and with it the table.
     """
-    import resource
-
+    try:
+        import resource
+    except ImportError:
+        # Windows has no such limits.
+        return
     with suppress(OSError, ValueError):
         _, most = resource.getrlimit(resource.RLIMIT_CORE)
         resource.setrlimit(resource.RLIMIT_CORE, (0, most))

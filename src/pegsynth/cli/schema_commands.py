@@ -187,9 +187,9 @@ def _fates(schema: Schema, most: int = 200) -> Iterator[str]:
         elif column.private_categories:
             what = "nominal, categories found by the release"
         elif column.private_edges:
-            what = "numeric, edges measured by the release"
-        elif column.kind == "numeric":
-            what = f"numeric, {column.bin_count} bins"
+            what = f"{column.kind}, edges measured by the release"
+        elif column.binned:
+            what = f"{column.kind}, {column.bin_count} bins"
         else:
             what = f"{column.kind}, {column.bin_count} categories"
         more = "; see the comments" if column.notes and not column.dropped else ""
@@ -210,7 +210,7 @@ def take(codebook: Path, output: Path, feature: str | None, *, force: bool) -> N
         schema = there.with_feature(
             feature,
             role="other" if old.role == "identifier" else old.role,
-            kind="nominal" if old.kind == "numeric" else old.kind,
+            kind="nominal" if old.binned else old.kind,
             categories=told.categories,
             edges=(),
             decimals=None,

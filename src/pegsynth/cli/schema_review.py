@@ -10,11 +10,13 @@ import datetime as dt
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pegsynth.cli.console import say
 from pegsynth.errors import ParameterError, PegsynthError, escaped
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.assumed import assumed
+from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.feature import ROLES
 
 _MOST_SHOWN = 40
@@ -149,13 +151,15 @@ def _changed(schema: Schema, name: str, what: str) -> Schema:
         categories = tuple(text.strip() for text in listed.split("|") if text.strip())
         return schema.with_feature(
             name,
-            kind="nominal" if schema[name].kind == "numeric" else schema[name].kind,
+            kind="nominal" if schema[name].binned else schema[name].kind,
             categories=categories,
             edges=(),
             decimals=None,
             inside=None,
         )
     listed = _ask("Edges of its bins, with spaces between them")
+    if schema[name].kind in TEMPORAL:
+        return schema.with_feature(name, edges=tuple(map(_bound, listed.split())))
     try:
         edges = tuple(float(text) for text in listed.split())
     except ValueError:
@@ -166,6 +170,11 @@ def _changed(schema: Schema, name: str, what: str) -> Schema:
         edges=edges,
         categories=(),
     )
+
+
+def _bound(text: str) -> Any:
+    """Return an edge of dates or lengths of time: a number if it is one, else text."""
+    return int(text) if text.isdecimal() and text.isascii() else text
 
 
 def _rules(schema: Schema) -> Schema:

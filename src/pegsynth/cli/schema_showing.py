@@ -7,7 +7,9 @@ from pathlib import Path
 from pegsynth.errors import escaped
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.assumed import assumed
+from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.rule_text import rule_labels
+from pegsynth.schema.temporal import bound_text
 
 HEADER: tuple[str, ...] = (
     *("feature", "role", "kind", "levels", "pair cells", "values", "missing", "else"),
@@ -29,7 +31,7 @@ def show(file: Path) -> None:
     print(escaped(_unit(schema)))
     if schema.dialect:
         print(escaped(f"Text: {schema.dialect.said()}"))
-    total = sum(each.category_count for each in schema.features)
+    total = sum(feature.category_count for feature in schema.features)
     lines = [HEADER, *(_line(column, total) for column in schema.columns)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     for line in lines:
@@ -80,8 +82,12 @@ def _values(column: Feature) -> str:
         text = "categories found privately"
     elif column.private_edges:
         text = "edges measured privately"
-    elif column.kind == "numeric":
-        text = f"{len(labels)} bins from {column.edges[0]:g} to {column.edges[-1]:g}"
+    elif column.binned:
+        low, high = (
+            bound_text(column, edge) if column.kind in TEMPORAL else f"{edge:g}"
+            for edge in (column.edges[0], column.edges[-1])
+        )
+        text = f"{len(labels)} bins from {low} to {high}"
     else:
         named = dict(column.value_labels)
         text = ", ".join(f"{each} {named[each]}" if each in named else each for each in labels)

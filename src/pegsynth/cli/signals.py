@@ -19,7 +19,10 @@ from types import FrameType
 STOPPED = "stopped; every output is as it was, or whole"
 """What the command says when a signal ended it."""
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# Windows has neither SIGHUP nor SIGALRM.
+_HANG_UP = getattr(signal, "SIGHUP", None)
+_ALARM = getattr(signal, "SIGALRM", None)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, *([_HANG_UP] if _HANG_UP is not None else []))
 _SECONDS_BETWEEN = 0.01
 _MOST_SECONDS = 5.0
 _OURS = ("pegsynth", "__main__")
@@ -36,12 +39,12 @@ def leaving_on_signals() -> Iterator[None]:
     Once the block is done no signal can undo it: further ones are ignored.
     """
     for number in _SIGNALS:
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+        if number != _HANG_UP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _leave)
     try:
         yield
     except BaseException as error:
-        pending = signal.getsignal(signal.SIGALRM)
+        pending = _alarm_handler()
         done = isinstance(error, SystemExit) and not error.code
         if isinstance(pending, _LookAgain) and not done:
             # It ended because of the signal, whatever became of that on the way.
@@ -54,9 +57,13 @@ def leaving_on_signals() -> Iterator[None]:
 def _ignore_signals() -> None:
     for number in _SIGNALS:
         signal.signal(number, _ignore)
-    if isinstance(signal.getsignal(signal.SIGALRM), _LookAgain):
+    if _ALARM is not None and isinstance(_alarm_handler(), _LookAgain):
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, _ignore)
+        signal.signal(_ALARM, _ignore)
+
+
+def _alarm_handler() -> object:
+    return None if _ALARM is None else signal.getsignal(_ALARM)
 
 
 def may_raise(frame: FrameType | None) -> bool:
@@ -96,9 +103,12 @@ def _leave(number: int, frame: FrameType | None) -> None:
     """Raise now or soon; a second signal must not stop the tidying up."""
     _ignore_signals()
     look_again = _LookAgain(number)
-    signal.signal(signal.SIGALRM, look_again)
+    if _ALARM is None:
+        # Nothing would look again, so that it is raised wherever it arrived.
+        raise Stopped(look_again.status)
+    signal.signal(_ALARM, look_again)
     signal.setitimer(signal.ITIMER_REAL, _SECONDS_BETWEEN, _SECONDS_BETWEEN)
-    look_again(signal.SIGALRM, frame)
+    look_again(_ALARM, frame)
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:

@@ -134,7 +134,7 @@ def trace(model_file: Path, request: Request) -> None:
     """Print the paper's table of sampling steps for one row."""
     from pegsynth.cli.tracing import steps_table
     from pegsynth.methods.gibbs.samplers import BlockSampler
-    from pegsynth.sampling import trace_row
+    from pegsynth.sampling.trace import in_categories, trace_row
 
     with locked(model_file):
         budgeted = read_manifest(model_file).recipe is not None
@@ -148,14 +148,17 @@ def trace(model_file: Path, request: Request) -> None:
             )
         session.charge(1)
         counters, limit = sampler.first_chain()
+        stream = RandomStream(request.seed)
         start, steps = trace_row(
             sampler.machine,
             sampler.pool,
             sampler.sweeps,
-            RandomStream(request.seed),
+            stream,
             counters=counters,
             limit=limit,
         )
+        if sampler.splitter is not None:
+            start, steps = in_categories(sampler.splitter, start, steps, stream)
         saved.commit()
     print(escaped(steps_table(session.model.schema, start, steps)))
     print(escaped(f"\n{session.ledger.statement()}"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
-from pegsynth.completion.chained_trees import Filled, fill
+from pegsynth.completion.chained_trees import fill
+from pegsynth.completion.donated_values import with_donors
 from pegsynth.completion.holes import check_holes
 from pegsynth.progress import Progress, quiet
 from pegsynth.schema.codec import Encoder
@@ -30,7 +30,8 @@ def completed_frames(
 ) -> list[pl.DataFrame]:
     """Return r versions of a synthetic table in which no value is missing.
 
-    Cells that are not missing stay as they are, in all of them.
+    Cells that are not missing stay as they are, in all of them; a date that is counted from a
+    missing one is missing with it.
 
     Parameters
     ----------
@@ -47,13 +48,4 @@ def completed_frames(
     filled = fill(
         codes, schema, stream, imputations=imputations, threads=threads, progress=progress
     )
-    return [_with_donors(frame, schema, each) for each in filled]
-
-
-def _with_donors(frame: pl.DataFrame, schema: Schema, filled: Filled) -> pl.DataFrame:
-    columns = []
-    for place, (lost, donors) in filled.donors.items():
-        taken = np.arange(frame.height)
-        taken[lost] = np.where(donors >= 0, donors, lost)
-        columns.append(frame.get_column(schema.names[place]).gather(pl.Series(taken)))
-    return frame.with_columns(columns)
+    return [with_donors(frame, schema, each) for each in filled]

@@ -156,7 +156,7 @@ def truth(term: Term, feature: Feature) -> Float64:
 def cuts_a_bin(term: Term, feature: Feature) -> bool:
     """Say whether a comparison is with a number inside a bin, which then counts as a whole."""
     number = parsed_number(term.operand)
-    if not term.sign or feature.kind != "numeric" or number is None:
+    if not term.sign or not feature.binned or number is None:
         return False
     return feature.edges[0] < number < feature.edges[-1] and number not in feature.edges
 

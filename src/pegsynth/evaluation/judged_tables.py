@@ -23,8 +23,7 @@ from pegsynth.evaluation.statistics import NOTHING, Estimate, spread
 from pegsynth.io.table_input import open_table
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import encode
-from pegsynth.schema.encoding import ColumnEncoder
-from pegsynth.schema.number_text import NumberText
+from pegsynth.schema.column_encoders import column_encoders
 
 
 @dataclass(frozen=True)
@@ -135,8 +134,7 @@ def _read(source: Any, schema: Schema, threads: int) -> _Read:
     try:
         reader = open_table(source, dialect=schema.dialect)
         present = [name for name in schema.names if name in reader.columns]
-        numbers = NumberText(schema.dialect)
-        encoders = [ColumnEncoder(f, spare=True, numbers=numbers) for f in schema.features]
+        encoders = column_encoders(schema, spare=True)
         dtype = np.min_scalar_type(max(schema.category_counts))
         hints = {e.feature.name: e.hint for e in encoders if e.hint is not None}
         parts = []
@@ -146,8 +144,7 @@ def _read(source: Any, schema: Schema, threads: int) -> _Read:
                 part = np.zeros((frame.height, len(encoders)), dtype=dtype)
 
                 def fill(index: int, frame: Any = frame, part: Any = part) -> None:
-                    name = encoders[index].feature.name
-                    part[:, index] = encoders[index].encode(frame.get_column(name))
+                    part[:, index] = encoders[index].encode_batch(frame)
 
                 list(pool.map(fill, [schema.index(name) for name in present]))
                 parts.append(part)
@@ -208,6 +205,9 @@ def _matrix(columns: list[Codes], features: list[Feature]) -> Codes:
 
 def _plain(feature: Feature) -> Feature:
     """Return the feature without ties to others, which a comparison does not need."""
+    if feature.after is not None:
+        # How long after another date it is: a length of time, whatever the other is.
+        feature = replace(feature, kind="duration", after=None, format="")
     return replace(feature, heads=(), parent=None)
 
 

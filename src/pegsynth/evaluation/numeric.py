@@ -20,7 +20,7 @@ def is_numeric(feature: Feature) -> bool:
 
     Nominal categories are names, even those that look like numbers.
     """
-    if feature.kind == "numeric":
+    if feature.binned:
         return True
     return (
         feature.kind == "ordinal"
@@ -47,7 +47,7 @@ def numeric_values(feature: Feature) -> Float64:
     values = np.full(feature.category_count, np.nan)
     if not is_numeric(feature):
         return values
-    listed = _midpoints(feature) if feature.kind == "numeric" else _spelled(feature)
+    listed = _midpoints(feature) if feature.binned else _spelled(feature)
     values[: feature.bin_count] = listed
     return values
 

@@ -12,7 +12,6 @@ import base64
 import contextlib
 import json
 import os
-import resource
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Protocol
@@ -109,6 +108,11 @@ def _say(output: BinaryIO, answer: Mapping[str, Any]) -> None:
 
 def _limit() -> None:
     """Leave no core file, which would hold the table, and do not take the machine down."""
+    try:
+        import resource
+    except ImportError:
+        # Windows has no such limits.
+        return
     for what, wanted in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_DATA, MOST_MEMORY)):
         _, hard = resource.getrlimit(what)
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

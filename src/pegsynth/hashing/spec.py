@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.sampling_arrays import KeyTables
 
+Lines = tuple[tuple[int, ...], ...]
+
 KEY_BITS = 63
 MOST_TAIL_BITS = 16
 
@@ -29,7 +31,8 @@ class HashSpec:
     Parameters
     ----------
     names, category_counts
-        Name and C_i of every feature.
+        Name of every feature, and how many codes it is counted by: its categories, or its
+        levels where those are merged.
     heads
         For every target the head features (indices), most significant digit first.
     tail_bits
@@ -37,6 +40,11 @@ class HashSpec:
     details
         Features that are drawn given their parent alone: their keys have no tail, and
         they enter no other key.
+    levels
+        Level of every category of every feature, for codes that are merged before they are
+        counted; empty where nothing is merged.
+    head_levels
+        Digit of every code of every feature where it serves as a head; empty: the code.
     """
 
     names: tuple[str, ...]
@@ -44,6 +52,8 @@ class HashSpec:
     heads: tuple[tuple[int, ...], ...]
     tail_bits: int = 1
     details: tuple[int, ...] = ()
+    levels: Lines = ()
+    head_levels: Lines = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.tail_bits <= MOST_TAIL_BITS:
@@ -61,12 +71,19 @@ class HashSpec:
 
     def key_space(self, target: int) -> int:
         """Return the number of possible keys of a target, seen or not."""
-        return prod(self.category_counts[head] for head in self.heads[target]) << self.tail_bits
+        return prod(self.head_counts[head] for head in self.heads[target]) << self.tail_bits
+
+    @cached_property
+    def head_counts(self) -> tuple[int, ...]:
+        """How many digits every feature has where it serves as a head."""
+        if not self.head_levels:
+            return self.category_counts
+        return tuple(max(line) + 1 for line in self.head_levels)
 
     def _most_heads(self, target: int) -> int:
         space, most = 1 << self.tail_bits, 0
         for head in self.heads[target]:
-            space *= self.category_counts[head]
+            space *= self.head_counts[head]
             if space > 1 << KEY_BITS:
                 break
             most += 1
@@ -82,10 +99,18 @@ class HashSpec:
             category_start,
             head_start,
             np.array(flat, dtype=np.int64),
+            self._digits(),
+            np.array(self.head_counts, dtype=np.int64),
             self._tail_codes(),
             np.array([0 if i in self.details else -1 for i in range(len(self.heads))], np.int64),
             self.tail_bits,
         )
+
+    def _digits(self) -> NDArray[np.int64]:
+        """Return the digit that every code gives a key."""
+        if not self.head_levels:
+            return np.concatenate([np.arange(count, dtype=np.int64) for count in self.head_counts])
+        return np.concatenate([np.array(line, dtype=np.int64) for line in self.head_levels])
 
     def _tail_codes(self) -> NDArray[np.int64]:
         """Return the public bits of every category; those of details are 0, which XOR ignores."""

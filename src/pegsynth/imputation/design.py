@@ -166,7 +166,7 @@ def _scored(
     if bins == 0:
         return _indicators(feature)
     edges = np.asarray(feature.edges)
-    raw = 0.5 * (edges[:-1] + edges[1:]) if feature.kind == "numeric" else np.arange(float(bins))
+    raw = 0.5 * (edges[:-1] + edges[1:]) if feature.binned else np.arange(float(bins))
     mass = np.bincount(codes, weights, minlength=feature.category_count)[:bins].astype(float)
     return np.concatenate([_standardised(raw, mass), np.ones(special)]), [bins, *[1] * special]
 

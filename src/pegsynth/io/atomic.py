@@ -227,8 +227,14 @@ def _hidden(folder: Path) -> Path:
 
 
 def _settle(handle: int, mode: int) -> None:
-    os.fchmod(handle, mode)
+    set_mode(handle, mode)
     os.fsync(handle)
+
+
+def set_mode(handle: int, mode: int) -> None:
+    """Give an open file its permissions, on systems where files have them."""
+    if hasattr(os, "fchmod"):
+        os.fchmod(handle, mode)
 
 
 def _rename(temporary: Path, target: Path) -> None:

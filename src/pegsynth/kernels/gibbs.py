@@ -80,7 +80,7 @@ def keys_of_rows(rows: Any, totals: Any, keys: KeyTables, target: int, out: Any)
             first = keys.category_start[head]
             code = np.int64(rows[lane, head])
             tail ^= keys.tail_codes[first + code]
-            key = key * (keys.category_start[head + 1] - first) + code
+            key = key * keys.digit_counts[head] + keys.digits[first + code]
         out[lane] = (key << keys.tail_bits) | (tail & keys.tail_mask[target])
 
 

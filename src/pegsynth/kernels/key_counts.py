@@ -41,8 +41,9 @@ def keys_of(columns: Any, totals: Any, tables: KeyTables, target: int, out: Any)
         first = tables.category_start[head]
         for row in range(rows):
             code = np.int64(columns[head, row])
-            out[row] = (out[row] ^ tables.tail_codes[first + code]) + place * code
-        place *= tables.category_start[head + 1] - first
+            digit = tables.digits[first + code]
+            out[row] = (out[row] ^ tables.tail_codes[first + code]) + place * digit
+        place *= tables.digit_counts[head]
     if mask == 0:
         for row in range(rows):
             out[row] = (out[row] >> tables.tail_bits) << tables.tail_bits

@@ -18,12 +18,15 @@ PUBLIC = np.uint64(0xFFFFFFFFFFFFFFFF)
 class KeyTables(NamedTuple):
     """How the key of a target is computed from a row: heads in clear, then tail bits.
 
-    `tail_mask` is all ones for a target whose key has a tail, and 0 for one without.
+    `digits` are the codes themselves, or coarser levels of them; `digit_counts` says how many a
+    feature has. `tail_mask` is all ones for a target whose key has a tail, and 0 for one without.
     """
 
     category_start: NDArray[np.int64]
     head_start: NDArray[np.int64]
     heads: NDArray[np.int64]
+    digits: NDArray[np.int64]
+    digit_counts: NDArray[np.int64]
     tail_codes: NDArray[np.int64]
     tail_mask: NDArray[np.int64]
     tail_bits: int

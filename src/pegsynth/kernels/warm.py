@@ -27,7 +27,9 @@ def counting_kernels() -> None:
 
     numbers = np.zeros(1, dtype=np.int64)
     starts = np.array([0, 1], dtype=np.int64)
-    tables = KeyTables(starts, np.zeros(2, dtype=np.int64), numbers[:0], numbers, numbers, 0)
+    tables = KeyTables(
+        starts, np.zeros(2, dtype=np.int64), numbers[:0], numbers, numbers, numbers, numbers, 0
+    )
     columns = np.zeros((1, 1), dtype=np.uint8)
     tail_totals(columns, tables, numbers)
     keys_of(columns, numbers, tables, 0, numbers.copy())

@@ -31,6 +31,7 @@ def of_schema(schema: Schema) -> tuple[Assumption, ...]:
         *_codebook(schema),
         *_recodings(schema),
         assumptions.unlisted_values(refused=refused, category=category),
+        *_order(schema),
         *_unit(schema),
     )
 
@@ -41,15 +42,12 @@ def _codebook(schema: Schema) -> Iterator[Assumption]:
         yield assumptions.reviewed_schema(
             drafted_from_data=named(schema.drafted_from_data),
             # Those that are found are paid for.
-            categories=named(
-                f.name for f in features if f.kind != "numeric" and not f.private_categories
-            ),
+            categories=named(f.name for f in features if not f.binned and not f.private_categories),
             # Edges that are measured are paid for, unless somebody states where they end.
             edges=named(
                 f.name
                 for f in features
-                if f.kind == "numeric"
-                and (not f.private_edges or (f.lowest, f.highest) != (None, None))
+                if f.binned and (not f.private_edges or (f.lowest, f.highest) != (None, None))
             ),
             rows_per_unit=schema.rows_per_unit if schema.unit else None,
             measured=named(schema.unsettled),
@@ -65,6 +63,12 @@ def _recodings(schema: Schema) -> Iterator[Assumption]:
     described = named(c.name for c in schema.columns if c.label_of is not None)
     if described:
         yield assumptions.public_descriptions(described)
+
+
+def _order(schema: Schema) -> Iterator[Assumption]:
+    counted = named(f.name for f in schema.features if f.after is not None)
+    if counted:
+        yield assumptions.dates_in_order(counted)
 
 
 def _unit(schema: Schema) -> Iterator[Assumption]:

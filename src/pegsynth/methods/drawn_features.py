@@ -26,12 +26,12 @@ def clamped_codes(schema: Schema, options: Any) -> dict[int, int]:
     """Return the features that ``--where`` keeps fixed, with the code of their value."""
     import polars as pl
 
-    from pegsynth.schema.encoding import ColumnEncoder
+    from pegsynth.schema.column_encoders import column_encoders
 
     clamped: dict[int, int] = {}
+    encoders = column_encoders(schema) if given_values(options) else []
     for name, text in given_values(options):
-        feature = schema.features[schema.index(name)]
-        encoder = ColumnEncoder(feature)
+        encoder = encoders[schema.index(name)]
         code = int(encoder.encode(pl.Series(name, [text], dtype=pl.String))[0])
         if encoder.unknown or encoder.absent:
             raise ParameterError(f"--where {name}={text}: the schema has no such category")

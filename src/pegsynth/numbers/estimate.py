@@ -19,6 +19,7 @@ _ENDED_BELOW, _VISIBLE_ABOVE = 2.0, 6.0
 _ROUGHNESS = 1.0
 """How far a child may be from its expected mass, relative to it, before noise is looked at."""
 _STEEPEST = 4.0
+_LEAST_WEEKDAY = 1e-6
 
 
 def cell_masses(tree: NumberTree, grid: Grid) -> tuple[Float64, Float64]:
@@ -27,28 +28,38 @@ def cell_masses(tree: NumberTree, grid: Grid) -> tuple[Float64, Float64]:
     top = tree.levels[0]
     octaves = grid.nodes(0)
     special = np.maximum(top.counts[octaves:].astype(np.float64), 0.0)
-    low, high = grid.bounds(0)
-    sides = np.where(low > 0, 1, np.where(high <= 0, -1, 0))
+    sides = grid.sides()
     visible = visible_masses(
         estimates[0], top.deviation, sides, _log_sizes(grid), laplace=tree.laplace
     )
-    cells = _dealt(visible, estimates, variances, grid)
+    cells = _dealt(visible, estimates, variances, grid, tree)
+    if grid.calendar:
+        # Years beyond those that can be seen hold nothing: dates have no tails.
+        return cells, special
     ends = _end_densities(tree, grid)
     masses = _with_tails(visible, estimates[0], top.deviation, cells, sides, ends, grid)
-    return _dealt(masses, estimates, variances, grid), special
+    return _dealt(masses, estimates, variances, grid, tree), special
 
 
 def _dealt(
-    masses: Float64, estimates: list[Float64], variances: list[Float64], grid: Grid
+    masses: Float64,
+    estimates: list[Float64],
+    variances: list[Float64],
+    grid: Grid,
+    tree: NumberTree,
 ) -> Float64:
     """Deal the masses of octaves to the finest cells."""
     slopes = _slopes(masses, grid)
     for level in range(1, LEVELS):
-        masses = _downwards(masses, slopes, estimates[level], variances[level], grid, level)
+        weights = _weights(tree, grid, slopes, level)
+        masses = _downwards(masses, weights, estimates[level], variances[level], grid, level)
     return masses
 
 
 def _log_sizes(grid: Grid) -> Float64:
+    if grid.calendar:
+        # Any run of years is as likely as any other.
+        return np.zeros(grid.nodes(0))
     low, high = grid.bounds(0)
     return np.log2(np.maximum(np.maximum(np.abs(low), np.abs(high)), 2.0**-60))
 
@@ -131,7 +142,7 @@ def _slopes(masses: Float64, grid: Grid) -> Float64:
     Both neighbours count, as far as they have the same sign and any mass.
     """
     low, high = grid.bounds(0)
-    side = np.where(low > 0, 1, np.where(high <= 0, -1, 0))
+    side = grid.sides()
     usable = (masses > 0) & (side != 0)
     density = np.log(np.where(usable, masses, 1.0) / np.where(usable, high - low, 1.0))
     centre = np.log(np.where(usable, np.abs(low + high) / 2, 1.0))
@@ -146,7 +157,7 @@ def _slopes(masses: Float64, grid: Grid) -> Float64:
 
 def _downwards(
     masses: Float64,
-    slopes: Float64,
+    weights: Float64,
     estimates: Float64,
     variances: Float64,
     grid: Grid,
@@ -154,8 +165,6 @@ def _downwards(
 ) -> Float64:
     """Deal the masses of a level to its children: as they were measured, or by their shape."""
     parents = grid.parents(level)
-    octave = np.searchsorted(grid.starts[0], grid.starts[level], side="right") - 1
-    weights = _power_weights(*grid.bounds(level), slopes[octave])
     whole = np.bincount(parents, weights=weights, minlength=len(masses))
     dealt: Float64 = masses[parents] * weights / whole[parents]
     measured = np.flatnonzero(np.isfinite(variances))
@@ -168,6 +177,17 @@ def _downwards(
             pulled = dealt[children] + weight * (estimates[children] - dealt[children])
             dealt[children] = _projected(pulled, weight * variances[children], total)
     return dealt
+
+
+def _weights(tree: NumberTree, grid: Grid, slopes: Float64, level: int) -> Float64:
+    """Return how the mass of a node that was not divided is dealt to its children."""
+    if tree.weekday is not None and grid.weekdays is not None:
+        counts = np.maximum(tree.weekday.counts.astype(np.float64), 0.0)
+        shares = np.maximum(counts / max(float(counts.sum()), 1.0), _LEAST_WEEKDAY)
+        finest = np.diff(grid.edges) * shares[grid.weekdays]
+        return np.add.reduceat(finest, grid.starts[level])
+    octave = np.searchsorted(grid.starts[0], grid.starts[level], side="right") - 1
+    return _power_weights(*grid.bounds(level), slopes[octave])
 
 
 def _power_weights(low: Float64, high: Float64, slopes: Float64) -> Float64:

@@ -25,10 +25,13 @@ from typing import Any
 import numpy as np
 
 from pegsynth.arrays import Float64, Int64
+from pegsynth.numbers.calendar_grid import calendar_marks
 from pegsynth.numbers.rare_categories import rare_grid
 from pegsynth.schema.binning import within_type
+from pegsynth.schema.calendar_units import weekdays
 from pegsynth.schema.feature import Feature, measured_recoding
 from pegsynth.schema.schema import Schema
+from pegsynth.schema.temporal import chain
 
 LEVELS = 4
 _EIGHTHS, _PARTS = 8, 64
@@ -58,11 +61,17 @@ class Grid:
         one before.
     unit
         The smallest step between two values, 0 for none.
+    calendar
+        Whether cells lie on a calendar, where zero is a moment like any other.
+    weekdays
+        The weekday of every finest cell, 0 for Monday, where cells have one.
     """
 
     edges: Float64
     starts: tuple[Int64, ...]
     unit: float
+    calendar: bool = False
+    weekdays: Int64 | None = None
 
     @property
     def cells(self) -> int:
@@ -86,9 +95,24 @@ class Grid:
         """Add up the counts of the finest cells by the nodes of a level."""
         return np.add.reduceat(counts, self.starts[level])
 
+    def sides(self) -> Int64:
+        """Return the sign of every octave, 0 for zero itself and for all of a calendar."""
+        low, high = self.bounds(0)
+        sides = np.where(low > 0, 1, np.where(high <= 0, -1, 0))
+        return sides * 0 if self.calendar else sides
+
+    def weekday_totals(self, counts: Int64) -> Int64:
+        """Add up the counts of the finest cells by weekday: seven disjoint sets of cells."""
+        totals = np.zeros(7, dtype=np.int64)
+        if self.weekdays is not None:
+            np.add.at(totals, self.weekdays, counts)
+        return totals
+
 
 def grid_of(feature: Feature) -> Grid:
     """Return the grid of a numeric feature: a function of the schema alone."""
+    if feature.calendar:
+        return _calendar_grid(feature)
     decimals = 0 if feature.integer else feature.decimals
     if feature.edges:
         lowest, highest = feature.edges[0], feature.edges[-1]
@@ -99,16 +123,11 @@ def grid_of(feature: Feature) -> Grid:
 
 def grid_feature(feature: Feature) -> Feature:
     """Return a feature whose bins are the cells of its grid; categories are their own cells."""
-    if feature.kind != "numeric":
+    if not feature.binned:
         return rare_grid(feature)
     edges = tuple(grid_of(feature).edges.tolist())
-    plain: dict[str, Any] = {
-        "lowest": None,
-        "highest": None,
-        "bins": None,
-        "inside": None,
-        "shares": (),
-    }
+    plain: dict[str, Any] = {"lowest": None, "highest": None, "bins": None}
+    plain |= {"inside": None, "shares": (), "weekday": False}
     plain["recoding"] = measured_recoding(feature)
     return replace(feature, edges=edges, private_edges=False, **plain)
 
@@ -119,9 +138,17 @@ def grid_schema(schema: Schema) -> Schema:
     Columns that are not measured become identifiers, which are not read; unit and rows per
     unit stay. One-way counts under this schema are what `measure` takes.
     """
+    measured = {column.name for column in schema.features if column.wants_shape}
+    # A difference is read off two columns, whether or not the other is measured.
+    read = measured | {
+        each.name
+        for column in schema.features
+        if column.name in measured
+        for each in chain(column, schema.features)
+    }
     columns = tuple(
         grid_feature(replace(column, heads=(), parent=None, l=None))
-        if column.wants_shape and column.modelled
+        if column.name in read
         else replace(column, role="identifier")
         for column in schema.columns
     )
@@ -137,6 +164,18 @@ def _bounds(feature: Feature) -> tuple[float, float]:
         whole = feature.integer or feature.decimals is not None
         highest = (round(feature.highest * scale) + 1) / scale if whole else feature.highest
     return lowest if feature.lowest is None else feature.lowest, highest
+
+
+def _calendar_grid(feature: Feature) -> Grid:
+    marks, end = calendar_marks(
+        feature.kind, feature.resolution, feature.lowest, feature.highest, feature.edges
+    )
+    finest = marks[-1]
+    starts = tuple(np.searchsorted(finest, mark).astype(np.int64) for mark in marks)
+    edges = np.append(finest, end).astype(np.float64)
+    edges.flags.writeable = False
+    days = None if feature.kind == "time" else weekdays(finest, feature.resolution)
+    return Grid(edges, starts, 1.0, calendar=True, weekdays=days)
 
 
 @lru_cache(maxsize=64)

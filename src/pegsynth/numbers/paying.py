@@ -91,7 +91,7 @@ def wants_codec(schema: Schema) -> bool:
 
 def wants_numbers(schema: Schema) -> bool:
     """Whether edges or shapes of any feature are to be measured."""
-    return any(each.wants_shape and each.kind == "numeric" for each in schema.features)
+    return any(each.wants_shape and each.binned for each in schema.features)
 
 
 def wants_grids(schema: Schema) -> bool:

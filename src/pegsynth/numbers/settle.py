@@ -19,6 +19,8 @@ from pegsynth.numbers.estimate import cell_masses
 from pegsynth.numbers.number_grid import Grid, grid_of
 from pegsynth.numbers.rare_categories import merged_rare
 from pegsynth.numbers.tree import NumberTree
+from pegsynth.schema.calendar_units import TEMPORAL
+from pegsynth.schema.date_text import DateText
 from pegsynth.schema.encoding import parsed_number
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
@@ -76,7 +78,7 @@ def settle(schema: Schema, trees: Mapping[str, NumberTree], bins: int) -> Settle
             continue
         if column.name not in trees:
             raise ParameterError(f"feature {column.name!r} was not measured")
-        if column.kind != "numeric":
+        if not column.binned:
             (level,) = trees[column.name].levels
             columns.append(merged_rare(column, level.counts, level.deviation))
             continue
@@ -115,7 +117,10 @@ def _settled(feature: Feature, tree: NumberTree, bins: int) -> tuple[Feature, Sh
 def _without_taken(feature: Feature, grid: Grid, masses: Float64) -> tuple[Float64, Float64]:
     """Leave out cells of numbers that mean "missing": rows that have them are not here."""
     texts = (*feature.missing, *feature.not_applicable)
-    taken = [number for text in texts if (number := parsed_number(text)) is not None]
+    if feature.after is not None:
+        return grid.edges, masses
+    read = DateText(feature).number if feature.kind in TEMPORAL else parsed_number
+    taken = [number for text in texts if (number := read(text)) is not None]
     low, high = grid.edges[:-1], grid.edges[1:]
     single = np.isin(low, taken) & (high - low <= max(grid.unit, 0.0) * 1.5)
     masses = np.where(single, 0.0, masses)

@@ -25,11 +25,13 @@ RARE = "rare"
 FORMAT = 1
 LEVEL_SHARES = (0.5, 0.25, 0.18, 0.07)
 """Parts of a feature's amount for octaves, eighths, parts and round numbers."""
+WEEKDAY_SHARE = 0.1
+"""The part of it that weekdays take, where they are measured."""
 SPLIT_ABOVE = (8.0, 8.0, 6.0)
 """A node is split if its noisy count is above this many deviations of its children's noise."""
 NOT_KNOWN = -np.inf
 _LIKELY_CHILDREN = 2.0
-_NO_NOISE = 1e-6
+_NO_NOISE = 1e-8
 _SLACK = 1 - 1e-9
 
 
@@ -80,7 +82,7 @@ class NumberTree:
     name
         Name of the feature.
     levels
-        What was measured, from octaves down.
+        What was measured, from octaves down; weekdays come last.
     laplace
         Whether the noise is Laplace or Gaussian.
     """
@@ -88,6 +90,11 @@ class NumberTree:
     name: str
     levels: tuple[Level, ...]
     laplace: bool
+
+    @property
+    def weekday(self) -> Level | None:
+        """What was measured of weekdays, where it was: the level after all others."""
+        return self.levels[LEVELS] if len(self.levels) > LEVELS else None
 
     def arrays(self) -> dict[str, Int64]:
         """Return the measurements as plain arrays, for a file."""
@@ -134,15 +141,24 @@ def measure(
     index
         Position of the feature, for the events.
     """
-    if feature.kind != "numeric":
+    if not feature.binned:
         return _one_way(counts, feature, budget_filter, share, index=index)
     grid = grid_of(feature)
     special = feature.category_count - feature.bin_count
     if len(counts) != grid.cells + special:
         raise ParameterError(f"feature {feature.name!r}: counts are not of its grid")
     cells, specials = counts[: grid.cells], counts[grid.cells :]
-    first = LEVEL_SHARES[0] * share * _SLACK
     about: dict[str, Any] = {"purpose": PURPOSE, "features": (index,)}
+    weekday: list[Level] = []
+    if feature.weekday:
+        # Seven disjoint sets of cells: a level like any other, though it nests in none (R21).
+        line, part = grid.weekday_totals(cells), WEEKDAY_SHARE * share * _SLACK
+        noisy, deviation = budget_filter.measure(line, part, levels=(len(line),), **about)
+        weekday, share = (
+            [Level(np.arange(len(line)), noisy, deviation)],
+            (1 - WEEKDAY_SHARE) * share,
+        )
+    first = LEVEL_SHARES[0] * share * _SLACK
     top = np.concatenate((grid.totals(cells, 0), specials))
     noisy, deviation = budget_filter.measure(top, first, levels=(len(top),), **about)
     levels = [Level(np.arange(len(top)), noisy, deviation)]
@@ -165,7 +181,7 @@ def measure(
             left -= part
         else:
             levels.append(Level(nodes, nodes, 0.0))
-    return NumberTree(feature.name, tuple(levels), budget_filter.route == "pure")
+    return NumberTree(feature.name, (*levels, *weekday), budget_filter.route == "pure")
 
 
 def _one_way(

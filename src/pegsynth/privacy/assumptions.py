@@ -97,6 +97,17 @@ def unlisted_values(*, refused: Sequence[str], category: Sequence[str]) -> Assum
     return Assumption(code="unlisted-values", text="; ".join(parts), parameters=parameters)
 
 
+def dates_in_order(names: Sequence[str]) -> Assumption:
+    """Record which dates were read as differences from others of their row (R30)."""
+    return Assumption(
+        code="dates-in-order",
+        text="a date that is counted from another of its row counts as the same moment where it "
+        "is before it, and as missing where the other is not known; which dates are so was stated "
+        f"in the schema ({', '.join(names)})",
+        parameters={"features": list(names)},
+    )
+
+
 def unit_column(name: str, *, rows_per_unit: int) -> Assumption:
     """Record which column tells whose a row is (R12)."""
     return Assumption(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pegsynth.io.csv_text import protect
 from pegsynth.publishing.completed_texts import completed_name
 from pegsynth.schema import Feature, Schema
+from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.column_decoding import How
 
 _MOST_INPUTS = 2
@@ -131,11 +132,16 @@ def _subjects(schema: Schema) -> list[Feature]:
     A feature with one category has nothing to explain and explains nothing. Where all are so,
     the first stands for the share alone.
     """
-    ordered = sorted(schema.features, key=lambda feature: feature.kind == "numeric")
+    # Dates come last: what a share or a regression of them is depends on how they are written.
+    ordered = sorted(
+        schema.features, key=lambda feature: (feature.kind in TEMPORAL, feature.binned)
+    )
+    plain = [feature for feature in ordered if feature.kind not in TEMPORAL]
+    ordered = plain or ordered[:1]
     varied = [
         feature
         for feature in ordered
-        if (feature.bin_count if feature.kind == "numeric" else feature.category_count) > 1
+        if (feature.bin_count if feature.binned else feature.category_count) > 1
     ]
     return varied[: 1 + _MOST_INPUTS] or ordered[:1]
 
@@ -143,7 +149,9 @@ def _subjects(schema: Schema) -> list[Feature]:
 def _question(feature: Feature, table_format: str, decode: How) -> _Question:
     csv = table_format == "csv"
     column = f"pl.col({_quoted(protect(feature.name) if csv else feature.name)})"
-    if feature.kind == "numeric" and decode == "values":
+    if feature.kind in TEMPORAL and decode == "values":
+        return _Question(f"{feature.name} is known", f"{column}.is_not_null()")
+    if feature.binned and decode == "values":
         edge = feature.edges[len(feature.edges) // 2]
         number = f"{column}.cast(pl.Float64, strict=False)"
         return _Question(f"{feature.name} >= {edge:g}", f"{number} >= {edge!r}")

@@ -88,12 +88,9 @@ def make_folder(
     _check_format(table_format)
     check_folder(folder, force=force)
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
-    policy = policy.settled(book, labels=request.decode == "labels")
-    if policy and request.versions:
-        raise ParameterError(
-            "--complete would fill in what --k blanks, with numbers that --round has not seen; "
-            "leave out one of them"
-        )
+    policy = policy.settled(
+        book, labels=request.decode == "labels", completed=bool(request.versions)
+    )
     replaced = folder.exists() and is_release(folder)
     with (
         open_draws(data, schema, request, progress=progress) as draws,

@@ -127,6 +127,8 @@ def _exchanged(one: Path, other: Path) -> bool:
 
     Nobody ever finds neither of them, not even after a kill.
     """
+    if os.name == "nt":
+        return False
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is None:
         return False

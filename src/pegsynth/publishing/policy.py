@@ -62,14 +62,21 @@ class Policy:
     def __bool__(self) -> bool:
         return self.k is not None or bool(self.round_to)
 
-    def settled(self, schema: Schema, *, labels: bool = False) -> Policy:
+    def settled(self, schema: Schema, *, labels: bool = False, completed: bool = False) -> Policy:
         """Return the policy with its features named, refusing what a schema has no use for.
 
         Parameters
         ----------
         labels
             Whether bins are written by their labels, which cannot be rounded.
+        completed
+            Whether completed versions are published too: these would fill what is blanked.
         """
+        if self and completed:
+            raise ParameterError(
+                "--complete fills what --k blanks, and imputes numbers that --round has not seen; "
+                "leave out one of them"
+            )
         for name, step in self.round_to:
             _check_rounded(schema, name, step, labels=labels)
         if self.k is None:
@@ -210,7 +217,7 @@ def _multiples(column: pl.Series, step: float) -> pl.Series:
 
 def _with_missing(feature: Feature) -> Feature:
     """Return a feature that may be blank; its other codes stay what they are."""
-    if feature.missing:
+    if feature.missing and not (feature.keep_missing_codes and "" not in feature.missing):
         return feature
     if "" in (*feature.categories, *feature.not_applicable):
         raise ParameterError(
@@ -218,4 +225,4 @@ def _with_missing(feature: Feature) -> Feature:
             "that it is blank; leave it out"
         )
     shares = (*feature.shares, 0.0) if feature.shares else ()
-    return replace(feature, missing=("",), shares=shares)
+    return replace(feature, missing=(*feature.missing, ""), shares=shares)

@@ -71,8 +71,11 @@ def save_chart(
 
 def _check_space() -> None:
     """Refuse to draw where the library, which reserves much and uses little, would crash."""
-    import resource
-
+    try:
+        import resource
+    except ImportError:
+        # Windows has no such limits.
+        return
     space, _ = resource.getrlimit(resource.RLIMIT_AS)
     if space != resource.RLIM_INFINITY and space < _LEAST_SPACE:
         raise OutputError(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pegsynth.random import RandomStream
 from pegsynth.sampling.chains import Machine, Schedule, Visits, run_chunk
 from pegsynth.sampling.seeds import FilePool, SeedPool
+from pegsynth.sampling.splitting import Splitter
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,17 @@ def trace_row(
         steps += _between(before[0], after[0], machine.targets)
         before = after
     return seed, steps
+
+
+def in_categories(
+    splitter: Splitter, seed: tuple[int, ...], steps: list[TraceStep], stream: RandomStream
+) -> tuple[tuple[int, ...], list[TraceStep]]:
+    """Return a trace of levels as one of categories, a level being the same one throughout."""
+    rows = np.array([seed, *(step.row for step in steps)], dtype=np.uint32)
+    split = [tuple(row) for row in splitter.alike(rows, stream.substream().take).tolist()]
+    return split[0], [
+        TraceStep(step.feature, row) for step, row in zip(steps, split[1:], strict=True)
+    ]
 
 
 def _between(

@@ -49,6 +49,12 @@ def assumed(schema: Schema) -> Iterator[str]:
     if merging:
         yield f"Rare categories are merged by noisy counts, and paid for: {_named(merging)}."
     yield from _recodings(schema)
+    for each in features:
+        if each.after is not None:
+            yield (
+                f"{each.name!r} is counted from {each.after!r}: before it counts as the same "
+                "moment, and where the other is not known it is missing."
+            )
     yield from _refusals(features)
     yield from _public(schema)
 
@@ -68,7 +74,10 @@ def _recodings(schema: Schema) -> Iterator[str]:
 def _refusals(features: Sequence[Feature]) -> Iterator[str]:
     strict = [each.name for each in features if each.unknown == "error"]
     if strict:
-        yield f"A value that is not listed, or no number, refuses the table: {_named(strict)}."
+        yield (
+            "A value that is not listed, or no number or date, refuses the table: "
+            f"{_named(strict)}."
+        )
     complete = [each.name for each in features if not each.missing]
     if complete:
         yield f"A missing value refuses the table: {_named(complete)}."

@@ -21,11 +21,14 @@ from pegsynth.errors import DataError, ParameterError
 from pegsynth.io.ahead import run_ahead
 from pegsynth.io.reader import made
 from pegsynth.processors import spare_processors, usable_processors
+from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.column_decoding import How, InBins, column_decoder
+from pegsynth.schema.column_encoders import column_encoders
+from pegsynth.schema.date_decoding import DateDecoder, date_decoder
 from pegsynth.schema.descriptions import DescriptionDecoder
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.encoding import ColumnEncoder
-from pegsynth.schema.number_text import NumberText
+from pegsynth.schema.temporal import described
 
 if TYPE_CHECKING:
     from pegsynth.io.reader import Piece, Place, TableReader, Track
@@ -65,8 +68,7 @@ class Encoder:
         self.schema = schema
         self._source = source
         self._check_columns(columns, need_unit)
-        numbers = NumberText(schema.dialect)
-        self._columns = [ColumnEncoder(each, numbers=numbers) for each in schema.features]
+        self._columns = column_encoders(schema)
 
     def _check_columns(self, columns: Sequence[str], need_unit: bool) -> None:
         schema = self.schema
@@ -97,7 +99,7 @@ class Encoder:
 
         def fill(index: int) -> None:
             column = self._columns[index]
-            codes[:, index] = column.encode(batch.get_column(column.feature.name))
+            codes[:, index] = column.encode_batch(batch)
 
         _each(fill, range(len(self._columns)), codes.size, threads or usable_processors())
         return codes
@@ -172,11 +174,15 @@ class Decoder:
         self.columns: tuple[str, ...] = tuple(order)
         self._positions = [schema.index(known[name]) for name in order]
         # Words belong to features, so that the order of the output changes no value.
-        numeric = [f.name for f in schema.features if f.kind == "numeric" and how == "values"]
+        numeric = [f.name for f in schema.features if f.binned and how == "values"]
         self._word_of = {name: index for index, name in enumerate(numeric)}
         self._decoders = [
             DescriptionDecoder(schema[name], schema.features[index])
             if known[name] != name
+            else date_decoder(
+                schema, name, seen.get(name, ""), words_of=self._word_of, shapes=shapes or {}
+            )
+            if how == "values" and schema.features[index].kind in TEMPORAL
             else column_decoder(
                 schema.features[index],
                 how,
@@ -217,9 +223,13 @@ class Decoder:
         grid = None if words is None or not needed else words[:needed].reshape(len(codes), -1)
 
         def column(index: int) -> pl.Series:
+            decoder = self._decoders[index]
+            if isinstance(decoder, DateDecoder):
+                lines = np.zeros((len(codes), len(self._word_of)), np.uint64)
+                return decoder.decode_rows(codes, lines if grid is None else grid)
             word = self._word_of.get(self.columns[index])
             draws = None if grid is None or word is None else grid[:, word]
-            return self._decoders[index].decode(codes[:, self._positions[index]], draws)
+            return decoder.decode(codes[:, self._positions[index]], draws)
 
         cells = len(codes) * len(self.columns)
         return pl.DataFrame(_each(column, range(len(self.columns)), cells, spare_processors()))
@@ -318,7 +328,10 @@ def _faults(column: ColumnEncoder) -> list[str]:
     lines = []
     if column.unknown:
         count = _values(column.unknown)
-        if column.feature.kind == "numeric":
+        if column.feature.kind in TEMPORAL:
+            noun = described(column.feature, several=column.unknown > 1)
+            what = f"not {noun}; mend them, state their format, list them under missing,"
+        elif column.feature.binned:
             noun = "a number" if column.unknown == 1 else "numbers"
             what = f"not {noun}; mend them, list them under missing or not_applicable,"
         else:

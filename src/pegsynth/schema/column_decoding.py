@@ -239,7 +239,7 @@ def column_decoder(
     wanted = polars_dtype(feature.dtype) or dtype
     if wanted == pl.String and isinstance(dtype, pl.Categorical | pl.Enum):
         wanted = dtype
-    if feature.kind != "numeric":
+    if not feature.binned:
         return LabelDecoder(feature, wanted, listed=listed)
     if how == "values":
         return NumberDecoder(feature, wanted, shape)

@@ -25,7 +25,7 @@ def check_descriptions(columns: Sequence[Feature]) -> None:
         if column.label_of is None:
             continue
         of = by_name.get(column.label_of)
-        if of is None or not of.modelled or of.kind == "numeric":
+        if of is None or not of.modelled or of.binned:
             raise SchemaError(
                 f"feature {column.name!r}: label_of names no feature with categories; give the "
                 "name of the column that holds the codes"

@@ -25,6 +25,7 @@ from pegsynth.io.reader import TableReader
 from pegsynth.io.table_input import named_source, open_table
 from pegsynth.schema import suggest
 from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
+from pegsynth.schema.date_guess import Guess
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.feature import MOST_PRIVATE_BINS, PRIVATE, UNKNOWN_LABEL, Feature
 from pegsynth.schema.missing_codes import MISSING_LABEL
@@ -268,6 +269,8 @@ def _feature(
     integers = tally.numeric and _few_integers(tally, options)
     if tally.rows == 0 and declared is None:
         return _listed(tally, (), dtype=dtype or "string")
+    if declared is None and tally.dates.found is not None:
+        return _dated(tally, dtype)
     if tally.numeric and not integers and declared is None:
         return _binned(tally, dtype or ("int64" if _whole(tally) else "double"), options)
     if not integers and (tally.texts is None or tally.nearly_unique):
@@ -375,6 +378,21 @@ def _measured(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
         decimals=None if dtype.startswith(("int", "uint")) else tally.decimals,
         drafted_from_data=True,
         notes=(*_like_an_identifier(tally), *suggest.role_note(tally.name)),
+    )
+
+
+def _dated(tally: ColumnTally, dtype: str) -> Feature:
+    """Return a feature of dates or times; its edges are measured, not read off the data."""
+    found = tally.dates.found or Guess("date")
+    return Feature(
+        tally.name,
+        kind=found.kind,  # type: ignore[arg-type]
+        edges=PRIVATE,  # type: ignore[arg-type]
+        format=found.format,
+        missing=_missing(tally),
+        dtype=dtype or "string",
+        drafted_from_data=True,
+        notes=(*tally.dates.notes, *suggest.role_note(tally.name)),
     )
 
 

@@ -16,6 +16,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.io.csv_text import unprotect
+from pegsynth.schema.calendar_units import TEMPORAL
+from pegsynth.schema.date_text import DateText
 from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.missing_codes import MISSING_LABEL, missing_code_of
@@ -24,7 +26,7 @@ from pegsynth.schema.recoding import Recoding
 from pegsynth.schema.whole_numbers import MISS, binned_numbers, listed_numbers
 
 _UNKNOWN = -1
-_ABSENT = -2
+ABSENT = -2
 _TRUTH = frozenset(("true", "false"))
 _WHOLE_FLOAT = re.compile(r"(-?\d+)\.0+", re.ASCII)
 
@@ -55,14 +57,15 @@ class ColumnEncoder:
         self, feature: Feature, *, spare: bool = False, numbers: NumberText | None = None
     ) -> None:
         self.feature = feature
-        self._written = numbers or NumberText()
+        self._dates = DateText(feature) if feature.kind in TEMPORAL else None
+        self._written = self._dates or numbers or NumberText()
         self._none = feature.category_count if spare else 0
         self.unknown = 0
         self.absent = 0
         self._exact = _exact_codes(feature)
         self._listed = {text: code for code, text in enumerate(feature.categories)}
         self._missing = {text.strip(): missing_code_of(feature, text) for text in feature.missing}
-        self._numeric = feature.kind == "numeric"
+        self._numeric = feature.binned
         self._recoding = feature.recoding or Recoding()
         # Rounding values is the same as moving the edges between bins (R31).
         self._inner_edges = self._recoding.inner_edges(feature.edges)
@@ -79,6 +82,11 @@ class ColumnEncoder:
 
     def encode(self, values: pl.Series) -> Codes:
         """Return the code of every value; those that have none are counted and get a stand-in."""
+        if self._dates is not None:
+            moments = self._dates.typed(values)
+            if moments is None:
+                return self._encode_number_texts(as_text(values))
+            return self._encode_numbers(moments)
         if self._numeric and (values.dtype.is_numeric() or values.dtype == pl.Boolean):
             return self._encode_numbers(values)
         if values.dtype == pl.Boolean:
@@ -87,13 +95,18 @@ class ColumnEncoder:
             return self._encode_number_texts(as_text(values))
         return self._encode_texts(values)
 
+    def encode_batch(self, batch: pl.DataFrame) -> Codes:
+        """Return the code of every row of a batch of the table."""
+        return self.encode(batch.get_column(self.feature.name))
+
     @property
     def hint(self) -> pl.DataType | None:
         """Return the type that says the same as the text of a cell, if there is one.
 
         An empty cell would become null, so it must mean the same as null.
         """
-        if self._exact.get("", self.feature.missing_code) != self.feature.missing_code:
+        gap = self._exact.get("", self.feature.missing_code)
+        if self._dates is not None or gap != self.feature.missing_code:
             return None
         if self.feature.missing and "" not in self._missing:
             return None
@@ -116,12 +129,12 @@ class ColumnEncoder:
         gaps = found.null_count()
         if gaps and self._identity:
             # The type may be too small for a code after the last.
-            found = found.cast(pl.UInt32).fill_null(self._counted(_ABSENT, gaps))
+            found = found.cast(pl.UInt32).fill_null(self._counted(ABSENT, gaps))
         if self._identity:
             return found.to_numpy()
         codes: Codes = np.take(self._codes, found.fill_null(0).to_numpy())
         if gaps:
-            codes[found.is_null().arg_true().to_numpy()] = self._counted(_ABSENT, gaps)
+            codes[found.is_null().arg_true().to_numpy()] = self._counted(ABSENT, gaps)
         return codes
 
     def _encode_texts(self, values: pl.Series) -> Codes:
@@ -152,14 +165,14 @@ class ColumnEncoder:
         gaps = np.isnan(numbers)
         count = int(np.count_nonzero(gaps))
         if count:
-            codes[gaps] = self._counted(_ABSENT, count)
+            codes[gaps] = self._counted(ABSENT, count)
         return codes
 
     def _encode_whole(self, values: pl.Series) -> Codes | None:
         """Return codes of whole numbers by table, if all of them are in it."""
         if self._whole is None:
             return None
-        gap = self._accepted(_ABSENT)
+        gap = self._accepted(ABSENT)
         codes = self._whole.encode(values, self._none if gap is None else gap)
         if codes is None or (len(codes) and codes.min() == MISS):
             return None
@@ -184,13 +197,13 @@ class ColumnEncoder:
 
     def _resolve(self, text: pl.Series) -> Codes:
         """Code of every text that the exact lookup did not find."""
-        codes = np.full(len(text), _ABSENT, dtype=np.int64)
+        codes = np.full(len(text), ABSENT, dtype=np.int64)
         distinct = text.drop_nulls().unique()
         if len(distinct):
             found = pl.Series([self._code(each) for each in distinct], dtype=pl.Int64)
             mapped = text.replace_strict(distinct, found, default=None, return_dtype=pl.Int64)
-            codes = mapped.fill_null(_ABSENT).to_numpy().copy()
-        for mark in (_UNKNOWN, _ABSENT):
+            codes = mapped.fill_null(ABSENT).to_numpy().copy()
+        for mark in (_UNKNOWN, ABSENT):
             hit = codes == mark
             count = int(np.count_nonzero(hit))
             if count:
@@ -201,7 +214,7 @@ class ColumnEncoder:
         code = self._accepted(mark)
         if code is not None:
             return code
-        if mark == _ABSENT:
+        if mark == ABSENT:
             self.absent += count
         else:
             self.unknown += count
@@ -210,7 +223,7 @@ class ColumnEncoder:
     def _accepted(self, mark: int) -> int | None:
         """Return the code that the schema gives to values that are unknown or absent."""
         feature = self.feature
-        if mark == _ABSENT and feature.missing_code is not None:
+        if mark == ABSENT and feature.missing_code is not None:
             return feature.missing_code
         # Numeric columns are written with null for "unknown", so null reads back as it.
         return feature.unknown_code if mark == _UNKNOWN or self._numeric else None
@@ -221,19 +234,19 @@ class ColumnEncoder:
             return self._exact[text]
         missing = self._missing.get(stripped)
         if not stripped or missing is not None:
-            return _ABSENT if missing is None or not stripped else missing
+            return ABSENT if missing is None or not stripped else missing
         known = next((each for each in self._variants(text) if each in self._exact), None)
         if known is not None:
             return self._exact[known]
         if stripped == MISSING_LABEL and self.feature.missing:
-            return _ABSENT
-        return self._number_code(stripped) if self._numeric else self._recoded_code(unprotect(text))
+            return ABSENT
+        return self._number_code(stripped) if self._numeric else self._recoded_code(text)
 
     def _recoded_code(self, text: str) -> int:
         """Return the code of a value that public rules turn into a category (R31)."""
         if self.feature.recoding is None:
             return _UNKNOWN
-        return self._listed.get(self._recoding.text(text), _UNKNOWN)
+        return self._listed.get(self._recoding.text(unprotect(text)), _UNKNOWN)
 
     def _variants(self, text: str) -> tuple[str, ...]:
         plain = unprotect(text)
@@ -247,13 +260,14 @@ class ColumnEncoder:
         number = self._written.number(text)
         if number is None:
             return _UNKNOWN
-        return _ABSENT if math.isnan(number) else int(self._bins(np.array([number]))[0])
+        return ABSENT if math.isnan(number) else int(self._bins(np.array([number]))[0])
 
 
 def _exact_codes(feature: Feature) -> dict[str, int]:
     """Texts that stand for a code as they are; the first meaning of a text counts."""
     codes: dict[str, int] = {}
-    for code, label in enumerate(feature.labels[: feature.bin_count]):
+    labels = feature.labels[: feature.bin_count] if feature.labelled else ()
+    for code, label in enumerate(labels):
         codes.setdefault(label, code)
     for text in feature.not_applicable:
         if feature.not_applicable_code is not None:
@@ -273,7 +287,7 @@ def _truth_values(feature: Feature) -> bool:
     return {text.lower() for text in feature.categories} <= _TRUTH and bool(feature.categories)
 
 
-def _special_numbers(feature: Feature, written: NumberText) -> dict[float, int]:
+def _special_numbers(feature: Feature, written: NumberText | DateText) -> dict[float, int]:
     """Numbers that mean "missing" or "not applicable" in a numeric feature."""
     numbers: dict[float, int] = {}
     pairs = [(text, feature.not_applicable_code) for text in feature.not_applicable]

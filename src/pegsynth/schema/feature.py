@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, get_args
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema import temporal
+from pegsynth.schema.calendar_units import CALENDAR, TEMPORAL
 from pegsynth.schema.missing_codes import (
     MISSING_LABEL,
     check_kept_codes,
@@ -24,7 +26,7 @@ from pegsynth.schema.missing_codes import (
 )
 from pegsynth.schema.recoding import Recoding
 
-Kind = Literal["nominal", "ordinal", "numeric"]
+Kind = Literal["nominal", "ordinal", "numeric", "date", "time", "datetime", "duration"]
 Role = Literal["identifier", "quasi-identifier", "sensitive", "other", "drop"]
 Unknown = Literal["error", "category"]
 Inside = Literal["measured", "uniform"]
@@ -38,6 +40,7 @@ MOST_PRIVATE_BINS = 1_000
 MOST_DECIMALS = 15
 DROPPED = ("identifier", "drop")
 """Roles of columns of which nothing is kept but the name."""
+MOST_LABELLED = 1 << 15
 _SHARES_OFF = 1e-6
 _KEPT_OF_IDENTIFIERS = ("name", "role", "notes")
 
@@ -51,15 +54,18 @@ class Feature:
     name
         Column name.
     kind
-        ``nominal`` (matched as text), ``ordinal`` (the same, in order) or ``numeric``
-        (binned by public `edges`).
+        ``nominal`` (matched as text), ``ordinal`` (the same, in order), ``numeric``
+        (binned by public `edges`), or ``date``, ``datetime``, ``time`` (of day) and
+        ``duration``, which are numbers of their `resolution` and binned as such.
     categories
         Listed values as text, in order; empty for numeric features and identifiers. The text
         "private" stands for categories that a release finds and pays for (R29).
     edges
         Bin edges of a numeric feature, lowest and highest included. Bins are
         half-open, the last one closed; values beyond fall in the end bins. The text
-        "private" stands for edges that a release measures and pays for (R21).
+        "private" stands for edges that a release measures and pays for (R21). Edges of dates
+        may be ISO texts, or a calendar step such as "month" between `lowest` and `highest`;
+        they become numbers since 1970-01-01.
     missing
         Texts read as missing (nulls always are, when the tuple is not empty). Empty:
         the feature has no missing category.
@@ -103,6 +109,15 @@ class Feature:
         "uniform"; None: "measured" where there are private edges.
     decimals
         How many decimals values have; None: as many as it takes.
+    format
+        How dates are written in columns of text, as "%d.%m.%Y"; empty: ISO 8601.
+    resolution
+        The unit of dates and times: "day", "hour", "minute" or "second".
+    weekday
+        Whether the shares of weekdays are measured as well (R21).
+    after
+        Another date of the same row from which this one is counted: what is modelled is the
+        difference, so that no row has this date before the other.
     keep_missing_codes
         Whether every text of `missing` is a category of its own and comes back as it was; a
         null is then that of the empty text.
@@ -140,6 +155,10 @@ class Feature:
     bins: int | None = None
     inside: Inside | None = None
     decimals: int | None = None
+    format: str = ""
+    resolution: str = ""
+    weekday: bool = False
+    after: str | None = None
     keep_missing_codes: bool = False
     recoding: Recoding | None = None
     label_of: str | None = None
@@ -148,6 +167,8 @@ class Feature:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise SchemaError("a feature has no name; give every feature one")
+        for name, value in temporal.taken(self).items():
+            object.__setattr__(self, name, value)
         self._take_lists()
         if self.kind not in KINDS:
             raise self._error(f"kind {self.kind!r} is not one of {', '.join(KINDS)}")
@@ -168,7 +189,7 @@ class Feature:
         self._check_numbers()
         if self.private_edges:
             self._check_private_edges()
-        elif self.kind == "numeric":
+        elif self.binned:
             self._check_edges()
         else:
             self._check_categories()
@@ -205,6 +226,8 @@ class Feature:
             return
         if self.recoding.rare and (self.shares or self.parent):
             raise self._error("rare goes neither with public shares nor with a parent; keep one")
+        if self.kind in TEMPORAL:
+            raise self._error("recodings go with categories and numbers; bound dates by edges")
         if self.kind == "numeric" and self.recoding.changes_codes:
             raise self._error("groups, hierarchy and rare go with categories; it is numeric")
         try:
@@ -256,12 +279,12 @@ class Feature:
 
     def _check_edges(self) -> None:
         if self.categories:
-            raise self._error("a numeric feature has edges, not categories")
+            raise self._error(f"a {self.kind} feature has edges, not categories")
         if any(value is not None for value in (self.lowest, self.highest, self.bins)):
             raise self._error('lowest, highest and a number of bins go with edges = "private"')
         if len(self.edges) < 2:
             raise self._error(
-                "a numeric feature needs at least two edges, lowest and highest; or "
+                f"a {self.kind} feature needs at least two edges, lowest and highest; or "
                 'edges = "private", which a release measures and pays for'
             )
         if not all(math.isfinite(edge) for edge in self.edges):
@@ -273,7 +296,7 @@ class Feature:
 
     def _check_numbers(self) -> None:
         """Check what only numbers have."""
-        if self.kind != "numeric":
+        if not self.binned:
             for name in ("lowest", "highest", "bins", "inside", "decimals"):
                 if getattr(self, name) is not None:
                     raise self._error(f"{name} goes with a numeric feature; it is {self.kind}")
@@ -291,7 +314,7 @@ class Feature:
         if self.edges:
             raise self._error('give either edges or edges = "private", not both')
         if self.categories:
-            raise self._error("a numeric feature has edges, not categories")
+            raise self._error(f"a {self.kind} feature has edges, not categories")
         if self.shares:
             raise self._error("shares are of public bins; list the edges, or leave shares out")
         if self.bins is not None and not 2 <= self.bins <= MOST_PRIVATE_BINS:
@@ -329,7 +352,7 @@ class Feature:
             raise self._error(
                 "a text is listed both as a category and as missing; keep it in one list"
             )
-        if len(set(self.labels)) != len(self.labels):
+        if self.labelled and len(set(self.labels)) != len(self.labels):
             raise self._error(
                 f"a category or not-applicable text has the label of a bin, {UNKNOWN_LABEL!r} or "
                 f"{MISSING_LABEL!r}; rename it"
@@ -370,8 +393,23 @@ class Feature:
 
     @property
     def integer(self) -> bool:
-        """Whether values are whole numbers."""
-        return self.dtype.startswith(("int", "uint"))
+        """Whether values are whole numbers, as those of dates and times are."""
+        return self.kind in TEMPORAL or self.dtype.startswith(("int", "uint"))
+
+    @property
+    def binned(self) -> bool:
+        """Whether values are put into bins: numbers, dates, times and lengths of time."""
+        return self.kind == "numeric" or self.kind in TEMPORAL
+
+    @property
+    def calendar(self) -> bool:
+        """Whether bins lie on a calendar or a clock."""
+        return self.kind in CALENDAR and self.after is None
+
+    @property
+    def labelled(self) -> bool:
+        """Whether bins are known by their labels; those of a grid of a calendar are too many."""
+        return not (self.calendar and self.bin_count > MOST_LABELLED)
 
     @property
     def bin_count(self) -> int:
@@ -380,14 +418,15 @@ class Feature:
         Private edges have no bins before they are measured, and private categories are none
         before they are found.
         """
-        if self.kind == "numeric":
+        if self.binned:
             return max(len(self.edges) - 1, 0)
         return len(self.categories)
 
     @property
     def wants_shape(self) -> bool:
         """Whether a release measures it first: edges, the shape inside bins, or what is rare."""
-        return self.private_edges or self.inside == "measured" or self.merges_rare
+        measured = self.private_edges or self.inside == "measured" or self.weekday
+        return measured or self.merges_rare
 
     @property
     def merges_rare(self) -> bool:
@@ -432,7 +471,7 @@ class Feature:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """Text of every code, in order."""
-        listed = self._bin_labels() if self.kind == "numeric" else self.categories
+        listed = self._bin_labels() if self.binned else self.categories
         special: list[str] = []
         if self.unknown == "category":
             special.append(UNKNOWN_LABEL)
@@ -443,12 +482,13 @@ class Feature:
     def _bin_labels(self) -> tuple[str, ...]:
         labels = []
         last = self.bin_count - 1
+        text = partial(temporal.bound_text, self) if self.calendar else number_text
         for index, (low, high) in enumerate(zip(self.edges, self.edges[1:], strict=False)):
             if self.integer and index < last and high == low + 1:
-                labels.append(f"{low:.0f}")
+                labels.append(text(low))
             else:
                 close = "]" if index == last else ")"
-                labels.append(f"[{number_text(low)}, {number_text(high)}{close}")
+                labels.append(f"[{text(low)}, {text(high)}{close}")
         return tuple(labels)
 
 

@@ -17,7 +17,10 @@ _PLAIN: dict[Form, dict[str, Any]] = {
     "numbers": {"type": "array", "items": {"type": "number"}},
     "table": {"type": "object"},
     "tables": {"type": "array", "items": {"type": "object"}},
-    "edges": {"anyOf": [{"type": "array", "items": {"type": "number"}}, {"const": "private"}]},
+    "edges": {
+        "anyOf": [{"type": "array", "items": {"type": ["number", "string"]}}, {"type": "string"}]
+    },
+    "bound": {"type": ["number", "string"]},
     "bins": {"anyOf": [{"type": "object"}, {"type": "integer"}]},
     "listed": {
         "anyOf": [

@@ -29,6 +29,7 @@ Form = Literal[
     "listed",
     "labels",
     "hierarchy",
+    "bound",
 ]
 
 REFERENCE = "docs/schema.md"
@@ -50,11 +51,12 @@ FORMS: dict[Form, str] = {
     "numbers": "list of numbers",
     "table": "table",
     "tables": "tables in double brackets",
-    "edges": 'list of numbers, or "private"',
+    "edges": 'list of numbers or dates, "private", or a calendar step',
     "bins": "table, or a whole number with private edges",
     "listed": 'list of texts or numbers, the name of a file, or "private"',
     "labels": "table, or the name of a file",
     "hierarchy": "name of a file, `prefix:N`, or table",
+    "bound": "number, or a date",
 }
 
 
@@ -193,9 +195,10 @@ KEYS: tuple[Key, ...] = (
         '"nominal"',
         '"numeric"',
         "`nominal`: matched as text; `ordinal`: the same, in order; `numeric`: binned by `edges` "
-        "or `bins`.",
+        "or `bins`; `date`, `datetime`, `time` and `duration`: the same on a calendar "
+        "([dates.md](dates.md)).",
         _PUBLIC,
-        ("nominal", "ordinal", "numeric"),
+        ("nominal", "ordinal", "numeric", "date", "time", "datetime", "duration"),
     ),
     Key(
         "features",
@@ -260,20 +263,59 @@ KEYS: tuple[Key, ...] = (
     Key(
         "features",
         "lowest",
-        "number",
+        "bound",
         "none",
         "0",
-        "With private edges: values below count as this one.",
+        "With private edges: values below count as this one. With a calendar step: the first edge.",
         _PUBLIC,
     ),
     Key(
         "features",
         "highest",
-        "number",
+        "bound",
         "none",
         "5000000",
-        "With private edges: values above count as this one.",
+        "With private edges: values above count as this one. With a calendar step: the last edge.",
         _PUBLIC,
+    ),
+    Key(
+        "features",
+        "format",
+        "text",
+        "ISO 8601",
+        '"%d.%m.%Y"',
+        "How dates and times are written in columns of text: `%Y`, `%y`, `%m`, `%b`, `%d`, `%H`, "
+        "`%M`, `%S`.",
+        "public",
+    ),
+    Key(
+        "features",
+        "resolution",
+        "text",
+        "`day` for dates, else `second`",
+        '"minute"',
+        "The unit that dates and times are counted in; what is finer is cut off.",
+        _PUBLIC,
+        ("day", "hour", "minute", "second"),
+    ),
+    Key(
+        "features",
+        "weekday",
+        "flag",
+        "false",
+        "true",
+        "Whether the shares of weekdays are measured, and kept inside bins.",
+        "paid for, as edges are",
+    ),
+    Key(
+        "features",
+        "after",
+        "text",
+        "none",
+        '"admitted"',
+        "Another date of the same row: the difference is modelled, so that no row has this date "
+        "before it.",
+        "a date before the other counts as the same: assumption `dates-in-order`",
     ),
     Key(
         "features",
@@ -484,6 +526,15 @@ KEYS: tuple[Key, ...] = (
         "with `when`",
         '{ sex = ["f"] }',
         ".. no other category of these features can occur.",
+        "assumption `public-rules`",
+    ),
+    Key(
+        "rules",
+        "order",
+        "texts",
+        "or `forbid`",
+        '["admitted", "discharged"]',
+        "None of these features is above the next; where bins overlap use `after`.",
         "assumption `public-rules`",
     ),
     Key(

@@ -1,9 +1,10 @@
 """Rules as people write them: by feature name and category, not by index and code.
 
 In go the ``[[rules]]`` tables of a schema file and the features they speak of; out come
-`Rule` values (R18), and the way back. A rule is written in one of two forms:
+`Rule` values (R18), and the way back. A rule is written in one of three forms:
 
 * ``forbid = { MDC = ["14"], sex = ["Male"] }``: these cannot occur together;
+* ``order = ["admitted", "discharged"]``: none is above the next (`order_rules`);
 * ``when = { MDC = ["14"] }`` with ``allow_only = { sex = ["Female"] }``: where the first
   holds, no other category of the second can occur, "(missing)" included unless listed.
 
@@ -18,9 +19,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema.date_toml import read_bound
 from pegsynth.schema.entry import Entry, shown
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.missing_codes import missing_code_of
+from pegsynth.schema.order_rules import order_rules
 from pegsynth.schema.rules import NamedRule, Rule
 
 _RANGE_KEYS = ("at_least", "below")
@@ -84,7 +87,9 @@ def _read_rule(
             )
             for index, codes in allowed.items()
         )
-    raise entry.error("give either forbid, or when together with allow_only")
+    if given == {"order"}:
+        return tuple(order_rules(entry, positions, features))
+    raise entry.error("give either forbid, order, or when together with allow_only")
 
 
 def _others(entry: Entry, feature: Feature, allowed: Sequence[int], repeated: bool) -> list[int]:
@@ -176,10 +181,10 @@ def _listed_codes(entry: Entry, feature: Feature) -> tuple[int, ...]:
 
 
 def _range_codes(entry: Entry, feature: Feature) -> tuple[int, ...]:
-    low, high = entry.number("at_least"), entry.number("below")
+    low, high = (read_bound(entry, feature, key) for key in _RANGE_KEYS)
     if low is None and high is None:
         raise entry.error("a range needs at_least, below or both")
-    if feature.kind == "numeric":
+    if feature.binned:
         codes = _bins_between(entry, feature.edges, low, high)
     else:
         codes = _categories_between(entry, feature, low, high)

@@ -23,10 +23,12 @@ from pegsynth.schema.feature import PRIVATE, Feature, category_counts
 from pegsynth.schema.parents import check_parents, check_ruled_features
 from pegsynth.schema.rule_text import resolved, rule_labels
 from pegsynth.schema.rules import NamedRule, Rule
+from pegsynth.schema.temporal import check_order, cleared
 
 _DECLARED = (
     *("categories", "edges", "kind", "missing", "not_applicable", "unknown", "shares"),
     *("private_edges", "lowest", "highest", "private_categories", "recoding", "label_of"),
+    *("format", "resolution", "weekday", "after"),
 )
 """What a reviewer declares to be public."""
 
@@ -92,6 +94,7 @@ class Schema:
         check_descriptions(self.columns)
         check_parents(self.features)
         check_ruled_features(self.features, self.rules)
+        check_order(self.features)
         for number, rule in enumerate(self.rules, start=1):
             self._check_rule(f"rule {rule.label!r}" if rule.label else f"rule {number}", rule)
 
@@ -140,7 +143,7 @@ class Schema:
             changes = public | changes
         if old.private_categories and not isinstance(changes.get("categories", PRIVATE), str):
             changes = {"private_categories": False} | changes
-        new = replace(old, **changes)
+        new = replace(old, **cleared(old, changes), **changes)
         changed = self.with_columns(new if column is old else column for column in self.columns)
         same = all(getattr(old, key) == getattr(new, key) for key in _DECLARED)
         return replace(changed, reviewed=self.reviewed and same)

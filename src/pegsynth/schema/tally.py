@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from pegsynth.schema.date_guess import DateGuess
 from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.number_text import NumberText
 
@@ -145,6 +146,7 @@ class ColumnTally:
     written: NumberText = field(default_factory=NumberText)
     marked: bool = False
     most_decimals: int = 0
+    dates: DateGuess = field(default_factory=DateGuess)
 
     @property
     def decimals(self) -> int | None:
@@ -154,7 +156,7 @@ class ColumnTally:
     @property
     def given_up(self) -> bool:
         """Whether it holds too many texts to list, so that nothing more need be known."""
-        return self.texts is None and not self.numeric
+        return self.texts is None and not self.numeric and not self.dates.open
 
     @property
     def nearly_unique(self) -> bool:
@@ -179,6 +181,7 @@ class ColumnTally:
             return
         counted = present.rename("value").value_counts(name="count")
         values, counts = counted["value"], counted["count"]
+        self.dates.add(values)
         self._add_numbers(values, counts)
         if self.texts is not None:
             self._add_texts(values, counts)

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema.binning import MAX_BINS
+from pegsynth.schema.date_toml import is_dated, read_moments
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.entry import Entry, shown
 from pegsynth.schema.feature import DROPPED, PRIVATE, Feature, Inside, Kind, Role, Unknown
@@ -140,7 +141,8 @@ def _read_features(tables: list[Any], files: PublicFiles) -> Iterator[Feature]:
     bins = 0
     for number, raw in enumerate(tables, start=1):
         feature = _read_feature(number, raw, files)
-        bins += len(feature.edges) if "bins" in raw and not feature.private_edges else 0
+        few_lines = "bins" in raw or isinstance(raw.get("edges"), str)
+        bins += len(feature.edges) if few_lines and not feature.private_edges else 0
         if bins > MOST_BINS:
             raise SchemaError(
                 f"the features have more than {MOST_BINS:,} bins in all; use fewer, or list the "
@@ -180,8 +182,7 @@ def _read_feature(number: int, raw: Any, files: PublicFiles) -> Feature:
         name=entry.text("name"),
         kind=cast(Kind, entry.text("kind", "nominal")),
         categories=read_categories(entry, files),
-        **_private_edges(entry),
-        edges=_read_edges(entry),
+        **(read_moments(entry) if is_dated(entry) else _read_bins(entry)),
         missing=entry.categories("missing"),
         not_applicable=entry.categories("not_applicable"),
         role=cast(Role, entry.text("role", "other")),
@@ -196,10 +197,18 @@ def _read_feature(number: int, raw: Any, files: PublicFiles) -> Feature:
         value_labels=read_value_labels(entry, files),
         inside=cast(Inside | None, entry.text("inside") or None),
         decimals=entry.whole_or_none("decimals"),
+        format=entry.text("format"),
+        resolution=entry.text("resolution"),
+        weekday=entry.flag("weekday"),
+        after=entry.text("after") or None,
         keep_missing_codes=entry.flag("keep_missing_codes"),
         recoding=read_recoding(entry, files),
         label_of=entry.text("label_of") or None,
     )
+
+
+def _read_bins(entry: Entry) -> dict[str, Any]:
+    return {**_private_edges(entry), "edges": _read_edges(entry)}
 
 
 def _private_edges(entry: Entry) -> dict[str, Any]:

@@ -9,8 +9,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
+from functools import partial
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema.date_toml import date_lines, moment_toml
 from pegsynth.schema.feature import PRIVATE, Feature, number_text
 from pegsynth.schema.recoding_toml import recoding_lines
 from pegsynth.schema.rule_text import rule_labels
@@ -106,6 +108,8 @@ def _feature_lines(feature: Feature) -> Iterator[str]:
     yield f"role = {_text(feature.role)}"
     if feature.dtype:
         yield f"dtype = {_text(feature.dtype)}"
+    if feature.private_categories:
+        yield f"categories = {_text(PRIVATE)}"
     yield from _value_lines(feature)
     yield from recoding_lines(feature, _text, _list)
     if feature.unknown != "error" and not feature.private_categories:
@@ -123,8 +127,6 @@ def _feature_lines(feature: Feature) -> Iterator[str]:
 
 
 def _value_lines(feature: Feature) -> Iterator[str]:
-    if feature.private_categories:
-        yield f"categories = {_text(PRIVATE)}"
     if feature.categories:
         as_integers = feature.integer and all(map(_CANONICAL_INTEGER.fullmatch, feature.categories))
         items = feature.categories if as_integers else [_text(c) for c in feature.categories]
@@ -134,11 +136,16 @@ def _value_lines(feature: Feature) -> Iterator[str]:
         yield f"value_labels = {{ {pairs} }}"
     if feature.private_edges:
         yield f"edges = {_text(PRIVATE)}"
+    text = partial(moment_toml, feature) if feature.calendar else number_text
     if feature.edges:
-        yield f"edges = {_list([number_text(edge) for edge in feature.edges])}"
-    for key in ("lowest", "highest", "bins", "decimals"):
+        yield f"edges = {_list([text(edge) for edge in feature.edges])}"
+    for key in ("lowest", "highest"):
+        if (value := getattr(feature, key)) is not None:
+            yield f"{key} = {text(value)}"
+    for key in ("bins", "decimals"):
         if (value := getattr(feature, key)) is not None:
             yield f"{key} = {number_text(value)}"
+    yield from date_lines(feature)
     if feature.inside is not None:
         yield f"inside = {_text(feature.inside)}"
     for key in ("missing", "not_applicable"):

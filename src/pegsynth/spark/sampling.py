@@ -153,7 +153,12 @@ def _draw_chunks(
 ) -> None:
     stream, schedule = session.stream, restarted.schedule
     chunks = -(-rows // schedule.chunk_rows)
-    words = Stream(stream.shared_key, rows=stream.substreams(chunks), values=stream.substreams(1))
+    words = Stream(
+        stream.shared_key,
+        rows=stream.substreams(chunks),
+        levels=stream.substreams(1) if restarted.splitter else 0,
+        values=stream.substreams(1),
+    )
     sampler = _sampler(session, restarted, how)
     with _shared(spark, sampler) as shared:
         task = DrawChunks(shared, schedule, rows, words)
@@ -177,6 +182,7 @@ def _draw_capped(
         stream.shared_key,
         rows=stream.substreams(chains),
         places=stream.substreams(1),
+        levels=stream.substreams(1) if capped.splitter else 0,
         values=stream.substreams(1),
     )
     buckets = max(1, min(tasks, -(-rows // (1 << 13))))
@@ -216,6 +222,7 @@ def _sampler(session: Session, drawing: BlockSampler, how: How | None) -> Worker
         decoder_of(session.model, how),
         session.model.schema.code_dtype,
         session.spent.counters,
+        drawing.splitter,
     )
 
 

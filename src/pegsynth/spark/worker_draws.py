@@ -23,6 +23,7 @@ from pegsynth.random import RandomStream
 from pegsynth.sampling import Machine, Schedule, SeedPool
 from pegsynth.sampling.capped import Chain
 from pegsynth.sampling.chains import CHUNK_ROWS, Visits, run_chunk
+from pegsynth.sampling.splitting import Splitter
 from pegsynth.schema.codec import Decoder
 from pegsynth.spark import arrow_batches
 from pegsynth.spark.codes import partition_number
@@ -44,6 +45,7 @@ class WorkerSampler:
     decoder: Decoder
     dtype: np.dtype[Any]
     counters: Sequence[NDArray[np.uint32]] = ()
+    splitter: Splitter | None = None
 
 
 @dataclass(frozen=True)
@@ -54,14 +56,16 @@ class Stream:
     ----------
     key
         Key of a seeded stream; None gives every attempt its own secure one.
-    rows, places, values
-        First keystream of the rows, that of their order, and that of numbers inside bins.
+    rows, places, levels, values
+        First keystream of the rows, that of their order, that of categories inside levels,
+        and that of numbers inside bins.
     """
 
     key: bytes | None
     rows: int
     values: int
     places: int = 0
+    levels: int = 0
 
     def open(self) -> RandomStream:
         """Return the stream, on a worker."""
@@ -69,14 +73,16 @@ class Stream:
 
 
 def decoded(
-    sampler: WorkerSampler, codes: NDArray[Any], stream: RandomStream, number: int, first: int
+    sampler: WorkerSampler, codes: NDArray[Any], stream: RandomStream, numbers: Stream, first: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows as Spark wants them, numbers drawn with the words of their place."""
-    decoder = sampler.decoder
-    words = stream.substream(number, skip=decoder.words_needed(first))
-    values = decoder.decode(
-        codes.astype(sampler.dtype), words.take(decoder.words_needed(len(codes)))
-    )
+    """Yield rows as Spark wants them, levels and bins split with the words of their place."""
+    decoder, splitter = sampler.decoder, sampler.splitter
+    codes = codes.astype(sampler.dtype)
+    if splitter is not None:
+        words = stream.substream(numbers.levels, skip=splitter.words_needed(first))
+        codes = splitter.split(codes, words.take(splitter.words_needed(len(codes))))
+    words = stream.substream(numbers.values, skip=decoder.words_needed(first))
+    values = decoder.decode(codes, words.take(decoder.words_needed(len(codes))))
     yield from arrow_batches.spark_batches(values)
 
 
@@ -105,7 +111,7 @@ class DrawChunks:
                 words.take,
                 visits,
             )
-            yield from decoded(sampler, codes, stream, self.stream.values, first)
+            yield from decoded(sampler, codes, stream, self.stream, first)
 
 
 @dataclass(frozen=True)
@@ -200,5 +206,5 @@ class DecodeRows:
         columns = sampler.machine.features
         for batch in batches:
             codes = arrow_batches.matrix_of(batch.column(0), columns, sampler.dtype)
-            yield from decoded(sampler, codes, stream, self.stream.values, done)
+            yield from decoded(sampler, codes, stream, self.stream, done)
             done += len(codes)

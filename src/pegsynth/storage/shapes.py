@@ -43,7 +43,7 @@ def _checked(schema: Schema, name: str, held: Mapping[str, Any]) -> Shape:
         raise damaged
     low, high, reached, shares, unit = lines
     feature = schema[name]
-    if len(unit) != 1 or not np.isfinite(np.concatenate(lines)).all() or feature.kind != "numeric":
+    if len(unit) != 1 or not np.isfinite(np.concatenate(lines)).all() or not feature.binned:
         raise damaged
     try:
         shape = Shape.restored(

@@ -10,7 +10,6 @@ place, so that whichever of the two a crash leaves has its own.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +27,7 @@ from pegsynth.io.container import (
     read_container,
     save_container,
 )
+from pegsynth.io.file_locks import lock
 from pegsynth.io.packed_arrays import ContainerError
 from pegsynth.methods.session import Spent
 from pegsynth.storage.older_spending import is_older_record, read_older_record
@@ -68,7 +68,7 @@ def locked(model: str | Path) -> Iterator[None]:
                 f"{model}: the model cannot be opened ({error.strerror}); check the name"
             ) from None
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            lock(handle, wait=True)
             # Whoever waited may hold a model that was replaced meanwhile: not the one in use.
             if _stands_under(handle, model):
                 yield

@@ -19,6 +19,7 @@ Pool = Literal["public", "uniform", "original", "default"]
 HeadOrder = Literal["data", "pool", "default"]
 
 MAIN = "main"
+PAPER_TAIL_BITS = 1
 
 
 @dataclass(frozen=True)
@@ -98,4 +99,6 @@ def request_of(arm: Arm, level: float | None, rows: int, *, seed_pool: str | Non
     if "order" in get(arm.method).options.__dataclass_fields__:
         stated["order"] = {"data": "data", "pool": "public", "default": None}[arm.order]
         stated["heads"] = arm.heads
+        # The paper's keys end in one bit that hashes all other features.
+        stated["tail_bits"] = 0 if arm.order == "default" else PAPER_TAIL_BITS
     return Request(method=arm.method, rows=rows, accept_unreviewed_schema=True, **stated)

@@ -8,7 +8,6 @@ file of another configuration is refused, and so is one that is damaged elsewher
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
@@ -21,6 +20,7 @@ from typing import Any
 
 from pegsynth.errors import ModelError, OutputError
 from pegsynth.io.atomic import output_error
+from pegsynth.io.file_locks import lock
 
 FORMAT = 1
 _LARGEST = sys.float_info.max
@@ -78,12 +78,14 @@ def open_checkpoint(
 
 def _lock(handle: int, path: Path) -> None:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        ours = lock(handle, wait=False)
     except OSError:
+        ours = False
+    if not ours:
         raise ModelError(
             f"{path}: another run is writing to this checkpoint; wait for it, or choose another "
             "folder"
-        ) from None
+        )
 
 
 def _read(handle: int, path: Path, configuration: dict[str, Any]) -> dict[str, CellValues]:

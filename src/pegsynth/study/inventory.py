@@ -13,7 +13,7 @@ import numpy as np
 
 from pegsynth.evaluation.tabulation import row_keys
 from pegsynth.methods.gibbs.gibbs_plan import DEFAULT_HEADS, Keys
-from pegsynth.study.arms import Arm
+from pegsynth.study.arms import PAPER_TAIL_BITS, Arm
 from pegsynth.study.cell_file import CellValues
 from pegsynth.study.size import StudySize
 from pegsynth.study.workshop import Population, Workshop
@@ -118,7 +118,7 @@ def measure_models(
     }
     arm = Arm(PARAMETERS, "pegs")
     heads = min(DEFAULT_HEADS, len(counts) - 1)
-    blocks = workshop.blocks_model(arm, Keys(heads, 1, "data")).content.blocks
+    blocks = workshop.blocks_model(arm, Keys(heads, PAPER_TAIL_BITS, "data")).content.blocks
     cells = [block.cells() for block in blocks.blocks]
     values["blocks_keys"] = float(sum(map(blocks.spec.key_space, range(len(counts)))))
     values["blocks_seen"] = float(sum(len(np.unique(keys)) for keys, _, _ in cells))

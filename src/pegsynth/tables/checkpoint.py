@@ -8,7 +8,6 @@ locked by the run that uses it, and is deleted when the work is done.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ModelError, ParameterError
-from pegsynth.io.atomic import output_error
+from pegsynth.io.atomic import output_error, set_mode
 from pegsynth.io.container import (
     Container,
     ForeignFileError,
@@ -32,6 +31,7 @@ from pegsynth.io.container import (
     read_container,
     write_container,
 )
+from pegsynth.io.file_locks import lock
 from pegsynth.io.packed_arrays import Arrays, ContainerError
 from pegsynth.io.reader import Place
 from pegsynth.tables.older_checkpoints import KEPT, is_older_checkpoint, read_older_checkpoint
@@ -124,7 +124,7 @@ class Checkpoint:
         self._stages[name] = stage
         started = time.monotonic()
         new = self._path.with_name(self._path.name + ".new")
-        flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW
+        flags = os.O_CREAT | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
         try:
             handle = os.fdopen(os.open(new, flags, 0o600), "wb")
             try:
@@ -132,7 +132,7 @@ class Checkpoint:
                 self._check_ours()
                 try:
                     handle.truncate(0)
-                    os.fchmod(handle.fileno(), 0o600)
+                    set_mode(handle.fileno(), 0o600)
                     self._write(handle)
                     handle.flush()
                     os.fsync(handle.fileno())
@@ -173,12 +173,10 @@ class Checkpoint:
                 self._lock(there)
 
     def _lock(self, handle: BinaryIO) -> None:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock(handle.fileno(), wait=False):
             raise ModelError(
                 f"{self._path}: another run uses this checkpoint; give --resume another name"
-            ) from None
+            )
 
     def _write(self, handle: BinaryIO) -> None:
         places = {

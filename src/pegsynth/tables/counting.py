@@ -81,7 +81,9 @@ class StreamedTable:
                 counter,
                 self.table,
                 BLOCKS,
-                key=repr(spec.heads),
+                key=repr(
+                    (spec.heads, spec.levels, spec.head_levels) if spec.levels else spec.heads
+                ),
                 checkpoint=saved,
                 progress=self.progress,
             )

@@ -26,6 +26,7 @@ from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, Selection
 if TYPE_CHECKING:
     from pegsynth.methods.base import Codes
     from pegsynth.methods.gibbs.gibbs_plan import Keys
+    from pegsynth.methods.gibbs.merging import Merging
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
     from pegsynth.tables.counting import ConfidentialTable
@@ -44,6 +45,13 @@ class Paid(Protocol):
     def marginals(self) -> NoisyCounts | None:
         """The noisy one-way counts."""
 
+    @property
+    def merges(self) -> bool:
+        """Whether categories are merged by these counts."""
+
+    def merging(self, schema: Schema, spec: HashSpec, marginals: Marginals) -> Merging:
+        """Merge small categories by these counts."""
+
 
 @dataclass(frozen=True)
 class GibbsFit:
@@ -55,6 +63,8 @@ class GibbsFit:
         The confidential counts.
     marginals
         Noisy marginals, if they were paid for.
+    resolutions
+        How far virtual rows may go, where categories are merged by the marginals.
     rows
         All rows of the table, where seed rows or kept columns need them.
     """
@@ -62,6 +72,7 @@ class GibbsFit:
     blocks: Blocks
     marginals: Marginals | None = None
     rows: Codes | None = field(default=None, repr=False)
+    resolutions: tuple[int, ...] = ()
 
 
 def count_blocks(
@@ -90,11 +101,24 @@ def count_blocks(
         pairs = table.pairs(schema.category_counts, order_rows=keys.order_rows)
         chosen, marginals, event = _heads_of(schema, pairs, keys.order, keys.heads, paid, stream)
         ledger = ledger.add(*event)
-    drawn = keys.order == "private" and not stream.seeded
-    blocks = table.blocks(hash_spec(schema, chosen, keys.tail_bits), drawn_heads=drawn)
+    spec, drawn = hash_spec(schema, chosen, keys.tail_bits), keys.order == "private"
+    resolutions: tuple[int, ...] = ()
+    if paid and paid.merges and paid.marginals:
+        if marginals is None:
+            marginals = noisy_marginals(_counted_alone(table, schema), paid.marginals, stream)
+        merging = paid.merging(schema, spec, marginals)
+        spec, resolutions, drawn = merging.spec, merging.resolutions, True
+    blocks = table.blocks(spec, drawn_heads=drawn and not stream.seeded)
     if paid and paid.marginals and marginals is None:
         marginals = noisy_marginals(one_way_counts(blocks), paid.marginals, stream)
-    return GibbsFit(blocks, marginals), ledger
+    return GibbsFit(blocks, marginals, resolutions=resolutions), ledger
+
+
+def _counted_alone(table: ConfidentialTable, schema: Schema) -> list[NDArray[np.int64]]:
+    """Return the exact one-way counts, in a pass of their own."""
+    counts = schema.category_counts
+    alone = HashSpec(schema.names, counts, ((),) * len(counts), 0)
+    return one_way_counts(table.blocks(alone, drawn_heads=False))
 
 
 def hash_spec(schema: Schema, heads: Heads, tail_bits: int) -> HashSpec:

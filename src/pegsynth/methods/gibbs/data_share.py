@@ -12,14 +12,17 @@ if TYPE_CHECKING:
     from pegsynth.methods.gibbs.method import GibbsMethod
     from pegsynth.schema import Schema
 
+LEVEL_TIMES = 64.0
+"""About how many times the smallest alpha the virtual rows of merged levels are."""
+
 
 def predict_gibbs(method: GibbsMethod, schema: Schema, plan: GibbsPlan) -> Prediction:
     """Predict the error of pair tables: the part of the draws that virtual rows answer."""
-    factor = plan.resolution if plan.prior == "marginal" else 1
     mean_count = sum(schema.category_counts) / len(schema.category_counts)
-    virtual = plan.alpha * factor * mean_count
+    times = {"uniform": mean_count, "marginal": plan.resolution * mean_count, "levels": LEVEL_TIMES}
+    virtual = plan.alpha * times[plan.prior]
     prior_share = 1 - _data_share(method, schema, plan, virtual)
-    loss = MARGINAL_LOSS if plan.prior == "marginal" else UNIFORM_LOSS
+    loss = UNIFORM_LOSS if plan.prior == "uniform" else MARGINAL_LOSS
     pure, stated = guarantees(plan)
     detail = method.detail(plan)
     return Prediction(

@@ -39,6 +39,9 @@ from pegsynth.privacy import (
 )
 
 if TYPE_CHECKING:
+    from pegsynth.hashing import HashSpec
+    from pegsynth.mechanisms.marginals import Marginals
+    from pegsynth.methods.gibbs.merging import Merging
     from pegsynth.methods.gibbs.method import GibbsMethod
     from pegsynth.schema import Schema
 
@@ -87,6 +90,17 @@ class GibbsPlan(PricedPlan):
     seed_pool: str | Path = "uniform"
 
     @property
+    def merges(self) -> bool:
+        """Whether small categories are merged by the paid counts."""
+        return self.prior == "levels"
+
+    def merging(self, schema: Schema, spec: HashSpec, marginals: Marginals) -> Merging:
+        """Merge small categories by paid counts (R25)."""
+        from pegsynth.methods.gibbs.merging import merge
+
+        return merge(schema, spec, marginals, numerator=self.numerator, scale=self.scale)
+
+    @property
     def resolution(self) -> int:
         """How finely a marginal prior follows its marginal."""
         return URN_RESOLUTION if getattr(self.options, "urn", False) else CAP_RESOLUTION
@@ -102,13 +116,22 @@ def settle_gibbs(
     )
     prior: PriorKind = options.prior or "uniform"
     pool = options.seed_pool or "uniform"
-    needed = prior == "marginal" or pool == "marginal" or keys.order == "private"
+    if prior == "levels" and replaced_features(options):
+        raise ParameterError(
+            "--prior levels merges categories, and --synthesize keeps columns as they are; use "
+            "--prior marginal or uniform"
+        )
+    needed = prior != "uniform" or pool == "marginal" or keys.order == "private"
     if needed and not total:
         raise BudgetError(
-            "private order, marginal prior and marginal seed rows are paid out of --epsilon; "
+            "private order, prior by marginals or levels and marginal seed rows are paid out of "
+            "--epsilon; "
             "state that, or leave them public and uniform"
         )
-    paid = _priced(method, schema, budget, options, keys, marginals=needed, scale=scale)
+    purpose = "marginals and levels" if prior == "levels" else "marginals"
+    paid = _priced(
+        method, schema, budget, options, keys, marginals=purpose if needed else "", scale=scale
+    )
     plan = GibbsPlan(
         method=method.name,
         options=options,
@@ -183,9 +206,10 @@ def _priced(
     options: Any,
     keys: Keys,
     *,
-    marginals: bool,
+    marginals: str,
     scale: int,
 ) -> AlphaPrice:
+    """Return what the budget buys; `marginals` says what one-way counts are for, if any."""
     shape, unit = method.shape(schema, options), rows_of_a_unit(schema)
     if budget.kind == "l-diversity":
         return AlphaPrice(0, None, (*unit_bound(schema), _diversity(schema, budget, options)))
@@ -195,7 +219,9 @@ def _priced(
         )
     parts: dict[str, Any] = {}
     if marginals:
-        parts["marginals"] = lambda allowed: marginal_event(schema, allowed, unit)
+        parts["marginals"] = lambda allowed: marginal_event(
+            schema, allowed, unit, purpose=marginals
+        )
     if keys.order == "private":
         parts["order"] = lambda allowed: _choice_event(schema, allowed, keys.heads, unit)
     return price_of_total(schema, budget, shape, scale=scale, parts=parts)
@@ -223,6 +249,10 @@ def _check_fits(schema: Schema, plan: GibbsPlan) -> None:
     if plan.prior == "marginal":
         widest = max(schema.category_counts)
         check_total(plan.numerator, most_prior_weight(widest, plan.resolution))
+    if plan.prior == "levels":
+        from pegsynth.methods.gibbs.merging import most_virtual
+
+        check_total(1, most_virtual(max(schema.category_counts), plan.numerator))
 
 
 def default_visits(schema: Schema, rows: int, heads: int, tail_bits: int) -> int:
@@ -243,12 +273,14 @@ def used_entries(schema: Schema, heads: int, tail_bits: int) -> float:
     return float((mean**heads * 2**tail_bits) ** ENTRIES_EXPONENT)
 
 
-def marginal_event(schema: Schema, allowed: Allowance, unit: int) -> NoisyCounts:
+def marginal_event(
+    schema: Schema, allowed: Allowance, unit: int, *, purpose: str = "marginals"
+) -> NoisyCounts:
     """Return the least noise on all one-way counts within an allowance (R11, R12)."""
     features = len(schema.features)
     about: dict[str, Any] = {
         "cells": features,
-        "purpose": "marginals",
+        "purpose": purpose,
         "features": tuple(map(escaped, schema.names)),
         "levels": schema.category_counts,
         "table_cells": sum(schema.category_counts),

@@ -44,7 +44,7 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
         need_rows(self.name, options, total=total)
         return replace(
             options,
-            prior=options.prior or "uniform",
+            prior=options.prior or ("levels" if total else "uniform"),
             seed_pool=options.seed_pool or ("marginal" if total else "uniform"),
         )
 
@@ -194,7 +194,10 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
         for target, name in enumerate(spec.names):
             heads = ", ".join(spec.names[head] for head in spec.heads[target]) or "none"
             shown = f", heads {heads}, key space {spec.key_space(target)}" if heads_public else ""
-            yield f"  {name}: {spec.category_counts[target]} categories{shown}"
+            levels = spec.category_counts[target]
+            count = len(spec.levels[target]) if spec.levels else levels
+            merged = f" in {levels} levels" if levels < count else ""
+            yield f"  {name}: {count} categories{merged}{shown}"
 
     def confidential_figures(self, model: Model) -> list[str]:
         """Return how many keys and rows every block holds."""

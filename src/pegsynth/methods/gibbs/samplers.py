@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.mechanisms import Prior, diverse, rule_tables, uniform_weights
-from pegsynth.mechanisms.marginals import prior_weights
+from pegsynth.mechanisms.marginals import Marginals, prior_weights, seed_weights
 from pegsynth.methods.base import Sampler
-from pegsynth.methods.drawn_features import diversity_levels, drawn_features
+from pegsynth.methods.drawn_features import clamped_codes, diversity_levels, drawn_features
 from pegsynth.methods.gibbs.block_fitting import GibbsFit
+from pegsynth.methods.gibbs.merging import level_lines, level_prior, level_rules, level_shares
 from pegsynth.methods.seed_rows import seed_pool, whole_rows
 from pegsynth.privacy.assumptions import Assumption
 from pegsynth.sampling import Machine, Schedule, SeedPool, sample_rows
@@ -25,6 +26,7 @@ from pegsynth.sampling.capped import chain_limits, new_counters, sample_capped
 from pegsynth.sampling.chains import run_chunk
 from pegsynth.sampling.polya_chain import new_urns, sample_polya
 from pegsynth.sampling.seeds import InOrder
+from pegsynth.sampling.splitting import MergedPool, Splitter
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Codes, Rows
@@ -47,19 +49,24 @@ class Prepared:
         Where chains start.
     assumptions
         What the seed rows take for public.
+    splitter
+        What turns drawn levels into categories; None where categories are drawn.
     """
 
     machine: Machine
     pool: SeedPool
     assumptions: tuple[Assumption, ...] = ()
+    splitter: Splitter | None = None
 
 
 def prepare(schema: Schema, fit: GibbsFit, plan: GibbsPlan) -> Prepared:
     """Set up the machine of a plan."""
+    if fit.resolutions and fit.marginals:
+        return _in_levels(schema, fit, fit.marginals, plan)
     blocks, counts = fit.blocks, schema.category_counts
     weights = (
         prior_weights(fit.marginals, plan.resolution)
-        if plan.prior == "marginal" and fit.marginals
+        if plan.prior != "uniform" and fit.marginals
         else uniform_weights(counts)
     )
     prior = Prior(weights, (plan.numerator,) * len(counts), plan.scale)
@@ -77,13 +84,41 @@ def prepare(schema: Schema, fit: GibbsFit, plan: GibbsPlan) -> Prepared:
     return Prepared(machine, pool, assumptions)
 
 
+def _in_levels(schema: Schema, fit: GibbsFit, marginals: Marginals, plan: GibbsPlan) -> Prepared:
+    """Set up a machine that runs on levels (R25)."""
+    spec, options = fit.blocks.spec, plan.options
+    levels = spec.levels
+    shares = level_shares(marginals.shares, levels)
+    prior = level_prior(shares, fit.resolutions, numerator=plan.numerator, scale=plan.scale)
+    machine = Machine(
+        spec.tables,
+        fit.blocks.tables,
+        prior.tables,
+        rule_tables(level_rules(schema.rules, levels), spec.category_counts),
+        np.array(drawn_features(schema, options), dtype=np.int64),
+    )
+    pool, assumptions = seed_pool(
+        schema, plan.seed_pool, options, marginals=marginals, rows=fit.rows
+    )
+    lines = level_lines(levels)
+    splitter = Splitter(lines, seed_weights(marginals), clamped_codes(schema, options))
+    return Prepared(machine, MergedPool(pool, lines), assumptions, splitter)
+
+
 class BlockSampler(Sampler):
     """A sampler with a machine, which a cluster can run and a trace can look into."""
 
     def __init__(self, ready: Prepared, dtype: np.dtype[Any], *, sweeps: int) -> None:
         super().__init__(assumptions=ready.assumptions)
         self.machine, self.pool = ready.machine, ready.pool
+        self.splitter = ready.splitter
         self.dtype, self.sweeps = dtype, sweeps
+
+    def in_categories(self, chunks: Rows, stream: RandomStream) -> Rows:
+        """Return drawn rows as categories; the words for it are reserved at once."""
+        if self.splitter is None:
+            return chunks
+        return self.splitter.stream(chunks, stream.substream(stream.substreams(1)).take)
 
     def first_chain(self) -> tuple[NDArray[np.uint32] | None, int]:
         """Return the counters of the first chain and the visits it owns, for a trace."""
@@ -101,15 +136,13 @@ class RestartedSampler(BlockSampler):
 
     def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
         """Return K datasets, each from chains of its own."""
-        return [
-            narrow(
-                sample_rows(
-                    self.machine, self.pool, self.schedule, rows, stream, threads=self._threads
-                ),
-                self.dtype,
-            )
-            for _ in range(datasets)
-        ]
+        return [self._table(rows, stream) for _ in range(datasets)]
+
+    def _table(self, rows: int, stream: RandomStream) -> Rows:
+        drawn = sample_rows(
+            self.machine, self.pool, self.schedule, rows, stream, threads=self._threads
+        )
+        return self.in_categories(narrow(drawn, self.dtype), stream)
 
     def first_chain(self) -> tuple[NDArray[np.uint32] | None, int]:
         """Return counters of a block of its own, whose second sweep may not ask an entry again."""
@@ -209,11 +242,12 @@ def dealt(
     features = len(sampler.machine.keys.category_start) - 1
     size = rows * datasets * features * sampler.dtype.itemsize
     if datasets == 1 and size > SHUFFLED_BYTES:
-        return [_holding(sampler, chunks)]
+        return [sampler.in_categories(_holding(sampler, chunks), stream)]
     with sampler.lock:
         everything = np.concatenate(list(chunks))
     order = np.argsort(stream.substream().take(len(everything)), kind="stable")
-    return [iter([everything[part]]) for part in np.split(order, datasets)]
+    parts = [iter([everything[part]]) for part in np.split(order, datasets)]
+    return [sampler.in_categories(part, stream) for part in parts]
 
 
 def _holding(sampler: BlockSampler, chunks: Rows) -> Rows:

@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.codebooks.described import Described, Type, number_of
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
+from pegsynth.schema.temporal import bound_text
 
 NAMESPACE = "ddi:codebook:2_5"
 _DECLARATION = re.compile(rb"<!(DOCTYPE|ENTITY)", re.IGNORECASE)
-_KINDS = {"nominal": "nominal", "ordinal": "ordinal", "numeric": "interval"}
+_KINDS = {"nominal": "nominal", "ordinal": "ordinal"}
+_CATEGORIES = {"date": "date", "datetime": "time"}
+_TYPES: dict[str, Type] = {"date": "date", "time": "time"}
 
 
 def read_ddi(content: bytes) -> Iterator[Described]:
@@ -68,10 +72,10 @@ def _variable(variable: ET.Element) -> Described:
 def _type(form: ET.Element | None, variable: ET.Element) -> Type:
     if form is None:
         return ""
+    if (category := form.get("category", "")) in _TYPES:
+        return _TYPES[category]
     if form.get("type") == "character":
         return "text"
-    if form.get("category") == "date":
-        return "date"
     return "whole" if variable.get("dcml", "") == "0" else "number"
 
 
@@ -98,7 +102,7 @@ def write_ddi(schema: Schema) -> str:
 
 
 def _write_variable(data: ET.Element, feature: Feature, number: int) -> None:
-    numeric = feature.kind == "numeric"
+    numeric = feature.binned
     variable = ET.SubElement(
         data,
         "var",
@@ -106,15 +110,15 @@ def _write_variable(data: ET.Element, feature: Feature, number: int) -> None:
             "ID": f"V{number}",
             "name": feature.name,
             "intrvl": "contin" if numeric else "discrete",
-            "nature": _KINDS[feature.kind],
+            "nature": _KINDS.get(feature.kind, "interval"),
             **({"dcml": "0"} if feature.integer else {}),
         },
     )
     if feature.label:
         ET.SubElement(variable, "labl").text = feature.label
-    if feature.edges:
-        limits = {"min": f"{feature.edges[0]:.17g}", "max": f"{feature.edges[-1]:.17g}"}
-        ET.SubElement(ET.SubElement(variable, "valrng"), "range", limits)
+    if ends := public_limits(feature):
+        low, high = (each if isinstance(each, str) else f"{each:.17g}" for each in ends)
+        ET.SubElement(ET.SubElement(variable, "valrng"), "range", {"min": low, "max": high})
     labels = dict(feature.value_labels)
     missing = [text for text in feature.missing if text]
     for code in (*feature.categories, *feature.not_applicable, *missing):
@@ -123,4 +127,17 @@ def _write_variable(data: ET.Element, feature: Feature, number: int) -> None:
         if code in labels:
             ET.SubElement(category, "labl").text = labels[code]
     character = not numeric and feature.dtype in ("", "string", "bool", "dictionary")
-    ET.SubElement(variable, "varFormat", {"type": "character" if character else "numeric"})
+    form = {"type": "character" if character else "numeric"}
+    if feature.kind in TEMPORAL:
+        form = {"type": "character", "category": _CATEGORIES.get(feature.kind, "other")}
+    ET.SubElement(variable, "varFormat", form)
+
+
+def public_limits(feature: Feature) -> tuple[float | str, float | str] | None:
+    """Return where public bins begin and end, dates as texts; None where nothing is public."""
+    if not feature.edges or (feature.kind in TEMPORAL and not feature.calendar):
+        return None
+    low, high = feature.edges[0], feature.edges[-1]
+    if not feature.calendar:
+        return low, high
+    return bound_text(feature, low), bound_text(feature, high)

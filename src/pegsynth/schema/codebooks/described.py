@@ -119,6 +119,14 @@ def left_for_review(told: Described) -> Feature:
                 "state lowest and highest if they are public knowledge",
             ),
         )
+    if told.type in ("date", "time"):
+        return Feature(
+            told.name,
+            "date" if told.type == "date" else "datetime",
+            edges=PRIVATE,  # type: ignore[arg-type]
+            **common,
+            notes=("OPEN: edges of these dates are measured; state the format of texts",),
+        )
     return Feature(
         told.name,
         categories=PRIVATE,  # type: ignore[arg-type]

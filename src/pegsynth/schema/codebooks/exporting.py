@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pegsynth.errors import ParameterError
-from pegsynth.schema.codebooks.ddi import write_ddi
+from pegsynth.schema.calendar_units import CALENDAR, TEMPORAL
+from pegsynth.schema.codebooks.ddi import public_limits, write_ddi
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
 
@@ -45,8 +46,10 @@ def _frictionless_field(feature: Feature) -> dict[str, Any]:
         field["categories"] = named if labels else list(codes)
         field["categoriesOrdered"] = feature.kind == "ordinal"
         field["constraints"] = {"enum": list(codes)}
-    if feature.edges:
-        field["constraints"] = {"minimum": feature.edges[0], "maximum": feature.edges[-1]}
+    if feature.format:
+        field["format"] = feature.format
+    if limits := public_limits(feature):
+        field["constraints"] = {"minimum": limits[0], "maximum": limits[1]}
     if feature.missing:
         field["missingValues"] = [
             {"value": text, "label": labels[text]} if text in labels else text
@@ -83,11 +86,11 @@ def _csvw_column(feature: Feature) -> dict[str, Any]:
     column: dict[str, Any] = {"datatype": _type(feature, _XML, "string")}
     if feature.label:
         column["dc:description"] = feature.label
-    if feature.edges:
+    if limits := public_limits(feature):
         column["datatype"] = {
             "base": column["datatype"],
-            "minimum": feature.edges[0],
-            "maximum": feature.edges[-1],
+            "minimum": limits[0],
+            "maximum": limits[1],
         }
     if feature.missing:
         column["null"] = list(feature.missing)
@@ -103,7 +106,10 @@ def _sdv(schema: Schema) -> dict[str, Any]:
     for each in schema.columns:
         if not each.modelled:
             columns[each.name] = {"sdtype": "id"}
-        elif each.kind == "numeric":
+        elif each.kind in CALENDAR:
+            form = {"datetime_format": each.format} if each.format else {}
+            columns[each.name] = {"sdtype": "datetime", **form}
+        elif each.binned:
             columns[each.name] = {
                 "sdtype": "numerical",
                 **({"computer_representation": "Int64"} if each.integer else {}),
@@ -131,9 +137,11 @@ def _limits(feature: Feature) -> dict[str, float]:
 
 
 def _type(feature: Feature, names: Mapping[str, str], text: str) -> str:
+    if feature.kind in TEMPORAL:
+        return "dateTime" if feature.kind == "datetime" and names is _XML else feature.kind
     if feature.integer:
         return "integer"
-    if feature.kind == "numeric":
+    if feature.binned:
         return names.get(feature.dtype, names["double"])
     return names.get(feature.dtype, text)
 

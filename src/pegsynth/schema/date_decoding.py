@@ -1,0 +1,174 @@
+"""Codes of dates, times and lengths of time in, a column of real ones out.
+
+A moment is drawn inside its bin like any whole number (R21) and written as the column had it: as
+text of the stated format, or typed. A date that is counted from another is that date, drawn
+with the same words as in its own column, and the drawn difference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pegsynth.arrays import Codes
+from pegsynth.schema.calendar_units import per_day
+from pegsynth.schema.column_decoding import InBins, NumberDecoder
+from pegsynth.schema.date_text import LAST_DAY, DateText, is_temporal
+from pegsynth.schema.dtypes import polars_dtype
+from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
+from pegsynth.schema.missing_codes import kept_codes
+from pegsynth.schema.temporal import chain
+
+if TYPE_CHECKING:
+    from pegsynth.schema.schema import Schema
+
+_DIGITS = re.compile(r"(?:%[YymdHMS])+")
+
+
+class DateDecoder:
+    """Draws a moment inside the bin of every code.
+
+    Parameters
+    ----------
+    features
+        The feature, the one that it is counted from, and so on.
+    places, words_of
+        The positions of these features among the codes, and of their words.
+    dtype
+        The type of the column, if it is known.
+    shapes
+        How values lie inside the bins of each.
+    """
+
+    words = True
+    listed = False
+
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        places: Sequence[int],
+        words_of: Sequence[int],
+        dtype: pl.DataType | None,
+        shapes: Sequence[InBins | None],
+    ) -> None:
+        self._features = features
+        self._feature = features[0]
+        self._places, self._words_of = places, words_of
+        self._text = DateText(self._feature)
+        self._drawn = [
+            NumberDecoder(_numbers_of(feature), pl.Int64(), shape)
+            for feature, shape in zip(features, shapes, strict=True)
+        ]
+        not_applicable = (*self._feature.not_applicable, None)[0]
+        self._not_applicable: str | None = not_applicable
+        self._special = None if not_applicable is None else self._text.number(not_applicable)
+        self._kept = {
+            code: (text, self._text.number(text))
+            for code, text in kept_codes(self._feature).items()
+        }
+        self.dtype: pl.DataType = self._type(dtype)
+
+    def _type(self, dtype: pl.DataType | None) -> pl.DataType:
+        feature = self._feature
+        wanted = polars_dtype(feature.dtype) or dtype
+        specials = [number for _, number in self._kept.values()]
+        specials += [] if self._not_applicable is None else [self._special]
+        if None in specials:
+            return pl.String()
+        if is_temporal(wanted, feature.kind):
+            return wanted  # type: ignore[return-value]
+        digits = _DIGITS.fullmatch(feature.format) is not None
+        return wanted if wanted is not None and wanted.is_integer() and digits else pl.String()
+
+    def decode_rows(self, codes: Codes, words: NDArray[np.uint64]) -> pl.Series:
+        """Return the column of whole rows of codes, with one word of every row for each number."""
+        total = np.zeros(len(codes), dtype=np.int64)
+        known = np.ones(len(codes), dtype=bool)
+        drawn = zip(self._features, self._places, self._words_of, self._drawn, strict=True)
+        for number, (feature, place, word, decoder) in enumerate(drawn):
+            column = codes[:, place]
+            if number:
+                known &= column < feature.bin_count
+            values = decoder.decode(column, words[:, word]).fill_null(0).to_numpy()
+            total = total + values
+        if self._feature.kind in ("date", "datetime"):
+            last = (LAST_DAY + 1) * per_day(self._feature.resolution) - 1
+            total = np.minimum(total, last)
+        own = codes[:, self._places[0]]
+        return self._written(total, own, known | (own >= self._feature.bin_count))
+
+    def _written(
+        self, numbers: NDArray[np.int64], codes: Codes, known: NDArray[np.bool_]
+    ) -> pl.Series:
+        """Return numbers as the column has them, special categories included."""
+        feature = self._feature
+        column = self._as_type(pl.Series(feature.name, numbers))
+        if not known.all():
+            column = self._filled(column, ~known, None)
+        for code, text, value in (
+            (feature.missing_code, None, None),
+            (feature.unknown_code, UNKNOWN_LABEL, None),
+            (feature.not_applicable_code, self._not_applicable, self._special),
+            *((code, text, number) for code, (text, number) in self._kept.items()),
+        ):
+            if code is not None:
+                column = self._filled(column, codes == code, text, value)
+        return column
+
+    def _filled(
+        self,
+        column: pl.Series,
+        where: NDArray[np.bool_],
+        text: str | None,
+        number: float | None = None,
+    ) -> pl.Series:
+        one = pl.Series([text], dtype=pl.String)
+        if self.dtype != pl.String:
+            whole = None if number is None else int(number)
+            one = self._as_type(pl.Series([whole], dtype=pl.Int64))
+        filling = one.new_from_index(0, len(column)).alias(column.name)
+        return filling.zip_with(pl.Series(where), column)
+
+    def _as_type(self, numbers: pl.Series) -> pl.Series:
+        if is_temporal(self.dtype, self._feature.kind):
+            return self._text.as_type(numbers, self.dtype)
+        return self._text.written(numbers).cast(self.dtype)
+
+
+def date_decoder(
+    schema: Schema,
+    name: str,
+    dtype: Any,
+    *,
+    words_of: Mapping[str, int],
+    shapes: Mapping[str, InBins],
+) -> DateDecoder:
+    """Return the decoder of a feature of dates, times or lengths of time."""
+    features = chain(schema[name], schema.features)
+    names = [feature.name for feature in features]
+    return DateDecoder(
+        features,
+        [schema.index(each) for each in names],
+        [words_of[each] for each in names],
+        polars_dtype(dtype),
+        [shapes.get(each) for each in names],
+    )
+
+
+def _numbers_of(feature: Feature) -> Feature:
+    """Return a feature of whole numbers with the same bins, which draws none that is taken."""
+    text = DateText(feature)
+    texts = (*feature.missing, *feature.not_applicable) if feature.after is None else ()
+    taken = {number for each in texts if (number := text.number(each)) is not None}
+    return Feature(
+        feature.name,
+        kind="numeric",
+        dtype="int64",
+        edges=feature.edges,
+        missing=tuple(f"{number:.0f}" for number in sorted(taken)),
+    )

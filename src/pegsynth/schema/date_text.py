@@ -1,0 +1,207 @@
+"""Columns of dates and times to whole numbers of their resolution, and back.
+
+Typed columns and texts of the same moment give the same number, and every value is read by
+itself (R30). Times of a zone are told by its clocks; parts below the resolution are cut off.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pegsynth.arrays import Int64
+from pegsynth.schema.calendar_units import SECONDS, per_day
+from pegsynth.schema.date_format import ISO, DateFormat, Form
+from pegsynth.schema.feature import Feature
+
+_PER_SECOND = {"ns": 1_000_000_000, "us": 1_000_000, "ms": 1_000}
+_MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_PIVOT = 69
+"""Years of two digits from here on are of the last century."""
+_NONE = -1
+_FEW, _MANY = 64, 1 << 12
+_WRITTEN = {"date": "%Y-%m-%d", "time": "%H:%M:%S", "datetime": "%Y-%m-%dT%H:%M:%S"}
+
+Truth = NDArray[np.bool_]
+
+LAST_DAY = 2_932_896
+"""9999-12-31: no later date can be written."""
+
+
+class DateText:
+    """How the values of a feature of dates, times or lengths of time are written.
+
+    Parameters
+    ----------
+    feature
+        What the column holds; its kind, resolution and format count.
+    """
+
+    usual = False
+    """Texts are no numbers as they are."""
+
+    def __init__(self, feature: Feature) -> None:
+        self.kind = feature.kind
+        self._resolution = feature.resolution
+        self._format = feature.format or _WRITTEN.get(feature.kind, "")
+        stated = [DateFormat(feature.format, feature.kind).form] if feature.format else []
+        self._forms: list[Form] = [*stated, ISO[feature.kind]]
+
+    def typed(self, values: pl.Series) -> pl.Series | None:
+        """Return the numbers of a column whose type says what it holds; None for others."""
+        dtype, dates = values.dtype, self.kind in ("date", "datetime")
+        whole = per_day(self._resolution)
+        if dtype == pl.Date and dates:
+            return values.to_physical().cast(pl.Int64) * whole
+        if isinstance(dtype, pl.Datetime) and dates:
+            local = values.dt.replace_time_zone(None) if dtype.time_zone else values
+            return self._divided(local, _PER_SECOND[dtype.time_unit])
+        if dtype == pl.Time and self.kind == "time":
+            return self._divided(values, _PER_SECOND["ns"])
+        if isinstance(dtype, pl.Duration) and self.kind == "duration":
+            return self._divided(values, _PER_SECOND[dtype.time_unit])
+        return None
+
+    def _divided(self, values: pl.Series, per_second: int) -> pl.Series:
+        return values.to_physical().cast(pl.Int64) // (per_second * SECONDS[self._resolution])
+
+    def numbers(self, texts: pl.Series) -> pl.Series:
+        """Return the number of every text; null where it is of another form, or no date."""
+        if len(texts) >= _MANY:
+            # Many rows have few days: every text is read once.
+            distinct = texts.drop_nulls().unique()
+            if 0 < len(distinct) <= len(texts) // 4:
+                once = self._numbers(distinct)
+                return texts.replace_strict(distinct, once, default=None, return_dtype=pl.Float64)
+        return self._numbers(texts)
+
+    def _numbers(self, texts: pl.Series) -> pl.Series:
+        found = np.full(len(texts), np.nan)
+        left = np.ones(len(texts), dtype=bool)
+        for form in self._forms:
+            hit = left & texts.str.contains(form.pattern).fill_null(value=False).to_numpy()
+            if hit.any():
+                found[hit] = self._read(texts.filter(pl.Series(hit)), form)
+            # A text of the stated form that is no date is none in any other form.
+            left &= ~hit
+        return pl.Series(found).fill_nan(None)
+
+    def all_fit(self, texts: pl.Series) -> bool:
+        """Say whether all texts have the stated form, or that of ISO 8601, and exist.
+
+        Dates with a time are none here, although they are read as dates.
+        """
+        form = self._forms[0]
+        if not texts.head(_FEW).str.contains(form.pattern).all():
+            return False
+        if self.kind == "date" and texts.str.contains(":", literal=True).any():
+            return False
+        fits = texts.str.contains(form.pattern).all()
+        return bool(fits) and not np.isnan(self._read(texts, form)).any()
+
+    def number(self, text: str) -> float | None:
+        """Return the number of one text."""
+        (found,) = self.numbers(pl.Series([text], dtype=pl.String))
+        return None if found is None else float(found)
+
+    def _read(self, texts: pl.Series, form: Form) -> NDArray[np.float64]:
+        """Return numbers of texts that all have a form, NaN for what does not exist."""
+        groups = texts.str.extract_groups(form.pattern).struct.unnest()
+        given = dict(zip(form.parts, groups.get_columns(), strict=True))
+        part = {name: _whole(column, name) for name, column in given.items()}
+        nothing = np.zeros(len(texts), dtype=np.int64)
+        hour, minute, second = (
+            np.maximum(part.get(name, nothing), 0) for name in ("hour", "minute", "second")
+        )
+        seconds = hour * 3600 + minute * 60 + second
+        if self.kind == "duration":
+            return self._length(part, seconds)
+        valid = (hour < 24) & (minute < 60) & (second < 60)
+        if self.kind != "time":
+            days, exist = _days(
+                _year(part), part.get("month", part.get("month name", nothing)), part["day"]
+            )
+            valid &= exist
+            seconds = seconds + days * SECONDS["day"]
+        return np.where(valid, seconds // SECONDS[self._resolution], np.nan)
+
+    def _length(self, part: dict[str, Int64], seconds: Int64) -> NDArray[np.float64]:
+        """Return lengths of time: a part of a second goes down, as it does in typed columns."""
+        named = [name for name in ("day", "hour", "minute", "second") if name in part]
+        valid = np.any([part[name] >= 0 for name in named], axis=0)
+        whole = seconds + np.maximum(part["day"], 0) * SECONDS["day"] + part["fraction"] / 2
+        signed = np.where(part["sign"] > 0, -whole, whole)
+        return np.where(valid, np.floor(signed / SECONDS[self._resolution]), np.nan)
+
+    def written(self, numbers: pl.Series) -> pl.Series:
+        """Return numbers as texts of the stated format, or as ISO texts."""
+        if self.kind == "duration":
+            return self.as_type(numbers, pl.Duration("ms")).dt.to_string("iso")
+        plain: dict[str, pl.DataType] = {"date": pl.Date(), "time": pl.Time()}
+        typed = self.as_type(numbers, plain.get(self.kind, pl.Datetime("ms")))
+        return typed.dt.to_string(self._format)
+
+    def as_type(self, numbers: pl.Series, dtype: pl.DataType) -> pl.Series:
+        """Return numbers as a column of dates, times or lengths of time."""
+        if dtype == pl.Date:
+            return (numbers // per_day(self._resolution)).cast(pl.Int32).cast(dtype)
+        seconds = numbers * SECONDS[self._resolution]
+        if isinstance(dtype, pl.Datetime) and dtype.time_zone is not None:
+            local = (seconds * _PER_SECOND[dtype.time_unit]).cast(pl.Datetime(dtype.time_unit))
+            return _in_zone(local, dtype)
+        unit = getattr(dtype, "time_unit", "ns")
+        return (seconds * _PER_SECOND[unit]).cast(dtype)
+
+
+def is_temporal(dtype: Any, kind: str) -> bool:
+    """Say whether a type can hold values of a kind of feature."""
+    if kind in ("date", "datetime"):
+        return dtype == pl.Date or isinstance(dtype, pl.Datetime)
+    return dtype == pl.Time if kind == "time" else isinstance(dtype, pl.Duration)
+
+
+def _in_zone(local: pl.Series, dtype: pl.Datetime) -> pl.Series:
+    """Return clock times of a zone; one that its clocks skip is an hour later."""
+
+    def zoned(times: pl.Series) -> pl.Series:
+        zone = str(dtype.time_zone)
+        return times.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+
+    found = zoned(local)
+    skipped = found.is_null() & local.is_not_null()
+    return zoned(local.dt.offset_by("1h")).zip_with(skipped, found) if skipped.any() else found
+
+
+def _whole(column: pl.Series, name: str) -> Int64:
+    """Return a part of a text as a number, -1 where the text leaves it out."""
+    if name == "month name":
+        months = pl.Series(range(1, 13), dtype=pl.Int64)
+        column = column.str.to_lowercase().replace_strict(
+            pl.Series(_MONTH_NAMES), months, default=0, return_dtype=pl.Int64
+        )
+    elif name in ("sign", "fraction"):
+        pattern = "-" if name == "sign" else "[1-9]"
+        column = column.str.contains(pattern).fill_null(value=False)
+    return column.cast(pl.Int64).fill_null(_NONE).to_numpy()
+
+
+def _year(part: dict[str, Int64]) -> Int64:
+    if "year" in part:
+        return part["year"]
+    short = part["short year"]
+    return short + np.where(short >= _PIVOT, 1900, 2000)
+
+
+def _days(year: Int64, month: Int64, day: Int64) -> tuple[Int64, Truth]:
+    """Return days since 1970-01-01, and which of them exist."""
+    valid = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
+    months = (year - 1970) * 12 + np.clip(month, 1, 12) - 1
+    starts, ends = (
+        (months + more).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+        for more in (0, 1)
+    )
+    days = starts + day - 1
+    return days, valid & (days < ends)

@@ -1,0 +1,83 @@
+"""The exact audit of samplers on levels, and the broken twins that it must find (R10, R25)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pegsynth.auditing.choices import worst_path
+from pegsynth.auditing.divergence import worst_loss
+from pegsynth.auditing.level_cases import LevelCase, level_cases, level_private_case
+
+CASES = level_cases()
+
+
+def loss_of(each):
+    return worst_loss(each.distribution, each.schema.category_counts, each.most_rows)
+
+
+def holds(each, claim):
+    guarantee = claim.guarantee
+    return loss_of(each).within(guarantee.epsilon, guarantee.rho)
+
+
+@pytest.mark.parametrize("each", CASES, ids=lambda each: each.name)
+def test_levels_keep_the_price_of_their_draws(each):
+    fit = each.fitted(())
+    assert max(fit.blocks.spec.category_counts) < max(each.schema.category_counts)
+    assert holds(each, each.claim)
+
+
+def test_the_claim_is_that_of_categories():
+    for each in CASES:
+        uniform = replace(each.plan, prior="uniform")
+        assert each.plan.events == uniform.events
+
+
+@pytest.mark.slow(seconds=60)
+def test_paid_counts_and_draws_together_keep_their_total():
+    each = level_private_case()
+    loss = worst_path(each)
+    assert 0 < loss.epsilon <= each.claim.guarantee.epsilon
+
+
+class ByTrueCounts(LevelCase):
+    """A twin that merges by the counts of the table itself."""
+
+    def merging_shares(self, table):
+        found = []
+        for feature, line in enumerate(self.shares):
+            counts = np.bincount([row[feature] for row in table], minlength=len(line)) + 0.01
+            found.append(tuple((counts / counts.sum()).tolist()))
+        return tuple(found)
+
+
+class Finer(LevelCase):
+    """A twin that draws with a smaller alpha than is charged."""
+
+    def fitted(self, table, heads=None):
+        fit = super().fitted(table, heads)
+        return replace(fit, resolutions=tuple(1 for _ in fit.resolutions))
+
+
+def twin(kind, each):
+    return kind(each.name, each.schema, each.plan, each.shares, each.most_rows)
+
+
+@pytest.mark.parametrize("place", [0, 3], ids=["pegs", "pegs-rs"])
+def test_levels_by_true_counts_are_caught(place):
+    each = CASES[place]
+    assert not holds(twin(ByTrueCounts, each), each.claim)
+
+
+def test_virtual_rows_below_the_charged_alpha_are_caught():
+    each = CASES[0]
+    fewer = replace(each, plan=replace(each.plan, numerator=each.plan.numerator // 2))
+    assert not holds(fewer, each.claim)
+
+
+def test_no_resolution_in_a_file_takes_virtual_rows_away():
+    each = CASES[0]
+    assert holds(twin(Finer, each), each.claim)
