@@ -1,5 +1,7 @@
 """Tables are judged under schemas that leave edges and categories to a release."""
 
+import datetime as dt
+
 import numpy as np
 import polars as pl
 import pytest
@@ -40,6 +42,18 @@ def test_what_is_open_is_read_off_the_original(tmp_path, kind):
 def test_a_schema_that_is_complete_stays_as_it_is():
     complete = Schema((Feature("sex", categories=("f", "m")),))
     assert measured_codebook(None, complete) is complete
+
+
+def test_dates_and_differences_are_measured_too():
+    days = WORDS.integers(0, 900, 300)
+    start = pl.Series(days).cast(pl.Int32).cast(pl.Date)
+    frame = pl.DataFrame({"start": start, "end": start + dt.timedelta(days=3)})
+    dates = {"kind": "date", "edges": "private", "dtype": "date32"}
+    schema = Schema((Feature("start", **dates), Feature("end", after="start", **dates)))
+    book = measured_codebook(frame, schema)
+    assert (book["start"].edges[0], book["start"].edges[-1]) == (days.min(), days.max())
+    assert book["end"].edges[0] >= 0
+    assert pegsynth.evaluate(frame, frame, schema).records
 
 
 def test_a_table_that_is_read_once_is_refused():

@@ -72,7 +72,7 @@ class DateGuess:
         if not self._left or values.is_empty():
             return
         self._seen = True
-        typed = _typed(values.dtype)
+        typed = guess_of_type(values.dtype)
         if typed is not None:
             self._left = tuple(each for each in self._left if each == typed)
         elif values.dtype != pl.String:
@@ -81,7 +81,8 @@ class DateGuess:
             self._left = tuple(each for each in self._left if _fits(each, values))
 
 
-def _typed(dtype: pl.DataType) -> Guess | None:
+def guess_of_type(dtype: pl.DataType) -> Guess | None:
+    """Return the kind that a type declares, None where it is of no dates or times."""
     kinds = {"Date": "date", "Datetime": "datetime", "Time": "time", "Duration": "duration"}
     kind = kinds.get(type(dtype).__name__)
     return None if kind is None else Guess(kind)

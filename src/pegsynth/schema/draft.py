@@ -362,21 +362,6 @@ def _binned(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
     )
 
 
-def _dated(tally: ColumnTally, dtype: str) -> Feature:
-    """Return a feature of dates or times; its edges are measured, not read off the data."""
-    found = tally.dates.found or Guess("date")
-    return Feature(
-        tally.name,
-        kind=found.kind,  # type: ignore[arg-type]
-        edges=PRIVATE,  # type: ignore[arg-type]
-        format=found.format,
-        missing=_missing(tally),
-        dtype=dtype or "string",
-        drafted_from_data=True,
-        notes=(*tally.dates.notes, *suggest.role_note(tally.name)),
-    )
-
-
 def _measured(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
     """Return a numeric feature of which no edge is read off the data.
 
@@ -393,6 +378,21 @@ def _measured(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
         decimals=None if dtype.startswith(("int", "uint")) else tally.decimals,
         drafted_from_data=True,
         notes=(*_like_an_identifier(tally), *suggest.role_note(tally.name)),
+    )
+
+
+def _dated(tally: ColumnTally, dtype: str) -> Feature:
+    """Return a feature of dates or times; its edges are measured, not read off the data."""
+    found = tally.dates.found or Guess("date")
+    return Feature(
+        tally.name,
+        kind=found.kind,  # type: ignore[arg-type]
+        edges=PRIVATE,  # type: ignore[arg-type]
+        format=found.format,
+        missing=_missing(tally),
+        dtype=dtype or "string",
+        drafted_from_data=True,
+        notes=(*tally.dates.notes, *suggest.role_note(tally.name)),
     )
 
 

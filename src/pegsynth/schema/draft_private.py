@@ -14,6 +14,7 @@ from pegsynth.errors import SchemaError
 from pegsynth.io.reader import TableReader
 from pegsynth.io.table_input import open_table
 from pegsynth.schema import suggest
+from pegsynth.schema.date_guess import guess_of_type
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.draft import declared_types, stated_dialect, unit_column
 from pegsynth.schema.dtypes import polars_dtype
@@ -76,8 +77,11 @@ def _feature(table: TableReader, name: str, dtype: str, *, declared: bool) -> Fe
     elsewhere: Any = "error" if typed else "category"
     if dtype == "bool":
         return Feature(name, categories=_TRUTH, unknown=elsewhere, **common)
+    edges: Any = PRIVATE
     if known is not None and known.is_numeric():
-        edges: Any = PRIVATE
         return Feature(name, "numeric", edges=edges, unknown=elsewhere, **common)
+    if known is not None and (dated := guess_of_type(known)) is not None:
+        kind: Any = dated.kind
+        return Feature(name, kind, edges=edges, unknown=elsewhere, **common)
     categories: Any = PRIVATE
     return Feature(name, categories=categories, **common)

@@ -145,8 +145,8 @@ class ColumnTally:
     texts: pl.DataFrame | None = field(default_factory=lambda: pl.DataFrame(schema=TEXTS))
     written: NumberText = field(default_factory=NumberText)
     marked: bool = False
-    dates: DateGuess = field(default_factory=DateGuess)
     most_decimals: int = 0
+    dates: DateGuess = field(default_factory=DateGuess)
 
     @property
     def decimals(self) -> int | None:

@@ -108,6 +108,8 @@ def _feature_lines(feature: Feature) -> Iterator[str]:
     yield f"role = {_text(feature.role)}"
     if feature.dtype:
         yield f"dtype = {_text(feature.dtype)}"
+    if feature.private_categories:
+        yield f"categories = {_text(PRIVATE)}"
     yield from _value_lines(feature)
     yield from recoding_lines(feature, _text, _list)
     if feature.unknown != "error" and not feature.private_categories:
@@ -125,8 +127,6 @@ def _feature_lines(feature: Feature) -> Iterator[str]:
 
 
 def _value_lines(feature: Feature) -> Iterator[str]:
-    if feature.private_categories:
-        yield f"categories = {_text(PRIVATE)}"
     if feature.categories:
         as_integers = feature.integer and all(map(_CANONICAL_INTEGER.fullmatch, feature.categories))
         items = feature.categories if as_integers else [_text(c) for c in feature.categories]

@@ -124,10 +124,7 @@ def left_for_review(told: Described) -> Feature:
             told.name,
             "date" if told.type == "date" else "datetime",
             edges=PRIVATE,  # type: ignore[arg-type]
-            missing=tuple(dict.fromkeys(("", *told.missing))),
-            dtype=told.written,
-            role=told.role,
-            label=told.label,
+            **common,
             notes=("OPEN: edges of these dates are measured; state the format of texts",),
         )
     return Feature(
