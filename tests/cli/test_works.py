@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from datetime import date
 
 import numpy as np
 import polars as pl
@@ -111,7 +112,8 @@ def test_order_and_types_of_the_table_not_of_the_schema(folder):
     reordered = frame.select("a", "day", "n", "flag", "f")
     reordered.write_parquet(folder / "typed2.parquet")
     for data, like in (("typed.parquet", frame), ("typed2.parquet", reordered)):
-        extra = ("--rows", 300, *PER_ROW)
+        # Days have edges that are measured, which takes a budget for the whole release.
+        extra = ("--rows", 300, "--epsilon", 20)
         synthesize(folder, *extra, data=data, schema="draft.toml", output="out.parquet")
         out = pl.read_parquet(folder / "out.parquet")
         assert out.columns == like.columns
@@ -120,7 +122,8 @@ def test_order_and_types_of_the_table_not_of_the_schema(folder):
         assert set(out["a"].cast(pl.String)) <= {"x", "y"}
         assert set(out["n"]) <= {1, 2, 3, 4}
         assert out["flag"].null_count() > 0
-        assert encode(folder / "out.parquet", Schema.load(folder / "draft.toml")).shape == (300, 5)
+        assert out["day"].is_between(date(2023, 12, 1), date(2024, 3, 31)).mean() > 0.5
+        assert out.height == 300
 
 
 def test_globs(folder):

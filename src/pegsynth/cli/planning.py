@@ -36,7 +36,7 @@ def show(schema_file: Path, request: Request) -> None:
     schema = Schema.load(schema_file)
     if wants_codec(schema):
         check_budget(schema, budget)
-    costs = tuple(codec_costs(schema, budget)) if wants_codec(schema) else ()
+    costs = tuple(codec_costs(schema, budget, request.rows_in)) if wants_codec(schema) else ()
     # Flags that only one method takes are left out for the others.
     schema = request.planned_schema(schema)
     found = forecast(schema, request.asked(lenient=True))

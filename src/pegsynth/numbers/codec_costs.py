@@ -13,11 +13,17 @@ from pegsynth.privacy.rounding import display_up
 from pegsynth.schema.schema import Schema
 
 
-def codec_costs(schema: Schema, budget: Budget) -> Iterator[str]:
-    """Yield a line on edges and one on categories, where a release measures them."""
+def codec_costs(schema: Schema, budget: Budget, rows: int | None) -> Iterator[str]:
+    """Yield a line on edges and one on categories, where a release measures them.
+
+    Parameters
+    ----------
+    rows
+        Number of original rows, if it is public; else the most that they can cost is said.
+    """
     budget = replace(budget, delta_taken=delta_for(schema, budget.delta))
     whole = whole_of(budget)
-    numbers = plan_numbers(schema, whole)
+    numbers = plan_numbers(schema, whole, rows=rows)
     if numbers.names:
         yield (
             f"Numbers: measuring {_features('edges or shapes', len(numbers.names))} takes at most "
@@ -27,7 +33,7 @@ def codec_costs(schema: Schema, budget: Budget) -> Iterator[str]:
         price = price_of(schema, whole)
         plan = plan_categories(schema, price, numbers.share, delta=budget.delta_taken)
         yield (
-            f"Categories: finding {_features('categories', len(names))} takes "
+            f"Categories: finding {_features('categories', len(names))} takes at most "
             f"{plan.share * len(names):.1%} of the budget and "
             f"{display_up(float(budget.delta_taken))} of delta; a value becomes a category from "
             f"about {plan.threshold:,} rows on."

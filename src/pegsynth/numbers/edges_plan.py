@@ -20,6 +20,8 @@ USUAL_SHARE, MOST_SHARE = 0.02, 0.12
 """Part of the budget for each feature, as long as they do not take too much together: for tables
 whose rows stand far out of the noise, and the most for small ones."""
 MOST_TOGETHER = 0.25
+UNKNOWN_SHARE = 0.04
+"""The same where there are only categories to be found, and the number of rows is not public."""
 COUNT_SHARE = 0.002
 """Part of the budget for the number of rows, where that is not public."""
 _USUAL_SIGNAL, _GROWTH = 30_000.0, 0.4
@@ -90,7 +92,8 @@ def price_of(schema: Schema, allowance: Allowance) -> Price:
 def codec_share(schema: Schema, price: Price, rows: float | None) -> float:
     """Return the part of the budget for each feature whose edges or categories are measured."""
     measured = [each for each in schema.features if each.wants_shape or each.private_categories]
-    usual = MOST_SHARE
+    numbers = any(each.wants_shape for each in measured)
+    usual = MOST_SHARE if numbers else UNKNOWN_SHARE
     if rows is not None:
         signal = max(rows, 1.0) / price.deviation(1.0)
         usual = min(max(USUAL_SHARE * (_USUAL_SIGNAL / signal) ** _GROWTH, USUAL_SHARE), MOST_SHARE)
