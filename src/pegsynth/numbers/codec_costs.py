@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pegsynth.categories import delta_for, plan_categories, private_names
-from pegsynth.numbers.edges_plan import plan_numbers, price_of
+from pegsynth.numbers.edges_plan import plan_numbers, price_of, search_share
 from pegsynth.numbers.paying import whole_of
 from pegsynth.privacy import Budget
 from pegsynth.privacy.rounding import display_up
@@ -31,9 +31,10 @@ def codec_costs(schema: Schema, budget: Budget, rows: int | None) -> Iterator[st
         )
     if names := private_names(schema):
         price = price_of(schema, whole)
-        plan = plan_categories(schema, price, numbers.share, delta=budget.delta_taken)
+        share = search_share(schema, price, rows)
+        plan = plan_categories(schema, price, share, delta=budget.delta_taken)
         yield (
-            f"Categories: finding {_features('categories', len(names))} takes at most "
+            f"Categories: finding {_features('categories', len(names))} takes "
             f"{plan.share * len(names):.1%} of the budget and "
             f"{display_up(float(budget.delta_taken))} of delta; a value becomes a category from "
             f"about {plan.threshold:,} rows on."

@@ -21,7 +21,7 @@ USUAL_SHARE, MOST_SHARE = 0.02, 0.12
 whose rows stand far out of the noise, and the most for small ones."""
 MOST_TOGETHER = 0.25
 UNKNOWN_SHARE = 0.04
-"""The same where there are only categories to be found, and the number of rows is not public."""
+"""Part for each feature whose categories are to be found, where no number of rows is public."""
 COUNT_SHARE = 0.002
 """Part of the budget for the number of rows, where that is not public."""
 _USUAL_SIGNAL, _GROWTH = 30_000.0, 0.4
@@ -90,13 +90,32 @@ def price_of(schema: Schema, allowance: Allowance) -> Price:
 
 
 def codec_share(schema: Schema, price: Price, rows: float | None) -> float:
-    """Return the part of the budget for each feature whose edges or categories are measured."""
+    """Return the part of the budget for each feature whose edges are measured."""
+    return _share_of_each(schema, MOST_SHARE if rows is None else _by_rows(rows, price))
+
+
+def search_share(schema: Schema, price: Price, rows_in: int | None) -> float:
+    """Return the part of the budget for each feature whose categories are found (R29).
+
+    It follows from public figures alone: what a search takes of delta must be the same whatever
+    was put out before, because a ledger states it and says nothing of other paths.
+
+    Parameters
+    ----------
+    rows_in
+        Number of original rows, if it is public; no noisy one.
+    """
+    return _share_of_each(schema, UNKNOWN_SHARE if rows_in is None else _by_rows(rows_in, price))
+
+
+def _by_rows(rows: float, price: Price) -> float:
+    signal = max(rows, 1.0) / price.deviation(1.0)
+    wanted: float = USUAL_SHARE * (_USUAL_SIGNAL / signal) ** _GROWTH
+    return min(max(wanted, USUAL_SHARE), MOST_SHARE)
+
+
+def _share_of_each(schema: Schema, usual: float) -> float:
     measured = [each for each in schema.features if each.wants_shape or each.private_categories]
-    numbers = any(each.wants_shape for each in measured)
-    usual = MOST_SHARE if numbers else UNKNOWN_SHARE
-    if rows is not None:
-        signal = max(rows, 1.0) / price.deviation(1.0)
-        usual = min(max(USUAL_SHARE * (_USUAL_SIGNAL / signal) ** _GROWTH, USUAL_SHARE), MOST_SHARE)
     return min(usual, MOST_TOGETHER / max(len(measured), 1))
 
 

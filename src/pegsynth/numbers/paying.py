@@ -25,7 +25,13 @@ from pegsynth.categories import (
 )
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.numbers.bin_shape import Shape
-from pegsynth.numbers.edges_plan import COUNT_SHARE, check_budget, plan_numbers, price_of
+from pegsynth.numbers.edges_plan import (
+    COUNT_SHARE,
+    check_budget,
+    plan_numbers,
+    price_of,
+    search_share,
+)
 from pegsynth.numbers.settle import bins_for, provisional, settle
 from pegsynth.numbers.tree import NumberTree, exact_tree, measure
 from pegsynth.privacy import Allowance, Budget, Event
@@ -115,7 +121,8 @@ def foreseen(schema: Schema, budget: Budget, *, rows: int | None, private: bool)
     budget = _with_delta_taken(schema, budget)
     whole = whole_of(budget)
     plan = plan_numbers(schema, whole, rows=rows)
-    share = Fraction(plan.together) + Fraction(plan.share) * len(private_names(schema))
+    each = search_share(schema, price_of(schema, whole), rows)
+    share = Fraction(plan.together) + Fraction(each) * len(private_names(schema))
     if rows is None and plan.names:
         share += Fraction(COUNT_SHARE)
     rest = replace(budget, paid=Allowance(whole.route, whole.amount * share))
@@ -161,7 +168,9 @@ def paid_codec(
     plan = plan_numbers(schema, whole, rows=rows)
     found: dict[str, tuple[str, ...]] = {}
     if names:
-        search = plan_categories(schema, price, plan.share, delta=budget.delta_taken)
+        # By public figures: a noisy number of rows would make delta' differ from path to path.
+        each = search_share(schema, price, rows_in)
+        search = plan_categories(schema, price, each, delta=budget.delta_taken)
         found = find_categories(schema, search, counts.candidates, budget_filter)
     trees = {
         name: measure(
