@@ -3,8 +3,8 @@
 ``python -m benchmarks.drafted_numbers [--rows N] [--runs K] [--epsilon E ..]`` drafts the schema of
 the built-in discharges with two more columns, invented wages and dividends that are 0 in 94 % and
 89 % of the rows. It accepts the draft as it is, releases it by `pegs-once` and prints the
-Kolmogorov distance of every number and how far the share of zeros is off. Unseeded; means over runs,
-delta = 1e-9.
+Kolmogorov distance of every number and how far the share of zeros is off. Unseeded; means over
+runs, delta = 1e-9.
 """
 
 from __future__ import annotations
