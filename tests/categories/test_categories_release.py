@@ -240,17 +240,6 @@ def test_a_saved_model_needs_no_data(home, method):
     assert ledger.guarantee.epsilon <= 20.0
 
 
-def test_a_search_is_the_same_whatever_was_put_out_before():
-    # The ledger states what it takes of delta, so that must not follow a noisy number of rows.
-    events = []
-    for data in (TABLE.head(60), TABLE, pl.concat([TABLE] * 5)):
-        asked = {"method": "pegs-once", "rows": 10, "epsilon": 1.0, "delta": 1e-6}
-        ledger = pegsynth.synthesize(data, SCHEMA, **asked).ledger
-        events += [event for event in ledger.events if isinstance(event, CategoriesFound)]
-    assert len(events) == 3
-    assert len(set(events)) == 1
-
-
 def test_a_release_folder_publishes_the_list_it_paid_for(home):
     done(
         "release",
