@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pegsynth
+from listed_moments import draft_with_listed_moments
 from pegsynth.schema.codec import encode
 
 ROWS = 240
@@ -35,8 +36,7 @@ def frame(request):
 
 @pytest.fixture(scope="module")
 def schema():
-    drafted = pegsynth.Schema.draft(POLARS, binning="equal-width")
-    return pegsynth.Schema(drafted.columns, reviewed=True)
+    return draft_with_listed_moments(POLARS)
 
 
 def names_of(table):

@@ -1,7 +1,6 @@
 """Values come back in the caller's own types, or are refused by a message of ours."""
 
 import datetime as dt
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pegsynth
+from listed_moments import draft_with_listed_moments
 from pegsynth.errors import DataError
 from pegsynth.io.caller_frames import to_kind
 from pegsynth.schema import Feature, Schema
@@ -23,7 +23,7 @@ LARGE = (1 << 60) + 1
 def round_trip(column, table=pl.DataFrame, **options):
     """Draft a schema of a column and a companion, and draw rows by it."""
     data = table({"x": column, "y": LETTERS})
-    schema = replace(Schema.draft(data, binning="equal-width"), reviewed=True)
+    schema = draft_with_listed_moments(data)
     given = {"method": "pegs", "alpha": 1.0, "rows": 60} | options
     return pegsynth.synthesize(data, schema, **given).frames[0]["x"]
 

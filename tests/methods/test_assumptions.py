@@ -13,8 +13,10 @@ from command import check_refused, done, pegs
 from contract import ENTRIES, Entry, contract_schema, contract_table
 from pegsynth import Feature, Ledger, PegsynthError, Rule
 from pegsynth.methods import declarations
+from pegsynth.methods.declarations import of_schema
 from pegsynth.methods.marginal import Marginal
 from pegsynth.schema.recoding import Recoding
+from pegsynth.schema.rules import NamedRule
 
 DIVERSE = Entry("pegs, l", "pegs", {"l": 1.2}, draws=None)
 METHODS = (*(entry for entry in ENTRIES if entry.budgeted), DIVERSE)
@@ -365,3 +367,16 @@ def test_names_that_steer_a_terminal_are_written_as_escapes(home):
         assert "\x1b" not in text
         assert "\x07" not in text
         assert Ledger.from_json(text).events == ledger.events
+
+
+def test_rules_that_a_table_suggested_are_named_by_label_or_number():
+    first, second = (PLAIN[name].categories[0] for name in ("a", "b"))
+    values = (("a", (first,)), ("b", (second,)))
+    rules = (
+        NamedRule(values, "no such pair", True),
+        NamedRule((values[0], ("d", PLAIN["d"].categories[:1])), "", True),
+    )
+    schema = replace(PLAIN, rules=rules, reviewed=True)
+    (reviewed,) = (each for each in of_schema(schema) if each.code == "reviewed-schema")
+    assert reviewed.parameters["drafted_rules"] == ["no such pair", "rule 2"]
+    assert "rules that were first suggested by a table" in reviewed.text

@@ -101,7 +101,7 @@ def spec_of(schema):
 
 
 def digest_of(task, table, cuts, on_partition):
-    seen = codes.Seen(3)
+    seen = codes.RowsSeen(3)
     for number, part in enumerate(partitions(table, cuts)):
         for batch in on_partition(task, number, batches(part, 40)):
             for cell in batch.column("seen").drop_null().to_pylist():
@@ -139,10 +139,10 @@ def test_other_rows_in_a_second_pass_are_refused():
     table = counts.ClusterCounts.__new__(counts.ClusterCounts)
     table._first, table._source, table._schema = None, "the DataFrame", schema_of(2)
     table._encoder = codes.encoder_of(table._schema)
-    seen = codes.Seen(1, rows=5, digest=7)
+    seen = codes.RowsSeen(1, rows=5, digest=7)
     table._check(seen)
     table._check(seen)
-    for other in (codes.Seen(1, rows=5, digest=8), codes.Seen(1, rows=6, digest=7)):
+    for other in (codes.RowsSeen(1, rows=5, digest=8), codes.RowsSeen(1, rows=6, digest=7)):
         with pytest.raises(DataError, match=r"came differently the second time.*Parquet first"):
             table._check(other)
 
@@ -164,7 +164,7 @@ def test_counts_of_parts_add_up_along_the_tree(kind, cuts, on_partition, monkeyp
             for number, group in enumerate(groups)
         ]
     (arrays,) = counts.gathered(parts[0])
-    seen = codes.Seen(4)
+    seen = codes.RowsSeen(4)
     seen.absorb(arrays["seen"])
     assert (seen.rows, seen.blank, seen.faults.sum()) == (300, 0, 0)
     with new() as wanted:
@@ -238,7 +238,7 @@ def test_a_partition_without_rows_hands_on_nothing(on_partition):
 def test_values_without_a_code_are_counted_and_not_kept(on_partition):
     schema = schema_of(2, 2)
     table = pl.DataFrame({"f0": ["0", "secret", None, "1"], "f1": ["0", "0", "secret", "1"]})
-    seen = codes.Seen(2)
+    seen = codes.RowsSeen(2)
     for number, part in enumerate(partitions(table, (2,))):
         packed = on_partition(codes.EncodeRows(schema), number, batches(part))
         assert b"secret" not in pickle.dumps(packed)
@@ -277,7 +277,7 @@ def test_units_keep_the_rows_that_the_local_engine_keeps(k, cuts, on_partition, 
     rows = [
         batch for i, part in enumerate(parts) for batch in on_partition(task, i, batches(part, 30))
     ]
-    seen = codes.Seen(3)
+    seen = codes.RowsSeen(3)
     kept = list(codes.unpacked(gathered_by_unit(rows, schema), schema, seen))
     assert sorted(map(tuple, np.concatenate(kept))) == sorted(map(tuple, wanted))
     assert (seen.rows, seen.blank) == (400, 0)
@@ -310,7 +310,7 @@ def shared(sampler):
 
 def sampler_of(opened):
     ready = opened.sampler
-    return worker_draws.Sampler(
+    return worker_draws.WorkerSampler(
         ready.machine,
         ready.pool,
         decoder_of(opened.model),

@@ -159,4 +159,4 @@ def level_private_case(*, epsilon: float = 9.0) -> LevelCase:
     method: Any = get("pegs")
     options = method.options(rows=1, prior="levels", seed_pool="marginal", heads=1, order="public")
     plan = method.settle(schema, Budget(epsilon=epsilon), options, scale=SCALE)
-    return LevelCase("paid counts, levels by them", schema, plan, None, most_rows=1)
+    return LevelCase("paid counts, levels by them", schema, plan, None, most_rows=0)

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from pegsynth.arrays import Float64
 from pegsynth.evaluation.empirical import (
     HEAP_SHARE,
     Empirical,
@@ -62,11 +63,11 @@ def no_value_records(reason: str) -> list[Record]:
 
 
 def cumulative_of(side: Sides, label: str) -> Cumulative:
-    """Return the distribution functions of a feature at the quantiles of both tables."""
+    """Return the distribution functions of a feature near the quantiles of both tables."""
     # Half a step from either end, so that one row far out does not stretch the picture.
     levels = (np.arange(_POINTS) + 0.5) / _POINTS
     points = [law.quantile(levels) for law in (side.original, *side.synthetic[:1])]
-    places = np.unique(np.concatenate(points))
+    places = _rounded(np.concatenate(points))
     released = np.mean([law.at_most(places) for law in side.synthetic], axis=0)
     return Cumulative(
         feature=side.name,
@@ -75,6 +76,18 @@ def cumulative_of(side: Sides, label: str) -> Cumulative:
         original=tuple(side.original.at_most(places).tolist()),
         synthetic=tuple(np.minimum(released, 1.0).tolist()),
     )
+
+
+def _rounded(places: Float64) -> Float64:
+    """Return places in order, rounded to a thousandth of their range.
+
+    A picture needs no more, and a page that is kept should not hold the numbers of single rows.
+    """
+    reach = float(places.max() - places.min())
+    if not 0 < reach < math.inf:
+        return np.unique(places)
+    step = 10.0 ** math.floor(math.log10(reach / 1000))
+    return np.unique(np.round(places / step) * step)
 
 
 def heaps_of(side: Sides) -> list[float]:

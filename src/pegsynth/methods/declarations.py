@@ -51,6 +51,11 @@ def _codebook(schema: Schema) -> Iterator[Assumption]:
             ),
             rows_per_unit=schema.rows_per_unit if schema.unit else None,
             measured=named(schema.unsettled),
+            drafted_rules=named(
+                rule.label or f"rule {number}"
+                for number, rule in enumerate(schema.rules, start=1)
+                if rule.drafted_from_data
+            ),
         )
 
 

@@ -21,7 +21,7 @@ USUAL_SHARE, MOST_SHARE = 0.02, 0.12
 whose rows stand far out of the noise, and the most for small ones."""
 MOST_TOGETHER = 0.25
 UNKNOWN_SHARE = 0.04
-"""Part for each feature whose categories are found, where the number of rows is not public."""
+"""Part for each feature whose categories are to be found, where no number of rows is public."""
 COUNT_SHARE = 0.002
 """Part of the budget for the number of rows, where that is not public."""
 _USUAL_SIGNAL, _GROWTH = 30_000.0, 0.4
@@ -110,7 +110,8 @@ def search_share(schema: Schema, price: Price, rows_in: int | None) -> float:
 
 def _by_rows(rows: float, price: Price) -> float:
     signal = max(rows, 1.0) / price.deviation(1.0)
-    return min(max(USUAL_SHARE * (_USUAL_SIGNAL / signal) ** _GROWTH, USUAL_SHARE), MOST_SHARE)
+    wanted: float = USUAL_SHARE * (_USUAL_SIGNAL / signal) ** _GROWTH
+    return min(max(wanted, USUAL_SHARE), MOST_SHARE)
 
 
 def _share_of_each(schema: Schema, usual: float) -> float:

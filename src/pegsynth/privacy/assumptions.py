@@ -39,6 +39,7 @@ def reviewed_schema(
     edges: Sequence[str] = (),
     rows_per_unit: int | None = None,
     measured: Sequence[str] = (),
+    drafted_rules: Sequence[str] = (),
 ) -> Assumption:
     """Record that a person set ``reviewed = true`` (R10, case a).
 
@@ -52,6 +53,8 @@ def reviewed_schema(
         The most rows of a unit, if the schema names a unit.
     measured
         Features whose categories or edges are found or measured, and paid for (R21, R29).
+    drafted_rules
+        Rules that the schema marks as first read off a table, by label or by number.
     """
     parts = [
         *(("its categories", "their order") if categories else ()),
@@ -65,7 +68,11 @@ def reviewed_schema(
     text = f"the reviewer of the schema declared {_listed(parts)} to be public knowledge"
     if drafted_from_data:
         text += "; the schema marks features whose categories or edges were first read off a table"
+    if drafted_rules:
+        text += "; the schema marks rules that were first suggested by a table"
     parameters: Parameters = {}
+    if drafted_rules:
+        parameters["drafted_rules"] = list(drafted_rules)
     if drafted_from_data:
         parameters["drafted_from_data"] = list(drafted_from_data)
     if categories:
