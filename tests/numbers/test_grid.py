@@ -151,3 +151,15 @@ def test_counts_add_up_over_batches_and_machines(values, cut):
 def test_batches_of_other_tables_are_refused():
     with pytest.raises(ParameterError, match="columns"):
         GridCounter(grid_schema(schema_of_two())).add(np.zeros((1, 3), dtype=np.uint8))
+
+
+@pytest.mark.parametrize(("lowest", "highest"), [(44.8, 45.1), (-93.4, -93.1)])
+def test_narrow_public_bounds_are_resolved(lowest, highest):
+    """Coordinates: without bounds they share a few cells."""
+    bounds = {"lowest": lowest, "highest": highest, "decimals": 4}
+    grid = grid_of(Feature("x", kind="numeric", edges="private", dtype="double", **bounds))
+    assert grid.edges[0] == lowest
+    assert grid.edges[-1] >= highest
+    assert np.diff(grid.edges).max() <= (highest - lowest) / 30
+    wide = grid_of(Feature("x", kind="numeric", edges="private", dtype="double", decimals=4))
+    assert ((wide.edges > lowest) & (wide.edges < highest)).sum() < 5

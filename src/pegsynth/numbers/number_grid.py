@@ -37,8 +37,8 @@ LEVELS = 4
 _EIGHTHS, _PARTS = 8, 64
 _UNITS = 16
 """Parts of so many units are divided into single ones."""
-_CLOSE = 4.0
-"""Positive bounds whose ratio is below this lie close together."""
+_CLOSE = 3.0
+"""Bounds of one sign lie close together if their distance is below this multiple of the smaller."""
 _HIGHEST_OCTAVE = 63
 _LOWEST_OCTAVE = -40
 """Smaller numbers, about 1e-12, share the lowest octave."""
@@ -183,7 +183,8 @@ def _grid(decimals: int | None, lowest: float, highest: float, public: tuple[flo
     octaves, eighths, parts = _whole_marks() if decimals is not None else _real_marks()
     scale = 10.0 ** (decimals or 0)
     unit = 0.0 if decimals is None else 1.0 / scale
-    offset = np.rint(lowest * scale) if lowest > 0 and highest < _CLOSE * lowest else 0.0
+    close = lowest * highest > 0 and highest - lowest < _CLOSE * min(abs(lowest), abs(highest))
+    offset = np.rint(lowest * scale) if close else 0.0
     # Whole units divided by a power of ten round once, as text that is read as a number does.
     marks = [
         np.unique(_inside((each + offset) / scale, lowest, highest))
