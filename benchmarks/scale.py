@@ -21,13 +21,14 @@ from benchmarks.foundation import HEADS, PEGS, SEED, THREADS, Setting
 from benchmarks.timing import Clock, Figure, run_program
 from pegsynth.blocks import disintegrate
 from pegsynth.datasets import discharge
+from pegsynth.drawn_tables import decoded, decoder_of
 from pegsynth.hashing import HashSpec, count_pairs
 from pegsynth.io.table_input import open_table
 from pegsynth.io.table_output import open_writer
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
-from pegsynth.pipeline import Settled, decoded, decoder_of, fit
+from pegsynth.pipeline import Settled, fit
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.request import Request

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pegsynth.drawn_tables import check_completes, completed_versions, drawn_frames
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.io.caller_frames import frame_kind, to_kind, with_index
 from pegsynth.io.reader import TableReader
@@ -16,20 +17,14 @@ from pegsynth.methods import get
 from pegsynth.methods.base import Plan
 from pegsynth.methods.session import Session
 from pegsynth.option_kinds import python_names
-from pegsynth.pipeline import (
-    check_completes,
-    completed_versions,
-    drawn_frames,
-    open_saved,
-    to_be_saved,
-)
+from pegsynth.pipeline import open_saved, to_be_saved
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.result import Release
 from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.storage.model_file import load_model, save_model
 from pegsynth.storage.spending import locked
-from pegsynth.tables.kept_columns import original_columns, with_drawn_columns
+from pegsynth.tables.kept_columns import putting_back
 
 if TYPE_CHECKING:
     from pegsynth.released.supported import Support
@@ -276,12 +271,11 @@ def as_fitted(data: Any, kind: Any) -> Finish:
 
 def beside_kept(data: Any, reader: TableReader, schema: Schema, replaced: Sequence[str]) -> Finish:
     """Return what puts drawn columns beside the columns of `data` that are kept."""
-    kind, original = reader.frame_kind, original_columns(reader, schema)
+    kind, put_back = reader.frame_kind, putting_back(reader, schema, replaced)
 
     def finish(frame: pl.DataFrame) -> Any:
-        whole = with_drawn_columns(original, frame, replaced)
         # Rows that are kept keep their names; drawn rows have none.
-        return with_index(to_kind(whole, kind, like=data if kind else None), data)
+        return with_index(to_kind(put_back(frame), kind, like=data if kind else None), data)
 
     return finish
 

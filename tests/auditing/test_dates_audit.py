@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from broken_filters import Looking, Skipping, split_by_true_counts
 from pegsynth.auditing.dates import DATES, date_cases, difference_counts
 from pegsynth.auditing.numbers import settled_by_tree
 from pegsynth.auditing.released import audit_paths
@@ -34,45 +35,8 @@ def test_every_level_of_the_calendar_is_reached_and_weekdays_are_one_more():
     assert deepest["days after another date"] == 3
 
 
-class Peeking:
-    """A filter that publishes noise and lets the measurement see the true counts."""
-
-    def __init__(self, budget_filter):
-        self._filter = budget_filter
-        self.route, self.deviation = budget_filter.route, budget_filter.deviation
-        self.noisy = []
-
-    def measure(self, counts, share, **about):
-        noisy, deviation = self._filter.measure(counts, share, **about)
-        self.noisy.append(noisy)
-        return counts, deviation
-
-
-def months_split_by_true_counts(counts, feature, budget_filter, share):
-    peeking = Peeking(budget_filter)
-    tree = measure(counts, feature, peeking, share)
-    noisy = iter(peeking.noisy)
-    levels = tuple(
-        Level(each.nodes, next(noisy), each.deviation) if len(each.nodes) else each
-        for each in tree.levels
-    )
-    return replace(tree, levels=levels)
-
-
-class EmptyYearsLeftOut(Peeking):
-    """A filter that looks at years and days that occur, and at no others."""
-
-    def measure(self, counts, share, **about):
-        seen = np.flatnonzero(counts > 0)
-        noisy = np.zeros_like(counts)
-        if not len(seen):
-            return noisy, self.deviation(share)
-        noisy[seen], deviation = self._filter.measure(counts[seen], share, **about)
-        return noisy, deviation
-
-
 def empty_years_left_out(counts, feature, budget_filter, share):
-    return measure(counts, feature, EmptyYearsLeftOut(budget_filter), share)
+    return measure(counts, feature, Skipping(budget_filter), share)
 
 
 def exact_weekdays(counts, feature, budget_filter, share):
@@ -84,7 +48,7 @@ def exact_weekdays(counts, feature, budget_filter, share):
     return replace(tree, levels=(*tree.levels[:-1], Level(np.arange(7), line, 1.0)))
 
 
-class FreeWeekdays(Peeking):
+class FreeWeekdays(Looking):
     """A filter that takes back what seven counts cost."""
 
     def measure(self, counts, share, **about):
@@ -117,7 +81,7 @@ def ended_at_the_last_day(schema, trees, counts):
 @pytest.mark.parametrize(
     "twin",
     [
-        {"measure": months_split_by_true_counts},
+        {"measure": split_by_true_counts},
         {"measure": empty_years_left_out},
         {"settle": ended_at_the_last_day},
     ],

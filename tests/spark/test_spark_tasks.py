@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegsynth.blocks import BlockCounter
+from pegsynth.drawn_tables import decoded, decoder_of
 from pegsynth.errors import DataError, EngineError, ParameterError, SchemaError
 from pegsynth.hashing import HashSpec, PairCounter, public_heads
 from pegsynth.io.table_input import open_table
-from pegsynth.pipeline import decoded, decoder_of
 from pegsynth.random import RandomStream
 from pegsynth.released.counted import MergedRows, TableCounter
 from pegsynth.sampling.chains import CHUNK_ROWS

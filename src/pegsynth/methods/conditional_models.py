@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +18,14 @@ if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
 
-class _Fit(Protocol):
-    """One kind of conditional model, fitted to all features."""
+Kind = Literal["regressions", "tree", "forest"]
 
-    def __call__(
-        self,
-        codes: Codes,
-        schema: Schema,
-        stream: RandomStream,
-        *,
-        sample_weight: NDArray[np.float64] | None,
-        threads: int,
-        progress: Progress,
-    ) -> ConditionalModel: ...
+_KINDS: dict[str, Kind] = {
+    "mi": "regressions",
+    "pmi": "regressions",
+    "cart": "tree",
+    "forest": "forest",
+}
 
 
 def fit_conditionals(
@@ -43,10 +38,22 @@ def fit_conditionals(
     progress: Progress,
     sample_weight: NDArray[np.float64] | None = None,
 ) -> ConditionalModel:
-    """Fit every feature given the others: regressions (mi, pmi) or trees (cart, forest)."""
-    return _FITS[method](
-        codes, schema, stream, sample_weight=sample_weight, threads=threads, progress=progress
-    )
+    """Fit every feature given the others: regressions (mi, pmi) or trees (cart, forest).
+
+    Regressions of long tables are fitted to as many rows as the schema allows. A refusal
+    would depend on the number of rows, which `pmi` must not; any fit will do (R8).
+    """
+    from pegsynth.imputation import fit_cart, fit_forest, fit_glm
+    from pegsynth.imputation.glm_fit import MOST_CELLS
+
+    words, kind = stream.substream(), _KINDS[method]
+    told: dict[str, Any] = {"sample_weight": sample_weight, "progress": progress}
+    if kind == "regressions":
+        most = max(MOST_CELLS // max(schema.category_counts), 1)
+        return fit_glm(codes, schema, max_rows=most, threads=threads, **told)
+    if kind == "tree":
+        return fit_cart(codes, schema, words=words, threads=threads, **told)
+    return fit_forest(codes, schema, words=words, **told)
 
 
 def load_conditionals(arrays: Arrays, method: str, schema: Schema) -> ConditionalModel:
@@ -55,78 +62,6 @@ def load_conditionals(arrays: Arrays, method: str, schema: Schema) -> Conditiona
 
     if not arrays:
         raise ModelError("it does not hold what its method needs")
-    kind = GlmModel if _FITS[method] is _regressions else TreeModel
-    model: ConditionalModel = kind.from_arrays(arrays, schema)
+    held = GlmModel if _KINDS[method] == "regressions" else TreeModel
+    model: ConditionalModel = held.from_arrays(arrays, schema)
     return model
-
-
-def _regressions(
-    codes: Codes,
-    schema: Schema,
-    stream: RandomStream,
-    *,
-    sample_weight: NDArray[np.float64] | None,
-    threads: int,
-    progress: Progress,
-) -> ConditionalModel:
-    """Fit regressions to as many rows as the schema allows.
-
-    A refusal would depend on the number of rows, which `pmi` must not; any fit will do (R8).
-    """
-    from pegsynth.imputation import fit_glm
-    from pegsynth.imputation.glm_fit import MOST_CELLS
-
-    stream.substream()
-    return fit_glm(
-        codes,
-        schema,
-        sample_weight=sample_weight,
-        max_rows=max(MOST_CELLS // max(schema.category_counts), 1),
-        threads=threads,
-        progress=progress,
-    )
-
-
-def _trees(
-    codes: Codes,
-    schema: Schema,
-    stream: RandomStream,
-    *,
-    sample_weight: NDArray[np.float64] | None,
-    threads: int,
-    progress: Progress,
-) -> ConditionalModel:
-    from pegsynth.imputation import fit_cart
-
-    return fit_cart(
-        codes,
-        schema,
-        words=stream.substream(),
-        sample_weight=sample_weight,
-        threads=threads,
-        progress=progress,
-    )
-
-
-def _forest(
-    codes: Codes,
-    schema: Schema,
-    stream: RandomStream,
-    *,
-    sample_weight: NDArray[np.float64] | None,
-    threads: int,
-    progress: Progress,
-) -> ConditionalModel:
-    from pegsynth.imputation import fit_forest
-
-    return fit_forest(
-        codes, schema, words=stream.substream(), sample_weight=sample_weight, progress=progress
-    )
-
-
-_FITS: dict[str, _Fit] = {
-    "mi": _regressions,
-    "pmi": _regressions,
-    "cart": _trees,
-    "forest": _forest,
-}

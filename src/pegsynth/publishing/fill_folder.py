@@ -13,20 +13,14 @@ from typing import Any, get_args
 
 import polars as pl
 
+from pegsynth.drawn_tables import completed_versions, decoder_of, drawn_frames, published_schema
 from pegsynth.errors import ParameterError
 from pegsynth.io.atomic import atomic_text
 from pegsynth.io.reader import TableReader
 from pegsynth.io.table_output import open_writer
 from pegsynth.methods.session import Session
 from pegsynth.options import How
-from pegsynth.pipeline import (
-    Draws,
-    completed_versions,
-    decoder_of,
-    drawn_frames,
-    open_draws,
-    published_schema,
-)
+from pegsynth.pipeline import Draws, open_draws
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.progress import Progress, quiet

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pegsynth.drawn_tables import decoder_of
 from pegsynth.errors import ParameterError
 from pegsynth.estimator import PeGS
 from pegsynth.methods.base import Plan
@@ -23,7 +24,6 @@ from pegsynth.methods.gibbs.samplers import (
 from pegsynth.methods.session import Session
 from pegsynth.option_kinds import check_whole, python_names
 from pegsynth.options import How
-from pegsynth.pipeline import decoder_of
 from pegsynth.sampling.capped import chain_limits
 from pegsynth.spark import arrow_batches
 from pegsynth.spark.cluster_folders import new_folder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -29,6 +29,16 @@ def original_columns(reader: TableReader, schema: Schema) -> pl.DataFrame:
         if typed is not None and as_text(typed).equals(table[name]):
             table = table.with_columns(typed)
     return table
+
+
+def putting_back(
+    reader: TableReader, schema: Schema, replaced: Sequence[str]
+) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    """Return what puts drawn columns beside those that are kept; nothing to do if none are."""
+    if not replaced:
+        return lambda frame: frame
+    original = original_columns(reader, schema)
+    return lambda frame: with_drawn_columns(original, frame, replaced)
 
 
 def with_drawn_columns(
