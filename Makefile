@@ -7,7 +7,7 @@ PRODUCT := $(VENV)/.product
 STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-fast test-lowest test-newest check format bench bench-peers audit fuzz faults soak watch \
-	lock bom advisories wheel clean packages-locked packages-newest packages-lowest
+	docs lock bom advisories wheel clean packages-locked packages-newest packages-lowest
 
 # The versions of the locks, checked by their hashes; REQUIREMENTS=newest or =lowest for others.
 REQUIREMENTS := locked
@@ -56,14 +56,14 @@ test-fast: $(STAMP)
 	$(BIN)/python -m pytest $(TOGETHER) -m 'not slow'
 
 check: $(STAMP)
-	$(BIN)/ruff format --check src tests benchmarks fuzz faults watch tools
-	$(BIN)/ruff check src tests benchmarks fuzz faults watch tools
+	$(BIN)/ruff format --check src tests benchmarks fuzz faults watch tools docs/conf.py
+	$(BIN)/ruff check src tests benchmarks fuzz faults watch tools docs/conf.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests benchmarks fuzz faults watch tools
-	$(BIN)/ruff check --fix src tests benchmarks fuzz faults watch tools
+	$(BIN)/ruff format src tests benchmarks fuzz faults watch tools docs/conf.py
+	$(BIN)/ruff check --fix src tests benchmarks fuzz faults watch tools docs/conf.py
 
 # The doors of servers, and releases of neighbours byte for byte, are tests; this is their long form.
 LONG_DOORS := tests/auditing/test_file_twin.py tests/auditing/test_postgresql_doors.py tests/spark/test_spark_doors.py
@@ -121,6 +121,10 @@ bom: $(STAMP)
 
 advisories: | $(TOOLS)
 	$(TOOLS)/bin/pip-audit --requirement requirements/lock-dev.txt --disable-pip --strict
+
+# The site, which opens offline: build/docs/index.html. Tutorials are run; a warning is an error.
+docs: $(STAMP)
+	$(BIN)/sphinx-build -W --keep-going --quiet -b html docs build/docs
 
 # A wheel in dist/ that says which commit it is of; its source must be that of the commit.
 wheel: $(STAMP)

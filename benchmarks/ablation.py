@@ -28,6 +28,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no smoothing of one-way counts": {"smooth": False},
     "no merging of levels": {"merge": False},
     "every feature gets a block": {"leave_alone": False},
+    "no maps": {"dependences": False},
     "margins of tables not folded": {"fold": False},
     "no second round": {"second_round": False},
     "pairs only in the second round": {"triples": False},
@@ -40,7 +41,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def one_release(table: Table, epsilon: float, seed: int, steps: Steps) -> NDArray[np.uint32]:
+def one_release(table: Table, epsilon: float, seed: int | None, steps: Steps) -> NDArray[np.uint32]:
     """Release blocks of a table once and draw as many rows."""
     stream = RandomStream(seed)
     budget_filter = PrivacyFilter(

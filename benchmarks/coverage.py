@@ -2,8 +2,13 @@
 
 Thousands of populations are sampled, synthesized and analysed at once, with models so
 simple that whole datasets are summarised by counts or moments. The intervals are those of
-`pegsynth.combine` itself. ``python -m benchmarks.coverage`` prints the first table of
-docs/inference.md; with ``--released`` it prints the second, that of `released_coverage`.
+`pegsynth.combine` itself.
+
+``python -m benchmarks.coverage`` prints all tables of docs/inference.md, which takes days;
+``--only`` one or more of them: ``rules`` (the simulations of this module), ``released``
+(`released_coverage`), ``values`` (`value_coverage`) and ``methods`` (`method_coverage`). With
+``--results FILE`` every release is written as soon as it is there, and a run goes on where
+another one stopped.
 
 Ways of synthesis
     plug-in: every dataset from the fitted parameters;
@@ -19,11 +24,13 @@ import argparse
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import released_coverage
+from benchmarks import coverage_tally, method_coverage, released_coverage, value_coverage
+from benchmarks.coverage_populations import TRUTH_ROWS, Population
 from pegsynth.inference import Rule, combine
 from pegsynth.inference.combining_rules import Moments
 
@@ -219,19 +226,68 @@ def _figures(found: list[Coverage], rule: Rule) -> tuple[str, str, str]:
     )
 
 
+def _rules(chosen: argparse.Namespace) -> None:
+    print("| " + " | ".join(HEADER) + " |\n" + "|---" * len(HEADER) + "|")
+    for line in lines(chosen.replications, chosen.seed):
+        print("| " + " | ".join(line) + " |", flush=True)
+
+
+def _measured(part: str, chosen: argparse.Namespace) -> list[coverage_tally.Tally]:
+    seeds = range(chosen.seed, chosen.seed + chosen.releases)
+    names = {
+        "released": [released_coverage.METHOD],
+        "values": [value_coverage.METHOD],
+        "methods": chosen.method,
+    }[part]
+    tables = chosen.table if part == "released" else ["discharge"]
+    default = method_coverage.EPSILONS if part == "methods" else (0.1, 1.0, 10.0)
+    found: list[coverage_tally.Tally] = []
+    for table in tables:
+        releases = [
+            coverage_tally.Release(table, chosen.rows, epsilon, name, seed)
+            for seed in seeds
+            for epsilon in chosen.epsilon or default
+            for name in names
+        ]
+        found += coverage_tally.run(releases, _measure(part, table, chosen), chosen.results)
+    return found
+
+
+def _measure(part: str, table: str, chosen: argparse.Namespace) -> coverage_tally.Measure:
+    if part == "values":
+        return lambda which: value_coverage.measure(which, chosen.truth, chosen.replicates)
+    population = Population.named(table, chosen.truth)
+    if part == "methods":
+        return lambda which: method_coverage.measure(population, which)
+    how = released_coverage.How(chosen.replicates, chosen.tables, chosen.pure, chosen.threads)
+    return lambda which: released_coverage.measure(population, which, how)
+
+
+PARTS = ("rules", "released", "values", "methods")
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--replications", type=int, default=20_000)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--replications", type=int, default=20_000, help="of the simulations")
+    parser.add_argument("--table", nargs="+", default=["discharge", "adult", "yrbss", "mplsstops"])
+    parser.add_argument("--method", nargs="+", default=list(method_coverage.METHODS))
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--epsilon", type=float, nargs="+")
+    parser.add_argument("--releases", type=int, default=200)
+    parser.add_argument("--replicates", type=int, default=20)
+    parser.add_argument("--tables", type=int, default=5)
+    parser.add_argument("--pure", action="store_true")
+    parser.add_argument("--truth", type=int, default=TRUTH_ROWS, help="rows of the population")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--released", action="store_true", help="replicates of released blocks")
-    options, rest = parser.parse_known_args(arguments)
-    if options.released:
-        released_coverage.main([*rest, "--seed", str(options.seed)])
-        return
-    parser.parse_args(arguments)
-    print("| " + " | ".join(HEADER) + " |\n" + "|---" * len(HEADER) + "|")
-    for line in lines(options.replications, options.seed):
-        print("| " + " | ".join(line) + " |", flush=True)
+    parser.add_argument("--results", type=Path, help="a file to write to, and to go on from")
+    chosen = parser.parse_args(arguments)
+    for part in chosen.only:
+        if part == "rules":
+            _rules(chosen)
+        else:
+            print(coverage_tally.table(_measured(part, chosen)), flush=True)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def _adult(setting: Setting) -> tuple[Path, Path, int]:
     return table, schema, len(adult.train)
 
 
-def measure(table: Path, schema: Path, rows: int) -> float:
+def measure(table: Path, schema: Path, rows: int, *, runs: int = _RUNS) -> float:
     """Return the best of some runs, in seconds."""
 
     def release(data: object, rows: int) -> None:
@@ -78,7 +78,7 @@ def measure(table: Path, schema: Path, rows: int) -> float:
 
     release(pl.read_parquet(table, n_rows=WARM_ROWS), min(WARM_ROWS, rows))
     best = float("inf")
-    for _ in range(_RUNS):
+    for _ in range(runs):
         start = time.perf_counter()
         release(table, rows)
         best = min(best, time.perf_counter() - start)

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from benchmarks import foundation, released, scale, spark
+from benchmarks import foundation, panels, released, scale, spark
 from benchmarks.foundation import Setting
 from benchmarks.timing import Figure
 
-FIGURES = foundation.FIGURES | released.FIGURES | scale.FIGURES | spark.FIGURES
+FIGURES = foundation.FIGURES | released.FIGURES | panels.FIGURES | scale.FIGURES | spark.FIGURES
 
 HEADER = f"{'ours':>12} {'reference':>12} {'figure':>8} {'asked':>6} {'met':>4} {'load':>5}  what"
 

@@ -9,6 +9,9 @@ Environment variables choose the fault:
     Write a checkpoint after every file, and take the time to be killed in between.
 ``FAULT_STUDY``
     Take the smallest study for ``--quick``.
+``FAULT_BOOK``
+    Keep the budget book in a broken way, which a campaign must catch: ``late`` writes the
+    reservation when all is done, ``removed`` takes the old book away before the new one is there.
 """
 
 from __future__ import annotations
@@ -40,6 +43,10 @@ def main() -> None:
         from pegsynth.study.size import TINY
 
         study.QUICK = TINY
+    if "FAULT_BOOK" in os.environ:
+        from faults.broken_books import BROKEN
+
+        BROKEN[os.environ["FAULT_BOOK"]]()
     from pegsynth.cli.main import main as pegs
 
     sys.argv[0] = "pegs"

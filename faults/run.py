@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from faults.booking import BookCampaign
 from faults.kill import DRIVER, Campaign, Case
 from faults.places import make_place
 from faults.spending import SpendingCampaign
@@ -48,21 +49,25 @@ def moments(count: int, start: float, whole: float, source: random.Random) -> It
             yield source.uniform(start, 1.05 * whole)
 
 
-def campaigns(folder: Path, works: Iterable[Work]) -> Iterator[Campaign | SpendingCampaign]:
-    """Yield a campaign for each work, in a place of its own, and one that spends a budget."""
+def campaigns(folder: Path, works: Iterable[Work]) -> Iterator[Campaign]:
+    """Yield a campaign for each work, in a place of its own, and two that spend a budget."""
     for number, work in enumerate(works):
         yield Campaign(make_place(folder / f"place-{number}"), work)
     yield SpendingCampaign(make_place(folder / "spending"))
+    yield BookCampaign(make_place(folder / "book"))
 
 
-def run(folder: Path, *, kills: int, seed: int, stop: bool, steps: bool) -> list[Case]:
+def run(
+    folder: Path, *, kills: int, seed: int, stop: bool, steps: bool, book: bool = False
+) -> list[Case]:
     """Kill or stop `kills` times at random moments, shared out evenly, then at every step."""
     signals = itertools.cycle((signal.SIGTERM, signal.SIGINT) if stop else (signal.SIGKILL,))
     source = random.Random(seed)
     start = start_seconds()
     cases: list[Case] = []
-    share = -(-kills // (len(WORKS) + 1))
-    for each in campaigns(folder, WORKS):
+    share = kills if book else -(-kills // (len(WORKS) + 2))
+    chosen = [BookCampaign(make_place(folder / "book"))] if book else campaigns(folder, WORKS)
+    for each in chosen:
         for seconds in moments(min(share, kills), start, each.seconds, source):
             cases.append(each.kill_at(seconds, next(signals)))
             _say(cases[-1])
@@ -102,6 +107,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--stop", action="store_true", help="SIGTERM and Ctrl-C, no kills")
+    parser.add_argument("--book", action="store_true", help="the budget book alone")
     parser.add_argument("--no-steps", action="store_true")
     parser.add_argument("-o", "--output", type=Path, default=None, help="JSON of all cases")
     options = parser.parse_args()
@@ -113,6 +119,7 @@ def main() -> None:
             seed=options.seed,
             stop=options.stop,
             steps=not (options.stop or options.no_steps),
+            book=options.book,
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -10,7 +10,7 @@ import shutil
 
 from faults.kill import Campaign, Case, End, finish
 from faults.places import Place
-from faults.works import ROWS, SAMPLE, SAMPLED, BrokenError, spent_rows
+from faults.works import ROWS, SAMPLE, SAMPLED, BrokenError, Work, spent_rows
 
 
 class SpendingCampaign(Campaign):
@@ -20,7 +20,11 @@ class SpendingCampaign(Campaign):
         finish(place, SAMPLED)
         self._model = place.out / "m.pegs"
         self._charged = 0
-        super().__init__(place, SAMPLE)
+        self._start(place, SAMPLE)
+
+    def _start(self, place: Place, work: Work) -> None:
+        """Set up what a campaign of any work has."""
+        Campaign.__init__(self, place, work)
 
     def _judge(self, moment: str, end: End) -> Case:
         faults = list(end.faults)
@@ -48,10 +52,13 @@ class SpendingCampaign(Campaign):
 
     def _restore(self) -> None:
         """Put the tables back, and leave the model and its record alone."""
+        self._put_back()
+        self._charged = spent_rows(self._model)
+
+    def _put_back(self) -> None:
         for path in self.place.out.iterdir():
             if path.name in self.work.whole or path.name.startswith(".pegs-"):
                 path.unlink()
         for name in self.work.whole:
             if (self._kept / name).exists():
                 shutil.copy2(self._kept / name, self.place.out / name)
-        self._charged = spent_rows(self._model)

@@ -120,7 +120,9 @@ def whole_release(path: Path) -> None:
     for name, digest in listed.items():
         if hashlib.sha256((public / name).read_bytes()).hexdigest() != digest:
             raise BrokenError(f"{path.name}: {name} has another checksum")
-    if {each.name for each in (path / "internal").iterdir()} != {"metrics.json", "report.html"}:
+    if {each.name for each in (path / "internal").iterdir()} != {
+        *("metrics.json", "report.html", "sign-off.html")
+    }:
         raise BrokenError(f"{path.name}: internal is incomplete")
 
 
@@ -232,6 +234,15 @@ SAMPLE = Work(
     seeded=False,
 )
 SAMPLED = Work("fit", f"{_FIT} --method pegs --epsilon-per-row 0.5", {})
+
+
+BOOKED = Work(
+    "synthesize with a budget book",
+    f"{_DRAW} --epsilon 0.5 --book {{out}}/t.book -o {{out}}/t.csv",
+    {"t.csv": whole_table, "t.csv.privacy.json": whole_ledger},
+    seeded=False,
+    allowed=("t.book",),
+)
 
 
 def spent_rows(model: Path) -> int:

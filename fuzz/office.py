@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import random
 import tempfile
@@ -88,8 +89,24 @@ def statistics_bytes(source: random.Random, extension: str) -> bytes:
         return _made(lambda p: pyreadstat.write_sav(pl.DataFrame({"a": ["x"]}), p), "sav")
 
 
+def sas_sample() -> bytes:
+    """Return a sound SAS data set, which nothing here can write."""
+    return gzip.decompress((Path(__file__).parent / "seeds" / "iris.sas7bdat.gz").read_bytes())
+
+
 def sas_bytes(source: random.Random) -> bytes:
-    """Write something that begins as a SAS data set does."""
+    """Return a SAS data set with other numbers in it, or something that begins as one does."""
+    if source.random() < 0.7:
+        content = bytearray(sas_sample())
+        # Most of the file is empty; what it says of itself and its rows stands in few places.
+        told = [place for place in range(0, len(content), 8) if any(content[place : place + 8])]
+        for _ in range(source.choice((0, 1, 1, 2, 5, 30))):
+            place = source.choice(told)
+            width = source.choice((1, 2, 4, 8))
+            content[place : place + width] = source.choice(
+                (source.randbytes(width), b"\xff" * width, b"\0" * width, b"\x7f" * width)
+            )
+        return bytes(content)
     return SAS_MAGIC + source.randbytes(source.choice((32, 256, 4096, 70_000)))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fuzz import model_cases, office, state_cases
+from fuzz.books import codebook_file
 from fuzz.cases import REVIEW, Case, Command, Make
 from fuzz.corpus import PER_ROW
 from fuzz.mutations import damaged
@@ -79,13 +80,26 @@ def dialect(source: random.Random, root: Path) -> Case:
 
 
 def statistics(source: random.Random, root: Path) -> Case:
-    """Attack the readers of SPSS, Stata and SAS files."""
-    extension = source.choice(("sav", "sav", "zsav", "dta", "dta", "xpt", "sas7bdat"))
-    sas = extension == "sas7bdat"
-    found = office.sas_bytes(source) if sas else office.statistics_bytes(source, extension)
+    """Attack the readers of SPSS and Stata files, and of SAS transport files."""
+    extension = source.choice(("sav", "sav", "zsav", "dta", "dta", "xpt"))
+    found = office.statistics_bytes(source, extension)
     found = damaged(found, source, (found[::-1],)) if source.random() < 0.7 else found
     name = f"bad.{extension}"
     return Case({name: found}, table_commands(f"in/{name}", source))
+
+
+def sas(source: random.Random, root: Path) -> Case:
+    """Attack the reader of SAS data sets."""
+    found = office.sas_bytes(source)
+    found = damaged(found, source, (found[::-1],)) if source.random() < 0.3 else found
+    return Case({"bad.sas7bdat": found}, table_commands("in/bad.sas7bdat", source))
+
+
+def codebook(source: random.Random, root: Path) -> Case:
+    """Attack the readers of other programs' codebooks."""
+    name, found = codebook_file(source)
+    flags = ("--feature", "a") if name.endswith(".csv") else ()
+    return Case({name: found}, (("schema", "--from", f"in/{name}", *flags, "-o", "out/s.toml"),))
 
 
 def excel(source: random.Random, root: Path) -> Case:
@@ -173,6 +187,8 @@ TARGETS: Mapping[str, tuple[int, Make]] = {
     "sqlite": (8, sqlite),
     "dialect": (8, dialect),
     "statistics": (8, statistics),
+    "sas": (4, sas),
+    "codebook": (6, codebook),
     "excel": (8, excel),
     "duckdb": (5, duckdb),
     "schema": (16, schema),

@@ -18,6 +18,7 @@ from command import review
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -104,7 +105,7 @@ def test_make_targets_exist():
     assert shown <= set(targets)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *TUTORIALS], ids=lambda page: page.name)
 def test_commands_and_their_flags_exist(page, flags_of):
     for name, rest in calls(page):
         assert name in flags_of, f"pegs {name} is no command"
@@ -140,7 +141,7 @@ def test_the_readme_mentions_every_command(flags_of):
     assert {name for name, _ in calls(README)} == set(flags_of)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *TUTORIALS], ids=lambda page: page.name)
 def test_links_resolve(page):
     for target in LINK.findall(page.read_text()):
         if not target.startswith("https://"):

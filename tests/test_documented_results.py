@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import product
+from statistics import NormalDist
 
 import numpy as np
 import pytest
+
+from pegsynth.privacy.conversion import rho_at
 
 
 def tables(categories, most):
@@ -309,3 +312,45 @@ def test_draws_are_no_local_reports_that_shuffling_could_amplify():
         for each in (ordered, shuffled)
     ]
     assert worst[0] == worst[1]
+
+
+# Gaussian trade-offs
+
+
+def normal_delta(epsilon, mu):
+    """Delta of a continuous Gaussian mechanism of sensitivity mu and variance 1."""
+    below = NormalDist().cdf
+    return below(mu / 2 - epsilon / mu) - math.exp(epsilon) * below(-mu / 2 - epsilon / mu)
+
+
+@pytest.mark.parametrize(("variance", "times"), [(4, 1.34), (25, 1.06), (400, 1.003)])
+def test_discrete_noise_is_not_dominated_by_continuous(variance, times):
+    reach = np.arange(-20 * int(variance**0.5) - 20, 20 * int(variance**0.5) + 21)
+    law = np.exp(-(reach**2) / (2 * variance))
+    law /= law.sum()
+    mu = variance**-0.5
+    ratios = [
+        np.maximum(law[:-1] - math.exp(epsilon) * law[1:], 0).sum() / normal_delta(epsilon, mu)
+        for epsilon in np.linspace(4.5, 6, 60) * mu
+    ]
+    assert max(ratios) > times
+
+
+def test_a_choice_costs_more_in_gaussian_terms_than_in_rho():
+    eta, quantile = 0.1, NormalDist().inv_cdf
+    found = []
+    for part in np.linspace(0.01, 0.99, 99):
+        # Two outcomes whose log-ratios lie eta apart, anywhere around 0.
+        up, down = math.exp(part * eta), math.exp(part * eta - eta)
+        chance = (1 - down) / (up - down)
+        found.append(quantile(up * chance) - quantile(chance))
+    assert (max(found) / (eta / 2)) ** 2 == pytest.approx(math.pi / 2, rel=1e-3)
+
+
+@pytest.mark.parametrize(("epsilon", "gain"), [(0.1, 0.12), (1.0, 0.106), (10.0, 0.084)])
+def test_what_the_exact_conversion_of_one_gaussian_would_gain(epsilon, gain):
+    low, high = 1e-4, 20.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if normal_delta(epsilon, middle) <= 1e-9 else (low, middle)
+    assert low**2 / 2 / float(rho_at(epsilon, delta=1e-9)) - 1 == pytest.approx(gain, abs=0.003)

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from watch import laws
+from watch.pivots import pivot_checks
 from watch.rounds import Line, audits, watch_audit, watch_check
 from watch.run import main, row
 
@@ -24,6 +25,13 @@ def test_named_rates_hold_and_twins_are_caught(check):
 @pytest.mark.parametrize("audit", audits()[:-1], ids=lambda audit: audit.name)
 def test_audits_stay_below_their_claims_and_prove_their_twins_wrong(audit):
     assert watch_audit(audit, rounds=1, twins=1).good
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", pivot_checks(), ids=lambda check: check.name)
+def test_intervals_of_replicates_hold_at_every_level(check):
+    """R28: pivots have the t distribution; false alarms at most 1e-6 for each round."""
+    assert watch_check(check, rounds=1, twins=1).good
 
 
 def test_a_check_that_cries_wolf_or_sleeps_is_noticed():

@@ -12,6 +12,7 @@ from pegsynth.methods import methods, names, taking
 from pegsynth.option_kinds import Option, in_python, own_options
 from pegsynth.options import (
     BlockSizeOptions,
+    BookOptions,
     BudgetOptions,
     CapOptions,
     CompletionOptions,
@@ -33,7 +34,7 @@ from pegsynth.options import (
 
 SECTIONS = {
     "Which method, and how many rows": (MethodChoice, RowOptions),
-    "What may be spent": (BudgetOptions,),
+    "What may be spent": (BudgetOptions, BookOptions),
     "How the table is cut into blocks": (HeadOptions, KeyOptions),
     "How rows are drawn": (
         SweepOptions,

@@ -69,9 +69,13 @@ def reference() -> str:
     titles: dict[Place, str] = {
         "file": "At the top",
         "table": "`[table]`: the whole table",
+        "panel": "`[panel]`: rows of a unit that belong together",
+        "tables": "`[[tables]]`: units and their rows in two tables",
         "features": "`[[features]]`: one for each column",
         "bins": "`bins = { .. }` of a feature",
         "rules": "`[[rules]]`: what cannot occur",
+        "analyses": "`[[analyses]]`: regressions that a release is to hold",
+        "tables_wanted": "`[[tables_wanted]]`: tables that a release is to publish",
     }
     parts = [OPENING]
     for place, title in titles.items():

@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
 from pegsynth.auditing.statistical import CONFIDENCE, Trial, lower_bound, trial
 from watch.laws import Check, all_checks
+from watch.pivots import pivot_checks
 
 NAMED_RATE = 0.01
 """False-alarm rate at which sound draws are counted."""
 ALPHA = 1e-6
 """The rate of the tests; twins must be caught at this one."""
+LEAST_FOR_PIVOTS = 20
+"""Rounds of a check for one round of the intervals of replicates."""
 DOUBT = 1e-6
 """Chance that this watch itself cries wolf, for each line."""
 
@@ -132,6 +135,9 @@ def watch_all(rounds: int, *, audit_rounds: int, releases: int) -> Iterator[Line
     """Yield the lines of the table as they come."""
     for check in all_checks():
         yield watch_check(check, rounds, max(rounds // 10, 10))
+    for check in pivot_checks() if rounds >= LEAST_FOR_PIVOTS else ():
+        # A release and its replicates take a thousand times as long as a draw.
+        yield watch_check(check, rounds // LEAST_FOR_PIVOTS, max(rounds // 200, 3))
     for audit in audits(releases) if audit_rounds else ():
         own = max(audit_rounds // audit.slow, 3)
         yield watch_audit(audit, own, max(own // 2, 3))

@@ -17,6 +17,7 @@ DEFAULT_FOLDER = ".bench-envs"
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "dpmm": ("dpmm==0.1.9", "numpy==1.26.4", "pandas==2.1.0"),
     "smartnoise": ("smartnoise-synth==1.0.8", "mbi==1.1.0", "torch==2.13.0"),
+    "opendp": ("opendp[mbi,polars]==0.16.0", "pandas==2.3.3"),
     "datasynthesizer": ("DataSynthesizer==0.1.13",),
     "sdv": ("sdv==2.0.0", "torch==2.13.0"),
 }

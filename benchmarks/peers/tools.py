@@ -102,6 +102,29 @@ def _dpmm(name: str, title: str, method: str, *, note: str = "", **settings: Any
     return Tool(name, f"{title}, dpmm", "peer", "dpmm", program, told, note=note)
 
 
+def _opendp(name: str, title: str, method: str) -> Tool:
+    return Tool(
+        name,
+        f"{title}, OpenDP",
+        "peer",
+        "opendp",
+        PROGRAMS / "run_opendp.py",
+        {"method": method},
+        note="`extras.mbi`, its defaults, on the newest mbi that it takes; rows by `sample`, which "
+        "needs pandas without saying so",
+    )
+
+
+ABSENT = {
+    "mbi 2.0.0": "the package has estimation and no mechanism: its AIM and MST are scripts of the "
+    "repository, which no index has; OpenDP and smartnoise-synth bring theirs",
+    "dpmm 0.2": "not on the package index, whose newest is 0.1.9",
+    "dpsynth (SWIFT, AIM, MST)": "not on the package index: installs from its repository only",
+    "MargNet, AIM+GReM, ResidualPlanner+": "no package",
+}
+"""Who is not measured, and why: as of 2026-11."""
+
+
 # The size limit is that of dpmm's own model class; its pipeline would lift it.
 _AIM_LIMIT = 80
 
@@ -139,6 +162,8 @@ _ALL = (
         note="rows by mbi's method `sample`: the default of mbi 1.1.0 makes columns with the same "
         "parent depend on each other (mended since, mbi pull request 145)",
     ),
+    _opendp("opendp-mst", "MST", "mst"),
+    _opendp("opendp-aim", "AIM", "aim"),
     Tool(
         "datasynthesizer",
         "DataSynthesizer, one parent",

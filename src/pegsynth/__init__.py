@@ -17,9 +17,11 @@ Analyse the synthetic tables
     `replicated`: the same from one table with replicate weights.
     `impute`: missing values of synthetic tables, imputed from synthetic rows.
     `supported`: whether a published model can answer an analysis.
+    `published_counts`: counts that a published model holds, with intervals.
 Say what it costs
     `Budget`, `Ledger`: what may be spent, and what was.
     `audit`: the claimed guarantee against what the shipped code does.
+    `verify`: a paid answer whether an analysis of the original agrees with a release.
 Try it
     `datasets.discharge`: built-in, invented hospital discharges.
 When something is wrong
@@ -52,12 +54,13 @@ if TYPE_CHECKING:
     )
     from pegsynth.estimator import PeGS
     from pegsynth.evaluation.evaluate import evaluate
-    from pegsynth.fitted import supported
+    from pegsynth.fitted import published_counts, supported
     from pegsynth.inference import combine, pooled, replicated
     from pegsynth.privacy import Budget, Ledger
     from pegsynth.publishing.result import Release
     from pegsynth.schema import Feature, Rule, Schema
     from pegsynth.study.ru_map import risk_utility_map
+    from pegsynth.verify_release import verify
 
 _HOMES = {
     "Schema": "pegsynth.schema",
@@ -77,6 +80,8 @@ _HOMES = {
     "combine": "pegsynth.inference",
     "pooled": "pegsynth.inference",
     "supported": "pegsynth.fitted",
+    "verify": "pegsynth.verify_release",
+    "published_counts": "pegsynth.fitted",
     "replicated": "pegsynth.inference",
     "impute": "pegsynth.completed",
     "Budget": "pegsynth.privacy",
@@ -118,6 +123,7 @@ __all__ = [
     "load",
     "plan",
     "pooled",
+    "published_counts",
     "release",
     "replicated",
     "report",
@@ -125,6 +131,7 @@ __all__ = [
     "spark",
     "supported",
     "synthesize",
+    "verify",
 ]
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegsynth.drawn_tables import table_schema
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.fitted import FittedModel, SavedModel, as_fitted
 from pegsynth.forks import check_threads
@@ -20,8 +21,8 @@ from pegsynth.methods.forecast import Forecast, forecast
 from pegsynth.methods.session import Session
 from pegsynth.option_kinds import keywords, python_names
 from pegsynth.options import AUTO
+from pegsynth.pipeline import booked_run, open_draws, settle
 from pegsynth.pipeline import fit as fit_table
-from pegsynth.pipeline import open_draws, settle
 from pegsynth.processors import usable_processors
 from pegsynth.progress import Progress, shown
 from pegsynth.publishing.result import Release
@@ -73,6 +74,9 @@ def synthesize(
         Features to replace in the original rows, the others being kept: no guarantee.
     complete, imputations
         Impute missing values from synthetic rows, r times for each table; it costs nothing.
+    book
+        A budget book, as ``pegs book create`` makes it: what the run can cost is reserved
+        there before the table is read; a run that it does not cover is refused.
     seed
         For tests and studies: reproducible, and without any guarantee.
     table, query, query_is_rowwise
@@ -102,7 +106,14 @@ def synthesize(
         open_draws(source, schema, request, progress=told) as draws,
     ):
         kind = draws.reader.frame_kind
-        frames, completed = [], []
+        frames: list[Any] = []
+        completed: list[list[Any]] = []
+        if draws.in_pairs:
+            frames += [
+                tuple(to_kind(each, kind, like=None) for each in pair)
+                for pair in draws.pairs(progress=told)
+            ]
+            return Release(frames, draws.session.ledger, table_schema(draws.session.model))
         for number, frame in enumerate(draws.frames(progress=told), start=1):
             frames.append(to_kind(frame, kind, like=data if kind else None))
             versions = draws.completed(frame, number, progress=told)
@@ -113,7 +124,7 @@ def synthesize(
         return Release(
             frames,
             draws.session.ledger,
-            draws.session.model.schema,
+            table_schema(draws.session.model, wide=request.wide),
             completed=completed if request.complete else [],
         )
 
@@ -150,9 +161,15 @@ def fit(
     if request.resume is not None:
         raise ParameterError("--resume goes with synthesize and with the command line")
     stream = RandomStream(request.seed)
-    with shown(progress) as told, open_table(source, dialect=settled.schema.dialect) as reader:
+    with (
+        shown(progress) as told,
+        booked_run(settled, "fit") as booking,
+        open_table(source, dialect=settled.schema.dialect) as reader,
+    ):
+        booking.begin(reader)
         model = fit_table(reader, settled, stream, progress=told)
-    session = Session(model, model.plan or settled.plan, stream, threads=request.thread_count)
+        session = Session(model, model.plan or settled.plan, stream, threads=request.thread_count)
+        booking.settle(session.ledger)
     return FittedModel(session, settled.request, as_fitted(data, reader.frame_kind))
 
 
@@ -164,7 +181,7 @@ def load(path: str | Path) -> SavedModel:
 
 @keywords(
     Request,
-    without=(*_ELSEWHERE, "method", "seed", "resume", "synthesize", *_LATER),
+    without=(*_ELSEWHERE, "method", "seed", "resume", "synthesize", "book", *_LATER),
     more=registered_options,
 )
 def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
@@ -192,6 +209,8 @@ def release(
     k: int | None = None,
     k_features: Sequence[str] = (),
     round_to: Mapping[str, float] | None = None,
+    about: Any = None,
+    languages: Sequence[str] = (),
     progress: bool | Progress | None = None,
     **options: Any,
 ) -> Release:
@@ -212,10 +231,17 @@ def release(
         combination fewer than k rows share; policy, and no further protection.
     round_to
         Numeric features and the multiples that their synthetic values are rounded to.
+    about
+        Who publishes what and why: the name of an ``about.toml``, or its content as a mapping.
+    languages
+        Languages of PRIVACY.md beside English: de, fr, es, pt.
     **options
         Those of `synthesize`.
     """
+    from pegsynth.publishing.about import About
+    from pegsynth.publishing.facts import Papers
     from pegsynth.publishing.fill_folder import make_folder
+    from pegsynth.publishing.messages import check_languages
     from pegsynth.publishing.policy import Policy
 
     check_threads()
@@ -231,6 +257,7 @@ def release(
             public_only=public_only,
             table_format=table_format,
             policy=Policy.of(k, k_features, round_to),
+            papers=Papers(About.of(about), check_languages(languages)),
             progress=told,
         )
     return Release.load(made.folder)

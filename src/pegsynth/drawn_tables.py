@@ -12,9 +12,10 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
-from pegsynth.arrays import Float64
+from pegsynth.analyses.calibrating import CALIBRATED_ROWS, OVERSAMPLED, Calibration
 from pegsynth.completion import check_completable, completed_frames
 from pegsynth.errors import ParameterError
 from pegsynth.inference.replicated import WEIGHT
@@ -23,14 +24,19 @@ from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.session import Session
 from pegsynth.numbers import value_decoder
 from pegsynth.options import How
+from pegsynth.panels import Folding, Unfolding, unfolded_frames, unfolded_pairs
+from pegsynth.panels.unfolding import check_unfolds, with_types
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
+from pegsynth.released.draw import released_total
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder
 from pegsynth.schema.dialect import Dialect
+from pegsynth.schema.wide_schema import long_schema
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Codes
+    from pegsynth.released.published import Released
     from pegsynth.released.replicates import WeightedRows
 
 
@@ -43,11 +49,32 @@ def decoder_of(model: Model, how: How | None = None, *, listed: bool = False) ->
     return Decoder(
         model.schema,
         how="labels" if how == "labels" else "values",
-        columns=model.columns or None,
+        columns=_drawn_columns(model),
         dtypes=model.dtypes,
         listed=listed,
         shapes=model.shapes,
     )
+
+
+def _drawn_columns(model: Model) -> tuple[str, ...] | None:
+    """Return the order of columns; those of a folded panel stand as in its codebook."""
+    return None if model.schema.panel is not None else model.columns or None
+
+
+def listed_columns(model: Model, how: How | None, *, wide: bool) -> frozenset[str]:
+    """Return the columns of text that come as positions in a list, as they are written."""
+    if model.schema.panel is not None and not wide:
+        return frozenset()
+    return decoder_of(model, how, listed=True).listed
+
+
+def table_schema(model: Model, *, wide: bool = False) -> Schema:
+    """Return the codebook of the tables that a model gives: of a panel the long one."""
+    schema = model.schema
+    if schema.panel is None:
+        return schema
+    # A wide table stands for itself, and so does its codebook.
+    return replace(schema, panel=None, unit=None) if wide else long_schema(schema)
 
 
 def decoded(
@@ -81,7 +108,7 @@ def decoded(
             model.shapes,
             first,
             stream,
-            columns=model.columns or None,
+            columns=_drawn_columns(model),
             dtypes=model.dtypes,
             listed=listed,
         )
@@ -101,34 +128,118 @@ def drawn_frames(
     *,
     how: How | None = None,
     listed: bool = False,
+    wide: bool = False,
     progress: Progress = quiet,
 ) -> list[Iterator[pl.DataFrame]]:
     """Charge, draw and decode K tables of n rows, each a stream of frames.
 
-    Where replicate weights were asked for, the one table has them as its last columns.
+    Where replicate weights were asked for, the one table has them as its last columns. Panels
+    are unfolded, unless the wide table is wanted; n are then units (R24).
     """
     model, stream = session.model, session.stream
+    if model.schema.panel is not None and model.schema.panel.tables is not None and not wide:
+        raise ParameterError(
+            "two tables are drawn together; let pegs release, pegsynth.release or "
+            "pegsynth.synthesize write them, or state --wide for one"
+        )
+    if model.schema.panel is not None and not wide:
+        check_unfolds(how)
+        unfolding = Unfolding(model.schema, tuple(model.columns))
+        tables = drawn_frames(session, rows, datasets, how=how, wide=True, progress=progress)
+        return [unfolded_frames(unfolding, frames) for frames in tables]
     told: dict[str, Any] = {"how": how, "listed": listed, "rows": rows, "progress": progress}
     count = getattr(session.plan.options, "replicates", None)
+    calibration: Calibration | None = getattr(session.sampler, "calibration", None)
+    if calibration is not None and how == "labels":
+        raise ParameterError(
+            "rows are calibrated to declared analyses by their values; leave out --decode labels"
+        )
+    if count is None and calibration is not None:
+        versions = session.draw_declared(rows, datasets, OVERSAMPLED)
+        return [
+            _chosen(session, calibration, released, chunks, told) for released, chunks in versions
+        ]
     if count is None:
         return [decoded(model, chunks, stream, **told) for chunks in session.draw(rows, datasets)]
     _check_weight_names(model.schema, count)
-    return [_weighted(model, session.draw_weighted(rows, count), stream, told)]
+    lots = session.draw_weighted(rows, count)
+    return [_weighted(model, lots, stream, told, calibration)]
+
+
+def _chosen(
+    session: Session,
+    calibration: Calibration,
+    released: Released,
+    chunks: Iterator[Codes],
+    told: Mapping[str, Any],
+) -> Iterator[pl.DataFrame]:
+    """Yield as many rows as were asked for, chosen by what their values add (R26)."""
+    total = max(released_total(released), 1.0)
+    words = session.stream.substream()
+    drawn: list[Codes] = []
+    waiting: list[pl.DataFrame] = []
+    left = int(told["rows"])
+
+    def remembered() -> Iterator[Codes]:
+        for codes in chunks:
+            drawn.append(codes)
+            yield codes
+
+    def flush(rows: int) -> pl.DataFrame:
+        codes = np.concatenate([drawn.pop(0) for _ in waiting])
+        places = calibration.chosen(
+            pl.concat(waiting), codes[:, list(released.order)], rows, total, released, words
+        )
+        chosen = pl.concat(waiting)[places]
+        waiting.clear()
+        return chosen
+
+    for frame in decoded(session.model, remembered(), session.stream, **told):
+        waiting.append(frame)
+        rows = sum(each.height for each in waiting) // OVERSAMPLED
+        if rows >= CALIBRATED_ROWS and left - rows >= CALIBRATED_ROWS:
+            yield flush(rows)
+            left -= rows
+    if waiting:
+        yield flush(left)
+
+
+def drawn_pairs(
+    session: Session,
+    rows: int,
+    datasets: int = 1,
+    *,
+    how: How | None = None,
+    progress: Progress = quiet,
+) -> list[Iterator[tuple[pl.DataFrame, pl.DataFrame]]]:
+    """Charge, draw and decode K times two tables, of n units and their rows (R24)."""
+    check_unfolds(how)
+    unfolding = Unfolding(session.model.schema)
+    tables = drawn_frames(session, rows, datasets, how=how, wide=True, progress=progress)
+    return [unfolded_pairs(unfolding, frames) for frames in tables]
 
 
 def _weighted(
-    model: Model, lots: Iterator[WeightedRows], stream: RandomStream, told: Mapping[str, Any]
+    model: Model,
+    lots: Iterator[WeightedRows],
+    stream: RandomStream,
+    told: Mapping[str, Any],
+    calibration: Calibration | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Yield weighted rows as frames; the weights follow the rows that were read ahead."""
-    waiting: deque[Float64] = deque()
+    waiting: deque[WeightedRows] = deque()
 
     def codes() -> Iterator[Codes]:
         for lot in lots:
-            waiting.append(lot.weights)
+            waiting.append(lot)
             yield lot.codes
 
     for frame in decoded(model, codes(), stream, **told):
-        weights = waiting.popleft()
+        lot = waiting.popleft()
+        weights = lot.weights
+        if calibration is not None:
+            part = frame.height / int(told["rows"])
+            weights = calibration.weights(frame, weights, lot.versions, part)
         names = weight_names(len(weights) - 1)
         yield frame.with_columns(
             pl.Series(name, line) for name, line in zip(names, weights, strict=True)
@@ -140,9 +251,10 @@ def weight_names(count: int) -> list[str]:
     return [WEIGHT, *(f"{WEIGHT}_{number}" for number in range(1, count + 1))]
 
 
-def published_schema(session: Session) -> Schema:
+def published_schema(session: Session, *, wide: bool = False) -> Schema:
     """Return the codebook of the tables: weights stand in it as columns that are no features."""
-    schema, count = session.model.schema, getattr(session.plan.options, "replicates", None)
+    schema = table_schema(session.model, wide=wide)
+    count = getattr(session.plan.options, "replicates", None)
     if count is None:
         return schema
     weights = (Feature(name, role="identifier") for name in weight_names(count))
@@ -188,6 +300,7 @@ def completed_versions(
     number: int,
     versions: int,
     *,
+    wide: bool = False,
     threads: int = 1,
     progress: Progress = quiet,
 ) -> list[pl.DataFrame]:
@@ -205,6 +318,17 @@ def completed_versions(
     # Values in a dataframe are not written in the dialect of files.
     schema = replace(session.model.schema, dialect=Dialect())
     stream = session.stream.aside(f"table {number}")
-    return completed_frames(
-        frame, schema, stream, imputations=versions, threads=threads, progress=progress
-    )
+    told: dict[str, Any] = {"imputations": versions, "threads": threads, "progress": progress}
+    if schema.panel is None or wide:
+        return completed_frames(frame, schema, stream, **told)
+    # Whole units are completed: what a unit lacks in one row, its other rows tell.
+    folding = Folding(long_schema(schema))
+    folded = folding.fold(folding.prepared(frame))
+    unfolding = Unfolding(schema, tuple(model_columns(session.model, frame)))
+    completed = completed_frames(folded, schema, stream, **told)
+    return [with_types(unfolding.rows(each), schema, frame.schema) for each in completed]
+
+
+def model_columns(model: Model, frame: pl.DataFrame) -> list[str]:
+    """Return the columns of a long table in the order that a model writes them."""
+    return [name for name in model.columns or frame.columns if name in frame.columns]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+from pegsynth.book import Booking
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.fitted import Finish, FittedModel, as_fitted, beside_kept
 from pegsynth.forks import check_threads
@@ -16,7 +18,7 @@ from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
 from pegsynth.option_kinds import keywords, python_names, refuse_unknown
 from pegsynth.options import AUTO, How
-from pegsynth.pipeline import Settled, settle
+from pegsynth.pipeline import Settled, booked_run, settle
 from pegsynth.pipeline import fit as fit_table
 from pegsynth.privacy import Ledger
 from pegsynth.progress import Progress, shown
@@ -96,7 +98,7 @@ class PeGS:
         """
         origin = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
 
-        def read(settled: Settled, stream: RandomStream) -> tuple[Model, Finish]:
+        def read(settled: Settled, stream: RandomStream, booking: Booking) -> tuple[Model, Finish]:
             replaced = self._request.synthesize
             # Drawn values go beside kept ones row by row: all must come from one execution.
             table = held(origin) if replaced else origin
@@ -104,6 +106,7 @@ class PeGS:
                 shown(progress) as told,
                 open_table(table, dialect=settled.schema.dialect) as reader,
             ):
+                booking.begin(reader)
                 model = fit_table(reader, settled, stream, progress=told)
                 if replaced:
                     return model, beside_kept(data, reader, model.schema, replaced)
@@ -118,13 +121,16 @@ class PeGS:
         schema: Schema | str | Path,
     ) -> Self:
         """Settle a plan and let an engine read the table; return this estimator."""
-        return self._settled_fit(
-            lambda *given: (read(*given), as_fitted(None, None)), schema, None, saved=True
-        )
+
+        def begun(settled: Settled, stream: RandomStream, booking: Booking) -> tuple[Model, Finish]:
+            booking.begin()
+            return read(settled, stream), as_fitted(None, None)
+
+        return self._settled_fit(begun, schema, None, saved=True)
 
     def _settled_fit(
         self,
-        read: Callable[[Settled, RandomStream], tuple[Model, Finish]],
+        read: Callable[[Settled, RandomStream, Booking], tuple[Model, Finish]],
         schema: Schema | str | Path,
         data: Any,
         *,
@@ -135,10 +141,13 @@ class PeGS:
         settled = settle(schema, request, data=data, saved=saved, rows_later=True)
         if settled.plan is None:
             raise BudgetError("rows are drawn under a budget; state one")
-        model, finish = read(settled, self._stream)
-        session = Session(
-            model, model.plan or settled.plan, self._stream, threads=request.thread_count
-        )
+        # What is sampled later counts as well, so that a total is reserved.
+        with booked_run(replace(settled, saved=True), "fit") as booking:
+            model, finish = read(settled, self._stream, booking)
+            session = Session(
+                model, model.plan or settled.plan, self._stream, threads=request.thread_count
+            )
+            booking.settle(session.ledger)
         self._fitted = FittedModel(session, settled.request, finish)
         return self
 

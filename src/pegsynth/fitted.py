@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pegsynth.drawn_tables import check_completes, completed_versions, drawn_frames
+from pegsynth.drawn_tables import (
+    check_completes,
+    completed_versions,
+    drawn_frames,
+    table_schema,
+)
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.io.caller_frames import frame_kind, to_kind, with_index
 from pegsynth.io.reader import TableReader
@@ -95,7 +100,8 @@ class FittedModel:
         if (datasets or 1) > 1 and get(self.plan.method).released:
             changes["datasets"] = datasets
         session = self._session.changed(**changes) if changes else self._session
-        drawing = replace(wanted, decode=self._request.decode, threads=self._request.threads)
+        own = self._request
+        drawing = replace(wanted, decode=own.decode, wide=own.wide, threads=own.threads)
         return _sampled(session, rows, datasets, drawing, self._finish)
 
     @python_names()
@@ -214,8 +220,9 @@ class SavedModel:
         request = Request.of(rows=rows, datasets=datasets or 1, **given, **options)
         with locked(self.path):
             saved = open_saved(self.path, request)
-            tables = _sampled(saved.session, rows, datasets, request, self._finish)
-            saved.commit()
+            with saved.booked(request):
+                tables = _sampled(saved.session, rows, datasets, request, self._finish)
+                saved.commit()
         return tables
 
     @python_names()
@@ -293,18 +300,24 @@ def _sampled(
     versions = 1 if datasets is None and request.complete else request.versions
     frames, completed = [], []
     for number, parts in enumerate(
-        drawn_frames(session, rows, datasets or 1, how=request.decode), start=1
+        drawn_frames(session, rows, datasets or 1, how=request.decode, wide=request.wide), start=1
     ):
         table = pl.concat(parts)
         frames.append(finish(table))
         if versions:
             found = completed_versions(
-                session, table, number, versions, threads=request.thread_count
+                session,
+                table,
+                number,
+                versions,
+                wide=request.wide,
+                threads=request.thread_count,
             )
             completed.append([finish(each) for each in found])
     if datasets is None:
         return completed[0][0] if completed else frames[0]
-    return Release(frames, session.ledger, session.model.schema, completed=completed)
+    book = table_schema(session.model, wide=request.wide)
+    return Release(frames, session.ledger, book, completed=completed)
 
 
 def _shown(method: str, schema: Schema, ledger: Ledger, left: int | None) -> str:
@@ -339,3 +352,35 @@ def supported(model: FittedModel | SavedModel | str | Path, formula: str) -> Sup
     if released is None:
         raise ParameterError("only models of pegs-once publish tables that could hold an analysis")
     return answer(released, model.schema, formula)
+
+
+@python_names()
+def published_counts(
+    model: FittedModel | SavedModel | str | Path,
+    of: Sequence[str],
+    *,
+    level: float = 0.95,
+    threads: int = 1,
+) -> pl.DataFrame:
+    """Return the counts of a table that a published model holds, with intervals (R11).
+
+    Parameters
+    ----------
+    model
+        A model of `pegs-once`, fitted, loaded, or the name of its file.
+    of
+        Names of the features of the table, such as ``["zip", "MDC"]``.
+    level
+        How often the intervals are to hold the count of the original table.
+
+    Returns
+    -------
+    polars.DataFrame
+        A line for each cell: its categories, the raw count with standard error and interval,
+        which are about the noise, and a count that is shrunk towards the model.
+    """
+    from pegsynth.methods.asked_tables import asked_frame
+
+    if isinstance(model, str | Path):
+        model = SavedModel(Path(model))
+    return asked_frame(model.content, model.schema, model.plan, of, level=level, threads=threads)

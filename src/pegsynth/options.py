@@ -391,6 +391,26 @@ class BudgetOptions:
 
 
 @dataclass(frozen=True)
+class BookOptions:
+    """Where it is written down what was spent on a table, over all runs.
+
+    Parameters
+    ----------
+    book
+        A budget book: what a run can cost is reserved there before the table is read, and a
+        run that it does not cover is refused.
+    """
+
+    book: Path | None = option(
+        None,
+        "file",
+        "Budget book of the table (pegs book): what the run can cost is reserved there before "
+        "anything is read, or refused.",
+        metavar="FILE",
+    )
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """How the work is done.
 
@@ -399,6 +419,8 @@ class RunOptions:
     decode
         ``model``: numbers inside their bin follow a model of the other features, where they
         were measured; ``values``: they are drawn one by one; ``labels``: bins are written.
+    wide
+        Whether a panel is written with one row for each unit, not with its rows (R24).
     seed
         For tests and studies: reproducible, and without any guarantee.
     resume
@@ -415,6 +437,9 @@ class RunOptions:
         unless="model for numbers that were measured, else values",
     )
     threads: int | None = option(None, "whole", "Threads.", unless="all")
+    wide: bool = option(
+        False, "flag", "Write a panel with one row for each unit, as it is modelled."
+    )
     seed: int | None = option(
         None, "whole", "Reproducible draws for tests; the guarantee is then none.", least=-(10**12)
     )
@@ -446,6 +471,8 @@ class SourceOptions:
         The caller's word that the query or view selects rows one by one.
     separator, decimal, thousands, encoding
         How a text file is written, where that is not what the schema says under ``[table]``.
+    analyses
+        A file of analyses and tables that a release is to hold, besides those of the schema.
     """
 
     table: str | None = option(None, "text", "Table of the database to read, as it spells it.")
@@ -465,6 +492,12 @@ class SourceOptions:
         None, "text", "Mark between groups of three digits.", unless=_BY_SCHEMA
     )
     encoding: str | None = option(None, "text", "Encoding of a text file.", unless=_BY_SCHEMA)
+    analyses: Path | None = option(
+        None,
+        "file",
+        "TOML file of analyses and tables that the release is to hold (R26).",
+        unless=_BY_SCHEMA,
+    )
 
     @property
     def dialect(self) -> Dialect:
@@ -479,9 +512,23 @@ class SourceOptions:
             raise ParameterError(f"--{error}") from None
 
     def written(self, schema: Schema) -> Schema:
-        """Return a schema with what was said here of how the table is written."""
+        """Return a schema with what was said here of how the table is written, and wanted."""
         stated = self.dialect
-        return replace(schema, dialect=stated.over(schema.dialect)) if stated else schema
+        if stated:
+            schema = replace(schema, dialect=stated.over(schema.dialect))
+        if self.analyses is None:
+            return schema
+        from pegsynth.schema.declared import load_declared
+
+        analyses, tables = load_declared(self.analyses)
+        try:
+            return replace(
+                schema,
+                analyses=(*schema.analyses, *analyses),
+                tables_wanted=(*schema.tables_wanted, *tables),
+            )
+        except SchemaError as error:
+            raise SchemaError(f"{self.analyses}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -524,6 +571,7 @@ GROUPS = (
     *METHOD_GROUPS,
     CompletionOptions,
     BudgetOptions,
+    BookOptions,
     RunOptions,
     SourceOptions,
     EngineOptions,

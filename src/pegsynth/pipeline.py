@@ -1,35 +1,39 @@
-"""The one way through: settle, fit, draw, decode, publish.
+"""The one way through: settle, reserve, fit, draw, decode, publish.
 
 The command line, Python, Spark and the study all go this way. `settle` makes every public
-choice before a table is opened. `fit` reads the table and pays for what it looks at. `open_draws`
-is both, and leaves a session to draw from; `drawn_tables` draws and decodes. `publish_table` writes
-what was spent before rows become visible.
+choice before a table is opened. A budget book, if one is named, is asked next. `fit` reads the
+table and pays for what it looks at. `open_draws` is all three, and leaves a session to draw from;
+`drawn_tables` draws and decodes. `publish_table` writes what was spent before rows become visible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pegsynth.book import NO_BOOKING, Booking, booked
 from pegsynth.completion import check_completable
 from pegsynth.drawn_tables import (
     check_completes,
     check_decoding,
     completed_versions,
-    decoder_of,
     drawn_frames,
+    drawn_pairs,
+    listed_columns,
+    table_schema,
 )
-from pegsynth.errors import BudgetError, ParameterError, PegsynthError
+from pegsynth.errors import BudgetError, ParameterError, PegsynthError, SchemaError
 from pegsynth.io.atomic import atomic_text
 from pegsynth.io.streams import held
 from pegsynth.io.table_input import open_table, same_file, table_files
 from pegsynth.io.table_output import open_writer
 from pegsynth.kernels.warm import warm_up
+from pegsynth.mechanisms.quality_distances import QualityPlan, settle_quality
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.drawn_features import replaced_features
@@ -44,15 +48,18 @@ from pegsynth.numbers import (
     wants_numbers,
 )
 from pegsynth.options import DEFAULT_METHOD, How
+from pegsynth.panels import folded_reader
+from pegsynth.panels.unfolding import check_unfolds
 from pegsynth.privacy import Budget, Ledger, NotPrivate
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.request import Request
 from pegsynth.schema import Schema
+from pegsynth.schema.wide_schema import wide_schema
 from pegsynth.storage.model_file import load_model, read_manifest
 from pegsynth.storage.spending import read_spent, write_spent
 from pegsynth.tables.checkpoint import Checkpoint
-from pegsynth.tables.code_table import CodeTable
+from pegsynth.tables.code_table import CodeTable, check_another_pass
 from pegsynth.tables.counting import ConfidentialTable, StreamedTable
 from pegsynth.tables.kept_columns import putting_back
 from pegsynth.tables.measured_rows import MeasuredRows
@@ -82,6 +89,11 @@ class Settled:
         Lines that say which method ``auto`` has taken, and why.
     saved
         Whether the model is saved and sampled later, in another session.
+    long
+        The codebook of the table where that is a panel; `schema` is then that of the folded
+        one (R24).
+    quality
+        The distances that a part of the budget buys (R34); None: none.
     """
 
     schema: Schema
@@ -89,6 +101,8 @@ class Settled:
     plan: Plan | None
     notes: tuple[str, ...] = ()
     saved: bool = False
+    long: Schema | None = None
+    quality: QualityPlan | None = None
 
 
 def settle(
@@ -98,6 +112,7 @@ def settle(
     data: Any = None,
     saved: bool = False,
     rows_later: bool = False,
+    quality: tuple[float, Sequence[Sequence[str]]] | None = None,
 ) -> Settled:
     """Make every public choice; refuse what cannot be done before any data is read.
 
@@ -109,9 +124,13 @@ def settle(
         Whether the model is saved and sampled later, in another session.
     rows_later
         Whether the number of rows is stated when they are drawn.
+    quality
+        The share of the budget that buys distances, and tables that are named for it.
     """
     book = request.written(schema if isinstance(schema, Schema) else Schema.load(schema))
     source = "the schema" if isinstance(schema, Schema) else str(schema)
+    long = panel_book(book, request)
+    book = wide_schema(book)
     check_decoding(request.decode, measured=wants_numbers(book))
     if request.complete:
         check_completable(book, dict(request.where))
@@ -121,10 +140,67 @@ def settle(
     if saved and unpriced and get(request.method).fits_unpriced:
         if wants_codec(book):
             check_budget(book, Budget(alpha=0.0))
-        return Settled(book, request, None, notes)
+        return Settled(book, request, None, notes, long=long)
     if not (saved or rows_later):
         request.check_rows()
-    return Settled(book, request, request.plan(book, source=source, saved=saved), notes, saved)
+    if quality is None:
+        plan = request.plan(book, source=source, saved=saved)
+        return Settled(book, request, plan, notes, saved, long)
+    _check_quality(book, request, panel=long is not None)
+    bought, rest = settle_quality(book, request.budget, *quality)
+    plan = request.plan(book, source=source, saved=saved, budget=rest)
+    return Settled(book, request, plan, notes, saved, long, bought)
+
+
+def _check_quality(schema: Schema, request: Request, *, panel: bool) -> None:
+    """Refuse distances where no result, or no expectation, would stand behind them."""
+    reason = ""
+    if wants_codec(schema):
+        reason = "edges and categories that the schema lists; these are measured"
+    elif not get(request.method or DEFAULT_METHOD).has_proof:
+        reason = "methods that have a guarantee"
+    elif request.replicates is not None or request.synthesize:
+        reason = "rows that count alike and are all drawn; leave out --replicates and --synthesize"
+    elif panel:
+        reason = "tables whose rows are counted as they are; a panel is folded"
+    elif request.where:
+        reason = "rows of all kinds; leave out --where"
+    elif request.resume is not None:
+        reason = "tables that are read in one go; leave out --resume"
+    if reason:
+        raise ParameterError(f"--quality goes with {reason}")
+
+
+def panel_book(schema: Schema, request: Request) -> Schema | None:
+    """Return the codebook of a panel, whose rows are to be folded; None for other tables (R24)."""
+    if schema.panel is None:
+        if request.wide:
+            raise ParameterError("--wide goes with a schema that has [panel]; leave it out")
+        return None
+    if schema.panel.wide:
+        raise SchemaError(
+            "the schema is that of a folded panel (wide = true in [panel]); give the one of the "
+            "long table"
+        )
+    if request.engine == "spark":
+        raise ParameterError(
+            "panels are folded on one machine, where the rows of a unit come together; use "
+            "--engine local"
+        )
+    if request.synthesize:
+        raise ParameterError(
+            "--synthesize keeps the original rows, and those of a panel are folded; leave it out"
+        )
+    if not request.wide:
+        check_unfolds(request.decode)
+    if schema.panel.tables is not None and not request.wide:
+        for flag, stated in (
+            ("--complete", request.complete),
+            ("--replicates", request.replicates),
+        ):
+            if stated:
+                raise ParameterError(f"{flag} does not go with two tables yet; state --wide")
+    return schema
 
 
 def honest_seed_pool(data: Any, pool: str | Path | None) -> str | Path | None:
@@ -154,14 +230,27 @@ def fit(
         Where to save counts on the way, and what was counted before.
     """
     schema, request = settled.schema, settled.request
+    written = reader.output_columns
+    if settled.long is not None:
+        reader = folded_reader(reader, settled.long)
     method = get(request.method or DEFAULT_METHOD)
     if checkpoint and not method.resumes:
         raise ParameterError(f"{method.name} reads the table once and cannot resume; drop --resume")
     warm_up(method.first_kernels)
     ledger = schema_ledger(schema, accept_unreviewed=request.accept_unreviewed_schema)
     ledger = selection_ledger(ledger, reader)
+    if settled.quality is not None:
+        if reader.once:
+            raise ParameterError(
+                f"{reader.source}: --quality reads the table once more, and this one can be read "
+                "once; write it to a file first"
+            )
+        # Charged before anything is read, whether or not the run gets so far (R34).
+        ledger = ledger.add(*settled.quality.events)
     kept = checkpoint.kept if checkpoint else None
     codec = None
+    if schema.analyses:
+        check_another_pass(reader)
     if wants_codec(schema):
         _check_two_passes(reader, checkpoint)
         rows = MeasuredRows(reader, schema, stream, progress=progress)
@@ -172,12 +261,12 @@ def fit(
     table = CodeTable(reader, schema, stream, kept=kept, progress=progress)
     if checkpoint:
         checkpoint.keep(table.kept)
-    counted = StreamedTable(table, request.thread_count, progress, checkpoint)
+    shapes = codec.shapes if codec else {}
+    counted = StreamedTable(table, request.thread_count, progress, checkpoint, shapes)
     model = fit_counted(counted, settled, stream, ledger, progress=progress)
     # The declared types of the features, in the order of the schema (R30).
     types = {name: reader.dtypes[name] for name in schema.names if name in reader.dtypes}
-    shapes = codec.shapes if codec else {}
-    return replace(model, columns=reader.output_columns, dtypes=types, shapes=shapes)
+    return replace(model, columns=written, dtypes=types, shapes=shapes)
 
 
 def _check_two_passes(reader: TableReader, checkpoint: Checkpoint | None) -> None:
@@ -276,12 +365,15 @@ class Draws:
     ----------
     kept
         Puts back the columns that a partially synthetic table keeps.
+    booking
+        The entry in the budget book; it is settled when all is in its place.
     """
 
     session: Session
     settled: Settled
     reader: TableReader
     kept: Callable[[pl.DataFrame], pl.DataFrame]
+    booking: Booking = NO_BOOKING
 
     @property
     def keeps_rows(self) -> bool:
@@ -289,12 +381,32 @@ class Draws:
         plan = self.settled.plan
         return plan is not None and bool(replaced_features(plan.options))
 
+    @property
+    def in_pairs(self) -> bool:
+        """Whether two tables are drawn together, units and their rows (R24)."""
+        panel = self.session.model.schema.panel
+        return panel is not None and panel.tables is not None and not self.settled.request.wide
+
+    def pairs(self, *, progress: Progress = quiet) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+        """Yield units and their rows of every dataset, whole."""
+        session, request = self.session, self.settled.request
+        rows = session.rows_of_a_table(request.rows)
+        told: dict[str, Any] = {"how": request.decode, "progress": progress}
+        for parts in drawn_pairs(session, rows, request.datasets, **told):
+            units, members = zip(*parts, strict=True)
+            yield pl.concat(units), pl.concat(members)
+
     def frames(self, *, progress: Progress = quiet) -> Iterator[pl.DataFrame]:
         """Yield every synthetic table, whole."""
         session, request = self.session, self.settled.request
         rows = session.rows_of_a_table(request.rows)
         for frames in drawn_frames(
-            session, rows, request.datasets, how=request.decode, progress=progress
+            session,
+            rows,
+            request.datasets,
+            how=request.decode,
+            wide=request.wide,
+            progress=progress,
         ):
             yield self.kept(pl.concat(frames))
 
@@ -306,21 +418,56 @@ class Draws:
         if not request.complete:
             return []
         told: dict[str, Any] = {"threads": request.thread_count, "progress": progress}
+        told |= {"wide": request.wide}
         return completed_versions(self.session, frame, number, request.versions, **told)
 
 
 @contextmanager
 def open_draws(
-    data: Any, schema: Schema | str | Path, request: Request, *, progress: Progress = quiet
+    data: Any,
+    schema: Schema | str | Path,
+    request: Request,
+    *,
+    run: str = "synthesize",
+    quality: tuple[float, Sequence[Sequence[str]]] | None = None,
+    progress: Progress = quiet,
 ) -> Iterator[Draws]:
-    """Settle, open the table, fit, and yield what can be drawn.
+    """Settle, reserve, open the table, fit, and yield what can be drawn.
 
-    When the block ends without an error, the checkpoint is no longer needed.
+    When the block ends without an error, the checkpoint is no longer needed, and the entry in
+    the budget book is settled.
+
+    Parameters
+    ----------
+    run
+        What the entry is called.
     """
-    settled = settle(schema, request, data=data)
+    settled = settle(schema, request, data=data, quality=quality)
     plan, request = settled.plan, settled.request
     if plan is None:
         raise BudgetError("rows are drawn under a budget; state one")
+    with booked_run(settled, run) as booking:
+        yield from _drawn(data, settled, plan, booking, progress)
+
+
+def booked_run(settled: Settled, run: str) -> AbstractContextManager[Booking]:
+    """Reserve what a settled run can cost in the book that was named, if one was."""
+    request = settled.request
+    return booked(
+        request.book,
+        settled.schema,
+        settled.plan,
+        run=run,
+        seeded=request.seed is not None,
+        saved=settled.saved,
+    )
+
+
+def _drawn(
+    data: Any, settled: Settled, plan: Plan, booking: Booking, progress: Progress
+) -> Iterator[Draws]:
+    """Open the table, fit, and yield once what can be drawn; then settle with the book."""
+    request = settled.request
     stream = RandomStream(request.seed)
     replaced = replaced_features(plan.options)
     if replaced:
@@ -330,9 +477,12 @@ def open_draws(
         open_table(data, dialect=settled.schema.dialect) as reader,
         resuming(request.resume, reader, settled.schema, plan, request.seed) as checkpoint,
     ):
+        booking.begin(reader)
         model = fit(reader, settled, stream, progress=progress, checkpoint=checkpoint)
         session = Session(model, model.plan or plan, stream, threads=request.thread_count)
-        yield Draws(session, settled, reader, putting_back(reader, model.schema, replaced))
+        kept = putting_back(reader, model.schema, replaced)
+        yield Draws(session, settled, reader, kept, booking)
+    booking.settle(session.ledger)
 
 
 @dataclass(frozen=True)
@@ -350,6 +500,25 @@ class SavedDraws:
     session: Session
     commit: Callable[[], None]
     remembered: bool
+
+    @contextmanager
+    def booked(self, request: Request, run: str = "sample") -> Iterator[Booking]:
+        """Reserve what is drawn in the book that was named; settle when the block ends well.
+
+        A model with a budget of its own was paid for when it was fitted.
+        """
+        if request.book is not None and self.session.model.plan is not None:
+            raise ParameterError(
+                "--book: the model was paid for when it was fitted, whatever is drawn from it; "
+                "leave it out"
+            )
+        session = self.session
+        seeded = request.seed is not None
+        schema, plan = session.model.schema, session.plan
+        with booked(request.book, schema, plan, run=run, seeded=seeded) as booking:
+            booking.begin()
+            yield booking
+            booking.settle(session.ledger)
 
 
 def open_saved(model_file: Path, request: Request) -> SavedDraws:
@@ -421,6 +590,7 @@ def publish_table(
     commit: Callable[[], None] = _nothing,
     kept: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
     complete: bool = False,
+    wide: bool = False,
     threads: int = 1,
     progress: Progress = quiet,
 ) -> None:
@@ -436,11 +606,13 @@ def publish_table(
         Puts back the columns that a partially synthetic table keeps.
     complete
         Whether missing values are imputed, once.
+    wide
+        Whether a panel is written with one row for each unit.
     """
-    (frames,) = drawn_frames(session, rows, how=how, listed=True, progress=progress)
+    (frames,) = drawn_frames(session, rows, how=how, listed=True, wide=wide, progress=progress)
     if complete:
         table = pl.concat(frames)
-        told: dict[str, Any] = {"threads": threads, "progress": progress}
+        told: dict[str, Any] = {"threads": threads, "progress": progress, "wide": wide}
         frames = iter(completed_versions(session, table, 1, 1, **told))
     replacing = isinstance(output, Path) and output.exists()
 
@@ -450,8 +622,8 @@ def publish_table(
         meanwhile = true_of_both(ledger_path, ledger) if replacing else ledger
         atomic_text(ledger_path, meanwhile.to_json())
 
-    texts = decoder_of(session.model, how, listed=True).listed
-    book = session.model.schema
+    texts = listed_columns(session.model, how, wide=wide)
+    book = table_schema(session.model, wide=wide)
     with open_writer(output, before=before, texts=texts, codebook=book) as writer:
         for frame in frames:
             writer.write(kept(frame))

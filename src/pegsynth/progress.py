@@ -8,6 +8,8 @@ function of the caller's own. The command line and the library show the same bar
 from __future__ import annotations
 
 import html
+import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +28,9 @@ _PATIENCE = 0.5
 """Seconds before a bar appears: work that is done by then needs none."""
 
 _REDRAWN = 0.2
+
+FILE = "PEGSYNTH_PROGRESS"
+"""Environment variable that names a file for programs that watch a command."""
 
 
 def quiet(stage: str, done: int, total: int | None) -> None:
@@ -51,6 +56,9 @@ def shown(asked: bool | Progress | None = None) -> Iterator[Progress]:
             )
         yield asked
         return
+    if asked is None and (file := os.environ.get(FILE)):
+        yield _FileProgress(file)
+        return
     cell = _notebook_cell()
     if asked is False or (asked is None and cell is None and not sys.stderr.isatty()):
         yield quiet
@@ -60,6 +68,23 @@ def shown(asked: bool | Progress | None = None) -> Iterator[Progress]:
         yield follower
     finally:
         follower.close()
+
+
+class _FileProgress:
+    """Writes the stage, what is done and the total as one JSON line, a few times a second."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._written, self._stage = path, 0.0, ""
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        now = time.monotonic()
+        if stage == self._stage and done != total and now - self._written < _REDRAWN:
+            return
+        self._stage, self._written = stage, now
+        # Whoever watches reads the old line or the new one, never a part.
+        with open(f"{self._path}.new", "w", encoding="utf-8") as file:
+            json.dump([stage, done, total], file)
+        os.replace(f"{self._path}.new", self._path)
 
 
 class Bar(Protocol):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
-from pegsynth.methods import get, taking
+from pegsynth.methods import get, methods, taking
 from pegsynth.methods.forecast import Asked, settle_method
 from pegsynth.methods.registry import method_options
 from pegsynth.numbers import foreseen, wants_codec
@@ -21,6 +21,7 @@ from pegsynth.options import (
     AUTO,
     DEFAULT_METHOD,
     BlockSizeOptions,
+    BookOptions,
     BudgetOptions,
     CapOptions,
     CompletionOptions,
@@ -37,6 +38,7 @@ from pegsynth.options import (
     SourceOptions,
 )
 from pegsynth.privacy import Budget, Shares
+from pegsynth.schema.wide_schema import wide_schema
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Method, Plan
@@ -53,6 +55,7 @@ class Request(
     EngineOptions,
     SourceOptions,
     RunOptions,
+    BookOptions,
     BudgetOptions,
     CompletionOptions,
     ReplicateOptions,
@@ -166,7 +169,7 @@ class Request(
             Whether the model is saved and sampled later.
         """
         partial = bool(self.synthesize)
-        method, reason = settle_method(
+        method, reason = self._declared_method(schema) or settle_method(
             self.method or DEFAULT_METHOD,
             schema,
             self.asked(saved=saved),
@@ -178,6 +181,21 @@ class Request(
             return settled, ()
         assumed = () if partial or self.epsilon is None else self.assumed()
         return settled, (f"Method: {reason}.", *assumed)
+
+    def _declared_method(self, schema: Schema) -> tuple[str, str] | None:
+        """Return the method that holds declared analyses, and why; None if there are none."""
+        if not (schema.analyses or schema.tables_wanted):
+            return None
+        method = self.method or DEFAULT_METHOD
+        able = [each.name for each in methods() if each.released]
+        if method == AUTO and able and not self.synthesize:
+            return able[0], f"{able[0]}, because analyses or tables were declared"
+        if method not in able or self.synthesize:
+            raise ParameterError(
+                "declared analyses and tables (analyses, tables_wanted) go with --method "
+                f"{' or '.join(able)} only; use that, or leave them out"
+            )
+        return None
 
     def asked(self, *, saved: bool = False, lenient: bool = False) -> Asked:
         """Return what is asked of each method by its name."""
@@ -211,7 +229,9 @@ class Request(
         if not self.synthesize and self.rows is None:
             raise ParameterError("--rows is needed: how many synthetic rows to draw")
 
-    def plan(self, schema: Schema, *, source: str, saved: bool = False) -> Plan:
+    def plan(
+        self, schema: Schema, *, source: str, saved: bool = False, budget: Budget | None = None
+    ) -> Plan:
         """Settle the release from public quantities; refuse a schema that nobody reviewed.
 
         Parameters
@@ -220,9 +240,11 @@ class Request(
             What messages call the schema.
         saved
             Whether the model is saved and sampled later.
+        budget
+            What is left of the stated budget, where a part of it was set aside.
         """
         method = get(self.method or DEFAULT_METHOD)
-        budget = self.budget
+        budget = budget or self.budget
         check_reviewed(schema, budget, accept=self.accept_unreviewed_schema, source=source)
         if wants_codec(schema):
             seen = foreseen(
@@ -233,7 +255,11 @@ class Request(
         return plan
 
     def planned_schema(self, schema: Schema) -> Schema:
-        """Return the schema with as many bins and categories as a measured codec may have."""
+        """Return the schema with as many bins and categories as a measured codec may have.
+
+        That of a panel is the codebook of the folded table (R24).
+        """
+        schema = wide_schema(schema)
         if not schema.unsettled:
             return schema
         budget = replace(self, method=AUTO).budget if self.epsilon is not None else None

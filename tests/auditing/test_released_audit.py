@@ -1,7 +1,7 @@
 """The exact audit of released blocks passes on the shipped code and catches broken twins.
 
 Exact: probabilities are fractions, so a failure here is a defect and never chance, but for
-the statistical bounds at the end. Cites R6, R7, R10-R12 and R15, whose claims are audited.
+the statistical bounds at the end. Cites R6, R7, R10-R12, R15 and R33, whose claims are audited.
 """
 
 import math
@@ -16,6 +16,7 @@ from msgspec import structs
 from noise_laws import gaussian, laplace
 from pegsynth.auditing.noise_laws import noise_law, noise_probability, shifted
 from pegsynth.auditing.released import (
+    AUDITED,
     ReleasedCase,
     audit_paths,
     cell_share,
@@ -30,7 +31,7 @@ from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.bins import Noise
 from pegsynth.privacy import NoisyCounts, Selection
-from pegsynth.released import PrivacyFilter, fit
+from pegsynth.released import PrivacyFilter, dependences, fit
 
 CASES = {each.name: each for each in released_cases()}
 PAIR = (((), ((0, 0),)), (((0, 1),), ((0, 0),)))
@@ -125,6 +126,22 @@ def test_scores_of_sensitivity_two_are_caught(monkeypatch, score):
     assert audit_paths(case).excess > 0
 
 
+def test_rows_of_a_map_counted_twice_are_caught(monkeypatch):
+    """R33: the rows that the best map explains change by 1 with a row, in score and check."""
+    case = CASES["a feature tells another"]
+    case = replace(case, pairs=case.pairs[:1], turns=1)
+    purposes = {
+        getattr(step.event, "purpose", "")
+        for path in case.paths(case.pairs[0][0], 0)
+        for step in path.steps
+    }
+    assert {"dependence", "rows that a map explains", "map"} <= purposes
+    assert held(case)
+    shipped = dependences.rows_explained
+    monkeypatch.setattr(dependences, "rows_explained", lambda *given: 2 * shipped(*given))
+    assert audit_paths(case).excess > 0
+
+
 class ForgetsWhatIsLeft(WatchedFilter):
     """Says nothing of what a path left over."""
 
@@ -134,8 +151,12 @@ class ForgetsWhatIsLeft(WatchedFilter):
 
 
 def test_what_is_unspent_must_count():
-    """A path that spends little must not claim less than the worst path costs (R6, R11)."""
-    case = replace(CASES["l-diverse"], pairs=PAIR, turns=1)
+    """A path that spends little must not claim less than the worst path costs (R6, R11).
+
+    A second round would take up what the first one leaves.
+    """
+    once = replace(AUDITED, second_round=False)
+    case = replace(CASES["l-diverse"], pairs=PAIR, turns=1, steps=once)
     assert held(case)
     broken = audit_paths(replace(case, budget_filter=ForgetsWhatIsLeft))
     assert not broken.holds(case.stated)
@@ -161,8 +182,8 @@ class NeverRefuses(WatchedFilter):
 def test_amounts_that_overspend_are_refused_and_their_twin_is_caught(monkeypatch, small):
     shipped = fit.split_budget
 
-    def generous(*arguments):
-        split = shipped(*arguments)
+    def generous(*arguments, **options):
+        split = shipped(*arguments, **options)
         return replace(split, first=1.5 * split.first, second=1.5 * split.second)
 
     monkeypatch.setattr(fit, "split_budget", generous)

@@ -4,6 +4,7 @@ import pytest
 
 from command import SECRET, check_refused, done, pegs
 from pegsynth import Ledger, combine
+from pegsynth.privacy import NotPrivate
 from pegsynth.privacy.assumptions import rows_in
 from pegsynth.privacy.draw_events import UrnDraws
 
@@ -72,10 +73,13 @@ def test_the_ledger_tells_rule_and_rows(estimates, tmp_path):
     )
     file = tmp_path / "privacy.json"
     file.write_text(Ledger((event,), (rows_in(1000),)).to_json())
+    check_refused(pegs("combine", estimates(GOOD), "--ledger", file), "no interval")
+    kept = Ledger((NotPrivate.because("kept-columns"),), (rows_in(1000),))
+    file.write_text(kept.to_json())
     outcome = done("combine", estimates(GOOD), "--ledger", file)
-    assert table(outcome)["age"][-1] == "shared-urn"
-    assert "by the ledger: the datasets were dealt from shared urns" in outcome.out
-    stated = done("combine", estimates(GOOD), "--rule", "shared-urn", *ROWS)
+    assert table(outcome)["age"][-1] == "partial"
+    assert "by the ledger: some columns hold original values" in outcome.out
+    stated = done("combine", estimates(GOOD), "--rule", "partial")
     assert table(stated) == table(outcome)
 
 

@@ -85,7 +85,7 @@ def test_a_folder_that_is_filled_meanwhile_is_kept(folder, monkeypatch):
     def busy(*arguments, **options):
         (folder / "run").mkdir()
         (folder / "run" / "mine").write_text("mine")
-        return []
+        return [], None
 
     monkeypatch.setattr(fill_folder, "write_public", busy)
     outcome = release(folder, "--force", "--public-only", run=pegs)

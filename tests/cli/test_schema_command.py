@@ -74,6 +74,28 @@ def test_review_walks_through_what_is_open(schema, monkeypatch):
     check_refused(pegs("schema", "review", schema), "reviewed already")
 
 
+def test_review_shows_what_the_draft_says_and_forgets_it_in_the_end(schema, monkeypatch):
+    from dataclasses import replace
+
+    said = {"sex": "its values repeat: set unit under [table]", "age": 'rare: "90" 1 # row'}
+    columns = (
+        replace(each, notes=(said[each.name],)) if each.name in said else each
+        for each in DRAFT.columns
+    )
+    DRAFT.with_columns(columns).save(schema)
+    answer(monkeypatch, "", "later", "later")
+    done = pegs("schema", "review", schema)
+    # What tells of units is said before units are asked about, and with its feature.
+    assert done.err.index("set unit under [table]") < done.err.index("Column that tells whose")
+    assert done.err.count("set unit under [table]") == 2
+    assert said["age"] in done.err
+    # A review that is not done keeps the comments; the public codebook has none.
+    assert said["age"] in schema.read_text()
+    answer(monkeypatch, "", "keep", "keep", "Anna Nowak")
+    assert "reviewed by Anna Nowak" in pegs("schema", "review", schema).err
+    assert "rare" not in schema.read_text()
+
+
 def test_review_asks_about_rules_that_were_found(schema, monkeypatch):
     from dataclasses import replace
 

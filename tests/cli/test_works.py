@@ -493,8 +493,15 @@ def test_release_folder(folder):
     names = {path.name for path in public.iterdir()}
     assert names == {"synthetic-1.csv", "synthetic-2.csv", "schema.toml", "privacy.json"} | {
         "PRIVACY.md",
+        "README.md",
         "HOW-TO-ANALYSE.md",
         "SHA256SUMS",
+        "synthetic-1.csv-metadata.json",
+        "synthetic-2.csv-metadata.json",
+        *("croissant.json", "dcat.jsonld", "dp-registry.yaml", "release.intoto.json"),
+        "QUALITY.json",
+        "QUALITY.md",
+        "QUALITY.html",
     }
     check = subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=public, capture_output=True)
     assert check.returncode == 0
@@ -505,7 +512,9 @@ def test_release_folder(folder):
     assert encode(public / "synthetic-2.csv", Schema.load(public / "schema.toml")).shape == (20, 4)
     assert (public / "synthetic-1.csv").read_bytes() != (public / "synthetic-2.csv").read_bytes()
     assert internal.stat().st_mode & 0o777 == 0o700
-    assert {path.name for path in internal.iterdir()} == {"report.html", "metrics.json"}
+    assert {path.name for path in internal.iterdir()} == {
+        *("report.html", "metrics.json", "sign-off.html")
+    }
     assert not [path for path in folder.iterdir() if path.name.startswith(".pegs")]
 
 

@@ -60,7 +60,8 @@ def test_every_record_is_complete(evaluated):
 
 def test_the_file_holds_the_same_and_no_row(evaluated):
     text = evaluated.to_json()
-    assert set(json.loads(text)) == {"format", "summary", "records", "marginals", "distributions"}
+    parts = {"format", "summary", "verdict", "records", "marginals", "distributions"}
+    assert set(json.loads(text)) == parts
     assert Metrics.from_json(text).summary == evaluated.summary
     assert Metrics.from_json(text).records == evaluated.records
 

@@ -129,8 +129,12 @@ def test_several_tables_give_mean_and_range():
         alone = [m.record(record.name, record.subject) for m in single]
         values = [r.value for r in alone]
         assert record.value == pytest.approx(np.mean(values))
-        assert (record.low, record.high) == pytest.approx((min(values), max(values)))
         assert record.baseline == pytest.approx(np.mean([r.baseline for r in alone]))
+        if record.name == "uniqueness":
+            # It has an interval of its own, which is narrower for several tables.
+            assert record.low > alone[0].low
+            continue
+        assert (record.low, record.high) == pytest.approx((min(values), max(values)))
         assert alone[0].low is None
     assert both.records[0].n == 50
 

@@ -27,7 +27,8 @@ def example():
 
 def test_the_file_has_the_documented_shape():
     content = json.loads(example().to_json())
-    assert list(content) == ["format", "summary", "records", "marginals", "distributions"]
+    parts = ["format", "summary", "verdict", "records", "marginals", "distributions"]
+    assert list(content) == parts
     assert content["format"] == 1
     assert content["summary"] == {"tvd1": 0.25, "regression_distance": None}
     keys = ["name", "subject", "value", "low", "high", "baseline", "better", "n", "note"]

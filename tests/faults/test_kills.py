@@ -2,9 +2,11 @@
 
 import json
 import signal
+from dataclasses import replace
 
 import polars as pl
 import pytest
+from faults.booking import BookCampaign
 from faults.kill import Campaign, End
 from faults.places import NAME, leaks, make_place
 from faults.run import _some, moments, summary
@@ -52,6 +54,32 @@ def test_a_budget_is_never_regained(place):
     cases.append(campaign.kill_at(0.9 * campaign.seconds))
     assert [case.faults for case in cases] == [()] * len(cases), cases
     assert {case.state for case in cases} >= {"old"}
+
+
+@pytest.mark.slow(seconds=40)
+def test_a_budget_book_knows_of_everything_that_became_visible(place):
+    campaign = BookCampaign(place)
+    steps = campaign.steps()
+    cases = [campaign.kill_before(step) for step in (2, steps - 8, steps - 3, steps - 1, steps)]
+    cases.append(campaign.kill_at(0.8 * campaign.seconds))
+    assert [case.faults for case in cases] == [()] * len(cases), cases
+    assert {case.state for case in cases} >= {"old", "new"}
+
+
+@pytest.mark.slow(seconds=40)
+@pytest.mark.parametrize(
+    ("how", "words"), [("late", "the book does not know"), ("removed", "cannot be opened")]
+)
+def test_a_budget_book_that_is_kept_in_a_broken_way_is_caught(place, how, words):
+    campaign = BookCampaign(place)
+    campaign.work = replace(campaign.work, environment={"FAULT_BOOK": how})
+    steps = campaign.steps()
+    found = []
+    for step in range(steps, steps - 4, -1):
+        found += campaign.kill_before(step).faults
+        if found or not (place.out / "t.book").exists():
+            break
+    assert any(words in fault for fault in found), found
 
 
 @pytest.mark.slow

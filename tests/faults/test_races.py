@@ -4,6 +4,7 @@ import os
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
@@ -11,13 +12,15 @@ from faults.works import whole_release
 
 from command import PEGS, check_refused, done, pegs, pegs_process
 from pegsynth import PeGS
+from pegsynth.book import BookPolicy, create_book, read_book
+from pegsynth.book import booking as bookings
 from pegsynth.errors import BudgetError
 from pegsynth.methods.session import Spent
 from pegsynth.publishing import folder as folders
 from pegsynth.publishing.folder import new_folder
 from pegsynth.storage.model_file import load_model, read_manifest, save_model
 from pegsynth.storage.spending import locked, read_spent, spent_path, write_spent
-from small_release import small_schema, small_table
+from small_release import settled_plan, small_schema, small_table
 
 RACERS, ALLOWED, EACH = 8, 3, 10
 
@@ -51,6 +54,60 @@ def test_eight_processes_race_for_a_budget_of_three(place):
     for outcome in outcomes:
         if outcome.code:
             check_refused(outcome, "covers 0 more rows")
+
+
+@pytest.mark.slow
+def test_eight_processes_race_for_a_budget_book_that_covers_three(place):
+    create_book(place / "b.book", BookPolicy(epsilon=1.0))
+
+    def run(number):
+        line = ("synthesize", place / "data.csv", "--schema", place / "schema.toml")
+        flags = ("--method", "pegs-once", "--rows", EACH, "--epsilon", 0.33, "--threads", 1)
+        output = ("--book", place / "b.book", "-o", place / f"out{number}.csv")
+        return pegs_process(*line, *flags, *output)
+
+    with ThreadPoolExecutor(RACERS) as pool:
+        outcomes = list(pool.map(run, range(RACERS)))
+    assert sorted(outcome.code for outcome in outcomes) == [0] * ALLOWED + [2] * (RACERS - ALLOWED)
+    book = read_book(place / "b.book")
+    assert [entry.state for entry in book.entries] == ["settled"] * ALLOWED
+    assert float(book.spent().epsilon) == pytest.approx(0.99)
+    for outcome in outcomes:
+        if outcome.code:
+            check_refused(outcome, "does not cover this run")
+
+
+def test_a_book_without_its_lock_is_caught(place, monkeypatch):
+    """The broken twin: whoever looks before another has written spends the same again."""
+    path = place / "b.book"
+    create_book(path, BookPolicy(epsilon=1.0))
+    plan = settled_plan(small_schema(), method="pegs-once", epsilon=0.6, rows=5)
+    meet = threading.Barrier(2)
+    check = bookings._check
+
+    def slowly(*given):
+        check(*given)
+        with suppress(threading.BrokenBarrierError):
+            meet.wait(1)
+
+    monkeypatch.setattr(bookings, "_check", slowly)
+
+    def spend(_):
+        try:
+            with bookings.booked(path, small_schema(), plan, run="test", seeded=False):
+                pass
+        except BudgetError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(spend, range(2))) == [False, True]
+    monkeypatch.setattr("pegsynth.book.book_file.holding", lambda path: nullcontext())
+    path.unlink()
+    create_book(path, BookPolicy(epsilon=1.0))
+    meet.reset()
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(spend, range(2))) == [True, True]
 
 
 def test_whoever_waited_for_a_model_that_was_replaced_locks_the_new_one(place):

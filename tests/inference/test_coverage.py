@@ -148,11 +148,36 @@ def test_the_table_is_printed(capsys):
     assert len({line.count("|") for line in lines}) == 1
 
 
-def test_the_table_of_released_blocks_is_printed(capsys):
-    """A very short form: one release of a small table."""
-    options = "--rows 400 --epsilon 5 --releases 1 --replicates 3 --tables 2 --truth 20000"
-    coverage.main(["--released", *options.split()])
+SHORT = "--rows 400 --releases 1 --replicates 3 --tables 2 --truth 20000"
+
+
+def printed(capsys, *options):
+    coverage.main([*options, *SHORT.split()])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("| epsilon | statistic | rule | coverage |")
-    rules = {line.split(" | ")[2] for line in lines[2:]}
-    assert rules == {"replicate-weights", "without floor", "own-noise", "plug-in"}
+    assert lines[0].startswith("| table | epsilon | method | statistic | rule | coverage |")
+    return [line.strip("| ").split(" | ") for line in lines[2:]]
+
+
+def test_the_table_of_released_blocks_is_printed(capsys, tmp_path):
+    """A very short form: one release of a small table; what was measured is not done again."""
+    kept = ("--only", "released", "--table", "discharge", "--epsilon", "5", "--results")
+    kept = (*kept, str(tmp_path / "found.jsonl"))
+    lines = printed(capsys, *kept)
+    assert {line[4] for line in lines} == {
+        "replicate-weights", "without floor", "own-noise", "plug-in", "flag"
+    }  # fmt: skip
+    # What no table holds is flagged every time.
+    assert {line[5] for line in lines if line[4] == "flag"} == {"1.000"}
+    size = (tmp_path / "found.jsonl").stat().st_size
+    assert printed(capsys, *kept) == lines
+    assert (tmp_path / "found.jsonl").stat().st_size == size
+
+
+def test_the_table_of_other_methods_is_printed(capsys):
+    lines = printed(capsys, "--only", "methods", "--method", "pegs", "--epsilon", "5")
+    assert {tuple(line[2:5:2]) for line in lines} == {("pegs", "plug-in")}
+
+
+def test_the_table_of_numbers_is_printed(capsys):
+    lines = printed(capsys, "--only", "values", "--epsilon", "5")
+    assert {line[3] for line in lines} == {"mean of age.yrs", "mean of charge", "mean of los"}

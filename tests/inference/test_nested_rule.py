@@ -108,9 +108,13 @@ def test_the_ledger_of_plug_in_tables_leads_to_the_nested_rule():
 URN = UrnDraws(alpha_numerator=1, alpha_denominator=2, features=4, visits=5)
 
 
-@pytest.mark.parametrize("event", [URN, NotPrivate.because("kept-columns")], ids=["urn", "kept"])
-def test_tables_that_no_rule_for_completed_ones_fits_are_refused(event):
-    ledger = Ledger(events=(event,))
+def test_completed_tables_under_virtual_rows_get_no_interval():
+    with pytest.raises(ParameterError, match="no interval for these datasets"):
+        combine(ESTIMATES, VARIANCES, imputations=2, ledger=Ledger(events=(URN,)), **QUARTER)
+
+
+def test_tables_that_no_rule_for_completed_ones_fits_are_refused():
+    ledger = Ledger(events=(NotPrivate.because("kept-columns"),))
     with pytest.raises(ParameterError, match="imputed values"):
         combine(ESTIMATES, VARIANCES, imputations=2, ledger=ledger, **QUARTER)
     with pytest.raises(ParameterError, match="nested rule is wrong"):

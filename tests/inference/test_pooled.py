@@ -10,6 +10,7 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 
 from pegsynth import Ledger, ParameterError, combine, pooled
+from pegsynth.privacy import NotPrivate
 from pegsynth.privacy.assumptions import rows_in
 from pegsynth.privacy.draw_events import UrnDraws
 
@@ -122,8 +123,10 @@ def test_the_ledger_chooses():
     event = UrnDraws(
         alpha_numerator=1, alpha_denominator=1, features=2, visits=3, rows=50, datasets=3
     )
-    found = pooled(by_formula, FRAMES, ledger=Ledger((event,), (rows_in(100),)))
-    assert found.combined.rule == "shared-urn"
+    with pytest.raises(ParameterError, match="no interval for these datasets"):
+        pooled(by_formula, FRAMES, ledger=Ledger((event,), (rows_in(100),)))
+    kept = Ledger((NotPrivate.because("kept-columns"),), (rows_in(100),))
+    assert pooled(by_formula, FRAMES, ledger=kept).combined.rule == "partial"
 
 
 def test_other_coefficients_in_another_dataset():

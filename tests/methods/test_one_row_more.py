@@ -59,7 +59,9 @@ def shape(folder):
             table = pl.read_csv(path, infer_schema=False)
             found[name] = (table.columns, table.height)
         elif path.suffix in (".json", ".md", ".toml") and "internal" not in name:
-            found[name] = path.read_text()
+            # Papers name the sums and sizes of the tables, whose rows are drawn anew.
+            text = re.sub(r"\b[0-9a-f]{64}\b", "SUM", path.read_text())
+            found[name] = re.sub(r'"(contentSize|dcat:byteSize|byteSize)": [^,\n]+', "SIZE", text)
     return found
 
 

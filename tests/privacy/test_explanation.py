@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 from pegsynth.privacy import (
+    AgreementCounts,
     BlockDraws,
     CappedDraws,
     CategoriesFound,
@@ -16,6 +17,8 @@ from pegsynth.privacy import (
     Ledger,
     MarginalDraws,
     NoisyCounts,
+    NoisyResiduals,
+    NoisySums,
     NotPrivate,
     PegsDraws,
     Selection,
@@ -50,6 +53,18 @@ EVENTS = [
         "(first)",
     ),
     (
+        NoisyResiduals.gaussian(3, purpose="pairs", features=("age", "sex"), levels=(3, 2)),
+        "do not tell was taken, in whole numbers, and discrete Gaussian noise of variance 9",
+        "every cell, all 6 of them",
+    ),
+    (
+        NoisySums.of(
+            "discrete-gaussian", 3, largest_sum=4, largest_square=8, sums=6, features=("age", "sex")
+        ),
+        "6 sums of products of clipped and scaled values of age",
+        "one row adds at most 4",
+    ),
+    (
         Selection.of(Fraction(1, 4), count=2, purpose="heads", candidates=7, chosen=("age",)),
         "chose 2 times among 7 candidates",
         "the choice was age",
@@ -58,6 +73,11 @@ EVENTS = [
         CategoriesFound.of(3, threshold=30, features=("town",)),
         "every value of town",
         "noisy counts above 30 became categories",
+    ),
+    (
+        AgreementCounts.of("discrete-laplace", 2, formula="y ~ x", terms=("x",), parts=50),
+        "dealt to 50 parts, 'y ~ x' was fitted to each",
+        "a unit is in one part with all its rows",
     ),
     (Unspent.of(Fraction(1, 10), route="pure"), "not used", "counts as spent"),
     (UnitBound(rows_per_unit=3), "At most 3 rows of each unit", "it cost nothing"),

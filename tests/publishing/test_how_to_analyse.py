@@ -13,7 +13,10 @@ from command import done
 from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, Unspent
 from pegsynth.privacy.assumptions import rows_in as stated_rows_in
 from pegsynth.privacy.draw_events import PegsDraws, UrnDraws
-from pegsynth.publishing.texts import how_to_analyse, privacy_page
+from pegsynth.publishing.about import NOTHING
+from pegsynth.publishing.policy import NO_POLICY
+from pegsynth.publishing.privacy_pages import privacy_page
+from pegsynth.publishing.texts import how_to_analyse
 from pegsynth.schema import Feature, Schema
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -101,7 +104,8 @@ def test_examples_are_about_features_that_vary():
 
 
 def test_three_tables_with_a_stated_row_count(release, monkeypatch):
-    folder = release("--datasets", 3, "--rows-in", 300)
+    exact = ("--method", "cart", "--no-guarantee")
+    folder = release("--datasets", 3, "--rows-in", 300, budget=exact)
     page, out, names = run(folder, monkeypatch)
     assert "**plug-in**" in page
     assert "T = (n/N) v + b/K" in page
@@ -117,8 +121,18 @@ def test_three_tables_with_a_stated_row_count(release, monkeypatch):
     assert 0 < names["result"].estimate < 1
 
 
-def test_three_tables_without_a_row_count(release, monkeypatch):
-    page, out, _ = run(release("--datasets", 3), monkeypatch)
+def test_tables_under_virtual_rows_have_no_intervals(release, monkeypatch):
+    page, out, names = run(release("--datasets", 3), monkeypatch)
+    assert "These tables have no intervals" in page
+    assert "rows_in" not in page
+    assert re.search(r"share: 0\.\d{4} \(standard errors cannot be given\)", out)
+    assert "'intercept'" in out
+    assert "result" not in names
+
+
+def test_tables_without_a_row_count(tmp_path, monkeypatch):
+    made_by_hand(tmp_path, Ledger((NotPrivate.because("no-proof"),)))
+    page, out, _ = run(tmp_path, monkeypatch)
     assert "rows_in = None" in page
     assert "write it after `rows_in =`" in page
     assert re.search(r"share: 0\.\d{4} \(standard errors need rows_in\)", out)
@@ -159,10 +173,9 @@ def made_by_hand(folder, ledger, *, schema=BOOK, table_format="parquet", dataset
 def test_shared_urns(tmp_path, monkeypatch):
     event = UrnDraws(**ALPHA, visits=9, rows=200, datasets=2)
     made_by_hand(tmp_path, Ledger((event,), (stated_rows_in(300),)))
-    page, out, names = run(tmp_path, monkeypatch)
-    assert "T = 2 (n/N) v + b/K" in page
-    assert names["result"].rule == "shared-urn"
-    assert "shared-urn" in out
+    page, out, _ = run(tmp_path, monkeypatch)
+    assert "These tables have no intervals" in page
+    assert "cannot be given" in out
 
 
 def test_kept_columns_need_no_row_count(tmp_path, monkeypatch):
@@ -196,12 +209,22 @@ def test_names_cannot_leave_their_place(tmp_path, monkeypatch):
 
 
 def test_the_privacy_page_repeats_the_statement():
-    ledger = Ledger((PegsDraws(**ALPHA, rows=200, datasets=2),))
-    assert ledger.statement().strip() in privacy_page(ledger)
+    draws = PegsDraws(**ALPHA, rows=200, datasets=2)
+    for ledger in (
+        Ledger((draws,)).assume(stated_rows_in(300)),
+        Ledger((draws, NotPrivate.because("kept-columns"))),
+    ):
+        page = privacy_page(ledger, about=NOTHING, date="", policy=NO_POLICY)
+        stated = ledger.statement()
+        assert stated.split(" In plain words")[0].split("\n")[0] in page
+        lines = [line for line in stated.splitlines() if line.startswith("- ")]
+        assert lines
+        assert all(line in page for line in lines)
 
 
 def test_tables_may_be_parquet(release, monkeypatch):
-    folder = release("--datasets", 2, "--rows-in", 300, "--format", "parquet")
+    exact = ("--method", "cart", "--no-guarantee")
+    folder = release("--datasets", 2, "--rows-in", 300, "--format", "parquet", budget=exact)
     _, out, _ = run(folder, monkeypatch)
     assert "interval" in out
     assert sorted(path.name for path in folder.glob("synthetic-*")) == [
@@ -212,7 +235,8 @@ def test_tables_may_be_parquet(release, monkeypatch):
 
 def test_completed_tables_are_combined_by_the_nested_rule(release, monkeypatch):
     flags = ("--datasets", 3, "--rows-in", 300, "--complete", "--imputations", 2)
-    page, out, names = run(release(*flags), monkeypatch)
+    exact = ("--method", "cart", "--no-guarantee")
+    page, out, names = run(release(*flags, budget=exact), monkeypatch)
     assert "**nested**" in page
     assert "T = (n/N) (v + w) + b/K" in page
     assert "2 completed versions of each table" in page

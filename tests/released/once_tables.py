@@ -42,7 +42,7 @@ def released_of(epsilon=10.0, delta=None, *, rows=1000, steps=None, seed=5, rule
         stream,
         ordered=ORDERED,
         rows=rows,
-        steps=steps or Steps(),
+        steps=steps or Steps(residuals=False),
         rules=rules,
         whole=whole,
     )

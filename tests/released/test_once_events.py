@@ -1,6 +1,7 @@
 """Every event of released blocks says which features it is about, and how large its table is."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from once_tables import whole_of
 from contract import contract_schema, contract_table
 from pegsynth import synthesize
 from pegsynth.errors import ParameterError
+from pegsynth.methods import released_blocks
 from pegsynth.privacy import NoisyCounts, Selection, Unspent
 from pegsynth.random import RandomStream
 from pegsynth.released import PrivacyFilter
+from pegsynth.released.dependences import MAP_PURPOSES
 from pegsynth.schema import Feature, Schema
 from small_release import fitted_model, settled_plan
 
@@ -37,6 +40,15 @@ def wide_rows(rows=400):
     }
 
 
+@pytest.fixture
+def without_residuals(monkeypatch):
+    """Releases by chosen blocks, also where all pairs are quiet enough to be measured (R27)."""
+    steps_of = released_blocks.steps_of
+    monkeypatch.setattr(
+        released_blocks, "steps_of", lambda plan: replace(steps_of(plan), residuals=False)
+    )
+
+
 def released(budget, *, schema=WIDE, data=None, seed=3, **options):
     import polars as pl
 
@@ -49,16 +61,18 @@ def released(budget, *, schema=WIDE, data=None, seed=3, **options):
 BUDGETS = [{"epsilon": 1.0}, {"epsilon": 20.0}, {"epsilon": 4.0, "delta": 1e-9}]
 
 
+@pytest.mark.usefixtures("without_residuals")
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_events_describe_the_tables_that_were_released(budget):
-    """In order: the total, one-way counts, then a choice before every block and table."""
+    """In order: the total, one-way counts, maps, then a choice before every block and table."""
     model, events = released(budget)
     names, tables = WIDE.names, model.content.released
     noise = [event for event in events if isinstance(event, NoisyCounts)]
+    assert sum(event.purpose == "map" for event in noise) == len(tables.maps)
     choices = [event for event in events if isinstance(event, Selection)]
     assert isinstance(events[-1], Unspent)
     assert len(noise) + len(choices) + 1 == len(events)
-    total, *others = noise
+    total, *others = (event for event in noise if event.purpose not in MAP_PURPOSES)
     assert (total.features, total.levels, total.table_cells) == ((), (), 1)
     measured = (*tables.one_ways, *tables.blocks, *tables.extra)
     assert len(others) == len(measured)
@@ -73,6 +87,7 @@ def test_events_describe_the_tables_that_were_released(budget):
         assert event.levels == (count,)
 
 
+@pytest.mark.usefixtures("without_residuals")
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_choices_say_what_was_chosen_and_among_how_many(budget):
     model, events = released(budget)
@@ -80,7 +95,8 @@ def test_choices_say_what_was_chosen_and_among_how_many(budget):
     heads = [each for each in events if isinstance(each, Selection) and each.purpose == "heads"]
     order = [WIDE.names[i] for i in tables.order]
     # The first feature has nothing to be given, and nobody chooses it.
-    assert [each.chosen[-1] for each in heads] == order[1:]
+    told = {WIDE.names[table.features[1]] for table in tables.maps}
+    assert [each.chosen[-1] for each in heads] == [name for name in order[1:] if name not in told]
     blocks = {block.features[-1]: block.features for block in tables.blocks}
     for each in heads:
         drawn = WIDE.index(each.chosen[-1])
@@ -89,7 +105,11 @@ def test_choices_say_what_was_chosen_and_among_how_many(budget):
         assert set(each.chosen[:-1]) <= set(order[: order.index(each.chosen[-1])])
         assert each.candidates >= 1
         assert each.among.startswith("blocks of a feature to draw next and up to 3")
-    later = [each for each in events if isinstance(each, Selection) and each not in heads]
+    later = [
+        each
+        for each in events
+        if isinstance(each, Selection) and each.purpose not in ("heads", "dependence")
+    ]
     extra = [tuple(WIDE.names[i] for i in table.features) for table in tables.extra]
     assert [each.chosen for each in later] == extra
     assert all(each.purpose == "second round" and each.candidates for each in later)

@@ -17,13 +17,14 @@ from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.privacy import Allowance, NoisyCounts, Selection, Unspent
 from pegsynth.random import RandomStream
 from pegsynth.released import NoisyTable, Steps, release_blocks
+from pegsynth.released.candidates import Room, cheap_to_score, rounds_for, spread_out
 from pegsynth.released.counted import MergedRows
 from pegsynth.released.first_round import FirstRound, block_counts, block_shares
 from pegsynth.released.fit import margin_error, margin_weights, split_budget
 from pegsynth.released.levels import alone
 from pegsynth.released.margins import Margins
 from pegsynth.released.row_pool import Pool, cell_count
-from pegsynth.released.second_round import PoolFit, SecondRound, _spread_out
+from pegsynth.released.second_round import PoolFit, SecondRound
 
 SIZES = (2, 3, 4)
 ROWS = 600
@@ -356,7 +357,7 @@ def test_a_table_that_noise_has_drowned_doubles_the_next(anneal, moved, after):
 
 
 def test_distances_of_a_large_pool_are_kept_but_for_what_changed(monkeypatch):
-    monkeypatch.setattr("pegsynth.released.second_round._LARGE_POOL", 10)
+    monkeypatch.setattr("pegsynth.released.candidates._CHEAP_VISITS", 10)
     chooser, fit, _ = second_round(silent())
     fit.take(chooser.next())
     # All pairs share a feature with (0, 1) but none is without one in a table of three.
@@ -364,7 +365,11 @@ def test_distances_of_a_large_pool_are_kept_but_for_what_changed(monkeypatch):
     chooser.distances = {(0, 1): 5, (2, 3): 6, (0, 1, 4): 7, (0, 3, 4): 8}
     chooser._forget((0, 1))
     assert chooser.distances == {(2, 3): 6, (0, 3, 4): 8}
-    monkeypatch.setattr("pegsynth.released.second_round._LARGE_POOL", 10**9)
+    chooser.measured = 10
+    chooser._forget((0, 1))
+    assert (chooser.distances, chooser.renewed) == ({}, 2)
+    chooser.distances = {(2, 3): 6}
+    monkeypatch.setattr("pegsynth.released.candidates._CHEAP_VISITS", 10**9)
     chooser._forget((0, 1))
     assert not chooser.distances
 
@@ -372,10 +377,40 @@ def test_distances_of_a_large_pool_are_kept_but_for_what_changed(monkeypatch):
 def test_of_very_many_pairs_some_are_looked_at():
     """Which ones is decided without looking at anything."""
     pool, pairs = Pool(SIZES, 10, RandomStream(5)), list(combinations(range(40), 2))
-    found = _spread_out(pairs, 400, pool)
-    assert len(set(found)) == 400
-    assert found == sorted(found)
-    assert found != pairs[:400]
+    found = spread_out(pairs, pool)
+    assert sorted(found) == pairs
+    assert sorted(found[:400]) != pairs[:400]
+
+
+def test_room_for_candidates_by_processor_and_memory():
+    sizes = [10] * 400
+    few, many = (list(combinations(range(count), 2)) for count in (20, 100))
+    room = Room.of(len(few), 200_000)
+    assert (room.tables, room.half().part(few, sizes)) == (800, few)
+    room = Room.of(len(many), 200_000)
+    assert room.tables == 2 * len(many)
+    assert room.half().part(many, sizes) == many
+    # A pool of a million rows bears 2,000 pairs; and tables of 40,000 cells fill the memory.
+    assert len(Room.of(len(many), 1_000_000).half().part(many, sizes)) == 2_000
+    assert len(room.half().part(many, [200] * 400)) == (1 << 23) // 40_000
+    assert room.left(many, sizes).tables == len(many)
+    assert room.left(many * 3, sizes).tables == 0
+
+
+def test_rounds_grow_with_features_and_distances_are_kept_where_they_are_many():
+    assert [rounds_for(count, 40) for count in (5, 20, 46, 100)] == [40, 40, 92, 200]
+    assert cheap_to_score(800, 400_000)
+    assert not cheap_to_score(5_000, 200_000)
+
+
+def test_of_many_tables_those_near_the_new_one_are_raked(monkeypatch):
+    fit = PoolFit(Pool(SIZES, 10, RandomStream(3)), true_margins(), Steps())
+    fit.features = [(0,), (1,), (2,), (0, 1), (1, 2)]
+    assert fit._near((0, 1)) == []
+    monkeypatch.setattr("pegsynth.released.second_round._ALL_SWEPT", 4)
+    assert fit._near((0,)) == [0, 3]
+    fit.features *= 2
+    assert fit._near((0,)) == []
 
 
 # How the budget is split
@@ -454,7 +489,14 @@ def test_public_shares_are_used_and_not_measured():
     budget_filter = WatchedFilter(whole_of(10.0), stream, answer=silent())
     known = [np.array([0.2, 0.3, 0.5]), None, None, None, None]
     released, _ = release_blocks(
-        codes, COUNTS, budget_filter, stream, ordered=ORDERED, public=known, rows=100
+        codes,
+        COUNTS,
+        budget_filter,
+        stream,
+        ordered=ORDERED,
+        public=known,
+        rows=100,
+        steps=Steps(residuals=False),
     )
     measured = [s.event.purpose for s in budget_filter.steps].count("marginals")
     assert measured == 4
@@ -473,6 +515,7 @@ def test_what_was_paid_is_written_down_in_order():
     _, _, events = released_of(10.0, 1e-9)
     purposes = [getattr(event, "purpose", "") for event in events]
     assert purposes[:6] == ["total"] + ["marginals"] * 5
-    assert purposes[6] == "heads"
+    # One look for features that another one tells finds none here.
+    assert purposes[6:9] == ["dependence", "rows that a map explains", "heads"]
     assert isinstance(events[-1], Unspent)
     assert {type(event) for event in events[:-1]} == {NoisyCounts, Selection}

@@ -71,7 +71,10 @@ def test_weights_for_every_row(tmp_path):
 
 def test_a_model_gives_replicates_for_nothing(tmp_path):
     model = pegsynth.fit(TABLE, SCHEMA, rows=300, **ONCE)
-    assert model.replicates(4).columns[-1] == "weight_4"
+    weighted = model.replicates(4)
+    assert weighted.columns[-1] == "weight_4"
+    found = pegsynth.replicated(share, weighted, ledger=model.ledger)
+    assert found.combined.rule == "replicate-weights"
     release = model.sample(100, datasets=3)
     assert rule_for(release.ledger, 3).rule == "own-noise"
     assert release.ledger.guarantee == model.ledger.guarantee

@@ -1,9 +1,9 @@
 """The page in a real headless Chromium."""
 
 import pytest
-from browser import DRAWN, FAINT, OVERFLOWING, PHONE, WIDE, browser, opened
 from every_record import IMAGE, SCRIPT, every_record
 
+from browser import DRAWN, FAINT, OVERFLOWING, PHONE, WIDE, browser, opened
 from pegsynth.reporting import Figure, Section, Table, render, render_study
 from pegsynth.reporting.charts import risk_utility_map
 
@@ -110,7 +110,7 @@ def test_the_keyboard_reaches_everything(chromium, report):
     kinds = [name.lower() for name, _, _ in reached]
     assert reached[0][1] == "skip"
     assert "body" not in kinds
-    assert kinds.count("a") == 11
+    assert kinds.count("a") == 12
     assert kinds.count("summary") > 10
     points = [label for name, _, label in reached if name == "g"]
     assert len(points) == 6

@@ -1,8 +1,8 @@
 """A table whose names and categories are markup, from the file to the page in Chromium."""
 
 import pytest
-from browser import browser, opened
 
+from browser import browser, opened
 from command import done
 from pegsynth.schema import Feature, Schema
 

@@ -123,7 +123,8 @@ def test_a_missing_figure_has_its_reason_where_it_stands():
     reason = "not computed: no feature is a quasi-identifier"
     lacking = Record(name="uniqueness", subject="", value=None, note=reason)
     page = Page(render(Metrics(summary={"uniqueness": None}, records=(lacking,))))
-    assert page.text.count(reason) == 3  # the summary, how it is computed, the list of all
+    # The verdict, the summary, how it is computed, the list of all.
+    assert page.text.count(reason) == 4
     unsaid = Page(render(Metrics(summary={"uniqueness": None}, records=())))
     assert "not computed; no reason was saved" in unsaid.text
 

@@ -11,9 +11,11 @@ from scipy import stats
 import pegsynth
 from command import pegs
 from pegsynth.evaluation.chance import FALSE_ALARMS
+from pegsynth.evaluation.coefficient_sides import coefficient_sides
 from pegsynth.evaluation.evaluate_options import options_of
-from pegsynth.evaluation.faults import faults
 from pegsynth.evaluation.judged_tables import read_tables
+from pegsynth.evaluation.model_faults import regression_faults
+from pegsynth.evaluation.number_faults import number_faults
 from pegsynth.evaluation.value_regression import compare_values
 from pegsynth.evaluation.values import numbers_found
 from pegsynth.reporting import render
@@ -40,13 +42,13 @@ def test_the_headline_names_the_fault(original, name):
     schema = bad.schema(bad.WIDE)
     found = evaluated(original, spoil(bad.bootstrap(original, 7)), schema)
     said = verdict(Lookup(found))
-    assert said["utility"].startswith("Numbers are off: ")
+    assert "Numbers are off: " in said["utility"]
     assert words in said["utility"], said["utility"]
     assert said["off"]
     page = unescape(render(found))
     assert said["utility"] in page
-    for fault in found.faults[:8]:
-        assert f"{fault[:1].upper()}{fault[1:]}." in page
+    for fault in found.faults:
+        assert f"<li>{fault}</li>" in page
     assert found.summary["utility_faults"] == len(found.faults) > 0
 
 
@@ -57,7 +59,7 @@ def test_codes_alone_would_have_seen_nothing(original):
         spoil, _ = bad.FAULTS[name]
         found = evaluated(original, spoil(bad.bootstrap(original, 7)), schema)
         assert verdict(Lookup(found))["utility"].endswith(
-            "Tables of codes are as close as chance allows."
+            "On average, tables of codes are as close as chance allows."
         )
 
 
@@ -74,8 +76,8 @@ def blamed(original, synthetic, schema):
     numbers = numbers_found(tables, schema)
     (formula,) = options_of(schema, formulas=[bad.FORMULA]).formulas
     codes = [each.T for each in (tables.original, *tables.synthetic)]
-    _, coefficients = compare_values(formula, codes, tables.values, schema)
-    return faults(numbers.sides, numbers.pairs, coefficients)
+    compared = compare_values(formula, codes, tables.values, schema)
+    return [*numbers.faults(), *regression_faults(coefficient_sides(compared))]
 
 
 def test_bootstraps_and_fresh_samples_are_not_blamed():
@@ -101,7 +103,7 @@ def test_without_the_bounds_of_chance_bootstraps_would_be_blamed():
         read_tables(original, [bad.bootstrap(original, seed)], schema, threads=1)
         for seed in range(8)
     ]
-    found = [faults(numbers_found(t, schema).sides, (), (), level=20.0) for t in tables]
+    found = [number_faults(numbers_found(t, schema).sides, (), level=20.0) for t in tables]
     assert np.mean([bool(each) for each in found]) > 0.5
 
 
@@ -132,8 +134,12 @@ def test_terminal_page_and_file_agree(original, tmp_path):
     assert headline in files["--report"].read_text()
     for words in listed:
         assert f"  off: {words}" in outcome.out
-    rule = next(r["note"] for r in content["records"] if r["name"] == "utility_faults")
-    assert rule in unescape(files["--report"].read_text())
+    rules = next(r["note"] for r in content["records"] if r["name"] == "utility_faults")
+    for rule in rules.split("\n"):
+        assert rule in unescape(files["--report"].read_text())
+    assert content["verdict"]["utility"] == headline
+    assert f"risk: {content['verdict']['risk']}" in outcome.out
+    assert content["verdict"]["risk"] in unescape(files["--report"].read_text())
     assert "\nutility_faults " in outcome.out
     assert "risk: " in outcome.out
 

@@ -20,7 +20,7 @@ def controlled(name, value, baseline, **more):
 
 
 def test_nothing_to_judge_by():
-    found = judged(record("uniqueness", "", 0.3, 0.2))
+    found = judged(record("intruder_matched", "", 0.3, 0.2))
     assert found["risk"] == "No measure of risk could be held against a reference."
     assert not found["alarm"]
 
@@ -69,9 +69,23 @@ def test_with_a_hold_out_people_never_given_are_the_reference(name, value, alarm
         assert "people never given: 11.00%" in found["risk_sentences"][0]
 
 
-def test_recognition_needs_a_hold_out_to_be_judged():
+def test_recognition_needs_a_hold_out_to_be_judged_and_is_named():
     found = judged(record("recognition", KNOWN, 0.9, 0.1, spread=0.01))
-    assert found["risk"] == "No measure of risk could be held against a reference."
+    assert found["risk"] == (
+        "Above the reference, but only a hold-out could judge it: Recognised rows "
+        "(Franconi-Stander)."
+    )
+    assert "without a hold-out (--holdout FILE) it cannot be told" in found["risk_sentences"][0]
+    assert not found["alarm"]
+
+
+@pytest.mark.parametrize(("value", "alarm"), [(0.21, False), (0.3, True)])
+@pytest.mark.parametrize("name", ["uniqueness", "k_anonymity_violations", "l_diversity_violations"])
+def test_groups_are_held_against_the_original(name, value, alarm):
+    found = judged(record(name, "" if name == "uniqueness" else "k", value, 0.2, spread=0.02))
+    assert found["alarm"] == alarm
+    words = "a synthetic row is nobody" if alarm else "by less than the interval"
+    assert any(words in each for each in found["risk_sentences"])
 
 
 @pytest.mark.parametrize(("error", "alarm"), [(0.6, False), (0.59, False), (0.5, True)])
@@ -102,17 +116,15 @@ def test_a_hold_out_that_was_not_computed_is_no_hold_out():
 def test_measures_that_were_not_computed_are_counted_and_named():
     found = judged(
         record("membership_auc", "nearest released row", 0.5, 0.5, spread=0.01),
-        record("recognition", KNOWN, 0.9, 0.1, spread=0.01),
+        record("recognition", KNOWN, 0.1, 0.1, spread=0.01),
         missing("reappearing_uniques", "", "no feature identifies"),
         missing("reiter_risk", "", "no feature identifies"),
     )
     assert found["risk"] == (
-        "Of 4 measures of risk 1 could be judged; it does not stand out against its reference."
+        "Of 4 measures of risk 2 could be judged; none of these stands out against its reference."
     )
     assert found["risk_sentences"][1:] == [
-        "Uniques that reappear; Expected match risk (Reiter): not computed: no feature identifies.",
-        "Recognised rows (Franconi-Stander): computed, but judged only with a hold-out "
-        "(--holdout FILE) to hold against.",
+        "Uniques that reappear; Expected match risk (Reiter): not computed: no feature identifies."
     ]
     assert not found["alarm"]
 

@@ -102,7 +102,8 @@ def test_texts_say_what_the_standard_library_reads(day, form, data):
             "today",
             "12021-01-01",
         ),
-        *("2021-01-01T00:00:00+01:00", "2021-01-01Z", "\u0662021-01-01", "20210101"),
+        *("2021-01-01T00:00:00+1", "2021-01-01T00:00:00+24:00", "2021-01-01T00:00:00+01:60"),
+        *("2021-01-01T00:00:00 Z+01", "2021-01-01Z", "\u0662021-01-01", "20210101"),
     ],
 )
 def test_what_is_no_date_has_no_number(text):
@@ -117,6 +118,44 @@ def test_what_is_no_date_has_no_number(text):
     assert text not in message
     other = schema.with_feature("day", unknown="category")
     assert encode(table, other).tolist() == [[0], [1]]
+
+
+OFFSETS = st.sampled_from(
+    [
+        *(("Z", 0), ("z", 0), (" Z", 0), ("+00", 0), ("+02:00", 7200), ("-0930", -34_200)),
+        *(("-23:59", -86_340), ("+01", 3600), (" +0530", 19_800)),
+    ]
+)
+
+
+@given(st.lists(st.tuples(STAMPS, OFFSETS), min_size=1))
+def test_offsets_are_read_past_or_counted_row_by_row(rows):
+    stamps = [stamp.replace(microsecond=0).isoformat() for stamp, _ in rows]
+    texts = [stamp + mark for stamp, (_, (mark, _)) in zip(stamps, rows, strict=True)]
+    clocks = DateText(Feature("x", kind="datetime", edges="private"))
+    form = "%Y-%m-%dT%H:%M:%S%z"
+    moments = DateText(Feature("x", kind="datetime", edges="private", format=form))
+    for reader in (clocks, moments):
+        # What is read of a row is what is read of it alone.
+        alone = [reader.number(text) for text in texts]
+        assert reader.numbers(pl.Series(texts)).to_list() == alone
+    for stamp, (_, (mark, ahead)), text in zip(stamps, rows, texts, strict=True):
+        shown = clocks.number(stamp)
+        assert clocks.number(text) == shown
+        assert moments.number(text) == shown - ahead
+        # Parts of a second have no place in the format; ISO text has one, and an offset, too.
+        assert moments.number(f"{stamp}.25{mark}") == shown - ahead
+
+
+def test_moments_are_written_in_utc_and_a_shared_offset_as_it_was():
+    texts = pl.Series(["2017-07-01T01:30:00+02:00", "2017-07-01T01:30:00Z"])
+    form = "%Y-%m-%dT%H:%M:%S%z"
+    moments = DateText(Feature("x", kind="datetime", edges="private", format=form))
+    written = moments.written(moments.numbers(texts).cast(pl.Int64))
+    assert written.to_list() == ["2017-06-30T23:30:00Z", "2017-07-01T01:30:00Z"]
+    same = DateText(Feature("x", "datetime", edges="private", format="%Y-%m-%d %H:%M:%S+02:00"))
+    kept = same.written(same.numbers(pl.Series(["2017-07-01 01:30:00+02:00"])).cast(pl.Int64))
+    assert kept.to_list() == ["2017-07-01 01:30:00+02:00"]
 
 
 @given(st.lists(STAMPS | st.none(), min_size=1), st.sampled_from(["ms", "us", "ns"]))
@@ -295,6 +334,7 @@ def test_a_chain_of_dates_is_in_order():
         ('edges = "private"\nformat = "%d.%m.%Y %H:%M"', "datetime"),
         ('edges = "private"\nformat = "%d.%m.%Y %d"', "twice"),
         ('edges = "private"\nformat = "%x"', "not known"),
+        ('edges = "private"\nformat = "%Y-%m-%d%z"', "offset from UTC"),
         ('edges = "private"\nresolution = "hour"', "must be one of day"),
         ('edges = "private"\ndecimals = 2', "decimals"),
         ('edges = "private"\nweekday = true\ninside = "uniform"', "measured shape"),

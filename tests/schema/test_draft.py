@@ -260,6 +260,9 @@ def test_dates_and_times_have_private_edges():
         (["31JAN2020", "01Dec1999"], "date", "%d%b%Y"),
         (["2020-01-31", "2020-01-31T10:00:00"], "datetime", ""),
         (["31.01.2020 10:00", "01.12.1999 9:30"], "datetime", "%d.%m.%Y %H:%M"),
+        (["2017-01-01T00:00:42Z", "2016-12-31T10:00:00Z"], "datetime", "%Y-%m-%dT%H:%M:%SZ"),
+        (["2017-01-01 00:00+02:00"], "datetime", "%Y-%m-%d %H:%M+02:00"),
+        (["2017-01-01T00:00:42+01:00", "2017-07-01T00:00:42+02:00"], "datetime", ""),
         (["10:00", "09:30:15"], "time", ""),
         (["P1D", "PT12H"], "duration", ""),
     ],
@@ -269,6 +272,13 @@ def test_dates_as_text_are_recognised_and_said_to_be(texts, kind, form):
     assert (feature.kind, feature.format, feature.private_edges) == (kind, form, True)
     assert feature.drafted_from_data
     assert not form or any(form in note for note in feature.notes)
+
+
+def test_a_draft_says_that_offsets_are_left_out():
+    notes = frame_feature(["2017-01-01T00:00:42+01:00", "2017-07-01T00:00:42+02:00"]).notes
+    assert any("offsets from UTC are left out" in note for note in notes)
+    assert any("%z" in note for note in notes)
+    assert not any("UTC" in note for note in frame_feature(["2017-01-02", "2016-03-04"]).notes)
 
 
 def test_a_draft_says_where_day_and_month_could_be_exchanged():

@@ -40,12 +40,39 @@ DATED = ("format", "resolution", "weekday", "after")
 def example(key):
     """A whole file that holds the example of a key."""
     line = f"{key.name} = {key.example}\n"
+    if key.place == "file" and key.name == "tables":
+        first = '{ name = "a", key = "k", features = ["sex"] }'
+        second = '{ name = "b", key = "k", order = "admitted", most = 8 }'
+        return f"tables = [{first}, {second}]\n{OTHERS}"
     if key.place == "file":
         return line + ("" if key.name == "features" else OTHERS)
     if key.place == "table":
         return f"[table]\n{line}{OTHERS}"
+    if key.place == "panel":
+        lines = {"unit": '"patient"', "time": '"admitted"', "most": "4"} | {key.name: key.example}
+        if key.name in ("tables", "least"):
+            lines |= {"wide": "true", "tables": '["a", "b"]', "fixed": '["sex"]'}
+        born = '[[features]]\nname = "birth_year"\ncategories = ["1"]\n'
+        return "[panel]\n" + "".join(f"{k} = {v}\n" for k, v in lines.items()) + OTHERS + born
+    if key.place == "tables":
+        units = {"name": '"households"', "key": '"household"', "features": '["sex"]'}
+        rows = {"name": '"persons"', "key": '"household"', "order": '"admitted"', "most": "8"}
+        first = key.name in units
+        (units if first else rows)[key.name] = key.example
+        if key.name == "features":
+            units["features"] = key.example
+        blocks = ("".join(f"{k} = {v}\n" for k, v in each.items()) for each in (units, rows))
+        more = "".join(
+            f'[[features]]\nname = "{name}"\nkind = "ordinal"\ncategories = ["1"]\n'
+            for name in ("region", "rooms", "age")
+        )
+        return "".join(f"[[tables]]\n{block}" for block in blocks) + OTHERS + more
     if key.place == "rules":
         return f"{OTHERS}[[rules]]\n{line}{BESIDE.get(key.name, '')}"
+    if key.place in ("analyses", "tables_wanted"):
+        needed = {"analyses": 'formula = "age ~ sex"\n', "tables_wanted": 'features = ["sex"]\n'}
+        other = "" if key.name in ("formula", "features") else needed[key.place]
+        return f"{OTHERS}[[{key.place}]]\n{line}{other}"
     if key.place == "bins":
         inside = ", ".join((line + BESIDE[key.name]).strip().splitlines())
         return f'{OTHERS}[[features]]\nname = "x"\nkind = "numeric"\nbins = {{ {inside} }}\n'
@@ -96,7 +123,10 @@ def test_a_key_of_no_place_is_refused_by_both(key):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('unit = "person"\n' + OTHERS, r"it belongs under \[table\], as unit = \"person\""),
+        (
+            'unit = "person"\n' + OTHERS,
+            r"it belongs under \[table\] or under \[panel\], as unit = \"person\"",
+        ),
         ("rows_per_unit = 3\n" + OTHERS, r"it belongs under \[table\]"),
         ('[[features]]\nname = "a"\nunit = "person"\n', r"it belongs under \[table\]"),
         ("[table]\nreviewed = true\n" + OTHERS, "it belongs at the top of the file"),

@@ -44,6 +44,24 @@ def test_repeating_identifiers_are_suggested_as_units():
     assert " with 1, " in notes("patient_id")
 
 
+def test_numbers_that_are_called_identifiers_are_suggested_as_units():
+    """A panel: 300 people with 4 rows each, and a number for each row."""
+    panel = pl.DataFrame(
+        {
+            "rownames": range(1_200),
+            "id": [number // 4 for number in range(1_200)],
+            "type_id": [number % 3 for number in range(1_200)],
+            "wage": [number * 7 % 400 for number in range(1_200)],
+        }
+    )
+    drafted = {each.name: " | ".join(each.notes) for each in Schema.draft(panel).features}
+    assert 'consider role = "identifier"' in drafted["id"]
+    assert 'set unit = "id" under [table]' in drafted["id"]
+    assert "300 with 4" in drafted["id"]
+    assert 'consider role = "identifier"' in drafted["rownames"]
+    assert "unit" not in drafted["type_id"] + drafted["wage"]
+
+
 def test_names_suggest_roles():
     assert 'consider role = "quasi-identifier"' in notes("age")
     assert 'consider role = "quasi-identifier"' in notes("sex")

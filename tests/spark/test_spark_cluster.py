@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,8 +21,7 @@ import spark_clusters
 from command import PEGS, SECRET, Outcome, check_refused, pegs, pegs_process
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import DataError, EngineError, OutputError, ParameterError
-from pegsynth.random import RandomStream
-from pegsynth.schema import Schema
+from pegsynth.schema import Feature, Schema
 from pegsynth.spark import spark_session
 from pegsynth.spark.counts import ClusterCounts
 from pegsynth.spark.parquet_files import file_source
@@ -62,7 +61,7 @@ def left_behind(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir() if path.name.startswith(".pegs")]
 
 
-@pytest.mark.slow(seconds=100)
+@pytest.mark.slow(seconds=130)
 def test_a_local_cluster(discharges, tmp_path, monkeypatch):
     """One test, because a cluster takes long to start."""
     with spark_clusters.local_cluster() as spark:
@@ -71,6 +70,7 @@ def test_a_local_cluster(discharges, tmp_path, monkeypatch):
             equals_the_local_engine,
             bounds_units_as_the_local_engine_does,
             releases_blocks_as_the_local_engine_does,
+            measures_edges_and_finds_categories_as_the_local_engine_does,
             draws_once_without_a_seed,
             refuses_bad_input,
             survives_a_lost_executor,
@@ -112,7 +112,7 @@ def reads_files_in_the_workers(spark, discharges, folder, patch):
     for name in "ab":
         pl.read_parquet(discharges).write_parquet(vanishing / f"{name}.parquet")
     read = spark.read.parquet(str(vanishing))
-    with ClusterCounts(read, schema, RandomStream(1), source="t") as counts:
+    with ClusterCounts(read, schema, None, source="t") as counts:
         (vanishing / "b.parquet").unlink()
         with pytest.raises(DataError, match=r"b\.parquet"):
             counts.pairs(schema.category_counts, order_rows=None)
@@ -184,6 +184,49 @@ def releases_blocks_as_the_local_engine_does(spark, discharges, folder, patch):
     assert fitted.sample(1_000).equals(wanted.sample(1_000))
     with pytest.raises(ParameterError, match="rows of pegs-once are drawn on one machine"):
         pegsynth.spark.sample(fitted, 5, spark, path=folder / "out")
+
+
+def measures_edges_and_finds_categories_as_the_local_engine_does(spark, discharges, folder, patch):
+    """Private edges and categories, with and without units: same codec, ledger and rows."""
+    words = np.random.default_rng(3)
+    towns = np.array([*"ABCDE", "Z\u00fcrich"])[words.integers(0, 6, 4_000)].astype(object)
+    towns[:300] = [f"{SECRET} {number}" for number in range(300)]
+    towns[300:340] = "NA"
+    table = pl.DataFrame(
+        {
+            "person": [f"p {number % 1_700}" for number in range(4_000)],
+            "town": list(towns),
+            "code": words.integers(0, 9, 4_000).astype(float),
+            "income": np.exp(words.normal(9, 1, 4_000)).astype(int),
+        }
+    )
+    path = folder / "towns.parquet"
+    table.write_parquet(path, row_group_size=500)
+    frame = spark.read.parquet(str(path))
+    town = Feature("town", categories="private", missing=("NA",))
+    code = Feature("code", categories="private", dtype="int64")
+    income = Feature("income", "numeric", edges="private", dtype="int64")
+    person = Feature("person", role="identifier")
+    options = {"rows": 300, "epsilon": 8.0, "delta": 1e-6, "seed": SEED}
+    bounded = Schema((town, code, income), unit="person", rows_per_unit=2, reviewed=True)
+    dropped = (replace(each, role="identifier") for each in (code, income))
+    for schema, method in (
+        (Schema((person, town, code, income), reviewed=True), "pegs-rs"),
+        (bounded, "pegs-once"),
+        (Schema((person, town, *dropped), reviewed=True), "pegs-rs"),
+    ):
+        wanted = pegsynth.PeGS(method=method, **options).fit(path, schema)
+        fitted = pegsynth.spark.fit(frame, schema, method=method, **options)
+        ours, theirs = wanted.session.model, fitted.session.model
+        assert theirs.schema == ours.schema
+        assert theirs.schema["town"].categories == (*"ABCDE", "Z\u00fcrich")
+        assert fitted.ledger == wanted.ledger
+        assert same([*theirs.shapes.items()], [*ours.shapes.items()])
+        assert fitted.sample(300).equals(wanted.sample(300))
+    # Without a seed, and on a frame that comes in another order every time.
+    unseeded = {**options, "method": "pegs-rs", "seed": None}
+    found = pegsynth.spark.fit(frame.repartition(3), bounded, **unseeded)
+    assert found.session.model.schema["town"].categories == (*"ABCDE", "Z\u00fcrich")
 
 
 def draws_once_without_a_seed(spark, discharges, folder, patch):

@@ -26,6 +26,7 @@ from pegsynth.spark import arrow_batches, codes
 from pegsynth.spark.cluster_fit import count_model
 from pegsynth.spark.counts import ClusterCounts
 from pegsynth.spark.parquet_files import file_source, folder_columns
+from pegsynth.spark.unit_words import UnitWords
 
 PAIRS = 13 if os.environ.get("PEGSYNTH_LONG") else 1
 KINDS = (
@@ -53,9 +54,10 @@ def read_frame(opened, schema):
     frame, folder = opened()
     check_names(frame.columns, "the DataFrame")
     alone = replace(schema, unit=None)
-    counts = ClusterCounts(frame, schema, RandomStream(), source="the DataFrame")
+    words = UnitWords.of(frame, RandomStream())
+    counts = ClusterCounts(frame, schema, words, source="the DataFrame")
     by_unit = counts._codes
-    whole = file_source(frame, alone, 2) or codes.code_source(frame, alone, RandomStream(), 2)
+    whole = file_source(frame, alone, 2) or codes.code_source(frame, alone, None, 2)
     every = counted(whole.task, whole.frame.toArrow().to_batches(), counts, alone)
     named_rows = by_unit.frame.toArrow().to_batches()
     kept = counted(by_unit.task, named_rows, counts, schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 import sys
@@ -18,10 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegsynth.blocks import BlockCounter
+from pegsynth.categories import CandidateCounts
 from pegsynth.drawn_tables import decoded, decoder_of
 from pegsynth.errors import DataError, EngineError, ParameterError, SchemaError
 from pegsynth.hashing import HashSpec, PairCounter, public_heads
 from pegsynth.io.table_input import open_table
+from pegsynth.numbers import GridCounter
 from pegsynth.random import RandomStream
 from pegsynth.released.counted import MergedRows, TableCounter
 from pegsynth.sampling.chains import CHUNK_ROWS
@@ -29,14 +32,18 @@ from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder, encode
 from pegsynth.spark import (
     arrow_batches,
+    candidate_texts,
     codes,
     counts,
     parquet_files,
     spark_session,
     stopping,
+    unit_words,
     worker_draws,
 )
+from pegsynth.spark.unit_words import UnitWords
 from pegsynth.tables.code_table import bounded_codes
+from pegsynth.tables.units import kept_rows
 from small_release import small_schema, small_session, small_table
 
 
@@ -57,7 +64,7 @@ def on_partition(monkeypatch):
     """Let a task believe that it works on some partition."""
 
     def run(task, number, given):
-        for module in (codes, counts, worker_draws):
+        for module in (unit_words, counts, worker_draws):
             monkeypatch.setattr(module, "partition_number", lambda: number)
         return list(task(given))
 
@@ -85,6 +92,7 @@ def table_of(schema, rows, seed=1):
 
 
 COUNTERS = {
+    "grids": lambda schema: partial(GridCounter, schema),
     "pairs": lambda schema: partial(PairCounter, schema.category_counts),
     "blocks": lambda schema: partial(BlockCounter, spec_of(schema)),
     "listed blocks": lambda schema: partial(BlockCounter, spec_of(schema), most_dense_cells=10),
@@ -127,7 +135,7 @@ def test_a_pass_is_told_by_its_rows_and_not_by_their_order(on_partition):
 def test_a_pass_is_told_by_its_units(on_partition):
     schema = Schema(schema_of(3, 4, 2).columns, unit="who", rows_per_unit=1)
     table = table_of(schema, 300).select(pl.int_range(300).cast(pl.String).alias("who"), pl.all())
-    task = codes.EncodeUnits(schema, tuple(table.columns), {}, 1, None)
+    task = codes.EncodeUnits(schema, tuple(table.columns), UnitWords(1))
     first = digest_of(task, table, (), on_partition)
     shuffled = table.sample(fraction=1, shuffle=True, seed=1)
     assert digest_of(task, shuffled, (40,), on_partition) == first
@@ -273,7 +281,8 @@ def test_units_keep_the_rows_that_the_local_engine_keeps(k, cuts, on_partition, 
     number, names = stream.substreams(1), ("person", *schema.names)
     parts = partitions(table.select(names), cuts)
     first = dict(enumerate(np.cumsum([0, *(part.height for part in parts)]).tolist()))
-    task = codes.EncodeUnits(schema, names, first, number, stream.shared_key)
+    words = UnitWords(number, stream.shared_key, first)
+    task = codes.EncodeUnits(schema, names, words)
     rows = [
         batch for i, part in enumerate(parts) for batch in on_partition(task, i, batches(part, 30))
     ]
@@ -294,10 +303,124 @@ def gathered_by_unit(rows, schema):
 
 def test_without_a_seed_units_have_other_words_every_time(on_partition):
     schema, table = small_schema(rows_per_unit=1), small_table(50, units=3)
-    task = codes.EncodeUnits(schema, ("person", *schema.names), {}, 1 << 63, None)
+    task = codes.EncodeUnits(schema, ("person", *schema.names), UnitWords(1 << 63))
     chosen = table.select("person", *schema.names)
     first, second = (on_partition(task, 0, batches(chosen))[0] for _ in range(2))
     assert not first.column("word").equals(second.column("word"))
+
+
+# Texts that may become categories
+
+
+TOWN = Feature("town", categories="private", missing=("NA",))
+CODE = Feature("code", categories="private", dtype="int64")
+
+
+def texts_table(rows=400, units=60):
+    words = np.random.default_rng(2)
+    towns = [*"abc", "NA", " ", None, "Z\u00fcrich", "z", "1.0"]
+    return pl.DataFrame(
+        {
+            "person": [f"p {words.integers(units)}" for _ in range(rows)],
+            "town": [towns[number] for number in words.integers(0, len(towns), rows)],
+            "code": words.integers(0, 5, rows).astype(float),
+        }
+    )
+
+
+def summed(batches_of_counts, features):
+    """What Spark adds up and puts in order, as parts."""
+    whole = pl.concat([pl.from_arrow(batch) for batch in batches_of_counts])
+    order = ["feature", "value"]
+    ordered = whole.group_by(order).agg(pl.col("count").sum()).sort(order)
+    cells = candidate_texts.pack(arrow_batches.spark_batches(ordered))
+    packed = (cell for batch in cells for cell in batch.column(0).to_pylist())
+    parts = candidate_texts._parts(packed, features, 1 << 20)
+    return {part.name: (part.texts.to_list(), part.counts.tolist()) for part in parts}
+
+
+def counted_here(table, features):
+    parts = CandidateCounts(lambda: iter([table]), features).parts()
+    return {part.name: (part.texts.to_list(), part.counts.tolist()) for part in parts}
+
+
+@pytest.mark.parametrize("cuts", [(), (0, 7, 7), tuple(range(0, 400, 9))])
+def test_texts_count_as_the_local_engine_counts_them(cuts, on_partition, monkeypatch):
+    monkeypatch.setattr(candidate_texts, "_MOST_HELD", 20)
+    features = (TOWN, CODE)
+    table = texts_table().select("town", "code")
+    task = candidate_texts.CountTexts(features)
+    found = [
+        batch
+        for number, part in enumerate(partitions(table, cuts))
+        for batch in on_partition(task, number, batches(part, 30))
+    ]
+    assert summed(found, features) == counted_here(table, features)
+
+
+def test_parts_are_of_bounded_size_and_in_text_order():
+    values = pl.DataFrame({"town": [f"town {number:04}" for number in range(900)]})
+    (counted,) = candidate_texts.CountTexts((TOWN,))(batches(values))
+    ordered = pl.from_arrow(counted).sort("value")
+    cells = candidate_texts.pack(batches(ordered, 100))
+    packed = [cell for batch in cells for cell in batch.column(0).to_pylist()]
+    parts = list(candidate_texts._parts(packed, (TOWN,), 3_000))
+    assert 3 < len(parts) < 10
+    assert pl.concat([part.texts for part in parts]).equals(values["town"], check_names=False)
+
+
+def kept_texts(table, words, k, cuts, on_partition):
+    """Texts of the bounded rows, after a shuffle by unit into two partitions."""
+    features = (TOWN, CODE)
+    task = candidate_texts.UnitTexts(features, words)
+    rows = [
+        batch
+        for number, part in enumerate(partitions(table, cuts))
+        for batch in on_partition(task, number, batches(part, 30))
+    ]
+    whole = pl.from_arrow(pa.Table.from_batches(rows))
+    even = whole["unit"].str.slice(2).cast(int) % 2 == 0
+    bound = candidate_texts.BoundTexts(features, k)
+    found = [batch for half in (even, ~even) for batch in bound(batches(whole.filter(half), 25))]
+    return summed(found, features)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_texts_of_units_are_those_of_the_rows_that_the_local_engine_keeps(k, on_partition):
+    table, cuts, stream = texts_table(), (100, 101, 350), RandomStream(5)
+    kept = kept_rows(open_table(table), "person", k, RandomStream(5))
+    chosen = table.filter(pl.Series(kept.mask(0, table.height)))
+    first = dict(enumerate([0, *cuts]))
+    words = UnitWords(stream.substreams(1), stream.shared_key, first)
+    found = kept_texts(table, words, k, cuts, on_partition)
+    assert found == counted_here(chosen, (TOWN, CODE))
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_without_a_seed_every_attempt_keeps_the_same_texts(k, on_partition):
+    """Texts of one unit go to many tasks: an attempt that chose anew would count it twice."""
+    table = texts_table(300, units=7)
+    words = UnitWords(1 << 63, salt=99)
+    found = kept_texts(table, words, k, (), on_partition)
+    for seed, cuts in enumerate([(7,), (3, 50, 51)]):
+        shuffled = table.sample(fraction=1, shuffle=True, seed=seed)
+        assert kept_texts(shuffled, words, k, cuts, on_partition) == found
+    assert sum(found["code"][1]) == 7 * k
+    # Another salt keeps others; so would the broken twin, words of a stream of its own.
+    others = [
+        kept_texts(table, UnitWords(1 << 63, salt=salt), k, (), on_partition) for salt in range(9)
+    ]
+    assert any(other != found for other in others)
+    twin = [UnitWords(1 << 63, os.urandom(32)) for _ in range(9)]
+    assert any(kept_texts(table, each, k, (), on_partition) != found for each in twin)
+
+
+def test_rows_of_units_are_never_counted_without_words():
+    schema = Schema((Feature("person", role="identifier"), TOWN), unit="person")
+    with pytest.raises(ParameterError, match="none were given"):
+        candidate_texts._counted(None, schema, (TOWN,), None, 2)
+    with pytest.raises(ParameterError, match="none were given"):
+        codes.code_source(None, schema, None, 2)
 
 
 # Drawing

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,10 @@ DIALECT = Dialect(separator=";", decimal=",", thousands=".", encoding="utf-16")
 MOST_TEXT = 200
 _SWAPPED = str.maketrans(".,", ",.")
 _LARGE = 1e300
+SAS_TEXT = 40
+"""Letters of a text in a SAS transport file, which holds 200 bytes."""
+_SAS_LARGE, _SAS_SMALL = 1e70, 1e-70
+"""Numbers beyond are none of IBM's floating point, in which such files are written."""
 
 
 def _dialect_file(folder: Path, pair: Pair, rows: Rows) -> str:
@@ -74,10 +78,10 @@ def _in_dialect(source: Any, schema: Schema) -> Reading:
     return read_here(source, dialect_schema(schema))
 
 
-def _held(value: Any) -> Any:
+def _held(value: Any, most: int = MOST_TEXT) -> Any:
     """Return a value as statistics files can hold it: no spaces at the end, no null as text."""
     if isinstance(value, str):
-        short = value[:MOST_TEXT].rstrip().replace("\0", "~")
+        short = value[:most].rstrip().replace("\0", "~")
         if not value:
             return "(empty)"
         return short if short == value else f"{short}~{len(value)}"
@@ -86,23 +90,33 @@ def _held(value: Any) -> Any:
     return value
 
 
-def _frame(pair: Pair, rows: Rows) -> Any:
+def _held_by_sas(value: Any) -> Any:
+    """Return a value as a SAS transport file can hold it."""
+    if isinstance(value, float) and not math.isnan(value):
+        size = min(max(abs(value), _SAS_SMALL), _SAS_LARGE) if value else 0.0
+        return math.copysign(size, value)
+    return _held(value, SAS_TEXT)
+
+
+def _frame(pair: Pair, rows: Rows, held: Callable[[Any], Any]) -> Any:
     import polars as pl
 
     kinds = {"string": pl.String(), "double": pl.Float64(), "timestamp[us]": pl.Datetime("us")}
     return pl.DataFrame(
-        [[_held(value) for value in row] for row in rows],
+        [[held(value) for value in row] for row in rows],
         schema={name: kinds[kind] for name, kind in pair.held.items()},
         orient="row",
     )
 
 
-def _statistics(write: str, extension: str, **options: Any) -> Any:
+def _statistics(
+    write: str, extension: str, held: Callable[[Any], Any] = _held, **options: Any
+) -> Any:
     def build(folder: Path, pair: Pair, rows: Rows) -> str:
         import pyreadstat
 
         path = folder / f"table.{extension}"
-        getattr(pyreadstat, write)(_frame(pair, rows), str(path), **options)
+        getattr(pyreadstat, write)(_frame(pair, rows, held), str(path), **options)
         return str(path)
 
     return build
@@ -176,6 +190,15 @@ OFFICE_DOORS: tuple[Door, ...] = (
         needs="pyreadstat",
     ),
     Door("Stata", _STATISTICS, _statistics("write_dta", "dta"), needs="pyreadstat"),
+    *(
+        Door(
+            f"SAS transport {version}",
+            _STATISTICS,
+            _statistics("write_xport", "xpt", _held_by_sas, file_format_version=version),
+            needs="pyreadstat",
+        )
+        for version in (5, 8)
+    ),
     Door("Excel", Holding((ANY,), among=in_a_sheet), _workbook, needs="fastexcel"),
     Door("DuckDB", _DUCK, _duckdb, needs="duckdb"),
 )

@@ -28,8 +28,9 @@ from pegsynth.auditing.noise_laws import noise_law
 from pegsynth.categories import CandidateCounts, Part, find_categories, plan_categories
 from pegsynth.mechanisms.noise import noise_of
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
-from pegsynth.privacy import Allowance, CategoriesFound, Ledger, NoisyCounts, UnitBound
+from pegsynth.privacy import Allowance, CategoriesFound, Ledger, UnitBound
 from pegsynth.privacy.accountant import delta_taken
+from pegsynth.privacy.noise_events import Noisy
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 
@@ -48,7 +49,7 @@ class GivenNoise(PrivacyFilter):
         super().__init__(*arguments, **options)
         self._offsets = offsets
 
-    def _noisy(self, counts: Int64, event: NoisyCounts) -> Int64:
+    def _noisy(self, counts: Int64, event: Noisy) -> Int64:
         return counts + self._offsets(len(counts))
 
 

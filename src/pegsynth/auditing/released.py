@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pegsynth.analyses.measuring_sums import CodedValues, ValueTable
 from pegsynth.auditing.cases import RULES, tiny_schema
 from pegsynth.auditing.divergence import ROUNDING, Loss, Table, all_rows, all_tables, divergence
 from pegsynth.auditing.noise_laws import choice_law, noise_law, shifted
@@ -41,12 +42,18 @@ from pegsynth.methods.released_blocks import ReleasedPlan, fit_released
 from pegsynth.privacy import Budget, Ledger, Selection
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter
+from pegsynth.released import PrivacyFilter, Steps
 from pegsynth.schema import Feature, Rule, Schema
+from pegsynth.schema.declared import Analysis, WantedTable
 from pegsynth.schema.hierarchy import Hierarchy
 from pegsynth.schema.recoding import Recoding
 
 ORDERS = (1.5, 2.0, 4.0, 8.0)
+RESIDUALS = Steps(pairs_below=math.inf, merge=False, rounds=3)
+"""Steps that measure residuals whatever their noise (R27), few enough for a small scale of it."""
+AUDITED = Steps(loud_margins=0.45, loudest_margins=0.45)
+"""Tiny tables are loud: one-way counts would take so much that the noise of blocks is too wide."""
+SUM_STEPS = 1
 
 
 @dataclass(frozen=True)
@@ -114,6 +121,10 @@ class ReleasedCase:
         Patterns of noise that are tried.
     budget_filter, cell_law
         The privacy filter that is audited, and the probability of a noisy count for a true one.
+    steps
+        Other steps than those of the plan: tiny tables are too loud for residuals otherwise.
+    values
+        What adds up the values of rows for declared analyses.
     """
 
     name: str
@@ -122,7 +133,9 @@ class ReleasedCase:
     pairs: tuple[tuple[Table, Table], ...]
     turns: int = len(OFFSETS)
     budget_filter: type[WatchedFilter] = WatchedFilter
+    values: Callable[..., ValueTable] = CodedValues
     cell_law: Callable[[Noise, int, int], Fraction] = cell_share
+    steps: Steps | None = None
 
     @property
     def method(self) -> str:
@@ -155,7 +168,14 @@ class ReleasedCase:
         counts = self.schema.category_counts
         codes = np.array(table, dtype=np.uint8).reshape(-1, len(counts))
         fit, spent = fit_released(
-            codes, self.schema, self.plan, RandomStream("audit"), filter_of=filter_of
+            codes,
+            self.schema,
+            self.plan,
+            RandomStream("audit"),
+            values=self.values(codes, self.schema),
+            sum_steps=SUM_STEPS,
+            filter_of=filter_of,
+            steps=self.steps,
         )
         released = fit.released
         published = (
@@ -164,7 +184,17 @@ class ReleasedCase:
             tuple(tuple(line.tolist()) for line in released.levels),
             tuple(
                 (each.features, tuple(each.counts.tolist()), each.deviation)
-                for each in (*released.one_ways, *released.blocks, *released.extra)
+                for each in (
+                    *released.one_ways,
+                    *released.blocks,
+                    *released.extra,
+                    *released.maps,
+                    *released.residuals,
+                )
+            ),
+            tuple(
+                (str(each.bounds.tolist()), tuple(each.sums.tolist()), each.deviation)
+                for each in released.sums
             ),
             # The ledger is published too, with all that its events say.
             spent.events,
@@ -294,6 +324,7 @@ def released_case(
     pairs: Sequence[tuple[Table, Table]] | None = None,
     turns: int = len(OFFSETS),
     schema: Schema | None = None,
+    steps: Steps | None = None,
 ) -> ReleasedCase:
     """Settle a plan; by default every table of at most one row has every neighbour."""
     schema = schema or tiny_schema(counts, rules=rules, unit=unit)
@@ -303,7 +334,7 @@ def released_case(
     if pairs is None:
         units = [rows for rows in all_tables(counts, unit or 1) if rows]
         pairs = [(table, more) for table in all_tables(counts, 1) for more in units]
-    return ReleasedCase(name, schema, plan, tuple(pairs), turns)
+    return ReleasedCase(name, schema, plan, tuple(pairs), turns, steps=steps or AUDITED)
 
 
 def _with_detail() -> Schema:
@@ -311,6 +342,26 @@ def _with_detail() -> Schema:
     by_prefix = Recoding(hierarchy=Hierarchy(prefixes=(1,)), level=0)
     detail = Feature("x1", categories=("a1", "a2", "b1"), parent="x0", recoding=by_prefix)
     return Schema((Feature("x0", categories=("a", "b")), detail), reviewed=True)
+
+
+def with_analysis(unit: int | None = None, *, scored: bool = False) -> Schema:
+    """Return a schema of two small numbers that declares a regression and a table (R26)."""
+    numbers = (
+        Feature("x0", kind="ordinal", categories=("0", "1", "2")),
+        Feature("x1", kind="ordinal", categories=("0", "1")),
+    )
+    declared: dict[str, Any] = {
+        "analyses": (
+            Analysis("I(x0 > 0) ~ x1", "binomial", 0.3)
+            if scored
+            else Analysis("x0 ~ x1", share=0.3),
+        ),
+        "tables_wanted": (WantedTable(("x0", "x1"), share=0.2),),
+    }
+    if unit is None:
+        return Schema(numbers, reviewed=True, **declared)
+    person = Feature(name="person", role="identifier")
+    return Schema((person, *numbers), "person", unit, reviewed=True, **declared)
 
 
 def released_cases(*, full: bool = False) -> list[ReleasedCase]:
@@ -323,6 +374,8 @@ def released_cases(*, full: bool = False) -> list[ReleasedCase]:
     turns = len(OFFSETS) if full else 1
     pair = (((), ((0, 0),)), (((0, 1),), ((0, 0),)), (((0, 0),), ((1, 1),)))
     twice = (((), ((0, 0), (0, 0))), (((0, 1),), ((0, 0), (1, 1))))
+    told = (((0, 0),) * 60 + ((1, 1),) * 60, ((0, 0),) * 90 + ((1, 0),) * 29 + ((1, 1),))
+    telling = tuple((table, (row,)) for table in told for row in ((0, 0), (0, 1)))
     return [
         released_case("noise, choices, adaptive amounts", turns=turns),
         released_case("approximate", epsilon=6.0, delta=1e-9, turns=turns),
@@ -338,8 +391,62 @@ def released_cases(*, full: bool = False) -> list[ReleasedCase]:
         released_case("rule that a real row breaks", rules=RULES, pairs=pair),
         released_case("l-diverse", l=1.5, pairs=pair),
         released_case("detail given its parent", (2, 3), pairs=pair, schema=_with_detail()),
+        released_case("a feature tells another", epsilon=60.0, pairs=telling, turns=turns),
+        released_case(
+            "a feature tells another, approximate", epsilon=30.0, delta=1e-9, pairs=telling, turns=1
+        ),
         released_case("two rows per unit", unit=2, pairs=twice),
         released_case(
             "two rows per unit, approximate", epsilon=6.0, delta=1e-9, unit=2, pairs=twice
+        ),
+        released_case("residuals", pairs=pair, steps=RESIDUALS),
+        released_case(
+            "residuals, approximate", (2, 3), epsilon=6.0, delta=1e-9, pairs=pair, steps=RESIDUALS
+        ),
+        released_case(
+            "residuals of pairs and a triple", (2, 2, 2), pairs=triple[-2:], steps=RESIDUALS
+        ),
+        released_case(
+            "residuals, two rows per unit",
+            epsilon=6.0,
+            delta=1e-9,
+            unit=2,
+            pairs=twice,
+            steps=RESIDUALS,
+        ),
+        *analysis_cases(),
+    ]
+
+
+def analysis_cases() -> list[ReleasedCase]:
+    """Return cases with a declared regression and a table that is wanted (R26)."""
+    pair = (((), ((2, 0),)), (((2, 0), (0, 1)), ((2, 1),)), (((0, 0),), ((1, 1),)))
+    twice = (((), ((2, 0), (2, 0))), (((0, 1),), ((2, 0), (0, 0))))
+    several, one = with_analysis(2), with_analysis()
+    near: dict[str, Any] = {"epsilon": 6.0, "delta": 1e-9, "turns": 1}
+    return [
+        released_case("declared analysis", (3, 2), pairs=pair, schema=one, turns=1),
+        released_case("declared analysis, approximate", (3, 2), pairs=pair, schema=one, **near),
+        released_case(
+            "declared logistic analysis, approximate",
+            (3, 2),
+            pairs=pair,
+            schema=with_analysis(scored=True),
+            **near,
+        ),
+        released_case(
+            "declared analysis, two rows per unit",
+            (3, 2),
+            epsilon=30.0,
+            pairs=twice,
+            schema=several,
+            turns=1,
+        ),
+        released_case(
+            "declared analysis, two rows per unit, approximate",
+            (3, 2),
+            pairs=twice,
+            schema=several,
+            **near,
         ),
     ]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from pegsynth.auditing.agreeing_parts import VERIFICATION, verification_cases
 from pegsynth.auditing.cases import Case, all_cases
 from pegsynth.auditing.choices import private_case, worst_path
 from pegsynth.auditing.dates import DATES, date_cases
@@ -20,6 +21,7 @@ from pegsynth.auditing.found_categories import (
 )
 from pegsynth.auditing.level_cases import level_cases, level_private_case
 from pegsynth.auditing.numbers import NUMBERS, NumberCase, number_cases
+from pegsynth.auditing.panels import PANELS, panel_cases
 from pegsynth.auditing.recodings import RECODINGS, recoding_cases
 from pegsynth.auditing.released import audit_paths, released_cases
 from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
@@ -84,13 +86,18 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
         yield from _categories()
     if method in (None, RECODINGS):
         yield from _recodings()
+    if method in (None, VERIFICATION):
+        yield from _verification()
+    if method in (None, PANELS):
+        yield from _panels()
     if method in (None, READERS):
         yield from _doors(-(-FULL_PAIRS // len(DOORS)) if full else PAIRS)
 
 
 def audits() -> tuple[str, ...]:
     """Return what can be audited by name: methods, parts of the codec, and the readers."""
-    return (*audited_methods(), NUMBERS, DATES, CATEGORIES, RECODINGS, READERS)
+    codec = (NUMBERS, DATES, CATEGORIES, RECODINGS, PANELS)
+    return (*audited_methods(), *codec, VERIFICATION, READERS)
 
 
 def audited_methods() -> tuple[str, ...]:
@@ -222,6 +229,31 @@ def _recodings() -> Iterator[Finding]:
         claimed, realised = case.claimed, case.loss().epsilon
         held = Loss(realised).within(claimed, 1.0)
         yield Finding(RECODINGS, case.name, "exact", claimed, realised, None, None, held)
+
+
+def _verification() -> Iterator[Finding]:
+    """Deal every small table in every way, and compare the laws of what is counted (R32)."""
+    for case in verification_cases():
+        claimed, loss = case.claimed, case.loss()
+        pure = not math.isinf(claimed.epsilon)
+        yield Finding(
+            VERIFICATION,
+            case.name,
+            "exact",
+            claimed.epsilon if pure else None,
+            loss.epsilon if pure else None,
+            claimed.rho,
+            loss.rho,
+            loss.within(claimed.epsilon, claimed.rho),
+        )
+
+
+def _panels() -> Iterator[Finding]:
+    """Enumerate one draw from every small folded panel (R24)."""
+    for case in panel_cases():
+        claimed, realised = case.claimed, case.loss().epsilon
+        held = Loss(realised).within(claimed, 1.0)
+        yield Finding(PANELS, case.name, "exact", claimed, realised, None, None, held)
 
 
 def _released_statistically(releases: int) -> Finding:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from pegsynth.arrays import Int64
-from pegsynth.privacy import NoisyCounts, Selection
+from pegsynth.privacy import Selection
+from pegsynth.privacy.noise_events import Noisy
 from pegsynth.released import PrivacyFilter
 
 Output = tuple[int, ...]
@@ -27,7 +28,7 @@ OFFSETS = ((2,), (-1,), (3, -2, 0))
 class Step:
     """One crossing of the boundary: its event, what went in, and what came out."""
 
-    event: NoisyCounts | Selection
+    event: Noisy | Selection
     inputs: Output
     output: Output
 
@@ -44,7 +45,7 @@ class WatchedFilter(PrivacyFilter):
         self.steps: list[Step] = []
         self._answer = answer
 
-    def _noisy(self, counts: Int64, event: NoisyCounts) -> Int64:
+    def _noisy(self, counts: Int64, event: Noisy) -> Int64:
         return np.array(self._taken(event, tuple(counts.tolist())), dtype=np.int64)
 
     def _chosen(self, scores: Sequence[int], epsilon: Fraction) -> int:
@@ -53,7 +54,7 @@ class WatchedFilter(PrivacyFilter):
             raise TypeError("a choice is paid for before it is made")
         return self._taken(event, tuple(int(score) for score in scores))[0]
 
-    def _taken(self, event: NoisyCounts | Selection, inputs: Output) -> Output:
+    def _taken(self, event: Noisy | Selection, inputs: Output) -> Output:
         output = self._answer(event, inputs)
         self.steps.append(Step(event, inputs, output))
         return output
@@ -72,10 +73,10 @@ class Explorer:
     _made: int = 0
     _step: int = 0
 
-    def answer(self, event: NoisyCounts | Selection, inputs: Output) -> Output:
+    def answer(self, event: Noisy | Selection, inputs: Output) -> Output:
         """Return what a step of the current path puts out."""
         self._step += 1
-        if isinstance(event, NoisyCounts):
+        if not isinstance(event, Selection):
             offsets = OFFSETS[self.turn % len(OFFSETS)]
             return tuple(n + offsets[cell % len(offsets)] for cell, n in enumerate(inputs))
         if event.purpose != "heads":
@@ -107,7 +108,7 @@ class Replay:
     steps: Sequence[Step]
     _next: int = 0
 
-    def answer(self, event: NoisyCounts | Selection, inputs: Output) -> Output:
+    def answer(self, event: Noisy | Selection, inputs: Output) -> Output:
         """Return what the other path put out here."""
         if self._next == len(self.steps) or self.steps[self._next].event != event:
             raise AstrayError

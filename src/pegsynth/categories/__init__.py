@@ -6,7 +6,7 @@ Only `find_categories` crosses the privacy boundary; `frequent_categories` is fo
 a guarantee.
 """
 
-from pegsynth.categories.candidate_counts import CandidateCounts, Part
+from pegsynth.categories.candidate_counts import MOST_BYTES, CandidateCounts, Part
 from pegsynth.categories.finding import (
     CategoriesPlan,
     delta_for,
@@ -19,6 +19,7 @@ from pegsynth.categories.finding import (
 )
 
 __all__ = [
+    "MOST_BYTES",
     "CandidateCounts",
     "CategoriesPlan",
     "Part",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.cli.notes import (
     holds_ledger,
+    say_booking,
     say_guarantee,
     say_ledger_replaced,
     say_method,
@@ -21,7 +23,7 @@ from pegsynth.errors import BudgetError, DataError, ParameterError
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.file_sets import EXTENSIONS, refuse_secrets, scheme_of, table_format
 from pegsynth.methods.session import Session
-from pegsynth.pipeline import open_saved, settle
+from pegsynth.pipeline import booked_run, open_saved, settle
 from pegsynth.random import RandomStream
 from pegsynth.request import Request
 from pegsynth.spark.cluster_fit import check_plan, count_model
@@ -44,15 +46,20 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     settled = settle(schema_file, request, data=source, saved=True)
     check_plan(settled)
     stream = RandomStream(request.seed)
-    with open_session(request.master) as spark:
+    with booked_run(settled, "fit") as booking, open_session(request.master) as spark:
+        table = _read(spark, source)
+        booking.begin()
         model = count_model(
-            _read(spark, source),
+            table,
             settled,
             stream,
             source=source,
             folder=not Path(source).is_file(),
         )
-    save_fitted(model, output, stream)
+        ledger = save_fitted(model, output, stream)
+        booking.settle(ledger)
+    if settled.plan is not None:
+        say_booking(booking, ledger)
     say_method(settled.notes)
 
 
@@ -63,7 +70,7 @@ def sample(model_file: Path, output: str, ledger_file: Path | None, request: Req
     with locked(model_file):
         saved = open_saved(model_file, request)
         check_sampler(saved.session)
-        with open_session(request.master) as spark:
+        with open_session(request.master) as spark, saved.booked(request):
             _write(
                 saved.session,
                 spark,
@@ -89,10 +96,16 @@ def synthesize(
     check_plan(settled)
     check_drawing(settled.plan)
     stream = RandomStream(request.seed)
-    with open_session(request.master) as spark:
+    # Rows are drawn at once here, so that any budget can be reserved.
+    with (
+        booked_run(replace(settled, saved=False), "synthesize") as booking,
+        open_session(request.master) as spark,
+    ):
         check_free(spark, output)
+        table = _read(spark, source)
+        booking.begin()
         model = count_model(
-            _read(spark, source),
+            table,
             settled,
             stream,
             source=source,
@@ -100,6 +113,8 @@ def synthesize(
         )
         session = Session(model, model.plan or settled.plan, stream)
         _write(session, spark, output, ledger_path, request)
+        booking.settle(session.ledger)
+    say_booking(booking, session.ledger)
     say_method(settled.notes)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pegsynth.cli import flags
+from pegsynth.cli.verify_command import verify
 
 if TYPE_CHECKING:
     from pegsynth.io.database import DatabaseTarget
@@ -18,6 +19,16 @@ Threads = Annotated[int | None, flags.of("threads")]
 Table = Annotated[str | None, flags.of("table")]
 Query = Annotated[str | None, flags.of("query")]
 RowsIn = Annotated[int | None, flags.of("rows_in")]
+Holdout = Annotated[
+    str | None, typer.Option("--holdout", help="Real rows that the synthesizer never saw.")
+]
+Target = Annotated[
+    str | None, typer.Option("--target", metavar="F", help="Feature to predict in real rows.")
+]
+Formulas = Annotated[
+    list[str] | None,
+    typer.Option("--formula", metavar="TEXT", help="Regression, such as 'charge ~ age + C(sev)'."),
+]
 _ROWS_IF_ANY = "Rows of each synthetic table; none with --synthesize."
 
 
@@ -32,11 +43,16 @@ def register(app: typer.Typer) -> None:
     app.command("sample")(sample)
     app.command("impute")(impute)
     app.command("evaluate")(evaluate)
+    app.command("compare")(compare)
     app.command("combine")(combine)
+    app.command("verify")(verify)
     app.command("inspect")(inspect)
+    app.command("tables")(tables)
+    app.command("book")(book)
     app.command("trace")(trace)
     app.command("study")(study)
     app.command("audit")(audit)
+    app.command("studio")(studio)
 
 
 def demo(
@@ -137,6 +153,7 @@ def draft_schema(
     "prior",
     "seed_pool",
     "shares",
+    "analyses",
     rows=...,
 )
 def plan(
@@ -210,6 +227,7 @@ def release(
     data: flags.Data,
     schema: flags.SchemaFile,
     output: flags.Output,
+    second: flags.SecondData = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an earlier release or an empty folder.")
     ] = False,
@@ -239,15 +257,54 @@ def release(
             "--round", metavar="F=STEP", help="Round a synthetic number to multiples; policy too."
         ),
     ] = None,
+    about: Annotated[
+        Path | None,
+        typer.Option("--about", help="about.toml: who publishes what, for whom and why."),
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            "--language",
+            metavar="L,L",
+            help="PRIVACY.md in further languages: de, fr, es, pt.",
+        ),
+    ] = None,
+    holdout: Holdout = None,
+    target: Target = None,
+    formula: Formulas = None,
+    quality: Annotated[
+        float | None,
+        typer.Option(
+            "--quality",
+            metavar="SHARE",
+            help="Part of --epsilon that buys noisy distances to the original, published in "
+            "QUALITY.json with intervals, such as 0.1.",
+        ),
+    ] = None,
+    quality_table: Annotated[
+        list[str] | None,
+        typer.Option("--quality-table", metavar="F,F", help="Another table for --quality."),
+    ] = None,
+    accept: Annotated[
+        Path | None,
+        typer.Option(
+            "--accept", help="Publish only if figures of --quality meet the criteria in this file."
+        ),
+    ] = None,
     *,
     request: Request,
 ) -> None:
     """Write a release folder: public/ may be published, internal/ may not."""
     from pegsynth.cli import release_commands
+    from pegsynth.publishing.about import About
+    from pegsynth.publishing.bought_quality import Bought
+    from pegsynth.publishing.facts import Papers
+    from pegsynth.publishing.judging import Judging
+    from pegsynth.publishing.messages import check_languages
     from pegsynth.publishing.policy import Policy
 
     release_commands.release(
-        _source(data, request),
+        _source(data if second is None else (data, second), request),
         schema,
         output,
         request,
@@ -255,6 +312,9 @@ def release(
         public_only=public_only,
         table_format=table_format,
         policy=Policy.of(k, k_features, round_to),
+        papers=Papers(About.of(about), check_languages(language)),
+        judging=Judging(holdout, target, tuple(formula or ())),
+        bought=Bought.of(quality, quality_table, accept),
     )
 
 
@@ -368,14 +428,8 @@ def evaluate(
     json: Annotated[
         Path | None, typer.Option("--json", help="metrics.json to write, every figure in it.")
     ] = None,
-    holdout: Annotated[
-        str | None,
-        typer.Option("--holdout", help="Real rows that the synthesizer never saw."),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option("--target", metavar="F", help="Feature to predict in real rows."),
-    ] = None,
+    holdout: Holdout = None,
+    target: Target = None,
     known: Annotated[
         list[str] | None,
         typer.Option(
@@ -391,12 +445,7 @@ def evaluate(
             "--infer", metavar="F", help="Feature that is inferred [default: sensitive ones]."
         ),
     ] = None,
-    formula: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--formula", metavar="TEXT", help="Regression, such as 'charge ~ age + C(sev)'."
-        ),
-    ] = None,
+    formula: Formulas = None,
     per_record: Annotated[
         bool,
         typer.Option("--per-record", help="Also a line for every row, beside the JSON; internal."),
@@ -428,6 +477,24 @@ def evaluate(
         separator=separator, decimal=decimal, thousands=thousands, encoding=encoding
     )
     evaluating.run(source, synthetic, schema, evaluating.Wishes(**given, written=written))
+
+
+def compare(
+    releases: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RELEASE", help="Folders of releases with their internal/, or metrics.json."
+        ),
+    ],
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", help="HTML page to write; figures go in a folder beside it."),
+    ] = None,
+) -> None:
+    """Put releases of one table side by side: promises, figures, risk and utility; CONFIDENTIAL."""
+    from pegsynth.cli import comparing
+
+    comparing.run(releases, report)
 
 
 def combine(
@@ -484,8 +551,88 @@ def inspect(
     raise typer.Exit(inspecting.inspect(files, confidential=confidential, analyses=analysis or ()))
 
 
+def tables(
+    model: flags.ModelFile,
+    of: Annotated[
+        str, typer.Option("--of", metavar="NAMES", help="Features of the table, as zip,MDC.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="CSV file to write [default: print it].")
+    ] = None,
+    level: Annotated[
+        float, typer.Option("--level", help="How often intervals hold the original's count.")
+    ] = 0.95,
+) -> None:
+    """Print counts that a model of pegs-once holds, with intervals that include the noise."""
+    from pegsynth.cli import asking
+
+    asking.tables(model, of, output, level=level)
+
+
+def book(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="create|show|add|withdraw BOOK",
+            help="Make a book, print it, put ledgers of earlier releases in (add BOOK LEDGER..), "
+            "or give back an entry that has read nothing (withdraw BOOK NUMBER).",
+        ),
+    ],
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="Limit for everything together.")
+    ] = None,
+    epsilon_per_year: Annotated[
+        float | None,
+        typer.Option("--epsilon-per-year", help="Limit for every calendar year (UTC)."),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option("--delta", help="Delta of the limits [default: none, pure runs only]."),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", help="Unit column that every run protects [default: single rows]."),
+    ] = None,
+    private_categories: Annotated[
+        bool,
+        typer.Option(
+            "--private-categories", help="Set a tenth of delta aside for categories that are found."
+        ),
+    ] = False,
+    spender: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--spender", metavar="NAME", help="Account that may spend [default: anybody]."
+        ),
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", help="What the table is called, for readers.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the book as JSON.")] = False,
+) -> None:
+    """Keep the budget of a table over all runs; --book BOOK then goes with every command."""
+    from pegsynth.cli import book_commands
+
+    policy = book_commands.stated_policy(
+        epsilon=epsilon,
+        epsilon_per_year=epsilon_per_year,
+        delta=delta,
+        unit=unit,
+        private_categories=private_categories,
+        spenders=spender,
+    )
+    book_commands.run(what, policy, table=table or "", as_json=json)
+
+
 @flags.taking(
-    "epsilon_per_row", "l", "alpha", "sweeps", "seed_pool", "seed", "accept_unreviewed_schema"
+    "epsilon_per_row",
+    "l",
+    "alpha",
+    "book",
+    "sweeps",
+    "seed_pool",
+    "seed",
+    "accept_unreviewed_schema",
 )
 def trace(
     model: flags.ModelFile,
@@ -543,8 +690,34 @@ def audit(
     raise typer.Exit(auditing.run(method, full=full, threads=threads or usable_processors()))
 
 
-def _source(data: str, request: Request) -> Any:
-    """Return the table that the flags of a command name."""
+def studio(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="The project; made if it is not there.")
+    ] = Path("pegs-studio"),
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0: a free one.")] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address and open nothing.")
+    ] = False,
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; this machine only.")
+    ] = "127.0.0.1",
+    anyone: Annotated[
+        bool,
+        typer.Option(
+            "--anyone-on-the-network",
+            help="With another --host: whoever reaches it and has the address may see the table.",
+        ),
+    ] = False,
+) -> None:
+    """Open a local page that leads from a table to a release; nothing leaves this machine."""
+    from pegsynth.cli.console import say
+    from pegsynth.studio.server import serve
+
+    serve(folder, port=port, host=host, anyone=anyone, browser=not no_browser, say=say)
+
+
+def _source(data: str | tuple[str, str], request: Request) -> Any:
+    """Return the table, or the two tables, that the flags of a command name."""
     from pegsynth.io.table_input import named_source
 
     return named_source(

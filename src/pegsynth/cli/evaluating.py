@@ -16,7 +16,8 @@ from pegsynth.evaluation.evaluate_options import options_of
 from pegsynth.evaluation.holdout import NAME as HOLDOUT_FAULT
 from pegsynth.evaluation.measured_codebook import measured_codebook
 from pegsynth.evaluation.measuring import Evaluation
-from pegsynth.evaluation.records import Record
+from pegsynth.evaluation.published_noise import published_noise
+from pegsynth.evaluation.records import Record, headline
 from pegsynth.inference.choice import rule_for
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.table_input import table_files
@@ -24,12 +25,13 @@ from pegsynth.io.table_output import write_table
 from pegsynth.options import SourceOptions
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.fill_folder import guarantee_fields
+from pegsynth.reporting.verdict import with_verdict
 from pegsynth.schema import Schema
 
 PRIVATE = 0o600
 MOST_FAULTS = 20
 _FAULTS = ("empty_table", "missing_column", "extra_columns", "unknown_values")
-_HEADER = ("measure", "value", "low", "high", "baseline", "better")
+_HEADER = ("measure", "value", "low", "high", "baseline", "better", "")
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,13 @@ def run(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wish
         per_record=wishes.per_record,
         threads=wishes.threads,
         rule=None if ledger is None else rule_for(ledger, len(synthetic)).rule,
+        noise=None if ledger is None else published_noise(ledger, schema),
     )
     with progress_bar() as progress:
         found = evaluate_files(
             original, synthetic, schema, options, holdout=wishes.holdout, progress=progress
         )
+        found = with_verdict(found)
         _write(found, ledger, wishes)
     _print(found)
     _print_verdict(found)
@@ -165,25 +169,20 @@ def _print(found: Evaluation) -> None:
 
 
 def _print_verdict(found: Evaluation) -> None:
-    """Print the verdict of the page, and every number that is off."""
-    from pegsynth.reporting.lookup import Lookup
-    from pegsynth.reporting.verdict import verdict
-
-    said = verdict(Lookup(found))
-    print(legible(f"utility: {said['utility']}"))
+    """Print the verdict of the page, and everything that is off."""
+    print(legible(f"utility: {found.verdict['utility']}"))
     for fault in found.faults[:MOST_FAULTS]:
         print(legible(f"  off: {fault}"))
     if len(found.faults) > MOST_FAULTS:
         print(f"  and {len(found.faults) - MOST_FAULTS} more; --json FILE lists them")
-    print(legible(f"risk: {said['risk']}"))
+    print(legible(f"risk: {found.verdict['risk']}"))
 
 
 def _headline(found: Evaluation, name: str) -> Record:
-    ours = [record for record in found.records if record.name == name]
-    whole = [record for record in ours if not record.subject]
-    return next(iter([*whole, *ours]), Record(name=name, subject="", value=None))
+    return headline(found.records, name) or Record(name=name, subject="", value=None)
 
 
 def _line(record: Record) -> tuple[str, ...]:
     figures = (record.value, record.low, record.high, record.baseline)
-    return (record.name, *("" if f is None else f"{f:.4g}" for f in figures), record.better)
+    texts = ("" if f is None else f"{f:.4g}" for f in figures)
+    return (record.name, *texts, record.better, legible(record.subject))

@@ -28,6 +28,14 @@ Data = Annotated[
         "sqlite:///.. with --table or --query.",
     ),
 ]
+SecondData = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[DATA]",
+        help="The second of two tables that the schema describes ([[tables]]).",
+        show_default=False,
+    ),
+]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model.pegs file.")]
 SchemaFile = Annotated[Path, typer.Option("--schema", help="The schema.toml of the table.")]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write.")]
@@ -48,13 +56,13 @@ LedgerFile = Annotated[
 
 Command = Callable[..., None]
 
-BUDGET = ("epsilon", "delta", "epsilon_per_row", "l", "alpha")
+BUDGET = ("epsilon", "delta", "epsilon_per_row", "l", "alpha", "book")
 KEYS = ("heads", "tail_bits", "order", "order_rows")
 DRAWS = ("sweeps", "block_size", "visits", "chains", "urn", "prior", "seed_pool", "rows_in")
 GIVEN = ("where", "synthesize", "no_guarantee", "log_linear", "proper")
-RUN = ("decode", "threads", "seed")
+RUN = ("decode", "wide", "threads", "seed")
 WRITTEN = ("separator", "decimal", "thousands", "encoding")
-SOURCE = ("table", "query", "query_is_rowwise", *WRITTEN)
+SOURCE = ("table", "query", "query_is_rowwise", *WRITTEN, "analyses")
 ENGINE = ("engine", "master")
 NOISE = ("replicates", "shared_noise")
 COMPLETED = ("complete", "imputations")

@@ -15,7 +15,8 @@ from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
 from pegsynth.privacy import Event, Ledger, verify
-from pegsynth.privacy.events import NoisyCounts, UnknownEvent
+from pegsynth.privacy.events import UnknownEvent
+from pegsynth.privacy.noise_events import NoisyCounts, NoisyResiduals, NoisySums
 from pegsynth.privacy.privacy_json import event_to_builtins
 from pegsynth.privacy.rounding import display_up
 from pegsynth.random import RandomStream
@@ -91,13 +92,15 @@ def _described(event: Event) -> str:
         name: value for name, value in event_to_builtins(event).items() if value not in _EMPTY
     }
     kind = fields.pop("kind", "event")
-    if isinstance(event, NoisyCounts):
+    if isinstance(event, NoisyCounts | NoisyResiduals | NoisySums):
         amount = float(Fraction(fields.pop("scale_numerator"), fields.pop("scale_denominator")))
         gaussian = event.mechanism == "discrete-gaussian"
         shown = math.sqrt(amount) if gaussian else amount
-        fields["sigma" if gaussian else "scale"] = f"{shown:.6g} rows"
+        one_table = not isinstance(event, NoisyCounts) or event.cells == 1
+        unit = " rows" if isinstance(event, NoisyCounts) else ""
+        fields["sigma" if gaussian else "scale"] = f"{shown:.6g}{unit}"
         # One row changes one cell of one table; of several tables, one cell of each.
-        fields = _joined(fields, " x " if event.cells == 1 else " + ")
+        fields = _joined(fields, " x " if one_table else " + ")
     elif not isinstance(event, UnknownEvent):
         fields = _joined(_with_decimals(fields), " + ")
     return f"{kind}: " + ", ".join(f"{name.replace('_', ' ')} {v}" for name, v in fields.items())
@@ -135,7 +138,10 @@ def _read(file: Path) -> bytes:
 def _inspect_schema(file: Path) -> None:
     schema = Schema.load(file)
     _show(f"schema of {len(schema.features)} features, reviewed: {str(schema.reviewed).lower()}")
-    if schema.unit:
+    if schema.panel:
+        panel = schema.panel
+        _show(f"panel: {panel.unit} in the order of {panel.time}, at most {panel.most} rows each")
+    elif schema.unit:
         _show(f"unit: {schema.unit}, at most {schema.rows_per_unit} rows each")
     for feature in schema.features:
         _show(f"  {feature.name}: {feature.kind}, {feature.role}, {feature.category_count} levels")

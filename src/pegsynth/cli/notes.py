@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pegsynth.book import NO_BOOKING, Booking, read_book
+from pegsynth.book.book_page import spent_line
 from pegsynth.cli.console import say
 from pegsynth.errors import PegsynthError
 from pegsynth.methods import get
@@ -42,6 +44,19 @@ def say_budget(session: Session) -> None:
     )
     for line in ledger.warnings:
         say(f"  {line}")
+
+
+def say_booking(booking: Booking, ledger: Ledger) -> None:
+    """Say what the book holds now, or that no book adds this run to others."""
+    if booking is NO_BOOKING:
+        if ledger.guarantee.kind in ("pure", "approximate"):
+            say(
+                "No budget book was named (--book): nothing adds this run to others on the same "
+                "table."
+            )
+        return
+    book = read_book(booking.path)
+    say(f"Budget book {booking.path}: entry {booking.number}; {spent_line(book)}.")
 
 
 def say_method(lines: Sequence[str]) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from pegsynth.analyses.declared_plan import declared_costs
 from pegsynth.errors import BudgetError
 from pegsynth.methods.base import Prediction
 from pegsynth.methods.forecast import forecast
 from pegsynth.numbers import check_budget, wants_codec
 from pegsynth.numbers.codec_costs import codec_costs
+from pegsynth.numbers.edges_plan import price_of
+from pegsynth.numbers.paying import whole_of
 from pegsynth.options import AUTO
 from pegsynth.privacy.rounding import display_up
 from pegsynth.request import Request
 from pegsynth.schema import Schema
+from pegsynth.schema.wide_schema import wide_schema
 
 _HEADER = (
     "method",
@@ -33,7 +38,7 @@ def show(schema_file: Path, request: Request) -> None:
     if request.epsilon is None:
         raise BudgetError("a plan needs --epsilon, the total for the whole release")
     budget = replace(request, method=AUTO).budget  # A budget that cannot be is refused as such.
-    schema = Schema.load(schema_file)
+    schema = wide_schema(request.written(Schema.load(schema_file)))
     if wants_codec(schema):
         check_budget(schema, budget)
     costs = tuple(codec_costs(schema, budget, request.rows_in)) if wants_codec(schema) else ()
@@ -48,7 +53,8 @@ def show(schema_file: Path, request: Request) -> None:
         )
     for method, why in found.refused:
         print(f"{method}: {why}")
-    for note in (*costs, *request.assumed()):
+    declared = declared_costs(schema, price_of(schema, whole_of(budget)))
+    for note in (*costs, *declared, *_folded(schema), *request.assumed()):
         print(f"\n{note}")
     if found.best is None:
         raise BudgetError(
@@ -57,6 +63,16 @@ def show(schema_file: Path, request: Request) -> None:
     # The choice is that of --method auto: methods that do not take a flag are left out.
     _, (choice, *_) = replace(request, method=AUTO).settled(schema)
     print(f"\nChoice: {choice.removeprefix('Method: ')}")
+
+
+def _folded(schema: Schema) -> Iterator[str]:
+    """Say whom a panel protects, and what is counted (R24)."""
+    if schema.panel is not None:
+        panel = schema.panel
+        yield (
+            f"Protected is one {panel.unit!r} with all its rows, at most {panel.most}, at the "
+            "price of one row; --rows and --rows-in count units."
+        )
 
 
 def _line(each: Prediction) -> tuple[str, ...]:

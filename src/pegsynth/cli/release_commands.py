@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegsynth.cli.console import progress_bar, say
-from pegsynth.cli.notes import say_guarantee, say_method, say_release_replaced
+from pegsynth.cli.notes import say_booking, say_guarantee, say_method, say_release_replaced
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import OutputError
 from pegsynth.option_kinds import check_whole
 from pegsynth.privacy import Ledger
+from pegsynth.publishing.facts import NO_PAPERS, Papers
 from pegsynth.publishing.folder import check_folder
+from pegsynth.publishing.judging import NO_JUDGING, Judging
 from pegsynth.publishing.policy import NO_POLICY, Policy
 from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.schema.toml import dumps
+
+if TYPE_CHECKING:
+    from pegsynth.publishing.bought_quality import Bought
 
 
 def release(
@@ -28,26 +34,39 @@ def release(
     public_only: bool,
     table_format: str = "csv",
     policy: Policy = NO_POLICY,
+    papers: Papers = NO_PAPERS,
+    judging: Judging = NO_JUDGING,
+    bought: Bought | None = None,
     quiet: bool = False,
 ) -> None:
     """Write a release folder and say where to look."""
+    from pegsynth.publishing.bought_quality import NotAcceptedError
     from pegsynth.publishing.fill_folder import make_folder
 
     check_not_inputs((), data, resume=request.resume)
-    with progress_bar() as progress:
-        made = make_folder(
-            data,
-            schema,
-            output,
-            request,
-            force=force,
-            public_only=public_only,
-            table_format=table_format,
-            policy=policy,
-            progress=progress,
-        )
+    try:
+        with progress_bar() as progress:
+            made = make_folder(
+                data,
+                schema,
+                output,
+                request,
+                force=force,
+                public_only=public_only,
+                table_format=table_format,
+                policy=policy,
+                papers=papers,
+                judging=judging,
+                bought=bought,
+                progress=progress,
+            )
+    except NotAcceptedError as refused:
+        say(str(refused))
+        sys.exit(1)
     say_method(made.notes)
     say_guarantee(made.ledger)
+    if not quiet:
+        say_booking(made.booking, made.ledger)
     if quiet:
         return
     if made.replaced:

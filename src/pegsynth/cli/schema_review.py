@@ -18,6 +18,7 @@ from pegsynth.schema import Feature, Schema
 from pegsynth.schema.assumed import assumed
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.feature import ROLES
+from pegsynth.schema.toml import with_comments
 
 _MOST_SHOWN = 40
 _KEEP, _LATER, _DROP = "keep", "later", "drop"
@@ -34,6 +35,8 @@ def review(file: Path) -> None:
         raise ParameterError(
             f"{file}: this schema is reviewed already; set reviewed to false to review it again"
         )
+    # What a draft says of its columns is in comments, and a reviewer should see it.
+    schema = with_comments(schema, file.read_text(encoding="utf-8"))
     try:
         found, left = _walk(schema)
     except _StoppedError:
@@ -87,8 +90,14 @@ def _ask(question: str, choices: tuple[str, ...] = ()) -> str:
 
 
 def _unit(schema: Schema) -> Schema:
+    if schema.panel is not None:
+        return schema
     if schema.unit is None:
         names = [column.name for column in schema.columns]
+        for column in schema.columns:
+            for note in column.notes:
+                if "set unit" in note:
+                    say(f"{column.name}: {note}")
         while True:
             unit = _ask(
                 "Column that tells whose a row is, if a person can have several (empty: none)"
@@ -113,6 +122,8 @@ def _feature(schema: Schema, feature: Feature) -> tuple[Schema, str]:
     labels = _shown(feature)
     more = f" and {len(labels) - _MOST_SHOWN} more" if len(labels) > _MOST_SHOWN else ""
     say(f"{feature.name} ({feature.kind}, {feature.role}): {', '.join(labels[:_MOST_SHOWN])}{more}")
+    for note in feature.notes:
+        say(f"  {note}")
     while True:
         answer = _ask(
             "Is that public knowledge, whoever is in the table?",

@@ -54,6 +54,8 @@ def show(file: Path) -> None:
 
 def _unit(schema: Schema) -> str:
     most = f", at most {schema.rows_per_unit} rows"
+    if schema.panel is not None:
+        most = f", at most {schema.panel.most} rows, folded in the order of {schema.panel.time!r}"
     unit = "a row" if schema.unit is None else f"{schema.unit!r}{most}"
     return f"Unit: {unit}. Reviewed: {'yes' if schema.reviewed else 'no'}."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.notes import (
     holds_ledger,
+    say_booking,
     say_budget,
     say_guarantee,
     say_ledger_replaced,
@@ -24,8 +26,16 @@ from pegsynth.io.table_output import check_writable
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
+from pegsynth.pipeline import (
+    booked_run,
+    open_draws,
+    open_saved,
+    publish_table,
+    settle,
+    to_be_saved,
+)
 from pegsynth.pipeline import fit as fit_table
-from pegsynth.pipeline import open_draws, open_saved, publish_table, settle, to_be_saved
+from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
 from pegsynth.request import Request
 from pegsynth.storage.model_file import read_manifest, save_model
@@ -60,10 +70,12 @@ def synthesize(
             how=request.decode,
             kept=draws.kept,
             complete=request.complete,
+            wide=request.wide,
             threads=request.thread_count,
             progress=progress,
         )
     _say_published(draws.session, ledger_path, earlier=earlier, remembered=False)
+    say_booking(draws.booking, draws.session.ledger)
     say_method(draws.settled.notes)
 
 
@@ -82,27 +94,34 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     stream, request = RandomStream(request.seed), settled.request
     kept_by = settled.plan or request.options_for(get(request.method))
     with (
+        booked_run(settled, "fit") as booking,
         open_table(data, dialect=settled.schema.dialect) as reader,
         resuming(request.resume, reader, settled.schema, kept_by, request.seed) as checkpoint,
     ):
+        booking.begin(reader)
         with progress_bar() as progress:
             model = fit_table(reader, settled, stream, progress=progress, checkpoint=checkpoint)
-        save_fitted(model, output, stream)
+        ledger = save_fitted(model, output, stream)
+        booking.settle(ledger)
+    if settled.plan is not None:
+        say_booking(booking, ledger)
     say_method(settled.notes)
 
 
-def save_fitted(model: Model, output: Path, stream: RandomStream) -> None:
-    """Write a model and say what it is."""
+def save_fitted(model: Model, output: Path, stream: RandomStream) -> Ledger:
+    """Write a model and say what it is; return what all draws from it together promise."""
     model = to_be_saved(model, stream)
     replaced = rows_were_drawn(output)
     save_model(model, output)
     kind, _, _ = notice_of(model).partition(":")
     say(f"{output}: {kind} model of {len(model.schema.features)} features.")
     plan = model.plan
-    if plan is not None and (get(model.method).released or plan.budget.epsilon is not None):
-        say_budget(Session(model, plan, stream))
+    session = None if plan is None else Session(model, plan, stream)
+    if session and plan and (get(model.method).released or plan.budget.epsilon is not None):
+        say_budget(session)
     if replaced:
         say_model_replaced(output)
+    return model.ledger if session is None else session.ledger
 
 
 def sample(
@@ -115,7 +134,7 @@ def sample(
     with locked(model_file):
         saved = open_saved(model_file, request)
         earlier = holds_ledger(ledger_path)
-        with progress_bar() as progress:
+        with saved.booked(request) as booking, progress_bar() as progress:
             publish_table(
                 saved.session,
                 output,
@@ -124,10 +143,13 @@ def sample(
                 how=request.decode,
                 commit=saved.commit,
                 complete=request.complete,
+                wide=request.wide,
                 threads=request.thread_count,
                 progress=progress,
             )
         _say_published(saved.session, ledger_path, earlier=earlier, remembered=saved.remembered)
+        if saved.session.model.plan is None:
+            say_booking(booking, saved.session.ledger)
 
 
 def trace(model_file: Path, request: Request) -> None:
@@ -136,7 +158,7 @@ def trace(model_file: Path, request: Request) -> None:
     from pegsynth.methods.gibbs.samplers import BlockSampler
     from pegsynth.sampling.trace import in_categories, trace_row
 
-    with locked(model_file):
+    with locked(model_file), ExitStack() as stack:
         budgeted = read_manifest(model_file).recipe is not None
         if not request.has_budget and not budgeted:
             request = replace(request, epsilon_per_row=1.0)
@@ -146,6 +168,7 @@ def trace(model_file: Path, request: Request) -> None:
             raise ParameterError(
                 f"{model_file}: only models of the pegs family have sampling steps"
             )
+        stack.enter_context(saved.booked(request, "trace"))
         session.charge(1)
         counters, limit = sampler.first_chain()
         stream = RandomStream(request.seed)

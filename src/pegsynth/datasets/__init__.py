@@ -1,6 +1,19 @@
-"""Built-in data: an invented table of hospital discharges and its reviewed schema."""
+"""Built-in data: invented tables and their reviewed schemas.
+
+Hospital discharges, stays of people over time, and households with their members.
+"""
 
 from pegsynth.datasets.discharge import discharge, discharge_batches
 from pegsynth.datasets.discharge_codebook import discharge_schema
+from pegsynth.datasets.households import households, households_schema
+from pegsynth.datasets.stays import panel, panel_schema
 
-__all__ = ["discharge", "discharge_batches", "discharge_schema"]
+__all__ = [
+    "discharge",
+    "discharge_batches",
+    "discharge_schema",
+    "households",
+    "households_schema",
+    "panel",
+    "panel_schema",
+]

@@ -93,6 +93,43 @@ def share_explained(share: float, found: float, n: float, alpha: float) -> bool:
     return n * rate <= math.log(2 / alpha)
 
 
+def counts_explained(
+    original: float, released: float, rows: tuple[float, float], alpha: float
+) -> bool:
+    """Say whether chance explains two counts of a cell, each of a sample of its own.
+
+    Parameters
+    ----------
+    original, released
+        Rows of the cell in either table.
+    rows
+        Rows of either table.
+    alpha
+        Probability to be blamed wrongly, on both sides together.
+
+    Notes
+    -----
+    Given their sum, the released count of two samples of one population is hypergeometric, and
+    Chernoff's bound of the binomial law holds for it (Hoeffding 1963): P <= exp(-k KL(c/k, s)),
+    with k rows in all, c released and s the released share of all rows. A bootstrap of the
+    original varies less than a fresh sample. It covers cells that only one table has.
+    """
+    both = original + released
+    return both == 0 or share_explained(rows[1] / (rows[0] + rows[1]), released / both, both, alpha)
+
+
+def distance_allowance(n: float, alpha: float) -> float:
+    """Return how far the total variation distance of n rows may lie above its expectation.
+
+    Notes
+    -----
+    exp(-2 n t^2) <= alpha, as one row moves the distance by at most 1/n: McDiarmid (1989), On the
+    method of bounded differences, Surveys in Combinatorics, 148-188,
+    doi:10.1017/CBO9781107359949.008.
+    """
+    return math.sqrt(max(0.0, math.log(1 / alpha)) / (2 * n))
+
+
 def function_allowance(n: float, alpha: float) -> float:
     """Return how far the distribution function of n rows may be off anywhere.
 
@@ -120,7 +157,7 @@ def bernstein(variance: float, largest: float, n: float, alpha: float) -> float:
     Boucheron, Lugosi and Massart 2013, Concentration Inequalities, section 2.8,
     doi:10.1093/acprof:oso/9780199535255.001.0001), solved for t.
     """
-    log = math.log(2 / alpha)
+    log = max(0.0, math.log(2 / alpha))
     linear = largest * log / (3 * n)
     return linear + math.sqrt(linear**2 + 2 * variance * log / n)
 

@@ -15,9 +15,11 @@ from pegsynth.evaluation.evaluate_options import EvaluateOptions, options_of
 from pegsynth.evaluation.judged_tables import read_tables
 from pegsynth.evaluation.measured_codebook import measured_codebook
 from pegsynth.evaluation.measuring import Evaluation, evaluate_tables
+from pegsynth.evaluation.published_noise import published_noise
 from pegsynth.forks import check_threads
 from pegsynth.inference.choice import rule_for
 from pegsynth.inference.combining_rules import Rule
+from pegsynth.panels.joining import as_one, pair_or_several
 from pegsynth.progress import Progress, quiet, shown
 from pegsynth.release_views import ReleaseViews, tables_of
 from pegsynth.schema import Schema
@@ -83,6 +85,7 @@ def evaluate(
         A name, formula or attack cannot be read.
     """
     codebook = schema if isinstance(schema, Schema) else Schema.load(schema)
+    original = as_one(original, codebook)
     codebook = measured_codebook(original, codebook)
     options = options_of(
         codebook,
@@ -93,10 +96,18 @@ def evaluate(
         per_record=per_record,
         threads=threads,
         rule=_rule(synthetic),
+        noise=published_noise(synthetic.ledger, codebook)
+        if isinstance(synthetic, ReleaseViews)
+        else None,
     )
     with shown(progress) as told:
         return evaluate_files(
-            original, tables_of(synthetic), codebook, options, holdout=holdout, progress=told
+            original,
+            [as_one(table, codebook) for table in tables_of(pair_or_several(synthetic, codebook))],
+            codebook,
+            options,
+            holdout=holdout,
+            progress=told,
         )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pegsynth.errors import ParameterError
@@ -41,6 +41,9 @@ class EvaluateOptions:
         Of the intervals.
     rule
         How several synthetic tables were made, which decides their intervals; None: not known.
+    noise
+        Features to the standard deviation of the best count published of them, as
+        `published_noise` reads it off a ledger; empty: not known.
     """
 
     formulas: tuple[Formula, ...] = ()
@@ -50,6 +53,7 @@ class EvaluateOptions:
     threads: int = 1
     level: float = LEVEL
     rule: Rule | None = None
+    noise: Mapping[frozenset[str], float] = field(default_factory=dict)
 
 
 def options_of(
@@ -62,6 +66,7 @@ def options_of(
     per_record: bool = False,
     threads: int | None = None,
     rule: Rule | None = None,
+    noise: Mapping[frozenset[str], float] | None = None,
 ) -> EvaluateOptions:
     """Read what the user asked for.
 
@@ -79,7 +84,7 @@ def options_of(
     formulas
         One or more regressions; None: the paper's two where the schema has their features,
         else none.
-    per_record, threads, rule
+    per_record, threads, rule, noise
         As in `EvaluateOptions`; by default as many threads as there are processors.
 
     Raises
@@ -101,6 +106,7 @@ def options_of(
         per_record,
         threads or usable_processors(),
         rule=rule,
+        noise=noise or {},
     )
 
 

@@ -104,6 +104,12 @@ def read_formula(text: str, schema: Schema) -> Formula:
         It is not of the form above, names a feature that the schema lacks, or has a response
         that neither regression can explain.
     """
+    shown, response, terms = read_terms(text, schema)
+    return Formula(shown, response, terms, _kind(shown, response, schema))
+
+
+def read_terms(text: str, schema: Schema) -> tuple[str, Term, tuple[Term, ...]]:
+    """Read a formula with any response; return it as it is shown, its response and its terms."""
     shown = " ".join(text.split())
     reader = _Reader(shown, _tokens(shown))
     response = reader.term()
@@ -116,8 +122,7 @@ def read_formula(text: str, schema: Schema) -> Formula:
         raise ParameterError(f"formula {shown!r}: a term is given twice")
     for term in (response, *terms):
         _check(shown, term, schema)
-    kind = _kind(shown, response, schema)
-    return Formula(shown, response, tuple(terms), kind)
+    return shown, response, tuple(terms)
 
 
 def read_response(text: str, schema: Schema) -> Term:

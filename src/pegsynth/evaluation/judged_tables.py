@@ -18,6 +18,8 @@ import numpy as np
 
 from pegsynth.arrays import Codes
 from pegsynth.errors import DataError, EmptyTableError, SchemaError
+from pegsynth.evaluation.deeds import DeedCollector
+from pegsynth.evaluation.panel_records import panel_records
 from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.statistics import NOTHING, Estimate, spread
 from pegsynth.evaluation.value_columns import TableValues, ValueCollector, weight_columns
@@ -113,7 +115,7 @@ def read_tables(
         A file cannot be read, the original does not fit its schema, the synthetic tables
         have no column in common with it, or the hold-out lacks a column.
     """
-    real, values = _read_original(original, schema)
+    real, values, deeds = _read_original(original, schema)
     tables = [_read(table, schema, threads) for table in synthetic]
     held = None if holdout is None else _read(holdout, schema, threads)
     if held is not None and not held.rows:
@@ -126,7 +128,10 @@ def read_tables(
     _check_common(original, tables, schema)
     found = _fitted(real, tables, held, schema)
     released = tuple(t.values for t in tables if t.rows and t.values is not None)
-    return replace(found, values=(values, *released))
+    filled = [source for source, t in zip(synthetic, tables, strict=True) if t.rows]
+    people = panel_records(original, filled, schema) if filled else []
+    records = (*found.records, *deeds, *people)
+    return replace(found, values=(values, *released), records=records)
 
 
 def _check_common(original: Any, tables: Sequence[_Read], schema: Schema) -> None:
@@ -148,17 +153,20 @@ def _check_common(original: Any, tables: Sequence[_Read], schema: Schema) -> Non
     )
 
 
-def _read_original(source: Any, schema: Schema) -> tuple[Codes, TableValues]:
-    """Read codes and numbers of the original, which must fit the schema."""
+def _read_original(source: Any, schema: Schema) -> tuple[Codes, TableValues, tuple[Record, ...]]:
+    """Read codes and numbers of the original, which must fit the schema, and deeds to it."""
     reader = open_table(source, dialect=schema.dialect)
     encoder = Encoder(schema, source=reader.source, columns=reader.columns, need_unit=False)
     collector = ValueCollector(schema)
+    deeds = DeedCollector.of(schema, reader.columns)
     parts = []
-    for frame in reader.batches(schema.names, hints=encoder.hints):
+    for frame in reader.batches((*schema.names, *deeds.columns), hints=encoder.hints):
         parts.append(encoder.encode(frame))
         collector.add(frame, parts[-1])
+        deeds.add(frame)
     encoder.finish()
-    return one_matrix(parts), collector.finish()
+    codes = one_matrix(parts)
+    return codes, collector.finish(), deeds.records(codes)
 
 
 def _read(source: Any, schema: Schema, threads: int) -> _Read:

@@ -11,22 +11,46 @@ import numpy as np
 
 from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError
+from pegsynth.evaluation.cell_faults import (
+    IMPOSSIBLE_RULE,
+    PAIR_RULE,
+    SUBGROUP_RULE,
+    CellTables,
+    cell_findings,
+)
+from pegsynth.evaluation.coefficient_sides import CoefficientSides, coefficient_sides
 from pegsynth.evaluation.evaluate_options import EvaluateOptions
+from pegsynth.evaluation.fault_kinds import fault_records
 from pegsynth.evaluation.formula import read_response
 from pegsynth.evaluation.holdout import holdout_records
 from pegsynth.evaluation.judged_tables import Tables
+from pegsynth.evaluation.model_faults import (
+    PREDICTION_RULE,
+    REGRESSION_RULE,
+    prediction_faults,
+    regression_faults,
+)
+from pegsynth.evaluation.panel_records import PANEL_KEYS
 from pegsynth.evaluation.predictive_accuracy import prediction_records
 from pegsynth.evaluation.propensity import propensity_records
-from pegsynth.evaluation.records import SUMMARY_KEYS, Metrics, Record, not_computed
+from pegsynth.evaluation.records import (
+    RISK_KEYS,
+    SUMMARY_KEYS,
+    Metrics,
+    Record,
+    headline,
+    not_computed,
+)
 from pegsynth.evaluation.regression_records import compare, not_fitted, regression_records
 from pegsynth.evaluation.risk import RiskResult, risk_records
 from pegsynth.evaluation.table_distances import evaluate_codes
-from pegsynth.evaluation.value_regression import CoefficientSides, compare_values, has_values
-from pegsynth.evaluation.values import numbers_found
+from pegsynth.evaluation.value_regression import compare_values, has_values
+from pegsynth.evaluation.values import Numbers, numbers_found
 from pegsynth.progress import Progress, quiet
 from pegsynth.schema import Schema
 
 UTILITY_KEYS = (
+    "tvd2_weighted",
     "interval_overlap",
     "kolmogorov_distance",
     "wasserstein_distance",
@@ -36,16 +60,6 @@ UTILITY_KEYS = (
     "pmse",
     "pmse_ratio",
     "auc_synthetic",
-)
-RISK_KEYS = (
-    "intruder_error",
-    "reappearing_uniques",
-    "reappearing_as_unique",
-    "reiter_risk",
-    "recognition",
-    "membership_auc",
-    "k_anonymity_violations",
-    "l_diversity_violations",
 )
 ON_CODES = "_codes"
 _LACKING = "a synthetic table lacks the column {name!r}"
@@ -105,13 +119,14 @@ def evaluate_tables(
     numbers = numbers_found(tables, tables.schema, options.rule)
     progress("regressions", 0, None)
     found, coefficients = _regressions(work)
-    found += numbers.records(coefficients, level=options.level)
+    found += numbers.records(level=options.level)
     progress("propensity", 0, None)
     found += propensity_records(
         work.original, work.synthetic, work.schema.category_counts, threads=options.threads
     )
     progress("prediction", 0, None)
     found += _prediction(work)
+    found += _judged(work, numbers, coefficients, found)
     progress("risk", 0, None)
     risk = _risk(work)
     records = (
@@ -133,7 +148,6 @@ def _regressions(work: _Work) -> tuple[list[Record], list[CoefficientSides]]:
     Where a formula has no numeric feature, or a table no numbers of one, codes are all there is.
     """
     by_codes, by_values, left_out = [], [], []
-    coefficients: list[CoefficientSides] = []
     options, values = work.options, work.tables.values
     told: dict[str, Any] = {"rule": options.rule, "level": options.level}
     for formula in options.formulas:
@@ -148,14 +162,58 @@ def _regressions(work: _Work) -> tuple[list[Record], list[CoefficientSides]]:
             by_values.append(on_codes)
             continue
         codes = [work.original, *(table.T for table in work.tables.synthetic)]
-        on_values, sides = compare_values(formula, codes, values, work.schema, **told)
+        on_values = compare_values(formula, codes, values, work.schema, **told)
         by_codes.append(on_codes)
         by_values.append(on_values)
-        coefficients += sides
+    coefficients = [side for each in by_values for side in coefficient_sides(each)]
     found = [*regression_records(by_values), *left_out]
     if by_codes:
         found += regression_records(by_codes, suffix=ON_CODES)
     return found, coefficients
+
+
+def _judged(
+    work: _Work,
+    numbers: Numbers,
+    coefficients: Sequence[CoefficientSides],
+    found: Sequence[Record],
+) -> list[Record]:
+    """Judge by every rule: what is off, and the records that belong to it."""
+    released = min(_worth(work.tables, number) for number in range(len(work.synthetic)))
+    cells = cell_findings(
+        CellTables(
+            work.schema,
+            work.original,
+            work.synthetic,
+            released,
+            work.options.noise,
+            work.options.threads,
+        )
+    )
+    faults = [
+        *cells.faults,
+        *regression_faults(coefficients),
+        *prediction_faults(found),
+        *numbers.faults(),
+    ]
+    rules = (
+        SUBGROUP_RULE,
+        IMPOSSIBLE_RULE,
+        REGRESSION_RULE,
+        PREDICTION_RULE,
+        numbers.rule,
+        PAIR_RULE,
+    )
+    return [*fault_records(faults, rules, n=int(released)), *cells.records]
+
+
+def _worth(tables: Tables, number: int) -> float:
+    """Return as how many rows a synthetic table counts: weighted ones (sum w)^2/sum w^2."""
+    rows = len(tables.synthetic[number])
+    weights = tables.values[1 + number].weights if tables.values else None
+    if weights is None:
+        return float(rows)
+    return float(weights.sum() ** 2 / np.square(weights).sum() * rows / len(weights))
 
 
 def _prediction(work: _Work) -> list[Record]:
@@ -217,13 +275,15 @@ def _merged(base: Sequence[Record], found: Sequence[Record], tables: Tables) -> 
 
 
 def _summary(records: Sequence[Record]) -> dict[str, float | None]:
-    """Return the headline figures: those of the table as a whole, else of the first subject."""
+    """Return the headline figures."""
     summary: dict[str, float | None] = {}
     for name in (*SUMMARY_KEYS, *UTILITY_KEYS, *RISK_KEYS):
-        ours = [record for record in records if record.name == name]
-        whole = [record for record in ours if not record.subject]
-        chosen = next(iter([*whole, *ours]), None)
+        chosen = headline(records, name)
         summary[name] = None if chosen is None else chosen.value
+    for record in records:
+        # Only panels have these (R24).
+        if record.name in PANEL_KEYS and not record.subject:
+            summary[record.name] = record.value
     return summary
 
 

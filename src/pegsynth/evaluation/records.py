@@ -9,6 +9,7 @@ to each other. A figure that could not be computed is None (null in the file), n
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -34,6 +35,16 @@ SUMMARY_KEYS = (
     "uniqueness",
 )
 
+RISK_KEYS = (
+    "intruder_error",
+    "reappearing_uniques",
+    "reappearing_as_unique",
+    "reiter_risk",
+    "recognition",
+    "membership_auc",
+    "k_anonymity_violations",
+    "l_diversity_violations",
+)
 Better = Literal["lower", "higher"]
 
 # Of these, and of their variants such as intruder_error_control, more is better.
@@ -113,6 +124,31 @@ def not_computed(name: str, subject: str, reason: str, *, n: int = 0) -> Record:
     """Write the record of a figure that cannot be computed, with the reason."""
     note = f"not computed: {reason}"
     return Record(name=name, subject=subject, value=None, better=_better(name), n=n, note=note)
+
+
+def headline(records: Sequence[Record], name: str) -> Record | None:
+    """Return the record that stands for a measure, the same wherever one figure is shown.
+
+    Of a risk it is the strongest form: the attack that is worst relative to its reference. Of
+    anything else it is the table as a whole, or else the first subject.
+    """
+    ours = [record for record in records if record.name == name]
+    whole = [record for record in ours if not record.subject]
+    if name in RISK_KEYS:
+        forms = [record for record in ours if record.subject and record.value is not None]
+        if forms:
+            return max(forms, key=_strength)
+    return next(iter([*whole, *ours]), None)
+
+
+def _strength(record: Record) -> tuple[bool, float]:
+    """Return how bad a risk is, relative to its reference; one without comes last."""
+    value, reference = record.value or 0.0, record.baseline
+    first, second = (value, reference) if record.better == "lower" else (reference, value)
+    if reference is None:
+        return False, value if record.better == "lower" else -value
+    # A reference of 0 was measured on people too; one of them is the least that could be seen.
+    return True, (first or 0.0) / max(second or 0.0, 1 / max(record.n, 1))
 
 
 class Marginal(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,6 +242,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
         One-way tables for the report.
     distributions
         Distribution functions of numeric features for the report.
+    verdict
+        What the figures mean, in the words of page and terminal; empty where nobody judged.
     format
         Version of the file's layout.
     """
@@ -214,6 +252,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     records: tuple[Record, ...]
     marginals: tuple[Marginal, ...] = ()
     distributions: tuple[Cumulative, ...] = ()
+    verdict: dict[str, str | bool | list[str]] = {}
     format: int = FORMAT
 
     def __post_init__(self) -> None:
@@ -231,7 +270,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What is off about the released numbers, in words, the worst first."""
+        """What is off about the release, in words, the worst first."""
         return tuple(r.note for r in self.records if r.name == FAULTS and r.subject)
 
     def to_frame(self) -> pl.DataFrame:
@@ -259,7 +298,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> str:
         """Write ``metrics.json``; the same metrics give the same text."""
-        names = ("format", "summary", "records", "marginals", "distributions")
+        names = ("format", "summary", "verdict", "records", "marginals", "distributions")
         ordered = {name: msgspec.to_builtins(getattr(self, name)) for name in names}
         return msgspec.json.format(msgspec.json.encode(ordered), indent=2).decode() + "\n"
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from pegsynth.arrays import Codes
 from pegsynth.evaluation.formula import Formula, cuts_a_bin
-from pegsynth.evaluation.model_matrix import INTERCEPT, Column, columns_of, sample_of
+from pegsynth.evaluation.model_matrix import INTERCEPT, Column, Sample, columns_of, sample_of
 from pegsynth.evaluation.pooling import how_pooled, pooled, replicated
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.regression_fit import RegressionFit, fit
@@ -56,6 +56,8 @@ class Comparison:
         The fit to the original, then one to each synthetic table.
     remarks
         What was decided about this formula.
+    columns, sample
+        The design, and the rows of the original that were used.
     """
 
     formula: Formula
@@ -64,6 +66,8 @@ class Comparison:
     synthetic: dict[str, Estimate | None]
     fits: tuple[RegressionFit, ...]
     remarks: tuple[str, ...]
+    columns: tuple[Column, ...] = ()
+    sample: Sample | None = None
 
     @property
     def shared(self) -> list[tuple[Estimate, Estimate]]:
@@ -93,7 +97,7 @@ def compare(
     fits = tuple(
         fit(sample, columns, formula.kind, level=level, threads=threads) for sample in samples
     )
-    return comparison_of(formula, columns, fits, schema, level=level, rule=rule)
+    return comparison_of(formula, columns, fits, schema, level=level, rule=rule, sample=samples[0])
 
 
 def comparison_of(
@@ -106,6 +110,7 @@ def comparison_of(
     rule: Rule | None = None,
     replicates: Sequence[RegressionFit] = (),
     values: Sequence[str] = (),
+    sample: Sample | None = None,
 ) -> Comparison:
     """Put the fits of a formula together.
 
@@ -119,6 +124,8 @@ def comparison_of(
         Fits of the one synthetic table with each of its replicate weights.
     values
         What was decided where numbers were used as they stand; empty: bins by their midpoints.
+    sample
+        The rows of the original that were used.
     """
     names = (INTERCEPT, *(column.name for column in columns))
     how = how_pooled(len(fits) - 1, rule=rule, replicates=len(replicates))
@@ -129,6 +136,8 @@ def comparison_of(
         {name: _pooled(fits, replicates, name, level, rule) for name in names},
         fits,
         (*_remarks(formula, fits, schema, values), how),
+        tuple(columns),
+        sample,
     )
 
 

@@ -8,7 +8,7 @@ cited where they are used.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -142,6 +142,28 @@ def spread(values: Sequence[float], *, n: int) -> Estimate:
         return NOTHING
     ends = (min(values), max(values)) if len(values) > 1 else (math.nan, math.nan)
     return Estimate(float(np.mean(values)), *ends, n)
+
+
+def jackknife(changes: Iterable[tuple[float, float]], *, rows: int) -> float:
+    """Return the jackknife variance of a count.
+
+    Parameters
+    ----------
+    changes
+        How a count changes without a row, and for how many rows it does so.
+    rows
+        All rows; those not listed change nothing.
+
+    Notes
+    -----
+    For independent rows it is too large on average rather than too small: Efron and Stein (1981),
+    The jackknife estimate of variance, Annals of Statistics 9(3), 586-596,
+    doi:10.1214/aos/1176345462.
+    """
+    parts = list(changes)
+    mean = sum(change * count for change, count in parts) / rows
+    squares = sum(change * change * count for change, count in parts) - rows * mean * mean
+    return max(squares, 0.0) * (rows - 1) / rows
 
 
 def hull(estimates: Sequence[Estimate]) -> Estimate:

@@ -7,6 +7,7 @@ the synthetic tables does not matter here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,9 +15,10 @@ from functools import partial
 from itertools import combinations
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
-from pegsynth.arrays import Codes
+from pegsynth.arrays import Codes, Int64
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.distances import (
     conditional_distance,
@@ -35,7 +37,7 @@ from pegsynth.evaluation.records import (
     measured,
     not_computed,
 )
-from pegsynth.evaluation.statistics import spread
+from pegsynth.evaluation.statistics import interval, spread
 from pegsynth.evaluation.tabulation import (
     Cells,
     align,
@@ -45,12 +47,18 @@ from pegsynth.evaluation.tabulation import (
     one_way,
 )
 from pegsynth.evaluation.triples import RULE, triples
-from pegsynth.evaluation.uniqueness import expected_uniqueness
+from pegsynth.evaluation.uniqueness import expected_uniqueness, uniqueness_variance
 from pegsynth.schema.schema import Schema
 
 T = TypeVar("T")
+WEIGHTED = "tvd2_weighted"
 
 _FLOOR = "baseline: expected of a bootstrap of the original with as many rows"
+_WEIGHTED_NOTE = (
+    "mean total variation distance of all two-way tables, every pair weighted by the smaller of "
+    "its two entropies in the original, so that columns that hardly vary do not dilute it; "
+    f"{_FLOOR}, exact (binomial)"
+)
 _NOTES = {
     "tvd1": f"mean total variation distance of all one-way tables; {_FLOOR}, exact (binomial)",
     "tvd2": f"mean total variation distance of all two-way tables; {_FLOOR}, exact (binomial)",
@@ -63,7 +71,8 @@ _NOTES = {
     f"{_FLOOR}, by a Poisson approximation",
     "regression_distance": "not computed: no regression formula was given",
     "uniqueness": "share of rows that are alone with their quasi-identifiers ({features}), at "
-    "{rows} rows, the larger table by its exact expectation; baseline: the original's share",
+    "{rows} rows, the larger table by its exact expectation; interval: 95 %, for fresh draws of as "
+    "many rows of either table (jackknife); baseline: the original's share",
 }
 
 
@@ -148,7 +157,11 @@ def evaluate_codes(
     ]
     return Metrics(
         summary={record.name: record.value for record in headlines},
-        records=(*headlines, *(_record(figure, tables) for figure in figures)),
+        records=(
+            *headlines,
+            _weighted(pairs, tables),
+            *(_record(figure, tables) for figure in figures),
+        ),
         marginals=tuple(_marginal(tables, schema, index) for index in features),
     )
 
@@ -295,6 +308,30 @@ def _headline(name: str, figures: list[_Figure], tables: _Tables) -> Record:
     return _record(means, tables, note=note)
 
 
+def _weighted(pairs: list[_Figure], tables: _Tables) -> Record:
+    """Mean over pairs, each counted by the information that its features can share."""
+    name, n = WEIGHTED, min(tables.rows)
+    ours = [figure for figure in pairs if figure.name == "tvd2"]
+    entropies = [
+        _entropy(one_way(column, size))
+        for column, size in zip(tables.original, tables.category_counts, strict=True)
+    ]
+    weights = np.array([min(pair) for pair in combinations(entropies, 2)])
+    if not weights.sum() > 0:
+        return not_computed(name, "", "no two features vary in the original", n=n)
+    values, floors = (
+        np.average([getattr(figure, field) for figure in ours], axis=0, weights=weights)
+        for field in ("values", "floors")
+    )
+    means = _Figure(name, "", tuple(values.tolist()), tuple(floors.tolist()))
+    return _record(means, tables, note=_WEIGHTED_NOTE)
+
+
+def _entropy(counts: Int64) -> float:
+    p = shares(counts[counts > 0])
+    return float(-(p * np.log(p)).sum())
+
+
 def _uniqueness(tables: _Tables, schema: Schema) -> Record:
     quasi = [i for i, f in enumerate(schema.features) if f.role == "quasi-identifier"]
     if not quasi:
@@ -312,7 +349,12 @@ def _uniqueness(tables: _Tables, schema: Schema) -> Record:
     )
     names = ", ".join(tables.names[i] for i in quasi)
     note = _NOTES["uniqueness"].format(features=names, rows=min(smaller))
-    return _record(figure, tables, note=note)
+    record = _record(figure, tables, note=note)
+    varied = [uniqueness_variance(g, rows=n) for g, n in zip(groups, smaller, strict=True)]
+    theirs = float(np.mean([uniqueness_variance(original, rows=n) for n in set(smaller)]))
+    variance = sum(varied) / len(groups) ** 2 + theirs
+    found = interval(record.value or 0.0, variance, math.inf)
+    return msgspec.structs.replace(record, low=max(found.low, 0.0), high=min(found.high, 1.0))
 
 
 def _marginal(tables: _Tables, schema: Schema, index: int) -> Marginal:

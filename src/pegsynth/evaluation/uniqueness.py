@@ -10,7 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.arrays import Float64
 from pegsynth.errors import ParameterError
+from pegsynth.evaluation.statistics import jackknife
 
 
 def expected_uniqueness(group_sizes: NDArray[np.int64], *, rows: int) -> float:
@@ -33,8 +35,28 @@ def expected_uniqueness(group_sizes: NDArray[np.int64], *, rows: int) -> float:
         raise ParameterError(f"uniqueness at {rows} rows needs a table of at least as many")
     groups = np.bincount(group_sizes)
     sizes = np.flatnonzero(groups)
-    others = np.arange(min(int(sizes[-1]) - 1, total - rows), dtype=np.float64)
+    return float(np.sum(groups[sizes] * sizes * _alone(sizes, total, rows)) / total)
+
+
+def uniqueness_variance(group_sizes: NDArray[np.int64], *, rows: int) -> float:
+    """Jackknife variance of `expected_uniqueness` over draws of the table.
+
+    Without one of its rows a group of c rows has c - 1; the chances to be alone stay.
+    """
+    total = int(group_sizes.sum())
+    groups = np.bincount(group_sizes)
+    sizes = np.flatnonzero(groups)
+    sizes = sizes[sizes > 0]
+    change = (sizes - 1) * _alone(np.maximum(sizes - 1, 1), total, rows)
+    change -= sizes * _alone(sizes, total, rows)
+    found = zip(change.tolist(), (groups[sizes] * sizes).tolist(), strict=True)
+    return jackknife(found, rows=total) / total**2
+
+
+def _alone(sizes: NDArray[np.int64], total: int, rows: int) -> Float64:
+    """Return the chance of a row to be alone in the part, by the rows of its group."""
+    others = np.arange(min(int(sizes.max()) - 1, total - rows), dtype=np.float64)
     alone = np.cumprod((total - rows - others) / (total - 1 - others))
     # Groups so large that another of their rows is always drawn are never unique.
-    chance = np.concatenate(([1.0], alone, [0.0]))[np.minimum(sizes - 1, len(alone) + 1)]
-    return float(np.sum(groups[sizes] * sizes * chance) / total)
+    chances = np.concatenate(([1.0], alone, [0.0]))
+    return np.asarray(chances[np.minimum(sizes - 1, len(alone) + 1)], dtype=np.float64)

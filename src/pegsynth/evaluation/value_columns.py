@@ -109,7 +109,7 @@ class ValueCollector:
 
     def add(self, frame: pl.DataFrame, codes: Codes) -> None:
         """Take the rows of a batch; `codes` are theirs, in the order of the schema's features."""
-        if not self._names:
+        if not (self._names or self.weights):
             return
         part = np.empty((len(self._names) + len(self.weights), frame.height))
         for line, name in enumerate(self._names):

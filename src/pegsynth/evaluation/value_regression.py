@@ -7,19 +7,14 @@ fitted with their weights, and with each replicate of these.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from pegsynth.arrays import Codes, Float64
-from pegsynth.evaluation.chance import rows_judged
 from pegsynth.evaluation.formula import Formula, Term, compared
 from pegsynth.evaluation.model_matrix import (
-    INTERCEPT,
-    Column,
     Sample,
     columns_of,
     numbers_of_codes,
@@ -28,51 +23,13 @@ from pegsynth.evaluation.model_matrix import (
 from pegsynth.evaluation.numeric import is_numeric
 from pegsynth.evaluation.regression_fit import RegressionFit, fit
 from pegsynth.evaluation.regression_records import Comparison, comparison_of
-from pegsynth.evaluation.statistics import LEVEL, Estimate
+from pegsynth.evaluation.statistics import LEVEL
 from pegsynth.evaluation.value_columns import TableValues
 from pegsynth.inference.combining_rules import Rule
 from pegsynth.schema import Schema
 from pegsynth.schema.encoding import parsed_number
 
 MOST_ENTRIES = 1 << 25
-
-
-@dataclass(frozen=True)
-class CoefficientSides:
-    """One coefficient of the original and of the synthetic tables.
-
-    Parameters
-    ----------
-    formula, term
-        Which regression, and which coefficient of it.
-    original, value
-        The original's estimate, and that of the synthetic tables.
-    robust
-        Gives the variances of the original's estimates, by name, whatever the law of the errors;
-        called for a coefficient that is far off.
-    rows, released
-        Rows of the original and of the smallest synthetic table.
-    """
-
-    formula: str
-    term: str
-    original: Estimate
-    value: float
-    robust: Callable[[], dict[str, float]]
-    rows: int
-    released: int
-
-    @property
-    def variance(self) -> float:
-        """The larger of the two variances of the original's estimate."""
-        return max(self.original.variance, self.robust().get(self.term, 0.0))
-
-    def allowance(self, alpha: float) -> float:
-        """Return how far a fresh sample as large as the release may be off, for many rows."""
-        from scipy.special import ndtri
-
-        n = rows_judged(self.rows, self.released)
-        return float(-ndtri(alpha / 2)) * math.sqrt(self.variance * self.rows / n)
 
 
 def has_values(formula: Formula, schema: Schema, tables: Sequence[TableValues]) -> bool:
@@ -91,7 +48,7 @@ def compare_values(
     *,
     rule: Rule | None = None,
     level: float = LEVEL,
-) -> tuple[Comparison, list[CoefficientSides]]:
+) -> Comparison:
     """Fit a formula to the numbers of all tables.
 
     Parameters
@@ -100,11 +57,6 @@ def compare_values(
         Codes, one feature a line, and numbers: of the original, then of each synthetic table.
     rule
         How several synthetic tables were made, where that is known.
-
-    Returns
-    -------
-    tuple
-        The comparison, and what is needed to judge every coefficient but the intercept.
     """
     samples = [value_sample(formula, *each, schema) for each in zip(codes, values, strict=True)]
     columns = columns_of(formula, samples, schema)
@@ -121,10 +73,17 @@ def compare_values(
     remarks = ["bins play no part: the numbers of the tables are used as they stand"]
     if every > 1:
         remarks.append(f"every {every}th row was used, evenly spaced, of a table too large for all")
-    found = comparison_of(
-        formula, columns, fits, schema, level=level, rule=rule, replicates=again, values=remarks
+    return comparison_of(
+        formula,
+        columns,
+        fits,
+        schema,
+        level=level,
+        rule=rule,
+        replicates=again,
+        values=remarks,
+        sample=samples[0],
     )
-    return found, _sides(found, samples[0], columns)
 
 
 def value_sample(formula: Formula, codes: Codes, values: TableValues, schema: Schema) -> Sample:
@@ -184,54 +143,3 @@ def _numbers(term: Term, codes: Codes, values: TableValues, schema: Schema) -> F
             return compared(term, ours, number)
     found = numbers_of_codes(term, feature)
     return None if found is None else np.asarray(found[codes])
-
-
-def _sides(found: Comparison, sample: Sample, columns: Sequence[Column]) -> list[CoefficientSides]:
-    robust = cache(partial(_sandwich, found, sample, columns))
-    sides = []
-    for name in found.names:
-        first, second = found.original[name], found.synthetic[name]
-        if name == INTERCEPT or first is None or second is None:
-            continue
-        sides.append(
-            CoefficientSides(
-                found.formula.text,
-                name,
-                first,
-                second.value,
-                robust,
-                found.fits[0].rows,
-                found.rows,
-            )
-        )
-    return sides
-
-
-def _sandwich(found: Comparison, sample: Sample, columns: Sequence[Column]) -> dict[str, float]:
-    """Return the variances of the original's coefficients that hold whatever the errors' law.
-
-    Notes
-    -----
-    White (1980), A heteroskedasticity-consistent covariance matrix estimator, Econometrica
-    48(4), 817-838, doi:10.2307/1912934; it is the variance of a bootstrap of rows.
-    """
-    estimates = found.fits[0].estimates
-    kept = [column for column in columns if column.name in estimates]
-    names = [INTERCEPT, *(column.name for column in kept)]
-    if not estimates or any(name not in estimates for name in names):
-        return {}
-    matrix = sample.matrix(kept)
-    scores = matrix @ np.array([estimates[name].value for name in names])
-    if found.formula.kind == "linear":
-        errors, curve = sample.response - scores, np.ones(len(scores))
-    else:
-        chances = 1 / (1 + np.exp(-scores))
-        errors, curve = sample.response - chances, chances * (1 - chances)
-    scale = np.abs(matrix).max(axis=0)
-    scale[scale == 0] = 1.0
-    matrix = matrix / scale
-    bread = np.linalg.pinv(matrix.T @ (matrix * (sample.counts * curve)[:, np.newaxis]))
-    meat = matrix.T @ (matrix * (sample.counts * errors * errors)[:, np.newaxis])
-    variances = np.diag(bread @ meat @ bread) / scale**2
-    known = dict(zip(names, variances.tolist(), strict=True))
-    return {name: each for name, each in known.items() if math.isfinite(each)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -14,13 +13,13 @@ from pegsynth.evaluation.correlations import (
     no_correlation_records,
     pair_sides,
 )
-from pegsynth.evaluation.faults import fault_records, no_fault_records
+from pegsynth.evaluation.fault_kinds import Fault
 from pegsynth.evaluation.judged_tables import Tables
+from pegsynth.evaluation.number_faults import RULE, number_faults
 from pegsynth.evaluation.records import Cumulative, Record, not_computed
 from pegsynth.evaluation.statistics import LEVEL
 from pegsynth.evaluation.value_columns import value_features
 from pegsynth.evaluation.value_records import cumulative_of, no_value_records, value_records
-from pegsynth.evaluation.value_regression import CoefficientSides
 from pegsynth.evaluation.value_sides import Sides, sides_of
 from pegsynth.inference.combining_rules import Rule
 from pegsynth.schema import Schema
@@ -49,16 +48,23 @@ class Numbers:
     left_out: tuple[tuple[str, str], ...] = ()
     every: int = 1
 
-    def records(
-        self, coefficients: Sequence[CoefficientSides], *, level: float = LEVEL
-    ) -> list[Record]:
-        """Return every record of numbers, and what is off about them."""
+    @property
+    def rule(self) -> str:
+        """By which rule numbers are judged, or why they are not."""
+        return RULE if self.sides else f"Numbers were not judged: {NO_NUMBERS}."
+
+    def faults(self) -> list[Fault]:
+        """List what is off about the numbers."""
+        with np.errstate(all="ignore"):
+            return number_faults(self.sides, self.pairs)
+
+    def records(self, *, level: float = LEVEL) -> list[Record]:
+        """Return every record of numbers."""
         absent = [not_computed("value_mean", name, why) for name, why in self.left_out]
         if not self.sides:
             return [
                 *no_value_records(NO_NUMBERS),
                 *no_correlation_records(NO_NUMBERS),
-                *no_fault_records(NO_NUMBERS),
                 *absent,
             ]
         # Numbers near the largest that there are overflow in squares: those figures are left out.
@@ -67,8 +73,7 @@ class Numbers:
                 *value_records(self.sides, level=level),
                 *correlation_records(self.pairs, level=level),
             ]
-            off = fault_records(self.sides, self.pairs, coefficients)
-        return [*map(self._thinned, found), *off, *absent]
+        return [*map(self._thinned, found), *absent]
 
     def _thinned(self, record: Record) -> Record:
         """Say in a note that rows were left out of a table too large for all."""

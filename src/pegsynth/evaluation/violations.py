@@ -4,7 +4,8 @@ A row violates k-anonymity when fewer than k rows of its table share its identif
 features. It violates l-diversity of a sensitive feature when the rows that share its
 identifying features hold too few different values of that feature: fewer than l of them
 (*distinct*), or of an entropy below log l (*entropy*; natural logarithm, missing is a value
-like any other). Both are counted over every row, so that the figures are exact.
+like any other). Both are counted over every row, so that the figures are exact. Their intervals
+say how far a fresh draw of as many rows, of either table, may be off.
 
 A synthetic row does not belong to a person. A small group is a warning only where the rows
 of the release may be taken for people.
@@ -12,8 +13,9 @@ of the release may be taken for people.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,13 +24,14 @@ from numpy.typing import NDArray
 from pegsynth.arrays import Int64
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, NO_SENSITIVE, SEED, RiskTables
-from pegsynth.evaluation.statistics import Estimate
+from pegsynth.evaluation.statistics import interval, jackknife
 from pegsynth.evaluation.tabulation import Crossing, Groups, cross, group_rows
 
 NAMES = ("k_anonymity_violations", "l_diversity_violations")
 SIZES = (5, 2, 3)
 DEFAULT_L = 2.0
 DRAWS = 20
+REDRAWN = 40
 _ROUNDING = 1e-9
 
 
@@ -38,6 +41,14 @@ class Diversity:
 
     entropy: NDArray[np.bool_]
     distinct: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Count:
+    """Rows of a released table that violate, and the variance of their number."""
+
+    rows: int
+    variance: float
 
 
 def below_size(sizes: Int64, k: int, *, rows: int) -> float:
@@ -75,17 +86,86 @@ def below_size(sizes: Int64, k: int, *, rows: int) -> float:
     return float(np.dot(groups[found] * found, np.minimum(chance, 1.0)) / total)
 
 
+def small_groups_variance(sizes: Int64, k: int) -> float:
+    """Variance of the number of rows in groups of fewer than k, over draws of all rows.
+
+    Notes
+    -----
+    The jackknife: without one of its rows a group below k has one row fewer, and one of k rows
+    joins with k - 1.
+    """
+    below, at = sizes[sizes < k].sum(), sizes[sizes == k].sum()
+    return jackknife([(-1.0, float(below)), (k - 1.0, float(at))], rows=int(sizes.sum()))
+
+
 def diversity(crossing: Crossing, counts: Int64, l: float) -> Diversity:  # noqa: E741
     """Judge the group of each cell from the rows in its cells."""
     starts, position = crossing.starts()
-    total = np.maximum(np.add.reduceat(counts, starts), 1)
-    shares = counts / total[position]
-    terms = -shares * np.log(shares, where=shares > 0, out=np.zeros(len(shares)))
-    entropy = np.add.reduceat(terms, starts)
-    distinct = np.add.reduceat((counts > 0).astype(np.int64), starts)
-    return Diversity(
-        (entropy < np.log(l) - _ROUNDING)[position], (distinct < l - _ROUNDING)[position]
+    groups = _Moments(
+        np.add.reduceat(counts, starts),
+        np.add.reduceat(_times_log(counts), starts),
+        np.add.reduceat((counts > 0).astype(np.int64), starts),
     )
+    entropy, distinct = groups.poor(l)
+    return Diversity(entropy[position], distinct[position])
+
+
+def diversity_variances(crossing: Crossing, counts: Int64, l: float) -> tuple[float, float]:  # noqa: E741
+    """Variances of the rows in groups too poor by entropy, and by distinct values.
+
+    A large group near the threshold crosses it together with all its rows, and hardly ever for
+    want of a single one. So the variance is the larger of the jackknife's and of that of `REDRAWN`
+    seeded redraws of the cells.
+    """
+    starts, position = crossing.starts()
+    total = np.add.reduceat(counts, starts)[position]
+    logs = np.add.reduceat(_times_log(counts), starts)[position]
+    values = np.add.reduceat((counts > 0).astype(np.int64), starts)[position]
+    filled = counts > 0
+    total, values, ours = (each[filled] for each in (total, values, counts))
+    logs = logs[filled]
+    before = _Moments(total, logs, values).poor(l)
+    fewer = _Moments(
+        total - 1, logs - _times_log(ours) + _times_log(ours - 1), values - (ours == 1)
+    ).poor(l)
+    changes = (
+        np.where(now, total - 1, 0) - np.where(was, total, 0)
+        for was, now in zip(before, fewer, strict=True)
+    )
+    found = [
+        jackknife(zip(change.tolist(), ours.tolist(), strict=True), rows=int(counts.sum()))
+        for change in changes
+    ]
+    generator = np.random.default_rng([SEED, 5])
+    shares = counts / counts.sum()
+    redrawn = np.var(
+        [
+            _violating(crossing, generator.multinomial(counts.sum(), shares), l)
+            for _ in range(REDRAWN)
+        ],
+        axis=0,
+        ddof=1,
+    )
+    return max(found[0], float(redrawn[0])), max(found[1], float(redrawn[1]))
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Rows of groups, their sums of c log c over values, and how many values they have."""
+
+    total: Int64
+    logs: NDArray[np.float64]
+    values: Int64
+
+    def poor(self, l: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:  # noqa: E741
+        """Say which are too poor, by entropy and by distinct values; empty groups are."""
+        rows = np.maximum(self.total, 1)
+        entropy = np.log(rows) - self.logs / rows
+        return entropy < np.log(l) - _ROUNDING, self.values < l - _ROUNDING
+
+
+def _times_log(counts: Int64) -> NDArray[np.float64]:
+    return np.asarray(counts * np.log(np.maximum(counts, 1)), dtype=np.float64)
 
 
 def violation_records(tables: RiskTables, wanted: Mapping[int, float]) -> list[Record]:
@@ -109,7 +189,9 @@ def violation_records(tables: RiskTables, wanted: Mapping[int, float]) -> list[R
 
 def _k_anonymity(tables: RiskTables, groups: Groups, k: int) -> Record:
     sizes = [groups.sizes(number) for number in range(1 + len(tables.tables))]
-    violating = [int(each[each < k].sum()) for each in sizes[1:]]
+    violating = [
+        _Count(int(each[each < k].sum()), small_groups_variance(each, k)) for each in sizes[1:]
+    ]
     original = [
         below_size(sizes[0], k, rows=min(table.shape[1], tables.rows)) for table in tables.tables
     ]
@@ -120,7 +202,9 @@ def _k_anonymity(tables: RiskTables, groups: Groups, k: int) -> Record:
 def _l_diversity(tables: RiskTables, groups: Groups, feature: int, l: float) -> list[Record]:  # noqa: E741
     columns = [table[feature] for table in (tables.original, *tables.tables)]
     crossing = cross(groups, columns, tables.sizes[feature])
-    judged = [_violating(crossing, crossing.counts(cells), l) for cells in crossing.cells[1:]]
+    counted = [crossing.counts(cells) for cells in crossing.cells[1:]]
+    judged = [_violating(crossing, counts, l) for counts in counted]
+    varied = [diversity_variances(crossing, counts, l) for counts in counted]
     originals = [_thinned(crossing, table.shape[1], l) for table in tables.tables]
     name = tables.names[feature]
     whats = (
@@ -132,7 +216,7 @@ def _l_diversity(tables: RiskTables, groups: Groups, feature: int, l: float) -> 
             tables,
             NAMES[1],
             f"{name}, {kind} l = {l:g}",
-            [each[number] for each in judged],
+            [_Count(j[number], v[number]) for j, v in zip(judged, varied, strict=True)],
             [float(each[number]) for each in originals],
             f"the rows that share their {tables.listed(tables.identifiers)} hold {whats[number]}",
             f"mean over {DRAWS} seeded draws",
@@ -161,13 +245,12 @@ def _record(
     tables: RiskTables,
     name: str,
     subject: str,
-    violating: list[int],
+    violating: list[_Count],
     original: list[float],
     what: str,
     how: str,
 ) -> Record:
     rows = [table.shape[1] for table in tables.tables]
-    shares = [count / n for count, n in zip(violating, rows, strict=True)]
     larger = max(rows) > tables.rows
     baseline = (
         f"the original with all its {tables.rows} rows, fewer than are released"
@@ -176,9 +259,14 @@ def _record(
         if min(rows) == tables.rows
         else f"the original thinned to as many rows, {how}"
     )
+    count, every = sum(each.rows for each in violating), sum(rows)
     note = (
-        f"share of released rows that violate: {what}; {sum(violating)} of {sum(rows)} rows; "
-        f"exact, so that the interval is the range over the released tables; baseline: {baseline}"
+        f"share of released rows that violate: {what}; {count} of {every} rows, exact; interval: "
+        f"{100 * tables.level:g} %, for fresh draws of as many rows of either table (jackknife "
+        f"and redraws); baseline: {baseline}"
     )
-    estimate = Estimate(sum(violating) / sum(rows), min(shares), max(shares), sum(rows))
+    # The original's share varies by at most n/N of what a sample of n rows of it does.
+    variance = sum(each.variance for each in violating) * (1 + every / len(rows) / tables.rows)
+    found = interval(count / every, variance / every**2, math.inf, n=every, level=tables.level)
+    estimate = replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0))
     return measured(name, subject, estimate, baseline=float(np.mean(original)), note=note)

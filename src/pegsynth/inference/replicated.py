@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pegsynth.errors import ParameterError
+from pegsynth.inference.choice import check_rule, from_released_blocks
 from pegsynth.inference.combine import Floor, combine
 from pegsynth.inference.combining_rules import Numbers
 from pegsynth.inference.pooled import Pooled, estimates_of
@@ -51,7 +52,10 @@ def replicated(
     main, *rest = (
         estimates_of(fit(frame, weights), names) for weights in weights_of(frame, weight)
     )
-    result = combine(rest, rule="replicate-weights", main=main, ledger=ledger, floor=floor)
+    if ledger is not None and not from_released_blocks(ledger):
+        check_rule("replicate-weights", ledger)
+    # The ledger of a model says nothing of weights that were drawn from it; the columns do.
+    result = combine(rest, rule="replicate-weights", main=main, floor=floor)
     return Pooled(result, frame_kind(frame))
 
 

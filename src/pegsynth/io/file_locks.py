@@ -10,6 +10,9 @@ import errno
 import importlib
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 _SECONDS_BETWEEN = 0.05
@@ -53,6 +56,34 @@ def lock(handle: int, *, wait: bool) -> bool:
     while not (taken := _byte_locked(handle)) and wait:
         time.sleep(_SECONDS_BETWEEN)
     return taken
+
+
+@contextmanager
+def holding(path: str | Path) -> Iterator[None]:
+    """Hold the file under a name for this process alone; wait for others.
+
+    Raises
+    ------
+    OSError
+        The file cannot be opened.
+    """
+    while True:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            lock(handle, wait=True)
+            # Whoever waited may hold a file that was replaced meanwhile: not the one in use.
+            if _stands_under(handle, path):
+                yield
+                return
+        finally:
+            os.close(handle)
+
+
+def _stands_under(handle: int, path: str | Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _byte_locked(handle: int) -> bool:

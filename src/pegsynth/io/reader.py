@@ -136,6 +136,10 @@ class TableReader:
         Whether rows come in the same order in every pass.
     once
         Whether rows come in one pass only; another one is refused.
+    children
+        The second of two tables, whose rows belong to rows of this one (R24).
+    folded
+        Whether the rows are those of a folded panel, one for each unit (R24).
     files
         The files that the table is read from.
     states
@@ -157,6 +161,8 @@ class TableReader:
     one_header: bool = True
     steady: bool = True
     once: bool = False
+    folded: bool = False
+    children: TableReader | None = field(default=None, repr=False)
     files: tuple[File, ...] = field(default=(), repr=False)
     states: tuple[FileState, ...] = field(default=(), repr=False)
     interrupt: Callable[[], None] | None = field(default=None, repr=False)
@@ -240,6 +246,8 @@ class TableReader:
 
     def close(self) -> None:
         """Let go of a database; files need nothing."""
+        if self.children is not None:
+            self.children.close()
         if self.finish is not None:
             self.finish()
 

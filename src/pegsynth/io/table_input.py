@@ -9,7 +9,7 @@ the file and the column or line, never a value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,17 @@ from pegsynth.io.streams import is_stream, open_stream
 from pegsynth.schema.dialect import Dialect
 
 BATCH_ROWS = 1 << 17
+_PAIR = 2
 
 Source = str | DatabaseTable | Any
+
+
+@dataclass(frozen=True)
+class TablePair:
+    """Two tables: units, and rows that belong to them by a key (R24)."""
+
+    units: Any
+    rows: Any
 
 
 def open_table(source: Source, *, dialect: Dialect | None = None) -> TableReader:
@@ -75,6 +84,8 @@ def open_table(source: Source, *, dialect: Dialect | None = None) -> TableReader
     DataError
         The table cannot be read, has no rows, or has columns that cannot be used.
     """
+    if isinstance(source, TablePair):
+        source = _open_pair(source, dialect)
     if isinstance(source, TableReader):
         return source
     if isinstance(source, DatabaseTable):
@@ -100,13 +111,23 @@ def open_table(source: Source, *, dialect: Dialect | None = None) -> TableReader
     )
 
 
+def _open_pair(source: TablePair, dialect: Dialect | None) -> TableReader:
+    units, rows = (open_table(each, dialect=dialect) for each in (source.units, source.rows))
+    return replace(units, children=rows)
+
+
 def named_source(
     data: Any, *, table: str | None = None, query: str | None = None, rowwise: bool = False
 ) -> Any:
     """Put together what a caller said about a table: where it is, and which rows.
 
-    Returns a `DatabaseTable` for the address of a database, and `data` itself otherwise.
+    Returns a `DatabaseTable` for the address of a database, a `TablePair` for two tables, and
+    `data` itself otherwise.
     """
+    if isinstance(data, tuple) and len(data) == _PAIR:
+        if table is not None or query is not None:
+            raise ParameterError("--table and --query go with one table; two are given")
+        return TablePair(*(named_source(each) for each in data))
     if isinstance(data, str) and scheme_of(data) in DATABASES:
         return DatabaseTable(data, table=table, query=query, declared_rowwise=rowwise)
     if isinstance(data, str) and scheme_of(data) == "duckdb":
@@ -125,6 +146,8 @@ def named_source(
 
 def table_files(source: Any) -> list[Path]:
     """Return the existing files of this machine that a source names; none for a dataframe."""
+    if isinstance(source, TablePair):
+        return [*table_files(source.units), *table_files(source.rows)]
     if isinstance(source, DatabaseTable):
         source = source.uri
     if isinstance(source, TableInFile):

@@ -109,6 +109,7 @@ def open_writer(
     before: Callable[[], None] | None = None,
     texts: Collection[str] = (),
     codebook: Schema | None = None,
+    marks: Mapping[str, str] | None = None,
 ) -> Iterator[TableWriter]:
     """Open a table for writing; it appears under `path` when the block ends well.
 
@@ -128,6 +129,8 @@ def open_writer(
         Columns of an enumerated type that are to be written as text.
     codebook
         The schema of the table: the dialect of text files, and labels where a file has any.
+    marks
+        What a Parquet file says of itself, beside its columns.
     """
     if isinstance(path, DatabaseTarget):
         from pegsynth.io.database_write import open_database_writer
@@ -146,7 +149,7 @@ def open_writer(
             yield office
             office.close()
         else:
-            writer = _ArrowWriter(temporary, kind, schema, texts)
+            writer = _ArrowWriter(temporary, kind, schema, texts, marks or {})
             try:
                 yield writer
             except BaseException:
@@ -243,8 +246,14 @@ class _ArrowWriter:
     """Writes frames as row groups of some size."""
 
     def __init__(
-        self, path: Path, kind: str, schema: Mapping[str, Any] | None, texts: Collection[str]
+        self,
+        path: Path,
+        kind: str,
+        schema: Mapping[str, Any] | None,
+        texts: Collection[str],
+        marks: Mapping[str, str],
     ) -> None:
+        self._marks = marks
         self._path = path
         self._kind = kind
         self._texts = texts
@@ -283,13 +292,16 @@ class _ArrowWriter:
             # Parquet's own types say all there is to say about plain columns; text that is
             # written by number reads back as text. Least and greatest texts help nobody.
             ranged = [field.name for field in schema if field.name not in self._texts]
-            return pq.ParquetWriter(
+            writer = pq.ParquetWriter(
                 self._path,
                 schema,
                 compression="zstd",
                 store_schema=keep_types,
                 write_statistics=ranged,
             )
+            if self._marks:
+                writer.add_key_value_metadata(dict(self._marks))
+            return writer
         from pyarrow import ipc
 
         return ipc.new_file(str(self._path), schema)

@@ -33,7 +33,7 @@ from pegsynth.mechanisms.exact import (
     invert,
     shift_up,
 )
-from pegsynth.privacy import NoisyCounts
+from pegsynth.privacy.noise_events import Noisy
 from pegsynth.random import RandomStream
 
 __all__ = ["Below", "Levels", "add_noise", "choose", "fill", "noise_of"]
@@ -53,9 +53,7 @@ class WordsAndIntegers(Below, Protocol):
         ...
 
 
-def add_noise(
-    counts: Int64, event: NoisyCounts, stream: RandomStream, *, threads: int = 1
-) -> Int64:
+def add_noise(counts: Int64, event: Noisy, stream: RandomStream, *, threads: int = 1) -> Int64:
     """Return counts with the noise that `event` records, on every cell, zeros included.
 
     Chunks of cells draw from keystreams of their own, so the noise of a seeded stream is
@@ -81,7 +79,7 @@ def add_noise(
     return counts + drawn.reshape(counts.shape)
 
 
-def noise_of(event: NoisyCounts) -> Noise:
+def noise_of(event: Noisy) -> Noise:
     """Return the noise that an event records.
 
     b, or sigma, must be a double, as it is in every event that a method writes, so that a

@@ -26,15 +26,23 @@ import numpy as np
 from pegsynth.arrays import Int64
 from pegsynth.errors import BudgetError, escaped
 from pegsynth.mechanisms.noise import add_noise, choose
+from pegsynth.mechanisms.residuals import residual_of
 from pegsynth.privacy import (
     Allowance,
     CategoriesFound,
     Event,
     NoisyCounts,
+    NoisyResiduals,
+    NoisySums,
     Selection,
     Unspent,
 )
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
+from pegsynth.privacy.noise_events import (
+    Noisy,
+    residual_absolute_sum,
+    residual_squared_length,
+)
 from pegsynth.privacy.unseen_categories import smallest_threshold
 from pegsynth.random import RandomStream
 
@@ -66,6 +74,18 @@ class Price:
         if self.allowance.route == "pure":
             return math.sqrt(2.0) * self.rows_per_unit / amount
         return self.rows_per_unit / math.sqrt(2.0 * amount)
+
+    def residual_noise(self, share: float, levels: Sequence[int]) -> float:
+        """Return b or s of the noise on a cell of a residual that a part of the whole buys."""
+        amount = share * float(self.allowance.amount)
+        if self.allowance.route == "pure":
+            return self.rows_per_unit * residual_absolute_sum(levels) / amount
+        return self.rows_per_unit * math.sqrt(residual_squared_length(levels) / (2.0 * amount))
+
+    def residual_deviation(self, share: float, levels: Sequence[int]) -> float:
+        """Return the standard deviation of that noise."""
+        times = math.sqrt(2.0) if self.allowance.route == "pure" else 1.0
+        return times * self.residual_noise(share, levels)
 
 
 class PrivacyFilter:
@@ -164,6 +184,67 @@ class PrivacyFilter:
         self._pay(event)
         return self._noisy(counts, event), deviation
 
+    def measure_sums(
+        self,
+        sums: Int64,
+        share: float,
+        *,
+        largest_sum: int,
+        largest_square: int,
+        features: Features = (),
+    ) -> tuple[Int64, float]:
+        """Return sums over all rows with noise, and the noise's standard deviation (R26).
+
+        Parameters
+        ----------
+        largest_sum, largest_square
+            The most that one row of the public domain adds to all sums: absolute values, and
+            their squares, added up.
+        """
+        amount = share * float(self._whole)
+        about = {
+            "largest_sum": largest_sum,
+            "largest_square": largest_square,
+            "sums": len(sums),
+            "features": self._named(features),
+        }
+        if self.route == "pure":
+            scale = self._unit * largest_sum / amount
+            event = NoisySums.of("discrete-laplace", scale, **about)
+            deviation = math.sqrt(2.0) * scale
+        else:
+            deviation = self._unit * math.sqrt(largest_square / (2.0 * amount))
+            event = NoisySums.of("discrete-gaussian", deviation, **about)
+        self._pay(event)
+        return self._noisy(sums, event), deviation
+
+    def measure_residual(
+        self,
+        counts: Int64,
+        share: float,
+        *,
+        purpose: str,
+        features: Features,
+        levels: Sequence[int],
+    ) -> tuple[Int64, float]:
+        """Return the residual of a table with noise, and the noise's standard deviation (R27).
+
+        Parameters
+        ----------
+        counts
+            Counts of all cells of the table, its last feature varying fastest.
+        features, levels
+            The features of the table, and how many levels each has, at least 2; both from the
+            schema or from earlier output.
+        """
+        about = (self._named(features), tuple(levels))
+        scale = self.price.residual_noise(share, levels)
+        kind = NoisyResiduals.laplace if self.route == "pure" else NoisyResiduals.gaussian
+        event = kind(scale, purpose=purpose, features=about[0], levels=about[1])
+        self._pay(event)
+        noisy = self._noisy(residual_of(counts, levels), event)
+        return noisy, self.price.residual_deviation(share, levels)
+
     def search(self, share: float, *, delta: Fraction, features: Features = ()) -> Search:
         """Pay for a search: return what keeps counts that are above a threshold with noise (R29).
 
@@ -223,7 +304,7 @@ class PrivacyFilter:
         known = self._names
         return tuple(known[i] if i < len(known) else f"feature {i + 1}" for i in features)
 
-    def _noisy(self, counts: Int64, event: NoisyCounts) -> Int64:
+    def _noisy(self, counts: Int64, event: Noisy) -> Int64:
         """Add the noise of an event that was paid for; audits replace this step."""
         return add_noise(counts, event, self._stream, threads=self._threads)
 

@@ -79,6 +79,11 @@ def _order(schema: Schema) -> Iterator[Assumption]:
 def _unit(schema: Schema) -> Iterator[Assumption]:
     if schema.unit:
         yield assumptions.unit_column(escaped(schema.unit), rows_per_unit=schema.rows_per_unit)
+    if schema.panel:
+        panel = schema.panel
+        fixed = named(panel.fixed)
+        unit, time = escaped(panel.unit), escaped(panel.time)
+        yield assumptions.panel(unit, time=time, most=panel.most, fixed=fixed)
 
 
 def of_heads(schema: Schema, heads: int) -> tuple[Assumption, ...]:

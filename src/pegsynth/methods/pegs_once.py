@@ -61,7 +61,13 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit"]):
         from pegsynth.methods.released_blocks import fit_released
 
         fit, spent = fit_released(
-            table.counted(), schema, plan, stream, threads=threads, progress=progress
+            table.counted(),
+            schema,
+            plan,
+            stream,
+            values=table,
+            threads=threads,
+            progress=progress,
         )
         # The file of the model is itself published, so its ledger is complete.
         return Fitted(fit, spent, ledger.assume(*of_release(schema, plan)))
@@ -70,7 +76,9 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit"]):
         """Draw from the released tables alone."""
         from pegsynth.methods.released_blocks import ReleasedSampler
 
-        return ReleasedSampler(model.content, model.schema, plan, threads=threads)
+        return ReleasedSampler(
+            model.content, model.schema, plan, shapes=model.shapes, threads=threads
+        )
 
     def looks_at_data(self, content: ReleasedFit) -> bool:
         """Whether the pool that fitting left is still there; a model file does not hold it."""

@@ -10,11 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.analyses import check_declared_release, settle_declared
+from pegsynth.analyses.calibrating import Added, Calibration
+from pegsynth.analyses.measuring_sums import CodedValues, ValueTable, measure_analyses
+from pegsynth.analyses.sum_design import STEPS
 from pegsynth.errors import BudgetError, ParameterError, escaped
 from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.methods.base import Plan, Sampler
@@ -26,21 +31,29 @@ from pegsynth.methods.released_details import (
     hierarchies,
     parents_of,
 )
+from pegsynth.numbers import decode_values
 from pegsynth.privacy import Allowance, Budget, Diversity, Event, UnitBound, Unspent
 from pegsynth.progress import Progress, quiet
+from pegsynth.random import RandomStream
 from pegsynth.released import Diverse, PrivacyFilter, Released, Steps, draw_rows, release_blocks
-from pegsynth.released.draw import LOT, take_rows
+from pegsynth.released.draw import LOT, level_codes, take_rows
 from pegsynth.released.replicates import (
+    MODEL_ROWS,
     Source,
     WeightedRows,
     own_noise_tables,
+    own_noise_versions,
     replicate_weights,
 )
+from pegsynth.released.rows import choose_rows
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pegsynth.methods.base import Codes, Rows
-    from pegsynth.random import RandomStream
+    from pegsynth.numbers import Shape
     from pegsynth.released.counted import CountedTable
+    from pegsynth.released.row_pool import Pool
     from pegsynth.released.second_round import PoolFit
     from pegsynth.schema import Schema
 
@@ -100,6 +113,7 @@ def settle_released(method: str, schema: Schema, budget: Budget, options: Any) -
             "the rows do; draw tables with noise of their own instead (--datasets)"
         )
     check_details(method, schema, budget)
+    check_declared_release(schema, l=budget.l)
     if max(schema.category_counts) > MOST_CATEGORIES:
         raise ParameterError(f"{method} takes at most {MOST_CATEGORIES} categories of a feature")
     levels = diversity_levels(schema, budget, options)
@@ -161,17 +175,29 @@ def fit_released(
     plan: ReleasedPlan,
     stream: RandomStream,
     *,
+    values: ValueTable | None = None,
+    sum_steps: int = STEPS,
     threads: int = 1,
     progress: Progress = quiet,
     filter_of: Callable[..., PrivacyFilter] = PrivacyFilter,
+    steps: Steps | None = None,
 ) -> tuple[ReleasedFit, ReleasedPlan]:
     """Spend the budget on a table; return what may be published and what it cost.
 
     The table is a code matrix, or an object that counts it. The audit passes a privacy filter
-    that records every step.
+    that records every step, and steps of its own.
+
+    Parameters
+    ----------
+    values
+        Gives sums of values for declared analyses; without it a code matrix gives those of
+        features without bins.
+    sum_steps
+        Steps of scaled numbers in these sums; audits take few.
     """
     levels = promised_levels(schema, plan)
     rows = plan.options.rows
+    declared = settle_declared(schema)
     budget_filter = filter_of(
         allowance_of(plan.budget),
         stream,
@@ -191,13 +217,50 @@ def fit_released(
         details=details_of(schema),
         above=hierarchies(schema),
         rows=min(rows, LOT) if rows else None,
-        steps=steps_of(plan),
+        steps=steps or steps_of(plan),
         rules=schema.rules,
+        first=_first(schema, levels),
+        wanted=declared.tables,
+        withheld=declared.withheld,
         threads=threads,
         progress=progress,
     )
+    if declared.sums:
+        source = values or CodedValues(rows_of, schema)
+        released = measure_analyses(
+            released,
+            declared,
+            schema,
+            source,
+            budget_filter,
+            model_rows=partial(
+                _model_rows, released, ready, schema, source.shapes, stream.aside("model rows")
+            ),
+            steps=sum_steps,
+        )
     spent = _around(schema, levels, budget_filter.events)
     return ReleasedFit(released, ready), replace(plan, spent=spent)
+
+
+def _model_rows(
+    released: Released,
+    fit: PoolFit,
+    schema: Schema,
+    shapes: Mapping[str, Shape],
+    stream: RandomStream,
+) -> pl.DataFrame:
+    """Return values of rows that were drawn from what was released so far."""
+    chosen = choose_rows(fit, min(fit.pool.rows, MODEL_ROWS))
+    codes = level_codes(released, fit.pool.columns[:, chosen], fit.steps, stream)
+    return decode_values(codes.astype(schema.code_dtype), schema, shapes, stream)
+
+
+def _first(schema: Schema, levels: Mapping[int, float]) -> int | None:
+    """Return the number of rows of a panel's unit, which settles what is absent (R24)."""
+    if schema.panel is None or not schema.panel.wide:
+        return None
+    place = schema.index(schema.panel.count)
+    return None if place in levels else place
 
 
 def public_lines(schema: Schema) -> list[NDArray[np.float64] | None]:
@@ -209,9 +272,10 @@ def public_lines(schema: Schema) -> list[NDArray[np.float64] | None]:
 
 
 def _kept_apart(schema: Schema, levels: Mapping[int, float], options: Any) -> list[bool]:
-    """Say which features must keep their categories apart: rules, details and l speak of these."""
+    """Say which features must keep their categories apart: those that anything speaks of."""
     ruled = {feature for rule in schema.rules for feature, _ in rule.forbidden}
     apart = ruled | set(levels) | parents_of(schema) | set(clamped_codes(schema, options))
+    apart |= {schema.index(name) for table in schema.tables_wanted for name in table.features}
     return [feature in apart for feature in range(len(schema.features))]
 
 
@@ -219,11 +283,21 @@ class ReleasedSampler(Sampler):
     """Draws rows from the released tables, which costs nothing."""
 
     def __init__(
-        self, fit: ReleasedFit, schema: Schema, plan: ReleasedPlan, *, threads: int
+        self,
+        fit: ReleasedFit,
+        schema: Schema,
+        plan: ReleasedPlan,
+        *,
+        shapes: Mapping[str, Shape] | None = None,
+        threads: int,
     ) -> None:
         super().__init__()
         check_drawing(fit.released, schema, plan)
         self._fit, self._schema, self._plan, self._threads = fit, schema, plan, threads
+        self._shapes = shapes or {}
+        # Sums are about all rows, so they say nothing of those with given values.
+        given = clamped_codes(schema, plan.options)
+        self.calibration = None if given else Calibration.of(schema, fit.released)
 
     def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
         """Return K datasets, each with noise of its own unless it is to be shared (R28).
@@ -241,11 +315,29 @@ class ReleasedSampler(Sampler):
             for number in range(datasets)
         ]
 
+    def versions(
+        self, rows: int, datasets: int, stream: RandomStream
+    ) -> list[tuple[Released, Rows]]:
+        """Return what `tables` returns, each dataset with the counts that it was drawn from."""
+        dtype = self._schema.code_dtype
+        if datasets > 1 and not self._plan.options.shared_noise:
+            found = own_noise_versions(
+                self.source(), rows, stream, count=datasets, threads=self._threads
+            )
+            return [
+                (released, (part.astype(dtype) for part in _in_parts(lots)))
+                for released, lots in found
+            ]
+        return [(self._fit.released, table) for table in self.tables(rows, datasets, stream)]
+
     def weighted(self, rows: int, count: int, stream: RandomStream) -> Iterator[WeightedRows]:
         """Yield rows with their weight and K replicates of it (R28)."""
         dtype = self._schema.code_dtype
         lots = replicate_weights(self.source(), rows, stream, count=count, threads=self._threads)
         for lot in lots:
+            if self.calibration is not None:
+                yield replace(lot, codes=lot.codes.astype(dtype))
+                continue
             for start in range(0, len(lot.codes), _PART_ROWS):
                 part = slice(start, start + _PART_ROWS)
                 yield WeightedRows(lot.codes[part].astype(dtype), lot.weights[:, part])
@@ -263,7 +355,18 @@ class ReleasedSampler(Sampler):
             under_rules(schema, promised_levels(schema, plan)),
             clamped_codes(schema, plan.options),
             alike,
+            self._added if self.calibration else None,
         )
+
+    def _added(self, pool: Pool, stream: RandomStream) -> Added:
+        """Return what the rows of a pool add to declared sums, once they have values."""
+        if self.calibration is None:
+            raise ParameterError("the model declares no analysis")
+        codes = level_codes(self._fit.released, pool.columns, steps_of(self._plan), stream)
+        frame = decode_values(
+            codes.astype(self._schema.code_dtype), self._schema, self._shapes, stream
+        )
+        return self.calibration.added(frame)
 
     def _table(
         self, rows: int, stream: RandomStream, *, first: bool

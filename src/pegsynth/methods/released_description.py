@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pegsynth.released import NoisyTable, Released
+from pegsynth.released.pair_residuals import PAIR, cell_noise
 
 
 def describe_released(released: Released, names: Sequence[str]) -> Iterator[str]:
     """Yield the structure of released blocks: all of it was paid for."""
     heads = {block.features[-1]: block for block in released.blocks}
+    told = {table.features[1]: table for table in released.maps}
     rows = max(released.total[0], 0)
     yield f"about {rows} rows (noisy); noise is given as its standard deviation, in rows"
     yield "features in the order of drawing:"
     for feature in released.order:
+        if feature in told:
+            teller, loud = names[told[feature].features[0]], told[feature].deviation
+            yield f"  {names[feature]}: told by {teller}, a map with noise of {loud:.4g} rows"
+            continue
         block = heads.get(feature)
         given = ", ".join(names[h] for h in block.features[:-1]) if block else "nothing"
         noise = f", {_size(released, block)}" if block else ""
-        yield f"  {names[feature]}: {_levels(released, feature)}, given {given}{noise}"
+        after = "" if released.residuals else f", given {given}{noise}"
+        yield f"  {names[feature]}: {_levels(released, feature)}{after}"
+    yield from _residuals(released, names)
     if released.extra:
         yield "tables of the second round, in the order of measuring:"
     times: dict[tuple[int, ...], int] = {}
@@ -26,6 +34,30 @@ def describe_released(released: Released, names: Sequence[str]) -> Iterator[str]
         times[table.features] = times.get(table.features, 0) + 1
         again = f", time {times[table.features]}" if times[table.features] > 1 else ""
         yield f"  {number}. {shown}{again}: {_size(released, table)}"
+
+
+def _residuals(released: Released, names: Sequence[str]) -> Iterator[str]:
+    """Yield a line for all pairs, and one for each residual that was chosen after them."""
+    seen: set[tuple[int, ...]] = set()
+    first: list[NoisyTable] = []
+    chosen: list[NoisyTable] = []
+    for table in released.residuals:
+        again = len(table.features) > PAIR or table.features in seen
+        (chosen if again else first).append(table)
+        seen.add(table.features)
+    if not first:
+        return
+    noise = [cell_noise(t.deviation, [released.sizes[f] for f in t.features]) for t in first]
+    yield (
+        f"residuals of {_counted(len(first), 'pair')}, noise {min(noise):.4g} to {max(noise):.4g} "
+        "rows; features are drawn by the pair tables that they give"
+    )
+    if chosen:
+        yield "residuals of the second round, in the order of measuring:"
+    for number, table in enumerate(chosen, start=1):
+        levels = [released.sizes[f] for f in table.features]
+        shown = " x ".join(names[f] for f in table.features)
+        yield f"  {number}. {shown}: noise {cell_noise(table.deviation, levels):.4g} rows"
 
 
 def _levels(released: Released, feature: int) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pegsynth.methods.base import Rows
     from pegsynth.privacy import Ledger
     from pegsynth.random import RandomStream
+    from pegsynth.released.published import Released
     from pegsynth.released.replicates import WeightedRows
 
 
@@ -210,6 +211,18 @@ class Session:
         self.charge(rows)
         lots: Iterator[WeightedRows] = weighted(rows, count, self._stream)
         return lots
+
+    def draw_declared(self, rows: int, datasets: int, times: int) -> list[tuple[Released, Rows]]:
+        """Charge K datasets of n rows; return several times as many rows of each to choose from.
+
+        Each comes with the published counts, or the replicate of them, that it was drawn from.
+        """
+        versions = getattr(self._sampler, "versions", None)
+        if versions is None:
+            raise ParameterError(f"{self.plan.method} has no declared analyses")
+        self.charge(rows, datasets)
+        found: list[tuple[Released, Rows]] = versions(rows * times, datasets, self._stream)
+        return found
 
     def rows_of_a_table(self, asked: int | None) -> int:
         """Return the rows of a dataset: those of the original table, or as asked for."""

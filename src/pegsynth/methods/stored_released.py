@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pegsynth.analyses import design_of
+from pegsynth.analyses.measuring_sums import published_designs
 from pegsynth.arrays import Int64
 from pegsynth.errors import ModelError
 from pegsynth.methods.released_details import details_of
 from pegsynth.methods.stored_model import Arrays, StoredModel
-from pegsynth.released.details import Detail
-from pegsynth.released.published import NoisyTable, Released
+from pegsynth.released.dependences import told_details
+from pegsynth.released.details import Detail, details_on_levels
+from pegsynth.released.published import MeasuredSums, NoisyTable, Released
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
 PREFIX = "released: "
+MOST_SCORED = 1 << 20
+_ON_CATEGORIES = (0, 3)
+"""Kinds of tables that are not on merged levels: one-way counts and maps."""
 _TYPES: dict[str, type] = {
     "deviations": np.float64,
     "public": np.bool_,
     "loud": np.bool_,
     "ordered": np.bool_,
+    "sum_deviations": np.float64,
+    "sum_bounds": np.float64,
 }
 
 
 def released_arrays(released: Released) -> Arrays:
     """Return released blocks as arrays: noisy counts and public structure only."""
-    tables = (*released.one_ways, *released.blocks, *released.extra)
-    kinds = [0] * len(released.one_ways) + [1] * len(released.blocks) + [2] * len(released.extra)
+    groups = (
+        released.one_ways,
+        released.blocks,
+        released.extra,
+        released.maps,
+        released.residuals,
+    )
+    tables = [table for group in groups for table in group]
+    kinds = [kind for kind, group in enumerate(groups) for _ in group]
     return {
         "total": np.array([released.total[0]], dtype=np.int64),
         "deviations": np.array([released.total[1], *(t.deviation for t in tables)]),
@@ -43,7 +58,49 @@ def released_arrays(released: Released) -> Arrays:
         "ordered": np.array(released.ordered, dtype=np.bool_),
         "levels": np.concatenate(released.levels),
         "order": np.array(released.order, dtype=np.int64),
+        **_sum_arrays(released.sums),
     }
+
+
+def _sum_arrays(sums: tuple[MeasuredSums, ...]) -> Arrays:
+    """Return the sums of declared analyses as arrays; none where there are no sums."""
+    if not sums:
+        return {}
+    return {
+        "sums": np.concatenate([each.sums for each in sums]),
+        "sum_sizes": np.array([len(each.sums) for each in sums], dtype=np.int64),
+        "sum_deviations": np.array([each.deviation for each in sums]),
+        "sum_bounds": np.concatenate([each.bounds for each in sums]),
+        "sum_bound_sizes": np.array([len(each.bounds) for each in sums], dtype=np.int64),
+        "sum_scored_at": np.concatenate([each.coefficients for each in sums]),
+    }
+
+
+def _sums(held: Arrays, schema: Schema) -> tuple[MeasuredSums, ...]:
+    """Return the sums of declared analyses, checked against the schema."""
+    if "sums" not in held:
+        _require(not schema.analyses)
+        return ()
+    sizes, bound_sizes = held["sum_sizes"].tolist(), held["sum_bound_sizes"].tolist()
+    deviations = held["sum_deviations"].tolist()
+    designs = [design_of(analysis, schema) for analysis in schema.analyses]
+    _require(len(sizes) == len(bound_sizes) == len(deviations) == len(designs))
+    _require(sum(sizes) == len(held["sums"]) and sum(bound_sizes) == len(held["sum_bounds"]))
+    _require(all(0 < each < math.inf for each in deviations))
+    _require(bound_sizes == [2 * len(design.blocks) for design in designs])
+    sums = np.split(held["sums"].astype(np.int64), np.cumsum(sizes)[:-1])
+    bounds = np.split(held["sum_bounds"], np.cumsum(bound_sizes)[:-1])
+    scored = [
+        design.columns(schema) - 1 if design.analysis.family == "binomial" else 0
+        for design in designs
+    ]
+    _require(sum(scored) == len(held["sum_scored_at"]))
+    _require(bool((np.abs(held["sum_scored_at"]) < MOST_SCORED).all()))
+    coefficients = np.split(held["sum_scored_at"].astype(np.int64), np.cumsum(scored)[:-1])
+    found = tuple(map(MeasuredSums, bounds, sums, deviations, coefficients))
+    for design, each in zip(published_designs(schema, found), found, strict=True):
+        _require(len(design.factors) == len(each.sums))
+    return found
 
 
 def stored_released(released: Released) -> StoredModel:
@@ -80,16 +137,20 @@ def _checked_released(held: Arrays, schema: Schema) -> Released:
     deviations = held["deviations"].astype(np.float64)
     _require(len(deviations) == len(features) + 1 == len(held["kinds"]) + 1)
     _require(bool(((deviations > 1e-140) & (deviations < 1e140)).all()))
-    tables: tuple[list[NoisyTable], ...] = ([], [], [])
+    tables: tuple[list[NoisyTable], ...] = ([], [], [], [], [])
     start, noisy = 0, held["counts"].astype(np.int64)
     for names, kind, deviation in zip(
         features, held["kinds"].tolist(), deviations[1:], strict=True
     ):
         _require(len(set(names)) == len(names) > 0 and all(0 <= f < len(counts) for f in names))
-        cells = math.prod((counts if kind == 0 else sizes)[f] for f in names)
+        cells = math.prod((counts if kind in _ON_CATEGORIES else sizes)[f] for f in names)
         _require(start + cells <= len(noisy))
         tables[kind].append(NoisyTable(names, noisy[start : start + cells], float(deviation)))
         start += cells
+    _require(all(sizes[f] > 1 for t in tables[4] for f in t.features))
+    _require(all(len(t.features) in (2, 3) for t in tables[4]))
+    _require(all(list(t.features) == sorted(t.features) for t in tables[4]))
+    _require(not tables[4] or not tables[2])
     order = tuple(held["order"].tolist())
     placed = {feature: place for place, feature in enumerate(order)}
     _require(start == len(noisy) and sorted(order) == list(range(len(counts))))
@@ -97,6 +158,9 @@ def _checked_released(held: Arrays, schema: Schema) -> Released:
     drawn = [t.features[-1] for t in tables[1]]
     _require(len(set(drawn)) == len(drawn))
     _require(all(placed[h] < placed[t.features[-1]] for t in tables[1] for h in t.features[:-1]))
+    told = _told(tables[3], counts)
+    _require(all(placed[each.parent] < placed[each.feature] for each in told))
+    _require(not {each.feature for each in told} & set(drawn))
     _require(len(held["ordered"]) == len(held["public"]) == len(counts))
     _require(len(held["total"]) == len(held["loud"]) == 1)
     return Released(
@@ -109,8 +173,21 @@ def _checked_released(held: Arrays, schema: Schema) -> Released:
         order,
         tuple(tables[1]),
         tuple(tables[2]),
-        _details(schema, levels, placed),
+        (*_details(schema, levels, placed), *details_on_levels((), told, levels)),
+        tuple(tables[3]),
+        residuals=tuple(tables[4]),
+        sums=_sums(held, schema),
     )
+
+
+def _told(maps: list[NoisyTable], counts: Sequence[int]) -> tuple[Detail, ...]:
+    """Return the features that others tell, each once and none by what it tells itself."""
+    _require(all(len(table.features) == 2 for table in maps))
+    _require(len({table.features[1] for table in maps}) == len(maps))
+    try:
+        return told_details(maps, counts)
+    except StopIteration:
+        raise ValueError from None
 
 
 def _details(

@@ -7,6 +7,7 @@ of counts for each feature that is measured. Counts of different rows add up.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Self
 
 import numpy as np
 
@@ -47,6 +48,12 @@ class GridCounter:
     def absorb(self, arrays: Mapping[str, Int64]) -> None:
         """Add counts of other rows."""
         self._cells += arrays["cells"]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing to let go of: counters on a cluster are opened and closed."""
 
     def _lines(self) -> list[Int64]:
         return np.split(self._cells, self._ends[:-1])

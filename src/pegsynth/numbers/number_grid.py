@@ -152,7 +152,7 @@ def grid_schema(schema: Schema) -> Schema:
         else replace(column, role="identifier")
         for column in schema.columns
     )
-    return replace(schema, columns=columns, rules=())
+    return replace(schema, columns=columns, rules=(), analyses=(), tables_wanted=())
 
 
 def _bounds(feature: Feature) -> tuple[float, float]:

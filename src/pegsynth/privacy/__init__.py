@@ -28,7 +28,6 @@ from pegsynth.privacy.events import (
     CategoriesFound,
     Diversity,
     Event,
-    NoisyCounts,
     NotPrivate,
     Selection,
     UnitBound,
@@ -37,12 +36,15 @@ from pegsynth.privacy.events import (
 )
 from pegsynth.privacy.guarantee import Guarantee
 from pegsynth.privacy.ledger import Ledger
+from pegsynth.privacy.noise_events import NoisyCounts, NoisyResiduals, NoisySums
 from pegsynth.privacy.privacy_json import verify
 from pegsynth.privacy.program import Program, this_program
 from pegsynth.privacy.public_structure import Structure
+from pegsynth.privacy.verification_events import AgreementCounts
 
 __all__ = [
     "DEFAULT_SCALE",
+    "AgreementCounts",
     "Allowance",
     "Assumption",
     "BlockDraws",
@@ -59,6 +61,8 @@ __all__ = [
     "Ledger",
     "MarginalDraws",
     "NoisyCounts",
+    "NoisyResiduals",
+    "NoisySums",
     "NotPrivate",
     "PegsDraws",
     "Program",

@@ -10,7 +10,7 @@ converted at what is left of the stated delta.
 
 Replacing one row by another is not what is claimed. For the reader who needs it, R12 gives
 the factors, pure and in rho: draws of R2 and R3 1 and 4; R4 and R5 2 and 4; imputation 1 and
-1; noisy counts 2 (Laplace) and 2.
+1; noisy counts 2 (Laplace) and 2; noisy residuals at most 2 (Laplace) and 4.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from pegsynth.privacy.events import (
     CategoriesFound,
     Diversity,
     Event,
-    NoisyCounts,
     Selection,
     UnitBound,
     Unspent,
 )
+from pegsynth.privacy.noise_events import Noisy, NoisyCounts, NoisyResiduals, NoisySums
 from pegsynth.privacy.rounding import ZERO, log_one_plus_up, product_up, ratio_up, sum_up
 from pegsynth.privacy.unseen_categories import unseen_delta
+from pegsynth.privacy.verification_events import AgreementCounts
 
 _EIGHTH = Decimal("0.125")
 _HALF = Decimal("0.5")
@@ -78,8 +79,17 @@ class PureAccountant:
                 return product_up(event.count, _eta(event))
             case Unspent():
                 return _unspent(event, "pure")
-            case NoisyCounts(mechanism="discrete-gaussian") | CategoriesFound():
+            case (
+                NoisyCounts(mechanism="discrete-gaussian")
+                | AgreementCounts(mechanism="discrete-gaussian")
+                | NoisyResiduals(mechanism="discrete-gaussian")
+                | NoisySums(mechanism="discrete-gaussian")
+                | CategoriesFound()
+            ):
                 return None  # R6: Gaussian noise has no pure guarantee.
+            case AgreementCounts():
+                # R32: a unit is in one part with all its rows, so R12 adds no factor.
+                return self._of_one_row(event.noise)
             case _:
                 epsilon = self._of_one_row(event)
                 # R12: k rows per unit cost k times the price of one.
@@ -95,6 +105,10 @@ class PureAccountant:
             case NoisyCounts():
                 # R10, R11: Laplace noise of scale b costs cells/b.
                 return ratio_up(event.cells * event.scale_denominator, event.scale_numerator)
+            case NoisyResiduals() | NoisySums():
+                # R27: one row moves all cells together by prod 2 (C - 1). R26: max |f(x)|_1.
+                most = event.largest_sum if isinstance(event, NoisySums) else event.absolute_sum
+                return ratio_up(most * event.scale_denominator, event.scale_numerator)
             case Selection():
                 # R10: the exponential mechanism is eps_s-DP per choice.
                 return ratio_up(event.count * event.epsilon_numerator, event.epsilon_denominator)
@@ -112,6 +126,8 @@ class ZCDPAccountant:
             return product_up(_HALF, event.count, _eta(event), _eta(event))
         if isinstance(event, Unspent):
             return _unspent(event, "zcdp")
+        if isinstance(event, AgreementCounts):
+            return _noise_rho(event.noise)  # R32: whatever the unit
         rho = self._of_one_row(event)
         # R12: k rows per unit cost k^2 times the rho of one, before any conversion.
         return None if rho is None else product_up(rows_per_unit, rows_per_unit, rho)
@@ -124,7 +140,7 @@ class ZCDPAccountant:
                 return product_up(_EIGHTH, event.count, _eta(event), _eta(event))
             case UrnDraws():
                 return _urn_rho(event)
-            case NoisyCounts():
+            case NoisyCounts() | NoisyResiduals() | NoisySums():
                 return _noise_rho(event)
             case CategoriesFound():
                 # R29: off a chance of delta', which `delta_taken` charges, it is R11.
@@ -176,11 +192,19 @@ def _urn_rho(event: UrnDraws) -> Decimal:
     return product_up(event.urns, sum_up((telescoped, in_full)))
 
 
-def _noise_rho(event: NoisyCounts) -> Decimal:
+def _noise_rho(event: Noisy) -> Decimal:
     inverse = ratio_up(event.scale_denominator, event.scale_numerator)
+    # R10, R11: a count moves by 1. R27: squared moves add up to prod C (C - 1). R26: to max |f|^2.
+    match event:
+        case NoisyResiduals():
+            moved = event.squared_length
+        case NoisySums():
+            moved = event.largest_square
+        case _:
+            moved = event.cells
     if event.mechanism == "discrete-gaussian":
-        return product_up(_HALF, event.cells, inverse)  # R10, R11: cells/(2 sigma^2)
-    return product_up(_HALF, event.cells, inverse, inverse)  # R11: cells/(2 b^2)
+        return product_up(_HALF, moved, inverse)  # moved/(2 sigma^2)
+    return product_up(_HALF, moved, inverse, inverse)  # moved/(2 b^2)
 
 
 def _unspent(event: Unspent, route: str) -> Decimal | None:

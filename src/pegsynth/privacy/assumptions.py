@@ -124,6 +124,21 @@ def unit_column(name: str, *, rows_per_unit: int) -> Assumption:
     )
 
 
+def panel(unit: str, *, time: str, most: int, fixed: Sequence[str]) -> Assumption:
+    """Record how the rows of a unit were folded into one before anything was counted (R24)."""
+    same = f"; what is fixed ({', '.join(fixed)}) is the first known value" if fixed else ""
+    parameters: Parameters = {"column": unit, "time": time, "most": most}
+    if fixed:
+        parameters["fixed"] = list(fixed)
+    return Assumption(
+        code="panel",
+        text=f"all rows of one {unit} were folded into one row before anything was counted, in the "
+        f"order of {time}, and at most {most} of them count{same}; these were stated in the schema "
+        "without looking at the data",
+        parameters=parameters,
+    )
+
+
 def rows_in(count: int) -> Assumption:
     """Record the number of original rows as the user stated it."""
     return Assumption(

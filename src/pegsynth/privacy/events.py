@@ -5,7 +5,8 @@ Every crossing of the privacy boundary is one frozen event. An event knows *what
 scale) and nothing about accounting: the accountants read events. No field may hold
 anything computed from the data, such as its row count, a visit to a seen key or a hash,
 unless an earlier or the same event has paid for it: what was chosen, and how many levels a
-feature has after its noisy counts were looked at. The draws themselves are in `draws`.
+feature has after its noisy counts were looked at. Draws are in `draw_events`, noise in
+`noise_events`.
 """
 
 from __future__ import annotations
@@ -18,83 +19,15 @@ from typing import Any, Final, Literal, Self, TypeAlias, get_args
 import msgspec
 
 from pegsynth.errors import ParameterError
-from pegsynth.privacy.draw_events import Draws, Recorded, checked_integer
-
-NoiseMechanism: TypeAlias = Literal["discrete-laplace", "discrete-gaussian"]
-
-
-class NoisyCounts(Recorded, frozen=True, kw_only=True, tag="noisy-counts"):
-    """Integer noise on every cell of a public key space, zeros included (R10, R11).
-
-    Parameters
-    ----------
-    mechanism
-        Noise of the discrete Laplace or the discrete Gaussian distribution.
-    purpose
-        What the counts are for: order, marginals, blocks, total, ..
-    scale_numerator, scale_denominator
-        The scale b of Laplace noise or the *variance* sigma^2 of Gaussian noise, exact.
-    cells
-        Cells that one row changes, each by 1. This is priced.
-    features
-        Names of the features that are counted; empty for the number of rows.
-    levels
-        How many levels each of them has in these counts. Categories that noise would drown
-        may have been merged into one level, by noisy counts that were paid for before.
-    table_cells
-        Cells that got noise, in all: the product of the levels for one table, their sum
-        for a table of each feature. None in ledgers of format 1.
-    """
-
-    mechanism: NoiseMechanism
-    purpose: str
-    scale_numerator: int
-    scale_denominator: int
-    cells: int
-    features: tuple[str, ...] = ()
-    levels: tuple[int, ...] = ()
-    table_cells: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _freeze(self, "features", "levels")
-        if self.mechanism not in get_args(NoiseMechanism):
-            raise ParameterError(f"NoisyCounts: unknown mechanism {self.mechanism!r}")
-        if self.levels and len(self.levels) != len(self.features):
-            raise ParameterError("NoisyCounts: levels must have one figure for each feature")
-        levels = tuple(checked_integer("NoisyCounts", "levels", count) for count in self.levels)
-        msgspec.structs.force_setattr(self, "levels", levels)
-
-    @classmethod
-    def laplace(cls, scale: Fraction | float, *, cells: int, purpose: str, **about: Any) -> Self:
-        """Record discrete Laplace noise of scale b; `about` are the fields that say on what."""
-        return cls._exact("discrete-laplace", _fraction(scale), cells, purpose, about)
-
-    @classmethod
-    def gaussian(
-        cls, standard_deviation: Fraction | float, *, cells: int, purpose: str, **about: Any
-    ) -> Self:
-        """Record discrete Gaussian noise of parameter sigma; `about` as in `laplace`."""
-        variance = _fraction(standard_deviation) ** 2
-        return cls._exact("discrete-gaussian", variance, cells, purpose, about)
-
-    @classmethod
-    def _exact(
-        cls,
-        mechanism: NoiseMechanism,
-        scale: Fraction,
-        cells: int,
-        purpose: str,
-        about: Mapping[str, Any],
-    ) -> Self:
-        return cls(
-            mechanism=mechanism,
-            purpose=purpose,
-            scale_numerator=scale.numerator,
-            scale_denominator=scale.denominator,
-            cells=cells,
-            **about,
-        )
+from pegsynth.privacy.draw_events import Draws, Recorded
+from pegsynth.privacy.noise_events import (
+    NoisyCounts,
+    NoisyResiduals,
+    NoisySums,
+    exact_fraction,
+    freeze,
+)
+from pegsynth.privacy.verification_events import AgreementCounts
 
 
 class Selection(Recorded, frozen=True, kw_only=True, tag="selection"):
@@ -131,12 +64,12 @@ class Selection(Recorded, frozen=True, kw_only=True, tag="selection"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _freeze(self, "features", "chosen")
+        freeze(self, "features", "chosen")
 
     @classmethod
     def of(cls, epsilon: Fraction | float, *, count: int, purpose: str, **about: Any) -> Self:
         """Record `count` choices of `epsilon` each; `about` are the fields that say of what."""
-        exact = _fraction(epsilon)
+        exact = exact_fraction(epsilon)
         return cls(
             epsilon_numerator=exact.numerator,
             epsilon_denominator=exact.denominator,
@@ -169,7 +102,7 @@ class CategoriesFound(Recorded, frozen=True, kw_only=True, tag="private-categori
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _freeze(self, "features")
+        freeze(self, "features")
         if not self.features:
             raise ParameterError("CategoriesFound: it names no feature")
 
@@ -178,7 +111,7 @@ class CategoriesFound(Recorded, frozen=True, kw_only=True, tag="private-categori
         cls, standard_deviation: Fraction | float, *, threshold: int, features: tuple[str, ...]
     ) -> Self:
         """Record what was looked for, by noise of parameter sigma and a threshold."""
-        variance = _fraction(standard_deviation) ** 2
+        variance = exact_fraction(standard_deviation) ** 2
         return cls(
             features=features,
             variance_numerator=variance.numerator,
@@ -196,21 +129,6 @@ class CategoriesFound(Recorded, frozen=True, kw_only=True, tag="private-categori
             scale_denominator=self.variance_denominator,
             cells=1,
         )
-
-
-def _freeze(event: Recorded, *names: str) -> None:
-    """Turn lists that a caller gave into tuples: an event is a value."""
-    for name in names:
-        msgspec.structs.force_setattr(event, name, tuple(getattr(event, name)))
-
-
-def _fraction(value: Fraction | float) -> Fraction:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ParameterError("a noise scale or a choice's epsilon must be a finite number")
-    exact = Fraction(value)
-    if exact <= 0:
-        raise ParameterError("a noise scale or a choice's epsilon must be above 0")
-    return exact
 
 
 class Unspent(Recorded, frozen=True, kw_only=True, tag="unspent"):
@@ -280,7 +198,7 @@ class Diversity(Recorded, frozen=True, kw_only=True, tag="l-diversity"):
     def __post_init__(self) -> None:
         super().__post_init__()
         msgspec.structs.force_setattr(self, "l", float(self.l))
-        _freeze(self, "features")
+        freeze(self, "features")
         if not (math.isfinite(self.l) and self.l >= 1):
             raise ParameterError("Diversity: l must be a finite number of at least 1")
         if self.source not in ("confidential", "released"):
@@ -335,7 +253,17 @@ class UnknownEvent(msgspec.Struct, frozen=True):
 
 
 KnownEvent: TypeAlias = (
-    Draws | NoisyCounts | CategoriesFound | Selection | Unspent | UnitBound | Diversity | NotPrivate
+    Draws
+    | NoisyCounts
+    | AgreementCounts
+    | NoisyResiduals
+    | NoisySums
+    | CategoriesFound
+    | Selection
+    | Unspent
+    | UnitBound
+    | Diversity
+    | NotPrivate
 )
 Event: TypeAlias = KnownEvent | UnknownEvent
 

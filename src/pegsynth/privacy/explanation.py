@@ -7,6 +7,7 @@ nothing that the events do not hold: a ledger is public, and so is its explanati
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -28,14 +29,15 @@ from pegsynth.privacy.events import (
     CategoriesFound,
     Diversity,
     Event,
-    NoisyCounts,
     NotPrivate,
     Selection,
     UnitBound,
     UnknownEvent,
     Unspent,
 )
+from pegsynth.privacy.noise_events import Noisy, NoisyCounts, NoisyResiduals, NoisySums
 from pegsynth.privacy.rounding import display_up, float_up
+from pegsynth.privacy.verification_events import AgreementCounts
 
 if TYPE_CHECKING:
     from pegsynth.privacy.ledger import Ledger
@@ -75,8 +77,9 @@ def explanation(ledger: Ledger) -> str:
 def explained(ledger: Ledger) -> list[Explained]:
     """Return every event with its price and its sentence."""
     from pegsynth.privacy.guarantee import uncovered_places
+    from pegsynth.privacy.statement import rows_folded
 
-    rows_per_unit = ledger.guarantee.rows_per_unit
+    rows_per_unit, folded = ledger.guarantee.rows_per_unit, rows_folded(ledger)
     uncovered = uncovered_places(ledger.events, delta=ledger.delta or None)
     lines = []
     for place, event in enumerate(ledger.events):
@@ -85,6 +88,8 @@ def explained(ledger: Ledger) -> list[Explained]:
             for accountant in (PureAccountant(), ZCDPAccountant())
         )
         read, means = _described(event)
+        if folded is not None and isinstance(event, UnitBound):
+            read, means = _folded(folded)
         taken = float_up(delta_taken((event,), rows_per_unit=rows_per_unit))
         sentence = f"{read}; {_cost(epsilon, rho, taken)}; {means}."
         lines.append(Explained(kind_of(event), epsilon, rho, place not in uncovered, sentence))
@@ -130,6 +135,13 @@ def _bounded(event: UnitBound) -> tuple[str, str]:
     )
 
 
+def _folded(most: int) -> tuple[str, str]:
+    return (
+        f"The rows of each unit, at most {most}, were folded into one",
+        "the promise is made to a unit with all its rows, at the price of one row",
+    )
+
+
 def _not_private(event: NotPrivate) -> tuple[str, str]:
     return (
         f"Something was done that no result covers: {_one_line(event.text)}",
@@ -146,12 +158,7 @@ def _unknown(event: UnknownEvent) -> tuple[str, str]:
 
 
 def _counted(event: NoisyCounts) -> tuple[str, str]:
-    scale = Fraction(event.scale_numerator, event.scale_denominator)
-    noise = (
-        f"discrete Laplace noise of scale {float(scale):.6g}"
-        if event.mechanism == "discrete-laplace"
-        else f"discrete Gaussian noise of variance {float(scale):.6g}"
-    )
+    noise = _noise(event)
     what = f"by {_names(event.features)}" if event.features else f"({_one_line(event.purpose)})"
     cells = "" if event.table_cells is None else f", all {event.table_cells:,} of them"
     touched = "1 count" if event.cells == 1 else f"{event.cells} counts"
@@ -162,6 +169,34 @@ def _counted(event: NoisyCounts) -> tuple[str, str]:
     )
 
 
+def _added_up(event: NoisySums) -> tuple[str, str]:
+    return (
+        f"{event.sums:,} sums of products of clipped and scaled values of "
+        f"{_names(event.features)} were taken over all rows and {_noise(event)} was added to "
+        f"each{_label(event)}",
+        f"whatever its values, one row adds at most {event.largest_sum:,} to all of them together "
+        f"({event.largest_square:,} in squares), by bounds that are public or were paid for before",
+    )
+
+
+def _residual(event: NoisyResiduals) -> tuple[str, str]:
+    return (
+        f"Of the rows counted by {_names(event.features)} what the counts of fewer features do not "
+        f"tell was taken, in whole numbers, and {_noise(event)} was added to every cell, all "
+        f"{math.prod(event.levels):,} of them{_label(event)}",
+        f"one row moves these numbers by {event.absolute_sum:,} in all, their squares by "
+        f"{event.squared_length:,}, and the noise hides which table gave them, so they may be used "
+        "again at no further cost",
+    )
+
+
+def _noise(event: Noisy) -> str:
+    scale = Fraction(event.scale_numerator, event.scale_denominator)
+    if event.mechanism == "discrete-laplace":
+        return f"discrete Laplace noise of scale {float(scale):.6g}"
+    return f"discrete Gaussian noise of variance {float(scale):.6g}"
+
+
 def _found(event: CategoriesFound) -> tuple[str, str]:
     variance = Fraction(event.variance_numerator, event.variance_denominator)
     return (
@@ -170,6 +205,16 @@ def _found(event: CategoriesFound) -> tuple[str, str]:
         f"{event.threshold:,} became categories{_label(event)}",
         "a value that only one unit has becomes a category with a chance of at most that delta, "
         "and the noise hides the rest",
+    )
+
+
+def _verified(event: AgreementCounts) -> tuple[str, str]:
+    return (
+        f"The table was dealt to {event.parts:,} parts, {_one_line(event.formula)!r} was fitted to "
+        f"each, and the parts that agree with a release were counted for {_names(event.terms)}; "
+        f"{_noise(event.noise)} was added to every count{_label(event)}",
+        "a unit is in one part with all its rows, so it changes every count by 1 at most, and the "
+        "noise hides that",
     )
 
 
@@ -248,7 +293,10 @@ def _of_marginals(event: MarginalDraws) -> tuple[str, str]:
 
 _WORDS: Final[Mapping[type, Callable[..., tuple[str, str]]]] = {
     NoisyCounts: _counted,
+    NoisyResiduals: _residual,
+    NoisySums: _added_up,
     CategoriesFound: _found,
+    AgreementCounts: _verified,
     Selection: _chosen,
     Unspent: _left_over,
     UnitBound: _bounded,

@@ -37,12 +37,12 @@ from pegsynth.privacy.events import (
     CategoriesFound,
     Diversity,
     Event,
-    NoisyCounts,
     NotPrivate,
     UnitBound,
     UnknownEvent,
     Unspent,
 )
+from pegsynth.privacy.noise_events import NoisyCounts, NoisyResiduals, NoisySums
 from pegsynth.privacy.rounding import (
     float_down,
     float_up,
@@ -51,6 +51,7 @@ from pegsynth.privacy.rounding import (
     ratio_up,
     sum_up,
 )
+from pegsynth.privacy.verification_events import AgreementCounts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -224,7 +225,12 @@ def _why_not_covered(
                 "virtual rows were chosen entry by entry from the data to reach l-diversity, "
                 "which is not differential privacy"
             )
-        case NoisyCounts(mechanism="discrete-gaussian") if delta is None:
+        case (
+            NoisyCounts(mechanism="discrete-gaussian")
+            | AgreementCounts(mechanism="discrete-gaussian")
+            | NoisyResiduals(mechanism="discrete-gaussian")
+            | NoisySums(mechanism="discrete-gaussian")
+        ) if delta is None:
             return "Gaussian noise has no pure guarantee; state a delta"
         case CategoriesFound() | Unspent():
             return _why_amount_fails(event, delta, pure=pure, left=left)
@@ -265,7 +271,7 @@ def _name(event: Event) -> str:
     match event:
         case NotPrivate():
             return event.code
-        case NoisyCounts():
+        case NoisyCounts() | NoisyResiduals() | NoisySums():
             return f"{tag}, {event.purpose}"
         case _:
             return tag

@@ -21,7 +21,7 @@ def statement(ledger: Ledger) -> str:
     guarantee = ledger.guarantee
     paragraphs = [
         " ".join((*_claim(ledger), *_per_row(guarantee))),
-        _unit(guarantee),
+        _unit(guarantee, rows_folded(ledger)),
         _list("Not covered:", ledger.not_covered),
         _list("Assumed:", _assumed(ledger)),
         _list("Note:", ledger.warnings),
@@ -70,13 +70,14 @@ def _odds(guarantee: Guarantee) -> str:
     )
     return (
         f"In plain words: whatever an outsider knows already, no outcome of this release is more "
-        f"than exp(epsilon) = {_factor(epsilon)} times as likely with a given {guarantee.unit} in "
-        f"the original table as without it, or the other way round{extra}; the odds that it was "
+        f"than exp(epsilon) = {factor_text(epsilon)} times as likely with a given {guarantee.unit} "
+        f"in the original table as without it, or the other way round{extra}; the odds that it was "
         f"there cannot change by more.{weak}"
     )
 
 
-def _factor(epsilon: float) -> str:
+def factor_text(epsilon: float) -> str:
+    """Return exp(epsilon) for a reader, rounded up."""
     if epsilon > _LARGEST_EXPONENT:
         return "1e130 or more (no limit in practice)"
     return display_up(math.nextafter(math.exp(epsilon), math.inf))
@@ -99,13 +100,25 @@ def _diversity(ledger: Ledger) -> str:
     return f"Every distribution drawn from has entropy of at least log l: {'; '.join(parts)}."
 
 
-def _unit(guarantee: Guarantee) -> str:
+def rows_folded(ledger: Ledger) -> int | None:
+    """Return how many rows of a unit were folded into one at most; None where none were (R24)."""
+    stated = [each.parameters.get("most") for each in ledger.assumptions if each.code == "panel"]
+    return max((most for most in stated if isinstance(most, int)), default=None)
+
+
+def _unit(guarantee: Guarantee, folded: int | None = None) -> str:
     if guarantee.kind not in ("pure", "approximate"):
         return ""
     if guarantee.unit == "row":
         return (
             "Protected is one row of the original table: the promise compares the table with the "
             "table that has one row more or less. A person with several rows is protected less."
+        )
+    if folded is not None and guarantee.rows_per_unit == 1:
+        return (
+            f"Protected is one unit with all its rows, of which at most {folded} count: they were "
+            "folded into one row when the table was read, and the promise compares the table with "
+            "the table that has one unit more or less."
         )
     return (
         f"Protected is one unit with all its rows, at most {guarantee.rows_per_unit}, a limit that "

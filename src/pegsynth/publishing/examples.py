@@ -89,6 +89,7 @@ def analysis_code(
     needs_rows_in: bool,
     weights: int | None = None,
     versions: int = 0,
+    estimates_only: bool = False,
 ) -> list[str]:
     """Return Markdown: reading the tables, a share, and a regression if there are features.
 
@@ -104,6 +105,8 @@ def analysis_code(
         Number of replicate weights, if there are any.
     versions
         Completed versions of every table, which are then analysed; 0: none.
+    estimates_only
+        Whether no rule gives intervals for several tables.
     """
     first, *others = [_question(feature, table_format, decode) for feature in _subjects(schema)]
     read = _reading(table_format)
@@ -116,11 +119,13 @@ def analysis_code(
     else:
         known = _rows_in_line(rows_in) if needs_rows_in else ""
         files = _completed_files(datasets, versions, table_format) if versions else ""
-        pieces = [
-            _all_tables(read, table_format, known, files),
-            _share(first, needs_rows_in, versions),
-        ]
-        regression = _if_known(_REGRESSION, _REGRESSION_WITHOUT, needs_rows_in, versions)
+        share, regression = (
+            without.lstrip().replace("need rows_in", "cannot be given")
+            if estimates_only
+            else _if_known(work, without, needs_rows_in, versions)
+            for work, without in ((_SHARE, _SHARE_WITHOUT), (_REGRESSION, _REGRESSION_WITHOUT))
+        )
+        pieces = [_all_tables(read, table_format, known, files), _share(first, share)]
     if others:
         pieces.append(_regression(others, regression))
     return [f"```python\n{piece.strip()}\n```" for piece in pieces]
@@ -244,11 +249,11 @@ print(f"share: {{share:.4f}} (standard errors cannot be estimated from one table
 """
 
 
-def _share(question: _Question, needs_rows_in: bool, versions: int) -> str:
+def _share(question: _Question, work: str) -> str:
     return f"""{_outcome(question)}
 shares = [column(table, outcome).mean() for table in tables]
 variances = [share * (1 - share) / len(tables[0]) for share in shares]
-{_if_known(_SHARE, _SHARE_WITHOUT, needs_rows_in, versions)}"""
+{work}"""
 
 
 def _outcome(question: _Question) -> str:

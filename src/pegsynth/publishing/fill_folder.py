@@ -8,30 +8,61 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, get_args
 
 import polars as pl
 
-from pegsynth.drawn_tables import completed_versions, decoder_of, drawn_frames, published_schema
+from pegsynth.book import NO_BOOKING, Booking
+from pegsynth.drawn_tables import (
+    completed_versions,
+    drawn_frames,
+    drawn_pairs,
+    listed_columns,
+    published_schema,
+    table_schema,
+)
 from pegsynth.errors import ParameterError
 from pegsynth.io.atomic import atomic_text
 from pegsynth.io.reader import TableReader
 from pegsynth.io.table_output import open_writer
+from pegsynth.methods.asked_tables import asked_frame
 from pegsynth.methods.session import Session
 from pegsynth.options import How
+from pegsynth.panels import folded_reader
+from pegsynth.panels.joining import batched_pairs, joined_files, joined_original
 from pegsynth.pipeline import Draws, open_draws
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.progress import Progress, quiet
+from pegsynth.publishing.bought_quality import (
+    Bought,
+    NotAcceptedError,
+    bought_fields,
+    check_accepted,
+)
 from pegsynth.publishing.completed_texts import completed_name
+from pegsynth.publishing.facts import NO_PAPERS, Facts, Papers
 from pegsynth.publishing.folder import check_folder, is_release, new_folder, seal
+from pegsynth.publishing.judging import NO_JUDGING, Judging
+from pegsynth.publishing.papers import finish_papers, header_of, marks_of, write_privacy
 from pegsynth.publishing.policy import NO_POLICY, Policy
+from pegsynth.publishing.quality import (
+    quality_fields,
+    quality_html,
+    quality_json,
+    quality_markdown,
+)
 from pegsynth.publishing.result import TableFormat
-from pegsynth.publishing.texts import how_to_analyse, privacy_page
+from pegsynth.publishing.sign_off import sign_off_page
+from pegsynth.publishing.texts import how_to_analyse
+from pegsynth.publishing.wanted_texts import wanted_name
 from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.schema.toml import dumps
+from pegsynth.schema.wide_schema import wide_schema
 
 TITLE = "Original and synthetic table side by side"
 
@@ -46,6 +77,8 @@ class Made:
         Whether an earlier release stood there.
     notes
         Lines that say which method ``auto`` has taken, and why.
+    booking
+        The entry in the budget book.
     """
 
     folder: Path
@@ -53,6 +86,7 @@ class Made:
     schema: Schema
     replaced: bool
     notes: tuple[str, ...]
+    booking: Booking
 
 
 def make_folder(
@@ -65,6 +99,9 @@ def make_folder(
     public_only: bool = False,
     table_format: str = "csv",
     policy: Policy = NO_POLICY,
+    papers: Papers = NO_PAPERS,
+    judging: Judging = NO_JUDGING,
+    bought: Bought | None = None,
     progress: Progress = quiet,
 ) -> Made:
     """Synthesize a table into a release folder, whole or not at all.
@@ -73,32 +110,73 @@ def make_folder(
     ----------
     policy
         What is done to synthetic rows before they are published.
+    papers
+        Who publishes, and in which languages the promise is stated.
     force
         Replace an earlier release or an empty folder.
     public_only
         Do not write ``internal/``.
+    judging
+        What the internal report measures beside the tables.
+    bought
+        What of its distance to the original is bought, and what it must meet (R34).
+
+    Raises
+    ------
+    NotAcceptedError
+        The figures that were bought do not meet the criteria. What was spent stands in
+        ``FOLDER.refused-1.privacy.json``, and in the book.
     """
     _check_format(table_format)
     check_folder(folder, force=force)
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
+    if judging and public_only:
+        raise ParameterError(
+            "--holdout, --target and --formula are for the internal report, which --public-only "
+            "leaves out; drop one of them"
+        )
+    judging.check(book)
     policy = policy.settled(
         book, labels=request.decode == "labels", completed=bool(request.versions)
     )
+    papers.about.check(has_unit=bool(book.unit))
     replaced = folder.exists() and is_release(folder)
-    with (
-        open_draws(data, schema, request, progress=progress) as draws,
-        new_folder(folder, force=force) as fresh,
-    ):
-        write_folder(
-            fresh,
-            draws,
-            table_format="parquet" if table_format == "parquet" else "csv",
-            public_only=public_only,
-            policy=policy,
-            progress=progress,
-        )
+    quality = None if bought is None else (bought.share, bought.tables)
+    refused: NotAcceptedError | None = None
+    with open_draws(
+        data, schema, request, run="release", quality=quality, progress=progress
+    ) as draws:
+        try:
+            with new_folder(folder, force=force) as fresh:
+                write_folder(
+                    fresh,
+                    draws,
+                    table_format="parquet" if table_format == "parquet" else "csv",
+                    public_only=public_only,
+                    policy=policy,
+                    papers=papers,
+                    judging=judging,
+                    bought=bought,
+                    progress=progress,
+                )
+        except NotAcceptedError as error:
+            # It was spent all the same: the run ends well for the book, and badly for the caller.
+            refused = error
+    if refused is not None:
+        raise _refused(folder, draws.session.ledger, refused)
     session = draws.session
-    return Made(folder, session.ledger, session.model.schema, replaced, draws.settled.notes)
+    book = table_schema(session.model, wide=request.wide)
+    notes = draws.settled.notes
+    return Made(folder, session.ledger, book, replaced, notes, draws.booking)
+
+
+def _refused(folder: Path, ledger: Ledger, error: NotAcceptedError) -> NotAcceptedError:
+    """Write down what a release cost that is not published."""
+    # An earlier refusal was spent as well, and must not be forgotten.
+    names = (f"{folder.name}.refused-{number}.privacy.json" for number in count(1))
+    path = next(path for name in names if not (path := folder.with_name(name)).exists())
+    atomic_text(path, ledger.to_json())
+    return NotAcceptedError(f"{error}; nothing was published, and what it cost is in {path}")
 
 
 def write_folder(
@@ -108,11 +186,14 @@ def write_folder(
     table_format: TableFormat = "csv",
     public_only: bool = False,
     policy: Policy = NO_POLICY,
+    papers: Papers = NO_PAPERS,
+    judging: Judging = NO_JUDGING,
+    bought: Bought | None = None,
     progress: Progress = quiet,
 ) -> list[Path]:
     """Fill an empty folder: ``public/`` and, unless only that is wanted, ``internal/``."""
     session, request = draws.session, draws.settled.request
-    written = write_public(
+    written, facts = write_public(
         folder,
         session,
         rows=session.rows_of_a_table(request.rows),
@@ -124,17 +205,53 @@ def write_folder(
         progress=progress,
         kept=draws.kept,
         policy=policy,
+        papers=papers,
+        wide=request.wide,
+        measured=None if bought is None else partial(_write_bought, draws, policy, bought),
     )
     if not public_only:
+        reader: Any = draws.reader
+        judged: list[Any] = [str(path) for path in written]
+        if draws.in_pairs:
+            book = draws.settled.long or session.model.schema
+            reader = joined_original(draws.reader, book)
+            judged = [joined_files(*paths, book) for paths in batched_pairs(written)]
+        if request.wide and draws.settled.long is not None:
+            reader = folded_reader(reader, draws.settled.long)
         write_internal(
             folder,
-            draws.reader,
-            policy.codebook(published_schema(session)),
+            reader,
+            policy.codebook(published_schema(session, wide=request.wide)),
             session.ledger,
-            written,
+            judged,
             threads=request.thread_count,
+            header=header_of(facts),
+            judging=judging,
         )
+        page = sign_off_page(facts, folder / "public", book=_booked(draws.booking))
+        atomic_text(folder / "internal" / "sign-off.html", page, mode=0o600)
     return written
+
+
+def _write_bought(
+    draws: Draws, policy: Policy, bought: Bought, public: Path, written: Sequence[Path]
+) -> None:
+    """Buy the distances, judge by them, and put them into the quality statement."""
+    session = draws.session
+    schema = policy.codebook(session.model.schema)
+    fields = bought_fields(draws, schema, written)
+    check_accepted(fields, bought.criteria)
+    stated = {**quality_fields(schema, session.ledger), "bought": fields}
+    if bought.criteria:
+        stated["accepted_by"] = dict(bought.criteria)
+    write_quality(public, stated)
+
+
+def _booked(booking: Booking) -> str:
+    """Say where a run is written down; nothing where it is not."""
+    if booking is NO_BOOKING:
+        return ""
+    return f"{booking.path.name}, entry {booking.number} (settled when the folder is in its place)"
 
 
 def write_public(
@@ -150,51 +267,124 @@ def write_public(
     progress: Progress = quiet,
     kept: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
     policy: Policy = NO_POLICY,
-) -> list[Path]:
+    papers: Papers = NO_PAPERS,
+    wide: bool = False,
+    measured: Callable[[Path, Sequence[Path]], None] | None = None,
+) -> tuple[list[Path], Facts]:
     """Write ``public/``: ledger first, then K synthetic tables, texts and checksums.
 
     Parameters
     ----------
     versions
         Completed versions of each table (R23); the tables and the ledger do not change by them.
+    wide
+        Whether a panel is written with one row for each unit.
+    measured
+        Called with the folder and its tables before papers and checksums are made of them.
 
     Returns
     -------
-    list of Path
-        The synthetic tables, as they were drawn.
+    list of Path, Facts
+        The synthetic tables, as they were drawn, and what the papers say of them.
     """
     public = folder / "public"
     public.mkdir()
-    tables = drawn_frames(session, rows, datasets, how=how, listed=True, progress=progress)
-    schema = policy.codebook(published_schema(session))
-    write_texts(
-        public,
+    panel = session.model.schema.panel
+    if panel is not None and panel.tables is not None and not wide:
+        check_no_policy(policy)
+        facts = Facts(
+            published_schema(session),
+            session.ledger,
+            rows=rows,
+            datasets=datasets,
+            table_format=table_format,
+            papers=papers,
+            method=session.plan.method,
+            seeded=session.stream.seeded,
+        )
+        return write_pairs(public, session, facts, how=how, progress=progress), facts
+    tables = drawn_frames(
+        session, rows, datasets, how=how, listed=True, wide=wide, progress=progress
+    )
+    book = table_schema(session.model, wide=wide)
+    schema = policy.codebook(published_schema(session, wide=wide))
+    facts = Facts(
         schema,
         session.ledger,
         rows=rows,
         datasets=datasets,
-        how=table_format,
-        decode=how,
+        table_format=table_format,
         versions=versions,
         policy=policy,
+        papers=papers,
+        method=session.plan.method,
+        seeded=session.stream.seeded,
     )
+    write_texts(public, facts, decode=how)
+    write_wanted(public, session, threads=threads)
     written = []
-    texts = decoder_of(session.model, how, listed=True).listed
+    texts = listed_columns(session.model, how, wide=wide)
     for number, frames in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
-        with open_writer(path, texts=texts, codebook=session.model.schema) as writer:
+        with open_writer(path, texts=texts, codebook=book, marks=marks_of(facts)) as writer:
             parts: list[pl.DataFrame] = []
             drawn = _remembered(frames, parts) if versions else frames
-            for frame in policy.applied(map(kept, drawn), session.model.schema, folder):
+            for frame in policy.applied(map(kept, drawn), book, folder):
                 writer.write(frame)
         written.append(path)
         if versions:
-            completed = completed_versions(
-                session, pl.concat(parts), number, versions, threads=threads, progress=progress
-            )
-            write_completed(public, number, completed, table_format, schema, texts)
+            told: dict[str, Any] = {"threads": threads, "progress": progress, "wide": wide}
+            completed = completed_versions(session, pl.concat(parts), number, versions, **told)
+            write_completed(public, number, completed, facts, texts)
+    if measured is not None:
+        measured(public, written)
+    finish_papers(public, facts)
+    seal(public)
+    return written, facts
+
+
+def check_no_policy(policy: Policy) -> None:
+    """Refuse what is done to the rows of one table where there are two."""
+    if policy:
+        raise ParameterError("--k and --round do not go with two tables; state --wide for one")
+
+
+def write_pairs(
+    public: Path, session: Session, facts: Facts, *, how: How | None, progress: Progress
+) -> list[Path]:
+    """Write two tables for every dataset, whose keys agree; return the paths, two by two."""
+    told: dict[str, Any] = {"how": how, "progress": progress}
+    pairs = drawn_pairs(session, facts.rows, facts.datasets, **told)
+    write_texts(public, facts, decode=how)
+    written = [public / name for name in facts.tables()]
+    marks = marks_of(facts)
+    for parts, paths in zip(pairs, batched_pairs(written), strict=True):
+        with (
+            open_writer(paths[0], codebook=facts.schema, marks=marks) as units,
+            open_writer(paths[1], codebook=facts.schema, marks=marks) as members,
+        ):
+            for first, second in parts:
+                units.write(first)
+                members.write(second)
+    finish_papers(public, facts)
     seal(public)
     return written
+
+
+def write_wanted(public: Path, session: Session, *, threads: int = 1) -> None:
+    """Write the tables that the schema wants, with their noise stated."""
+    model = session.model
+    for number, table in enumerate(model.schema.tables_wanted, start=1):
+        stream = session.stream.aside(f"wanted table {number}")
+        frame = asked_frame(
+            model.content,
+            model.schema,
+            session.plan,
+            table.features,
+            stream=stream,
+            threads=threads,
+        )
+        atomic_text(public / wanted_name(number), frame.write_csv())
 
 
 def _remembered(
@@ -210,14 +400,14 @@ def write_completed(
     public: Path,
     number: int,
     versions: Sequence[pl.DataFrame],
-    table_format: TableFormat,
-    schema: Schema,
+    facts: Facts,
     texts: Collection[str] = (),
 ) -> None:
     """Write the completed versions of one table."""
+    marks = marks_of(facts)
     for version, table in enumerate(versions, start=1):
-        path = public / completed_name(number, version, table_format)
-        with open_writer(path, texts=texts, codebook=schema) as writer:
+        path = public / completed_name(number, version, facts.table_format)
+        with open_writer(path, texts=texts, codebook=facts.schema, marks=marks) as writer:
             writer.write(table)
 
 
@@ -230,6 +420,7 @@ def save_public(
     completed: Sequence[Sequence[pl.DataFrame]] = (),
     table_format: TableFormat = "csv",
     force: bool = False,
+    papers: Papers = NO_PAPERS,
 ) -> None:
     """Write tables that are drawn already as a release folder with a public part only."""
     _check_format(table_format)
@@ -237,22 +428,24 @@ def save_public(
     with new_folder(folder, force=force) as fresh:
         public = fresh / "public"
         public.mkdir()
-        rows = tables[0].height if tables else 0
-        write_texts(
-            public,
+        facts = Facts(
             schema,
             ledger,
-            rows=rows,
+            rows=tables[0].height if tables else 0,
             datasets=len(tables),
-            how=table_format,
+            table_format=table_format,
             versions=len(completed[0]) if completed else 0,
+            papers=papers,
+            seeded=any(getattr(event, "code", "") == "seeded" for event in ledger.events),
         )
+        write_texts(public, facts)
         for number, table in enumerate(tables, start=1):
             path = public / f"synthetic-{number}.{table_format}"
-            with open_writer(path, codebook=schema) as writer:
+            with open_writer(path, codebook=schema, marks=marks_of(facts)) as writer:
                 writer.write(table)
         for number, versions in enumerate(completed, start=1):
-            write_completed(public, number, versions, table_format, schema)
+            write_completed(public, number, versions, facts)
+        finish_papers(public, facts)
         seal(public)
 
 
@@ -261,60 +454,82 @@ def _check_format(table_format: str) -> None:
         raise ParameterError(f"--format is csv or parquet, not {table_format!r}")
 
 
-def write_texts(
-    public: Path,
-    schema: Schema,
-    ledger: Ledger,
-    *,
-    rows: int,
-    datasets: int,
-    how: TableFormat,
-    decode: How | None = None,
-    versions: int = 0,
-    policy: Policy = NO_POLICY,
-) -> None:
-    """Write the schema, the ledger and the pages that explain them."""
-    atomic_text(public / "privacy.json", ledger.to_json())
-    atomic_text(public / "PRIVACY.md", privacy_page(ledger, done=policy.page() if policy else ""))
+def write_texts(public: Path, facts: Facts, *, decode: How | None = None) -> None:
+    """Write the schema, the ledger and the pages that explain them; the ledger comes first."""
+    atomic_text(public / "privacy.json", facts.ledger.to_json())
+    write_privacy(public, facts)
+    policy = facts.policy
     analyse = how_to_analyse(
-        schema,
-        rows=rows,
-        datasets=datasets,
-        table_format=how,
-        ledger=ledger,
+        facts.schema,
+        rows=facts.rows,
+        datasets=facts.datasets,
+        table_format=facts.table_format,
+        ledger=facts.ledger,
         decode="labels" if decode == "labels" else "values",
-        versions=versions,
+        versions=facts.versions,
         blanked=policy.k_features if policy.k is not None else (),
     )
     atomic_text(public / "HOW-TO-ANALYSE.md", analyse)
-    atomic_text(public / "schema.toml", dumps(schema))
+    atomic_text(public / "schema.toml", dumps(facts.schema))
+    if facts.ledger.guarantee.kind != "none":
+        # What was measured of a panel are features of the folded table (R24).
+        write_quality(public, quality_fields(wide_schema(facts.schema), facts.ledger))
+
+
+def write_quality(public: Path, fields: dict[str, Any]) -> None:
+    """Write the quality statement, as a file, in words and as a page."""
+    atomic_text(public / "QUALITY.json", quality_json(fields))
+    atomic_text(public / "QUALITY.md", quality_markdown(fields))
+    atomic_text(public / "QUALITY.html", quality_html(fields))
 
 
 def write_internal(
     folder: Path,
-    reader: TableReader,
+    reader: TableReader | pl.DataFrame,
     schema: Schema,
     ledger: Ledger,
-    synthetic: list[Path],
+    synthetic: Sequence[Any],
     *,
     threads: int = 1,
+    header: Sequence[tuple[str, str]] = (),
+    judging: Judging = NO_JUDGING,
 ) -> None:
     """Write ``internal/``: every measure and the report, computed from the real table."""
     from pegsynth.evaluation.evaluate_options import options_of
     from pegsynth.evaluation.judged_tables import read_tables
     from pegsynth.evaluation.measuring import evaluate_tables
+    from pegsynth.evaluation.published_noise import published_noise
     from pegsynth.inference.choice import rule_for
     from pegsynth.reporting import render
+    from pegsynth.reporting.verdict import with_verdict
 
     internal = folder / "internal"
     internal.mkdir(mode=0o700)
     rule = rule_for(ledger, len(synthetic)).rule
-    options = options_of(schema, threads=threads, rule=rule)
-    tables = read_tables(reader, [str(path) for path in synthetic], schema, threads=threads)
-    metrics = evaluate_tables(tables, options)
+    noise = published_noise(ledger, schema)
+    options = options_of(
+        schema,
+        target=judging.target,
+        formulas=judging.formulas or None,
+        threads=threads,
+        rule=rule,
+        noise=noise,
+    )
+    tables = read_tables(
+        reader,
+        list(synthetic),
+        schema,
+        holdout=judging.holdout,
+        threads=threads,
+    )
+    metrics = with_verdict(evaluate_tables(tables, options))
     atomic_text(internal / "metrics.json", metrics.to_json(), mode=0o600)
     page = render(
-        metrics, statement=ledger.statement(), guarantee=guarantee_fields(ledger), title=TITLE
+        metrics,
+        statement=ledger.statement(),
+        guarantee=guarantee_fields(ledger),
+        title=TITLE,
+        header=header,
     )
     atomic_text(internal / "report.html", page, mode=0o600)
 

@@ -24,10 +24,16 @@ from pegsynth.io.atomic import atomic_text, output_error
 CHECKSUMS = "SHA256SUMS"
 _HERE = -100
 _EXCHANGE = 2
-_TEXTS = r"privacy\.json|PRIVACY\.md|HOW-TO-ANALYSE\.md|schema\.toml|SHA256SUMS"
+_TEXTS = (
+    r"privacy\.json|PRIVACY(\.[a-z]{2})?\.md|HOW-TO-ANALYSE\.md|README\.md|schema\.toml|SHA256SUMS"
+)
+_QUALITY = r"QUALITY\.(json|md|html)|table-[0-9]+\.csv"
+_STANDARDS = r"croissant\.json|dcat\.jsonld|dp-registry\.yaml|release\.intoto\.json"
+_NAMES = r"synthetic-[0-9]+(-[A-Za-z0-9_-]+)?|completed-[0-9]+-[0-9]+"
+_TABLES = rf"({_NAMES})\.(csv(-metadata\.json)?|parquet)"
 _KNOWN = {
-    "public": re.compile(rf"{_TEXTS}|(synthetic-[0-9]+|completed-[0-9]+-[0-9]+)\.(csv|parquet)"),
-    "internal": re.compile(r"metrics\.json|report\.html"),
+    "public": re.compile(rf"{_TEXTS}|{_QUALITY}|{_STANDARDS}|{_TABLES}"),
+    "internal": re.compile(r"metrics\.json|report\.html|sign-off\.html"),
 }
 """The folders of a release, and the names of the files in each."""
 

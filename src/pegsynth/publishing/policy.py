@@ -165,22 +165,6 @@ class Policy:
             _multiples(frame.get_column(name), step) for name, step in self.round_to
         )
 
-    def page(self) -> str:
-        """Return what PRIVACY.md says of it."""
-        lines = [
-            "## What was done to the synthetic rows\n",
-            "This is policy, and no further protection: it was done to rows that are covered by "
-            "the\npromise above already, and the promise would be the same without it.\n",
-        ]
-        if self.k is not None:
-            lines.append(
-                f"- {', '.join(self.k_features)}: blank in rows whose combination fewer than "
-                f"{self.k} rows of the\n  same table share. That such rows are rare among "
-                "synthetic rows says nothing of people."
-            )
-        lines += [f"- {name}: rounded to multiples of {step:g}." for name, step in self.round_to]
-        return "\n".join(lines) + "\n"
-
 
 NO_POLICY = Policy()
 

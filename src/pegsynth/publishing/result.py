@@ -94,7 +94,11 @@ class Release(ReleaseViews):
         if not ledger.is_file():
             raise DataError(f"{folder}: there is no privacy.json; give the folder of a release")
         schema = Schema.load(public / "schema.toml")
-        frames = [table for _, table in _tables_in(public, "synthetic")]
+        frames: list[Any] = []
+        if schema.panel is not None and schema.panel.tables is not None:
+            frames = list(zip(*_pairs_in(public, schema.panel.tables), strict=True))
+        else:
+            frames += [table for _, table in _tables_in(public, "synthetic")]
         completed: list[list[pl.DataFrame]] = [[] for _ in frames]
         for (number, _), table in _tables_in(public, "completed"):
             completed[number - 1].append(table)
@@ -111,6 +115,22 @@ def _plain(table: Any) -> pl.DataFrame:
     from pegsynth.io.caller_frames import from_frame
 
     return from_frame(table).lazy().collect()
+
+
+def _pairs_in(public: Path, names: tuple[str, str]) -> Iterator[list[pl.DataFrame]]:
+    """Yield both tables of a release of two, each for all datasets in order."""
+    import polars as pl
+
+    for name in names:
+        found = [path for path in public.glob("synthetic-*") if path.stem.endswith(f"-{name}")]
+        files = [path for path in found if path.suffix in (".csv", ".parquet")]
+        ordered = sorted(files, key=lambda path: int(path.name.split("-")[1]))
+        yield [
+            pl.read_parquet(path)
+            if path.suffix == ".parquet"
+            else pl.read_csv(path, infer_schema_length=None)
+            for path in ordered
+        ]
 
 
 def _tables_in(public: Path, name: str) -> Iterator[tuple[tuple[int, ...], pl.DataFrame]]:

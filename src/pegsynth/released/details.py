@@ -37,12 +37,23 @@ class Detail:
     parent: int
     allowed: Allowed
 
-    def on_levels(self, levels: Int64) -> Detail:
-        """Return the same on merged levels, none of which may cross a category of the parent."""
+    def on_levels(self, levels: Int64, above: Int64 | None = None) -> Detail:
+        """Return the same on merged levels, of the parent as well where they are given.
+
+        Levels of a public detail do not cross a category of its parent.
+        """
         merged = np.zeros((len(self.allowed), int(levels.max()) + 1), dtype=bool)
         for category, level in enumerate(levels.tolist()):
             merged[:, level] |= self.allowed[:, category]
-        return Detail(self.feature, self.parent, merged)
+        if above is None:
+            return Detail(self.feature, self.parent, merged)
+        lines = np.zeros((int(above.max()) + 1, merged.shape[1]), dtype=bool)
+        np.logical_or.at(lines, above, merged)
+        return Detail(self.feature, self.parent, lines)
+
+    def turned(self) -> Detail:
+        """Return what goes together, seen from the feature."""
+        return Detail(self.parent, self.feature, self.allowed.T)
 
     def joint(self, parent: Float64, own: Float64) -> Float64:
         """Return shares of both together that agree with the parent's, and nearly with its own."""
@@ -88,6 +99,16 @@ def within_parent(detail: Detail) -> Int64:
     """Return a number for every category of a detail, the same for those that go alike."""
     _, numbers = np.unique(detail.allowed, axis=1, return_inverse=True)
     return np.asarray(numbers, dtype=np.int64).ravel()
+
+
+def details_on_levels(
+    public: Sequence[Detail], told: Sequence[Detail], levels: Sequence[Int64]
+) -> tuple[Detail, ...]:
+    """Return details on merged levels; the parents of public ones keep their categories."""
+    return (
+        *(each.on_levels(levels[each.feature]) for each in public),
+        *(each.on_levels(levels[each.feature], levels[each.parent]) for each in told),
+    )
 
 
 def linked(details: Sequence[Detail], features: Sequence[int]) -> set[int]:

@@ -10,13 +10,18 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Float64
 from pegsynth.errors import DataError
+from pegsynth.kernels.pool_loops import uniforms
 from pegsynth.random import RandomStream
+from pegsynth.released.dependences import agreed_shares, tell, told_details
+from pegsynth.released.details import Detail
 from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.first_round import block_counts, block_shares
 from pegsynth.released.levels import split_again
 from pegsynth.released.margins import Margins, anchored, common_total, one_way_shares
+from pegsynth.released.pair_residuals import PAIR
 from pegsynth.released.plain import plain_targets
 from pegsynth.released.published import Released
+from pegsynth.released.residual_round import ResidualFit
 from pegsynth.released.row_pool import Features, Pool
 from pegsynth.released.rows import choose_rows, exchange_rows
 from pegsynth.released.second_round import PoolFit
@@ -85,6 +90,8 @@ def rebuild(
     Features with an l are drawn row by row. Whoever asks for an l leaves out the second
     round: weights would undo it (R7).
     """
+    if released.residuals:
+        return _by_residuals(released, pool, steps, diverse)
     margins, estimates = fill(released, pool, steps, diverse)
     fit = PoolFit(pool, margins, steps)
     if not steps.second_round:
@@ -98,6 +105,25 @@ def rebuild(
     fit.start(estimates)
     for table in released.extra:
         fit.take(table)
+    fit.sweep(steps.last_sweeps)
+    return fit
+
+
+def _by_residuals(released: Released, pool: Pool, steps: Steps, diverse: Diverse | None) -> PoolFit:
+    """Fill a pool by blocks or the residuals of all pairs, and weigh it to all tables."""
+    if released.blocks:
+        margins, estimates = fill(released, pool, steps, diverse)
+    else:
+        margins, estimates = start_margins(released, steps), []
+    fit = ResidualFit(pool, margins, steps)
+    fit.begin(released.residuals, released.order, estimates)
+    if not steps.shrink:
+        fit.margins = plain_margins(released, steps)
+        fit.meet(plain_targets(released, fit.margins), steps.last_sweeps)
+        return fit
+    for table in released.residuals:
+        if len(table.features) > PAIR:
+            fit.take(table)
     fit.sweep(steps.last_sweeps)
     return fit
 
@@ -155,10 +181,16 @@ def fine_shares(released: Released, steps: Steps) -> tuple[Float64, ...]:
     total = released_total(released)
     one_ways = anchored(released.one_ways, released.public, total)
     lines = zip(one_ways, released.ordered, released.public, strict=True)
-    return tuple(
+    shares = [
         one_way_shares(table, total, smooth=steps.smooth and ordered and not public)
         for table, ordered, public in lines
-    )
+    ]
+    return agreed_shares(shares, told_of(released))
+
+
+def told_of(released: Released) -> tuple[Detail, ...]:
+    """Return the features that another one tells, on their categories (R33)."""
+    return told_details(released.maps, [len(table.counts) for table in released.one_ways])
 
 
 def released_total(released: Released) -> float:
@@ -174,17 +206,36 @@ def take_rows(released: Released, fit: PoolFit, rows: int, stream: RandomStream)
 
 
 def _codes(
-    released: Released, fit: PoolFit, chosen: NDArray[np.int64], stream: RandomStream
+    released: Released,
+    fit: PoolFit,
+    chosen: NDArray[np.int64],
+    stream: RandomStream,
+    given: Mapping[int, int] | None = None,
 ) -> Codes:
-    shares = fine_shares(released, fit.steps)
-    words = stream.substream()
     # Rows leave in random order: their places in the pool say nothing, but look sorted.
     chosen = chosen[fit.pool.permutation(len(chosen))]
-    codes = np.empty((len(chosen), len(released.levels)), dtype=np.uint32)
+    return level_codes(released, fit.pool.columns[:, chosen], fit.steps, stream, given)
+
+
+def level_codes(
+    released: Released,
+    columns: NDArray[np.uint16],
+    steps: Steps,
+    stream: RandomStream,
+    given: Mapping[int, int] | None = None,
+) -> Codes:
+    """Return categories for rows on merged levels, a line of these for every feature."""
+    shares = fine_shares(released, steps)
+    words = stream.substream()
+    rows = columns.shape[1]
+    codes = np.empty((rows, len(released.levels)), dtype=np.uint32)
     for feature, levels in enumerate(released.levels):
-        column = fit.pool.columns[feature, chosen]
-        enough = words.take(len(chosen) + int(levels.max()) + 1)
+        enough = words.take(rows + int(levels.max()) + 1)
+        column = np.ascontiguousarray(columns[feature])
         codes[:, feature] = split_again(column, levels, shares[feature], enough)
+    for feature, code in (given or {}).items():
+        codes[:, feature] = code
+    tell(codes, told_of(released), shares, lambda count: uniforms(words.take(count)), given)
     return codes
 
 
@@ -210,9 +261,8 @@ def _given(
         matching = int(np.count_nonzero(weights))
         if matching:
             fit.pool.weights = weights
-            codes = _codes(released, fit, choose_rows(fit, min(matching, rows - have)), stream)
-            for feature, code in given.items():
-                codes[:, feature] = code
+            chosen = choose_rows(fit, min(matching, rows - have))
+            codes = _codes(released, fit, chosen, stream, given)
             found.append(codes)
             have += len(codes)
         if have >= rows:

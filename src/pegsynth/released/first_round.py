@@ -21,7 +21,7 @@ from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.released.counted import MergedTable
 from pegsynth.released.margins import Margins
 from pegsynth.released.published import NoisyTable
-from pegsynth.released.row_pool import Features, Pool, cell_count
+from pegsynth.released.row_pool import Features, Pool, Ruled, cell_count
 from pegsynth.released.smoothing import on_simplex, shrunken
 from pegsynth.released.steps import Steps
 
@@ -52,6 +52,7 @@ class FirstRound:
     _heads: list[Features] = field(default_factory=list)
     _candidates: Int64 = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int64))
     _parents: dict[int, Features] = field(default_factory=dict)
+    _ruled: dict[int, Ruled | None] = field(default_factory=dict)
 
     def next(self, left: list[int]) -> tuple[int, NoisyTable | None]:
         """Choose a feature and its heads among those left, and measure its block."""
@@ -116,16 +117,27 @@ class FirstRound:
         }
         self.table.ask([(*heads, f) for heads, features in wanted.items() for f in features])
 
+        scale = self.margins.total / self.pool.rows
+        ruled = self._ruled
+        for feature in left:
+            if feature not in ruled or not self.pool.same_rules(feature):
+                ruled[feature] = self.pool.ruled(feature)
+
         def work(item: tuple[int, Features]) -> list[tuple[int, int, int, int]]:
             number, heads = item
-            expected: Float64 = self.pool.counts(heads).astype(np.float64)
-            expected *= self.margins.total / self.pool.rows
+            keys, cells = self.pool.keys(heads), self.pool.cells(heads)
+            expected: Float64 = kernels.count_cells(keys, cells).astype(np.float64) * scale
             lines = []
             for feature, counts in zip(
                 wanted[heads], self.table.extended(heads, wanted[heads]), strict=True
             ):
-                shares = self.margins.shares[feature]
-                away = kernels.distance_from_product(counts, expected, shares)
+                shares, rules = self.margins.shares[feature], ruled[feature]
+                if rules is None:
+                    away = kernels.distance_from_product(counts, expected, shares)
+                else:
+                    # What rules settle is known already, and no reason to measure a table.
+                    reference = rules.counts(keys, cells, shares).ravel() * scale
+                    away = kernels.distance(counts, reference)
                 lines.append((number, feature, int(away), len(counts)))
             return lines
 
@@ -160,15 +172,22 @@ def whole_penalty(amounts: Float64) -> Int64:
 def block_counts(block: NoisyTable, pool: Pool, margins: Margins, steps: Steps) -> Float64:
     """Estimate the cells of a block, with the pool's own counts of its heads at hand."""
     noisy = block.counts.astype(np.float64)
+    *heads, feature = block.features
+    ruled, scale = pool.ruled(feature), margins.total / pool.rows
+    counted = pool.counts(tuple(heads))
+    expected = np.outer(counted, margins.shares[feature]).ravel() * scale
+    if ruled is not None:
+        keys = pool.keys(tuple(heads))
+        expected = ruled.counts(keys, len(counted), margins.shares[feature]).ravel() * scale
     projected = on_simplex(noisy, block.deviation**2, margins.total)
     if not steps.pulled or not steps.shrink:
         return projected
-    heads = pool.counts(block.features[:-1]) * (margins.total / pool.rows)
-    expected = np.outer(heads, margins.shares[block.features[-1]]).ravel()
     pulled = shrunken(noisy, expected, block.deviation)
     if not pulled.any():
         pulled = expected  # noise below zero everywhere says nothing
-    pulled *= margins.total / pulled.sum()
+    if not pulled.any():
+        return projected  # and rules leave nothing to expect
+    pulled = pulled * (margins.total / pulled.sum())
     mixed: Float64 = (1 - steps.pulled) * projected + steps.pulled * pulled
     return mixed
 

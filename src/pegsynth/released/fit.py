@@ -11,17 +11,23 @@ import numpy as np
 from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.random import RandomStream
+from pegsynth.released.candidates import rounds_for
 from pegsynth.released.counted import CountedRows, CountedTable, MergedTable
-from pegsynth.released.details import Detail, within_parent
+from pegsynth.released.dependences import Search, told_details
+from pegsynth.released.details import Detail, details_on_levels
 from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.draw import fine_shares, pool_rows, released_total
 from pegsynth.released.first_round import FirstRound, block_counts, block_shares
-from pegsynth.released.levels import alone, merged, merged_along
+from pegsynth.released.level_merging import Merging
 from pegsynth.released.margins import Margins, anchored
+from pegsynth.released.pair_plan import PairPlan, pairs_are_quiet, plan_pairs
+from pegsynth.released.pair_residuals import measure_pairs
 from pegsynth.released.published import NoisyTable, Released
+from pegsynth.released.residual_round import ResidualFit, ResidualRound
 from pegsynth.released.row_pool import Pool, whole_numbers
 from pegsynth.released.second_round import PoolFit, SecondRound
 from pegsynth.released.steps import Steps
+from pegsynth.released.wanted import Wanted, measured_tables
 from pegsynth.schema.rules import Rule
 
 Progress = Callable[[str, int, int | None], None]
@@ -39,6 +45,17 @@ class Split:
     first: float
     second: float
 
+    @property
+    def rest(self) -> float:
+        """What both rounds have together."""
+        return self.first + self.second
+
+    def without(self, spent: float) -> Split:
+        """Return the same after another part was spent, which both rounds go without."""
+        rest = self.first + self.second
+        kept = max(rest - spent, 0.0) / rest if rest > 0 else 1.0
+        return replace(self, first=self.first * kept, second=self.second * kept)
+
 
 def release_blocks(
     rows_of: Codes | CountedTable,
@@ -55,6 +72,9 @@ def release_blocks(
     rows: int | None = None,
     steps: Steps | None = None,
     rules: Sequence[Rule] = (),
+    first: int | None = None,
+    wanted: Sequence[Wanted] = (),
+    withheld: float = 0.0,
     threads: int = 1,
     progress: Progress = lambda *_: None,
 ) -> tuple[Released, PoolFit]:
@@ -79,9 +99,18 @@ def release_blocks(
     above
         For every feature a public hierarchy, if it has one, along which its categories merge.
     rows
-        CountedRows to be drawn, which set the size of the pool; the noisy total otherwise.
+        Rows to be drawn, which set the size of the pool; the noisy total otherwise.
+    first
+        The feature to be placed first; None: the one with the fewest levels.
+    wanted
+        Tables that are measured whatever is chosen, each with a share of its own; their
+        features keep their categories apart where that was asked for (`whole`).
+    withheld
+        The part of the whole budget that is left to what comes afterwards.
     """
     steps, diverse = steps or Steps(), diverse or Diverse()
+    # What is wanted is measured as tables beside blocks.
+    steps = replace(steps, residuals=steps.residuals and not wanted and first is None)
     features = len(category_counts)
     table = (
         CountedRows(rows_of, tuple(category_counts)) if isinstance(rows_of, np.ndarray) else rows_of
@@ -92,12 +121,9 @@ def release_blocks(
     total = (int(noisy[0]), deviation)
     known = tuple(public) or (None,) * features
     weights = margin_weights(category_counts, known)
-    error = margin_error(budget_filter.price, max(total[0], 1), category_counts, weights)
-    loud = error > steps.loud_above * steps.wanted_margin_error
-    if loud:
-        steps = steps.under_noise()
-    elif error < steps.quiet_below * steps.wanted_margin_error:
-        steps = steps.in_quiet()
+    steps, loud = _under_noise(
+        budget_filter.price, max(total[0], 1), category_counts, weights, details, steps
+    )
     split = split_budget(
         budget_filter.price,
         max(total[0], 1),
@@ -105,38 +131,60 @@ def release_blocks(
         weights,
         steps,
         features - len(details),
+        withheld=withheld + math.fsum(each.share for each in wanted),
     )
     one_ways = _one_ways(table, budget_filter, split.margins * weights, known, total[0])
     is_public = tuple(line is not None for line in known)
     measured = Released(total, one_ways, is_public, tuple(ordered), loud, (), (), (), ())
     rows_estimated = released_total(measured)
+    if steps.dependences and not diverse.levels:
+        closed = _spoken_of(details, whole)
+        measured, spent = _with_maps(measured, table, budget_filter, steps, closed)
+        split = split.without(spent)
     shares = fine_shares(measured, steps)
-    merging = _Merging(steps, ordered, whole, above, details)
-    least = steps.merge_below * block_deviation(budget_filter.price, split, features - len(details))
-    levels = merging.levels(shares, rows_estimated, least)
-    on_levels = tuple(each.on_levels(levels[each.feature]) for each in details)
+    told = told_details(measured.maps, category_counts)
+    merging = Merging(steps, ordered, whole, above, details, told)
+    plan = plan_pairs(budget_filter.price, split.rest, shares, rows_estimated, merging, steps)
+    noise = block_deviation(budget_filter.price, split, features - len(details) - len(told))
+    least = steps.merge_below * noise
+    levels = plan.levels or merging.levels(shares, rows_estimated, least)
+    on_levels = details_on_levels(details, told, levels)
     merged_table = table.merged(levels)
     scaled = anchored(one_ways, is_public, rows_estimated)
     margins = Margins.of(scaled, levels, shares, rows_estimated, on_levels)
-    wanted = rows if rows is not None else round(rows_estimated)
+    drawn = rows if rows is not None else round(rows_estimated)
     pool = Pool(
         margins.sizes,
-        min(pool_rows(measured, max(wanted, 1), steps), _MOST_POOL),
+        min(pool_rows(measured, max(drawn, 1), steps), _MOST_POOL),
         stream,
         rules=diverse.rules if diverse.levels else rules,
         threads=threads,
     )
     progress("blocks", 0, features)
     place = _Placing(pool, margins, steps, diverse)
-    blocks, left = _first_round(merged_table, place, budget_filter, split, progress)
+    if plan.pairs:
+        split = replace(split, first=plan.first)
+        fit, blocks, residuals = _by_pairs(
+            merged_table, place, plan, budget_filter, split, progress, withheld
+        )
+        return replace(
+            measured,
+            levels=levels,
+            order=tuple(pool.placed),
+            blocks=tuple(blocks),
+            details=on_levels,
+            residuals=tuple(residuals),
+        ), fit
+    blocks, left = _first_round(merged_table, place, budget_filter, split, progress, first)
     fit = PoolFit(pool, margins, steps)
     if steps.fold:
         for block in blocks:
             margins.fold(block, block.features[:-1])
     extra: list[NoisyTable] = []
-    if steps.second_round and features > 1:
+    if steps.second_round and (features > 1 or wanted):
         fit.start([(b.features, block_counts(b, pool, margins, steps)) for b in blocks])
-        extra = _second_round(merged_table, fit, budget_filter, split.second + left, progress)
+        extra = measured_tables(merged_table, fit, budget_filter, wanted)
+        extra += _second_round(merged_table, fit, budget_filter, split.second + left, progress)
         fit.sweep(steps.last_sweeps)
     else:
         pool.weigh(margins.total)
@@ -149,6 +197,48 @@ def release_blocks(
         details=on_levels,
     )
     return released, fit
+
+
+def _under_noise(
+    price: Price,
+    total: int,
+    category_counts: Sequence[int],
+    weights: Float64,
+    details: Sequence[Detail],
+    steps: Steps,
+) -> tuple[Steps, bool]:
+    """Return the steps that the noise asks for, and whether it is loud."""
+    error = margin_error(price, total, category_counts, weights)
+    louder = error / (steps.loud_above * steps.wanted_margin_error)
+    loud = louder > 1
+    if loud:
+        steps = steps.under_noise(louder)
+    elif error < steps.quiet_below * steps.wanted_margin_error:
+        steps = steps.in_quiet()
+    if pairs_are_quiet(price, total, category_counts, details, steps):
+        steps = steps.for_pairs()
+    return steps, loud
+
+
+def _with_maps(
+    measured: Released,
+    table: CountedTable,
+    budget_filter: PrivacyFilter,
+    steps: Steps,
+    closed: set[int],
+) -> tuple[Released, float]:
+    """Look for features that another one tells; return them with what that has cost."""
+    before, shares = budget_filter.left, fine_shares(measured, steps)
+    search = Search(table, shares, released_total(measured), budget_filter, steps, closed)
+    found = replace(measured, maps=search.run())
+    return found, before - budget_filter.left
+
+
+def _spoken_of(details: Sequence[Detail], whole: Sequence[bool]) -> set[int]:
+    """Return the features that no found dependence may be about: others speak of them."""
+    parents = {each.parent for each in details}
+    apart = {feature for feature, kept in enumerate(whole) if kept}
+    return {each.feature for each in details} | parents | apart
 
 
 def margin_weights(
@@ -214,45 +304,25 @@ def split_budget(
     weights: Float64,
     steps: Steps,
     placed: int | None = None,
+    *,
+    withheld: float = 0.0,
 ) -> Split:
     """Split the whole by public figures and the noisy number of rows.
 
     One-way counts get the more, the larger their error would be if everything went there.
-    Features that are not placed by choices, but given their parent, need no choice.
+    Features that are not placed by choices, but given their parent, need no choice. What is
+    withheld, for tables that are wanted and for sums, is taken off all but the total.
     """
     wanted = margin_error(price, total, category_counts, weights) / steps.wanted_margin_error
     needed = wanted if price.allowance.route == "pure" else wanted**2
-    margins = min(max(needed, steps.least_margins), steps.most_margins)
-    rest = (1 - steps.total_share - steps.first_choices - margins) * (1 - 1e-9)
+    kept = 1 - withheld
+    margins = min(max(needed, steps.least_margins), steps.most_margins) * kept
+    choices = steps.first_choices * kept
+    rest = (kept - steps.total_share - choices - margins) * (1 - 1e-9)
     first = rest * steps.first_round if steps.second_round else rest
     count = len(category_counts) if placed is None else placed
-    choice = steps.first_choices / max(count - 1, 1)
+    choice = choices / max(count - 1, 1)
     return Split(margins, choice, first, rest - first)
-
-
-@dataclass(frozen=True)
-class _Merging:
-    """By which public figures categories merge into levels."""
-
-    steps: Steps
-    ordered: Sequence[bool]
-    whole: Sequence[bool]
-    above: Sequence[Sequence[Int64]]
-    details: Sequence[Detail]
-
-    def levels(self, shares: Sequence[Float64], total: float, least: float) -> tuple[Int64, ...]:
-        """Merge what the noise of a block of the first round would drown."""
-        enough = max(least, total / self.steps.most_levels)
-        return tuple(self._line(i, share * total, enough) for i, share in enumerate(shares))
-
-    def _line(self, feature: int, counts: Float64, enough: float) -> Int64:
-        if not self.steps.merge or len(counts) <= 2 or (self.whole and self.whole[feature]):
-            return alone(len(counts))
-        parents = [within_parent(each) for each in self.details if each.feature == feature]
-        lines = self.above[feature] if self.above else ()
-        if parents or lines:
-            return merged_along(counts, enough, lines, *parents)
-        return merged(counts, enough, ordered=self.ordered[feature])
 
 
 @dataclass(frozen=True)
@@ -285,6 +355,7 @@ def _first_round(
     budget_filter: PrivacyFilter,
     split: Split,
     progress: Progress,
+    first: int | None = None,
 ) -> tuple[list[NoisyTable], float]:
     """Place all features; return the blocks and what is left of the round's share."""
     sizes = place.margins.sizes
@@ -292,7 +363,8 @@ def _first_round(
     details = place.margins.details
     given = {detail.feature for detail in details}
     plain = [feature for feature in range(len(sizes)) if feature not in given]
-    first = min(plain, key=lambda feature: (feature in last, sizes[feature]))
+    if first is None:
+        first = min(plain, key=lambda feature: (feature in last, sizes[feature]))
     place.without_heads(first)
     chooser = FirstRound(
         table,
@@ -322,11 +394,45 @@ def _first_round(
     return blocks, chooser.left_share
 
 
+def _by_pairs(
+    table: MergedTable,
+    place: _Placing,
+    plan: PairPlan,
+    budget_filter: PrivacyFilter,
+    split: Split,
+    progress: Progress,
+    withheld: float,
+) -> tuple[PoolFit, list[NoisyTable], list[NoisyTable]]:
+    """Measure all pairs, draw the pool, and spend the rest on what pairs do not tell."""
+    pool, margins, steps = place.pool, place.margins, place.steps
+    residuals = measure_pairs(table, budget_filter, plan.pairs, pool.sizes, plan.share)
+    blocks: list[NoisyTable] = []
+    if plan.first:
+        blocks, _ = _first_round(table, place, budget_filter, split, progress, None)
+        for block in blocks if steps.fold else ():
+            margins.fold(block, block.features[:-1])
+    progress("blocks", len(pool.sizes), len(pool.sizes))
+    fit = ResidualFit(pool, margins, steps)
+    estimates = [(b.features, block_counts(b, pool, margins, steps)) for b in blocks]
+    fit.begin(residuals, blocks=estimates)
+    # What other paths spend on choices and blocks is spent here as well.
+    left = max(budget_filter.left - withheld, 0.0) * (1 - 1e-9)
+    chooser = ResidualRound(table, fit, budget_filter, steps, left, left / steps.rounds)
+    while (found := chooser.next()) is not None:
+        chooser.heard(moved=fit.take(found))
+        residuals.append(found)
+        progress("tables", len(residuals) - len(plan.pairs), None)
+    fit.sweep(steps.last_sweeps)
+    return fit, blocks, residuals
+
+
 def _second_round(
     table: MergedTable, fit: PoolFit, budget_filter: PrivacyFilter, share: float, progress: Progress
 ) -> list[NoisyTable]:
     """Measure tables until this share of the budget is used up."""
-    chooser = SecondRound(table, fit, budget_filter, fit.steps, share, share / fit.steps.rounds)
+    rounds = rounds_for(len(fit.pool.sizes), fit.steps.rounds)
+    steps = replace(fit.steps, rounds=rounds)
+    chooser = SecondRound(table, fit, budget_filter, steps, share, share / rounds)
     extra: list[NoisyTable] = []
     while (found := chooser.next()) is not None:
         chooser.heard(moved=fit.take(found))

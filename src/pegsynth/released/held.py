@@ -8,13 +8,17 @@ from itertools import combinations
 
 import numpy as np
 
+from pegsynth.released.pair_residuals import cell_noise
 from pegsynth.released.published import NoisyTable, Released
 from pegsynth.released.row_pool import cell_count
 
 
 def published_tables(released: Released) -> tuple[NoisyTable, ...]:
-    """Return the tables of several features."""
-    return (*released.blocks, *released.extra)
+    """Return the tables of several features.
+
+    A residual counts as one, because one-way counts and pairs tell the rest of it (R27).
+    """
+    return (*released.blocks, *released.extra, *released.residuals)
 
 
 def together(released: Released, features: Collection[int]) -> bool:
@@ -61,7 +65,35 @@ def _variances(released: Released, cell: Mapping[int, int]) -> Iterator[float]:
         yield released.one_ways[feature].deviation ** 2
     if any(code in merged_categories(released, feature) for feature, code in cell.items()):
         return
-    for table in published_tables(released):
+    if released.residuals and len(cell) > 1:
+        yield _by_parts(released, tuple(cell))
+    for table in (*released.blocks, *released.extra):
         if set(cell) <= set(table.features):
             own = cell_count(tuple(cell), released.sizes)
             yield table.deviation**2 * (len(table.counts) / own)
+
+
+def _by_parts(released: Released, features: tuple[int, ...]) -> float:
+    """Return the variance of a cell that is the sum of residuals of all its parts (R27).
+
+    Infinite if one of these was not measured.
+    """
+    sizes = released.sizes
+    variance = released.total[1] ** 2 / cell_count(features, sizes) ** 2
+    for width in range(1, len(features) + 1):
+        for part in combinations(features, width):
+            apart = cell_count(features, sizes) / cell_count(part, sizes)
+            variance += _residual_variance(released, part) / apart**2
+    return variance
+
+
+def _residual_variance(released: Released, features: tuple[int, ...]) -> float:
+    levels = [released.sizes[feature] for feature in features]
+    if len(features) == 1:
+        return released.one_ways[features[0]].deviation ** 2 * (1 - 1 / levels[0])
+    precision = sum(
+        cell_noise(table.deviation, levels) ** -2
+        for table in released.residuals
+        if set(table.features) == set(features)
+    )
+    return 1.0 / precision if precision else math.inf

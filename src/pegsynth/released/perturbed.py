@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -18,12 +19,16 @@ from pegsynth.arrays import Float64, Int64
 from pegsynth.errors import ParameterError
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.noise import add_noise
-from pegsynth.privacy import Event, NoisyCounts
+from pegsynth.mechanisms.residuals import centred
+from pegsynth.privacy import Event, NoisyCounts, NoisyResiduals, NoisySums
 from pegsynth.random import RandomStream, Words
+from pegsynth.released.dependences import MAP_PURPOSES
 from pegsynth.released.draw import fine_shares, released_total
 from pegsynth.released.published import NoisyTable, Released
 from pegsynth.released.row_pool import Pool
 from pegsynth.released.second_round import PoolFit
+
+Law = NoisyCounts | NoisySums | NoisyResiduals
 
 MOST_DRAWN = 1 << 18
 """The most rows of one resample; larger tables have its deviations scaled up."""
@@ -41,21 +46,36 @@ class Laws:
         Noise on the one-way counts; None where they are public.
     blocks, extra
         Noise on the other tables.
+    sums
+        Noise on the sums of declared analyses (R26).
+    residuals
+        Noise on residuals (R27).
     """
 
     total: NoisyCounts
     one_ways: tuple[NoisyCounts | None, ...]
     blocks: tuple[NoisyCounts, ...]
     extra: tuple[NoisyCounts, ...]
+    sums: tuple[NoisySums, ...] = ()
+    residuals: tuple[NoisyResiduals, ...] = ()
 
     @classmethod
     def of(cls, released: Released, events: Sequence[Event]) -> Laws:
         """Find the events that paid for a release; they stand in the order of its tables."""
-        noisy = [event for event in events if isinstance(event, NoisyCounts)]
+        noisy = [
+            event
+            for event in events
+            if isinstance(event, NoisyCounts) and event.purpose not in MAP_PURPOSES
+        ]
         tables = [table for table, public in _one_ways(released) if not public]
         tables += [*released.blocks, *released.extra]
         deviations = [released.total[1], *(table.deviation for table in tables)]
-        if len(noisy) != len(deviations) or not all(map(_matches, noisy, deviations)):
+        added = tuple(event for event in events if isinstance(event, NoisySums))
+        apart = tuple(event for event in events if isinstance(event, NoisyResiduals))
+        recorded: list[Law] = [*noisy, *added, *apart]
+        deviations += [each.deviation for each in released.sums]
+        deviations += [table.deviation for table in released.residuals]
+        if len(recorded) != len(deviations) or not all(map(_matches, recorded, deviations)):
             raise ParameterError(
                 "the ledger does not record the noise of these released blocks; replicates need "
                 "the events of the model that the blocks belong to"
@@ -66,14 +86,24 @@ class Laws:
             tuple(None if public else next(left) for public in released.public),
             tuple(next(left) for _ in released.blocks),
             tuple(next(left) for _ in released.extra),
+            added,
+            apart,
         )
+
+
+class AddedUp(Protocol):
+    """What the rows of a pool add to the sums of declared analyses."""
+
+    def deviations(self, times: Float64) -> list[Float64]:
+        """Return the sums of rows that count so many times."""
+        ...
 
 
 def _one_ways(released: Released) -> Iterator[tuple[NoisyTable, bool]]:
     return zip(released.one_ways, released.public, strict=True)
 
 
-def _matches(event: NoisyCounts, deviation: float) -> bool:
+def _matches(event: Law, deviation: float) -> bool:
     size = event.scale_numerator / event.scale_denominator
     variance = size if event.mechanism == "discrete-gaussian" else 2 * size**2
     return math.isclose(variance, deviation**2, rel_tol=1e-9)
@@ -87,6 +117,7 @@ def perturbed(
     *,
     count: int,
     design_effect: float = 1.0,
+    added: AddedUp | None = None,
     threads: int = 1,
 ) -> list[Released]:
     """Return replicates of published counts: y + [C(D_k) - C(m)] + e_k.
@@ -100,6 +131,8 @@ def perturbed(
     design_effect
         How many times the sampling variance of a sum is that of independent rows. With at
         most k rows of a unit it is at most k.
+    added
+        What those rows add to the sums of declared analyses.
     """
     tables = (*released.blocks, *released.extra)
     ends = np.cumsum([len(one.counts) for one in released.one_ways])[:-1]
@@ -113,6 +146,13 @@ def perturbed(
     others = [
         noise.on(len(table.counts), law)
         for table, law in zip(tables, (*laws.blocks, *laws.extra), strict=True)
+    ]
+    apart = [
+        noise.on(len(table.counts), law)
+        for table, law in zip(released.residuals, laws.residuals, strict=True)
+    ]
+    sums = [
+        noise.on(len(each.sums), law) for each, law in zip(released.sums, laws.sums, strict=True)
     ]
     found = []
     for k in range(count):
@@ -129,6 +169,11 @@ def perturbed(
             replace(table, counts=table.counts + moved + noisy[k])
             for table, moved, noisy in zip(tables, moved_tables, others, strict=True)
         ]
+        moved_parts = fit.pool.each(partial(resample.residual, times), released.residuals)
+        parts = [
+            replace(table, counts=table.counts + moved + noisy[k])
+            for table, moved, noisy in zip(released.residuals, moved_parts, apart, strict=True)
+        ]
         blocks = len(released.blocks)
         found.append(
             replace(
@@ -137,6 +182,13 @@ def perturbed(
                 one_ways=tuple(fresh),
                 blocks=tuple(changed[:blocks]),
                 extra=tuple(changed[blocks:]),
+                residuals=tuple(parts),
+                sums=tuple(
+                    replace(each, sums=each.sums + moved + noisy[k])
+                    for each, moved, noisy in zip(
+                        released.sums, resample.sums(times, added), sums, strict=True
+                    )
+                ),
             )
         )
     return found
@@ -150,7 +202,7 @@ class _Noises:
     stream: RandomStream
     threads: int
 
-    def on(self, cells: int, law: NoisyCounts | None) -> Int64:
+    def on(self, cells: int, law: Law | None) -> Int64:
         nothing = np.zeros((self.count, cells), dtype=np.int64)
         return (
             nothing if law is None else add_noise(nothing, law, self.stream, threads=self.threads)
@@ -222,6 +274,11 @@ class Resample:
         """Return how far a table on merged levels is off in a resample."""
         return self._counts(table.features, times - self.weights) * self.scale
 
+    def residual(self, times: Float64, table: NoisyTable) -> Float64:
+        """Return the same for the residual of a table (R27)."""
+        levels = [self.sizes[feature] for feature in table.features]
+        return centred(self.table(times, table), levels) * math.prod(levels)
+
     def one_ways(self, times: Float64) -> Float64:
         """Return the same for all one-way tables, on all categories."""
         features = [(feature,) for feature in range(len(self.sizes))]
@@ -230,6 +287,12 @@ class Resample:
         given = self.shares / np.bincount(self.levels, self.shares)[self.levels]
         fine = split_counts(np.rint(got).astype(np.int64), self.levels, self.shares, self.words)
         return (fine - expected[self.levels] * given) * self.scale
+
+    def sums(self, times: Float64, added: AddedUp | None) -> list[Float64]:
+        """Return how far the sums of declared analyses are off in a resample."""
+        if added is None:
+            return []
+        return [each * self.scale for each in added.deviations(times - self.weights)]
 
     def _counts(self, features: tuple[int, ...], weights: Float64) -> Float64:
         return kernels.weigh_table(

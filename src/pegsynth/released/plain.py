@@ -7,16 +7,19 @@ their replicates, and where no count is near zero it is linear.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
 
 from pegsynth.arrays import Float64
+from pegsynth.mechanisms.residuals import centred
 from pegsynth.released.margins import Margins
+from pegsynth.released.ordered_products import measured_products, standard_scores, tilted
+from pegsynth.released.pair_residuals import PAIR, PairEstimates, cell_noise, projected
 from pegsynth.released.published import NoisyTable, Released
 from pegsynth.released.row_pool import Features, cell_count
-from pegsynth.released.smoothing import fitted_to, on_simplex
+from pegsynth.released.smoothing import Axes, fitted_to, on_simplex
 
 Target = tuple[Features, Float64]
 
@@ -32,38 +35,83 @@ def plain_targets(released: Released, margins: Margins) -> list[Target]:
         One-way counts that every published table has improved.
     """
     known: list[tuple[NoisyTable, Float64]] = []
+    scores = standard_scores(released, margins)
+    products = measured_products(released, margins, scores)
     for table in (*released.blocks, *released.extra):
         projected = on_simplex(table.counts.astype(np.float64), table.deviation**2, margins.total)
         if len(table.features) <= _LARGEST_FITTED:
-            projected = _consistent(table, projected, known, margins)
+            shape = [margins.sizes[feature] for feature in table.features]
+            wanted = _known_margins(table, known, margins)
+            fitted = fitted_to(projected.reshape(shape), wanted)
+            projected = tilted(fitted, table.features, products, scores, wanted).ravel()
         known.append((table, projected))
     ones: list[Target] = [
         ((feature,), margins.counts(feature)) for feature in range(len(margins.sizes))
     ]
-    return [*((table.features, counts) for table, counts in known), *ones]
+    tables = [(table.features, counts) for table, counts in known]
+    return [*tables, *_by_residuals(released, margins), *ones]
+
+
+def _by_residuals(released: Released, margins: Margins) -> Iterator[Target]:
+    """Yield what residuals tell together with one-way counts (R27); triples need pairs too."""
+    pairs = PairEstimates.of(released.residuals, margins.sizes).tables(margins, shrink=False)
+    yield from ((pair, table.ravel()) for pair, table in pairs.items())
+    for table in released.residuals:
+        if len(table.features) > PAIR:
+            yield table.features, _by_parts(table, pairs, margins)
+
+
+def _by_parts(table: NoisyTable, pairs: Mapping[Features, Float64], margins: Margins) -> Float64:
+    """Add a residual to what pairs tell of its table, and project."""
+    features = table.features
+    levels = [margins.sizes[feature] for feature in features]
+    wanted: dict[tuple[int, ...], Float64] = {}
+    for places in combinations(range(len(features)), PAIR):
+        first, second = (features[place] for place in places)
+        alone = np.outer(margins.counts(first), margins.shares[second])
+        wanted[places] = pairs.get((first, second), alone)
+    told = _without_residual(wanted, levels, margins.total)
+    noisy = told.ravel() + projected(table, levels)
+    cells = on_simplex(noisy, cell_noise(table.deviation, levels) ** 2, margins.total)
+    return fitted_to(cells.reshape(levels), wanted).ravel()
+
+
+def _without_residual(
+    pairs: Mapping[tuple[int, ...], Float64], levels: Sequence[int], total: float
+) -> Float64:
+    """Return the table with these pair tables that has no residual: a sum of their parts."""
+    told = np.full(levels, total / np.prod(levels))
+    places = range(len(levels))
+    for place in places:
+        pair = next(each for each in pairs if place in each)
+        line = pairs[pair].sum(axis=1 - pair.index(place))
+        others = tuple(other for other in places if other != place)
+        told += np.expand_dims(line - line.mean(), others) * (levels[place] / np.prod(levels))
+    for pair, table in pairs.items():
+        shape = [levels[place] for place in pair]
+        others = tuple(other for other in places if other not in pair)
+        part = centred(table.ravel(), shape).reshape(shape)
+        told += np.expand_dims(part, others) * (np.prod(shape) / np.prod(levels))
+    return told
 
 
 _LARGEST_FITTED = 3
 
 
-def _consistent(
-    table: NoisyTable,
-    projected: Float64,
-    known: Sequence[tuple[NoisyTable, Float64]],
-    margins: Margins,
-) -> Float64:
-    """Fit a table to the one-way counts, and to pairs that another table knows better."""
-    shape = [margins.sizes[feature] for feature in table.features]
-    places = range(len(shape))
-    wanted: dict[tuple[int, ...], Float64] = {
+def _known_margins(
+    table: NoisyTable, known: Sequence[tuple[NoisyTable, Float64]], margins: Margins
+) -> dict[Axes, Float64]:
+    """Return the one-way counts of a table, and pairs that another table knows better."""
+    places = range(len(table.features))
+    wanted: dict[Axes, Float64] = {
         (place,): margins.counts(table.features[place]) for place in places
     }
-    for pair in combinations(places, 2) if len(shape) > 2 else ():
+    for pair in combinations(places, 2) if len(places) > 2 else ():
         features = (table.features[pair[0]], table.features[pair[1]])
         better = _better_known(features, table, known, margins.sizes)
         if better is not None:
             wanted[pair] = better
-    return fitted_to(projected.reshape(shape), wanted).ravel()
+    return wanted
 
 
 def _better_known(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from pegsynth.arrays import Float64, Int64
 from pegsynth.released.details import Detail
@@ -25,6 +27,29 @@ class NoisyTable:
     features: tuple[int, ...]
     counts: Int64 | Float64
     deviation: float
+
+
+@dataclass(frozen=True)
+class MeasuredSums:
+    """Noisy sums of a declared analysis (R26).
+
+    Parameters
+    ----------
+    bounds
+        Where the numbers among its blocks were clipped, low and high of each in turn; not a
+        number where a block has none.
+    sums
+        The sums; whole numbers but in a replicate (R28).
+    deviation
+        Standard deviation of the noise.
+    coefficients
+        Those that a logistic regression was scored at; empty for other families.
+    """
+
+    bounds: Float64
+    sums: Int64 | Float64
+    deviation: float
+    coefficients: Int64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -53,8 +78,15 @@ class Released:
     extra
         Tables of the second round, in the order in which they were measured.
     details
-        Features that are drawn given their parent, parents first, on merged levels; from the
-        schema.
+        Features that are drawn given their parent, parents first, on merged levels: from the
+        schema, and then those that another one tells.
+    maps
+        Noisy tables of a feature and one that it tells, on all categories (R33).
+    sums
+        Noisy sums of every analysis that the schema declares, in its order.
+    residuals
+        Noisy residuals (R27): of all pairs, and after these of what the second round chose.
+        Where there are any, there are no extra tables, and no blocks but of quiet tables.
     """
 
     total: tuple[int, float]
@@ -67,6 +99,9 @@ class Released:
     blocks: tuple[NoisyTable, ...]
     extra: tuple[NoisyTable, ...]
     details: tuple[Detail, ...] = ()
+    maps: tuple[NoisyTable, ...] = ()
+    sums: tuple[MeasuredSums, ...] = ()
+    residuals: tuple[NoisyTable, ...] = ()
 
     @property
     def sizes(self) -> tuple[int, ...]:

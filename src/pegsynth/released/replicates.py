@@ -7,7 +7,7 @@ of their K replicates. `own_noise_tables` draws K tables, each from a replicate 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Float64
 from pegsynth.errors import DataError, ParameterError
+from pegsynth.kernels.pool_loops import uniforms
 from pegsynth.privacy import Event
 from pegsynth.random import RandomStream
+from pegsynth.released.dependences import tell
 from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.draw import (
     LOT,
@@ -27,9 +29,10 @@ from pegsynth.released.draw import (
     pool_rows,
     rebuild,
     released_total,
+    told_of,
 )
 from pegsynth.released.levels import split_again
-from pegsynth.released.perturbed import Laws, perturbed
+from pegsynth.released.perturbed import AddedUp, Laws, perturbed
 from pegsynth.released.plain import plain_targets
 from pegsynth.released.published import Released
 from pegsynth.released.row_pool import Pool
@@ -46,6 +49,8 @@ MODEL_ROWS = 200_000
 """Rows of the pool that stands for the population when rows are drawn anew."""
 
 _SMALLEST_GIVEN = 1 << 14
+_FEW_ROWS = 1 << 17
+_MORE_SWEEPS = 3
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,8 @@ class Source:
         Features and the code that each has in every row.
     design_effect
         How many times the sampling variance is that of independent rows.
+    added
+        Says what the rows of a pool add to the sums of declared analyses (R26).
     """
 
     released: Released
@@ -77,6 +84,7 @@ class Source:
     diverse: Diverse | None = None
     given: Mapping[int, int] = field(default_factory=dict)
     design_effect: float = 1.0
+    added: Callable[[Pool, RandomStream], AddedUp] | None = None
 
     def replicates(self, count: int, stream: RandomStream, *, threads: int = 1) -> list[Released]:
         """Return the published counts with fresh sampling and noise, `count` times."""
@@ -89,13 +97,15 @@ class Source:
         steps = self.usual_steps()
         size = min(pool_rows(self.released, total, steps), MODEL_ROWS)
         pool = Pool(self.released.sizes, size, stream, rules=self._rules(), threads=threads)
+        fit = rebuild(self.released, pool, steps)
         return perturbed(
             self.released,
             laws,
-            rebuild(self.released, pool, steps),
+            fit,
             stream,
             count=count,
             design_effect=self.design_effect,
+            added=self.added(pool, stream.aside("added")) if self.added else None,
             threads=threads,
         )
 
@@ -118,18 +128,29 @@ class WeightedRows:
     weights
         A line of weights for the published counts, and one for each replicate. The lines
         of all lots together add up to the estimated number of original rows.
+    versions
+        The published counts, and each replicate of them.
     """
 
     codes: Codes
     weights: Float64
+    versions: tuple[Released, ...] = ()
 
 
 def own_noise_tables(
     source: Source, rows: int, stream: RandomStream, *, count: int, threads: int = 1
 ) -> Iterator[Iterator[Codes]]:
     """Yield tables in lots, each table from counts with noise of its own."""
+    for _, lots in own_noise_versions(source, rows, stream, count=count, threads=threads):
+        yield lots
+
+
+def own_noise_versions(
+    source: Source, rows: int, stream: RandomStream, *, count: int, threads: int = 1
+) -> Iterator[tuple[Released, Iterator[Codes]]]:
+    """Yield counts with noise of their own, and the table that is drawn from them, in lots."""
     for released in source.replicates(count, stream, threads=threads):
-        yield draw_rows(
+        lots = draw_rows(
             released,
             rows,
             stream.child(),
@@ -139,6 +160,7 @@ def own_noise_tables(
             given=source.given,
             threads=threads,
         )
+        yield released, lots
 
 
 def replicate_weights(
@@ -202,7 +224,7 @@ def _lot(
         refit.weights(counts)[kept] * _correction(codes, source, own, base) * scale
         for counts, own in zip(versions, shares, strict=True)
     ]
-    return WeightedRows(codes, np.stack(lines))
+    return WeightedRows(codes, np.stack(lines), versions)
 
 
 def _usual_rows(source: Source, size: int, stream: RandomStream, threads: int) -> Pool:
@@ -228,7 +250,9 @@ class Refit:
         """Return the weights of a fit without shrinkage; the same counts give the same."""
         steps = self.fit.steps
         self.fit.margins = plain_margins(counts, steps)
-        self.fit.meet(plain_targets(counts, self.fit.margins), steps.last_sweeps)
+        # Tables that disagree a little take long to settle; few rows are raked quickly.
+        times = _MORE_SWEEPS if self.fit.pool.rows <= _FEW_ROWS else 1
+        self.fit.meet(plain_targets(counts, self.fit.margins), times * steps.last_sweeps)
         return self.fit.pool.weights
 
 
@@ -249,6 +273,8 @@ def _split(
         enough = words.take(len(kept) + int(levels.max()) + 1)
         column = pool.columns[feature, kept]
         codes[:, feature] = split_again(column, levels, shares[feature], enough)
+    told = told_of(source.released)
+    tell(codes, told, shares, lambda count: uniforms(words.take(count)), source.given)
     return codes
 
 
@@ -260,8 +286,10 @@ def _correction(
     A given category was not drawn: its rows get its whole share of the level.
     """
     factors = np.ones(len(codes))
+    told = {each.feature for each in told_of(source.released)}
     for feature, levels in enumerate(source.released.levels):
-        if int(levels.max()) + 1 == len(levels):
+        # What is told follows from the category that tells it, which has a factor of its own.
+        if int(levels.max()) + 1 == len(levels) or feature in told:
             continue
         new = _within(shares[feature], levels)
         if feature in source.given:

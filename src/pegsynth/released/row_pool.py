@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -181,6 +182,42 @@ class Pool:
         self.columns[feature, rows] = drawn
         self.alive[rows[reached[:, -1] <= 0]] = False
 
+    def ruled(self, feature: int) -> Ruled | None:
+        """Return what rules leave of a feature in every row so far; None where none speaks of it.
+
+        Placed features settle which of its levels a row may have, whatever heads it gets.
+        """
+        placed = set(self.placed) - {feature}
+        rules = [dict(rule.forbidden) for rule in self._rules]
+        complete = [
+            codes for codes in rules if feature in codes and set(codes) - {feature} <= placed
+        ]
+        if not complete:
+            return None
+        patterns, classes = np.zeros((1, 0), dtype=bool), np.zeros(self.rows, dtype=np.int64)
+        for codes in complete:
+            hit = np.ones(self.rows, dtype=bool)
+            for other in set(codes) - {feature}:
+                among = np.zeros(self.sizes[other], dtype=bool)
+                among[sorted(codes[other])] = True
+                hit &= among[self.columns[other]]
+            classes = 2 * classes + hit
+            found = np.flatnonzero(np.bincount(classes, minlength=2 * len(patterns)))
+            numbers = np.zeros(2 * len(patterns), dtype=np.int64)
+            numbers[found] = np.arange(len(found))
+            classes = numbers[classes]
+            patterns = np.column_stack([patterns[found // 2], found % 2 == 1])
+        allowed = np.ones((len(patterns), self.sizes[feature]), dtype=bool)
+        for number, codes in enumerate(complete):
+            allowed[np.ix_(patterns[:, number], np.array(sorted(codes[feature])))] = False
+        return Ruled(classes, allowed)
+
+    def same_rules(self, feature: int) -> bool:
+        """Say whether the feature that was placed last changes nothing for this one."""
+        newest = self.placed[-1]
+        named = (set(dict(rule.forbidden)) for rule in self._rules)
+        return not any({feature, newest} <= names for names in named)
+
     def weigh(self, total: float) -> None:
         """Give every living row the same weight."""
         living = int(np.count_nonzero(self.alive))
@@ -213,6 +250,26 @@ class Pool:
         if self._workers is None:
             self._workers = ThreadPoolExecutor(self._threads)
         return list(self._workers.map(work, todo))
+
+
+@dataclass(frozen=True, eq=False)
+class Ruled:
+    """What rules leave of a feature: the class of every row, and what each class allows."""
+
+    classes: Int64
+    allowed: NDArray[np.bool_]
+
+    def counts(self, keys: UInt16, cells: int, shares: Float64) -> Float64:
+        """Return how many rows of every key have each level, if shares alone decide the rest."""
+        kinds = len(self.allowed)
+        together = np.bincount(
+            keys.astype(np.int64) * kinds + self.classes, minlength=cells * kinds
+        ).reshape(cells, kinds)
+        odds = np.where(self.allowed, shares, 0.0)
+        odds = np.where(odds.any(axis=1, keepdims=True), odds, self.allowed)
+        sums = odds.sum(axis=1, keepdims=True)
+        counted: Float64 = together @ (odds / np.where(sums > 0, sums, 1.0))
+        return counted
 
 
 def cell_keys(columns: UInt16, features: Features, sizes: Sequence[int]) -> UInt16:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pegsynth.arrays import Float64, Int64
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
+from pegsynth.released.candidates import Room, cheap_to_score, spread_out
 from pegsynth.released.counted import MergedTable
 from pegsynth.released.details import linked
 from pegsynth.released.first_round import MEAN_ABSOLUTE_NORMAL, whole_penalty
@@ -23,9 +24,8 @@ from pegsynth.released.steps import Steps
 
 UInt16 = NDArray[np.uint16]
 
-MOST_CANDIDATES = 400
-_LARGE_POOL = 400_000
 _ALL_ANEW = 10
+_ALL_SWEPT = 160
 
 
 @dataclass
@@ -75,8 +75,18 @@ class PoolFit:
             target = expected  # noise below zero everywhere says nothing
         moved = float(np.abs(target - expected).sum())
         self._aim(table.features, target, keys)
-        self.sweep()
+        self.sweep(only=self._near(table.features))
         return moved > MEAN_ABSOLUTE_NORMAL * table.deviation * len(target)
+
+    def _near(self, features: Features) -> list[int]:
+        """Return the tables to rake after one was added: where they are many, those it moves.
+
+        These share a feature with it. All have their turn now and then, and at the end.
+        """
+        count = len(self.features)
+        if count <= _ALL_SWEPT or count % _ALL_ANEW == 0:
+            return []
+        return [place for place in range(count) if set(features) & set(self.features[place])]
 
     def _consistent(self, features: Features, estimate: Float64, expected: Float64) -> Float64:
         """Fit a table to what is known of its parts: one-way counts, and pairs of a triple."""
@@ -92,12 +102,12 @@ class PoolFit:
                     margins[pair] = cells.sum(axis=others)
         return fitted_to(estimate.reshape(shape), margins)
 
-    def sweep(self, times: int = 1) -> None:
-        """Rake the weights to every table in turn."""
-        count = len(self.keys)
-        sums = self.expected(self.keys[0], len(self.targets[0]))
-        for turn in range(times * count):
-            table, following = turn % count, (turn + 1) % count
+    def sweep(self, times: int = 1, only: Sequence[int] = ()) -> None:
+        """Rake the weights to every table in turn, or to some."""
+        turns = list(only) or list(range(len(self.keys)))
+        sums = self.expected(self.keys[turns[0]], len(self.targets[turns[0]]))
+        for turn in range(times * len(turns)):
+            table, following = turns[turn % len(turns)], turns[(turn + 1) % len(turns)]
             factors = kernels.rake_factors(sums, self.targets[table], self.steps.most_factor)
             sums = self.pool.scale(
                 self.keys[table], factors, self.keys[following], len(self.targets[following])
@@ -123,6 +133,7 @@ class SecondRound:
     candidates: dict[Features, Int64] = field(default_factory=dict)
     distances: dict[Features, int] = field(default_factory=dict)
     linked: set[Features] = field(default_factory=set)
+    renewed: int = 1
 
     def next(self) -> NoisyTable | None:
         """Choose the next table and measure it; None when the budget is used up."""
@@ -185,12 +196,15 @@ class SecondRound:
         return scores
 
     def _forget(self, measured: Features) -> None:
-        """Drop all distances; of a large pool only those that a measured table changes most.
+        """Drop all distances; where they are many only those that a measured table changes most.
 
         Those are pairs that share a feature with it, and triples that share a pair; the
-        others are taken anew now and then.
+        others are taken anew now and then, ever more rarely.
         """
-        if self.fit.pool.rows <= _LARGE_POOL or self.measured % _ALL_ANEW == 0:
+        if cheap_to_score(len(self.candidates), self.fit.pool.rows):
+            self.distances.clear()
+        elif self.measured >= _ALL_ANEW * self.renewed:
+            self.renewed *= 2
             self.distances.clear()
         near = [f for f in self.distances if len(set(f) & set(measured)) >= len(f) - 1]
         for features in near:
@@ -201,8 +215,10 @@ class SecondRound:
         sizes = self.fit.pool.sizes
         features = range(len(sizes))
         wanted: list[Features] = [] if self.candidates else list(combinations(features, 2))
-        if len(wanted) > MOST_CANDIDATES:
-            wanted = _spread_out(wanted, MOST_CANDIDATES, self.fit.pool)
+        wanted = [table for table in wanted if cell_count(table, sizes) <= self.steps.most_cells]
+        room = Room.of(len(sizes) * (len(sizes) - 1) // 2, self.fit.pool.rows)
+        if len(room.half().part(wanted, sizes)) < len(wanted):
+            wanted = sorted(room.half().part(spread_out(wanted, self.fit.pool), sizes))
         if self.steps.triples:
             covered = {
                 triple for table in self.fit.features for triple in combinations(sorted(table), 3)
@@ -215,8 +231,8 @@ class SecondRound:
                 and MEAN_ABSOLUTE_NORMAL * deviation * cell_count(triple, sizes)
                 <= self.fit.margins.total
             ]
-        room = 2 * MOST_CANDIDATES - len(self.candidates)
-        small = [t for t in wanted if cell_count(t, sizes) <= self.steps.most_cells][:room]
+        small = [t for t in wanted if cell_count(t, sizes) <= self.steps.most_cells]
+        small = room.left(self.candidates, sizes).part(small, sizes)
         self.table.ask(small)
         self.candidates.update((table, self.table.count(table)) for table in small)
 
@@ -234,9 +250,3 @@ class SecondRound:
             for ends in combinations(sorted(others), 2)
         }
         return sorted(found)
-
-
-def _spread_out(tables: list[Features], count: int, pool: Pool) -> list[Features]:
-    """Return a random part of the tables, chosen without looking at anything."""
-    order = np.argsort(pool.uniforms(len(tables)), kind="stable")
-    return [tables[index] for index in np.sort(order[:count])]

@@ -22,6 +22,8 @@ class Steps:
         neighbours.
     leave_alone
         A feature may be placed without heads, and leaves its budget to the others.
+    dependences
+        Look for features that another one tells, and draw these by a noisy map (R33).
     fold
         Every measured table improves the one-way counts it contains.
     second_round
@@ -41,6 +43,9 @@ class Steps:
         those of `in_quiet` where they would be close.
     larger_pool
         The pool of a small table has several times as many rows as are asked for.
+    residuals
+        Measure the residuals of all pairs once where that is quiet enough (R27), and nothing
+        else but residuals after that; order and heads then follow from pair tables.
     exchange
         Passes that replace output rows so that all tables fit better.
     heads
@@ -52,6 +57,7 @@ class Steps:
     smooth: bool = True
     merge: bool = True
     leave_alone: bool = True
+    dependences: bool = True
     fold: bool = True
     second_round: bool = True
     triples: bool = True
@@ -60,6 +66,7 @@ class Steps:
     shrink: bool = True
     listen: bool = True
     larger_pool: bool = True
+    residuals: bool = True
     exchange: int = 5
     heads: int = 3
     rounds: int = 40
@@ -71,6 +78,11 @@ class Steps:
     most_margins: float = 0.5
     first_round: float = 0.48
     wanted_margin_error: float = 0.01
+    dependence: float = 0.008
+    most_map: float = 0.03
+    most_dependences: float = 0.12
+    audible: float = 0.08
+    unexplained: float = 0.002
     merge_below: float = 6.0
     block_penalty: float = 1.0
     most_cells: int = 40_000
@@ -82,28 +94,52 @@ class Steps:
     triple_divisor: int = 4
     loud_above: float = 3.0
     quiet_below: float = 0.5
+    loud_margins: float = 0.7
+    loudest_margins: float = 0.9
+    pairs_below: float = 0.03
+    most_pairs: int = 600
+    pairs_share: float = 0.9
+    least_pairs: float = 0.4
+    blocks_beside_pairs: float = 0.6
+    wanted_pair_error: float = 0.004
+    pairs_merge_below: float = 2.0
+    pairs_least_levels: float = 0.5
+    residual_divisor: int = 2
 
     def plain(self) -> Steps:
         """Return the steps of a fit without shrinkage (R28)."""
         return replace(self, shrink=False, smooth=False)
 
+    def for_pairs(self) -> Steps:
+        """Return the steps for a table whose pairs are all measured: nothing else tells margins."""
+        return replace(self, least_margins=0.2, most_margins=0.35)
+
     def in_quiet(self) -> Steps:
         """Return the steps for a table that stands far above its noise: larger blocks."""
         return replace(self, block_penalty=0.5) if self.listen else self
 
-    def under_noise(self) -> Steps:
+    def under_noise(self, louder: float = 1.0) -> Steps:
         """Return the steps for a table whose noise is loud: choose with care, trust little.
 
         A larger part goes to choices, weak blocks are left out, and blocks are pulled
-        towards independence.
+        towards independence. One-way counts get the more, the louder it is: in the end hardly
+        anything else can be heard.
+
+        Parameters
+        ----------
+        louder
+            How many times the error of one-way counts is that from which noise is loud.
         """
         if not self.listen:
             return self
+        margins = min(self.loud_margins * max(louder, 1.0), self.loudest_margins)
         return replace(
             self,
+            # What one-way counts leave must be enough for both rounds.
+            dependences=self.dependences and margins < 1 - 2 * self.most_dependences,
             pulled=1.0,
             block_penalty=1.5,
             first_choices=0.06,
             second_choices=0.15,
-            most_margins=0.45,
+            most_margins=margins,
         )

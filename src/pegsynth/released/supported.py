@@ -29,6 +29,7 @@ _MEANINGS: Final = {
     "pairs only": "published tables hold every pair of these features, which serves main effects",
     "not held": "not supported: no published table holds what this analysis needs",
 }
+_DECLARED = "this analysis was declared, and the sums that it needs were measured"
 _MOST_NAMED = 8
 
 
@@ -50,6 +51,8 @@ class Support:
     below_noise
         Names of features to the labels of their categories whose published count is below
         two deviations of its noise.
+    declared
+        Whether the analysis was declared, and its sums measured (R26).
     """
 
     status: Status
@@ -57,6 +60,7 @@ class Support:
     missing: tuple[tuple[str, ...], ...]
     merged: tuple[str, ...]
     below_noise: dict[str, tuple[str, ...]]
+    declared: bool = False
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -71,7 +75,7 @@ class Support:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield f"{self.status}: {_MEANINGS[self.status]}"
+        yield f"{self.status}: {_DECLARED if self.declared else _MEANINGS[self.status]}"
         if self.missing:
             yield "no table holds: " + _listed([" x ".join(names) for names in self.missing])
         if self.merged:
@@ -110,7 +114,8 @@ def supported(released: Released, schema: Schema, formula: str) -> Support:
     missing: list[Sequence[int]] = [*missing_pairs(released, features)]
     missing += [sorted(each) for each in joint if not together(released, each)]
     status: Status = "not held" if missing else "pairs only"
-    if together(released, features):
+    declared = bool(released.sums) and _is_declared(formula, schema)
+    if declared or together(released, features):
         status, missing = "held", []
     names = schema.names
     merged = [f for f in features if len(features) > 1 and merged_categories(released, f)]
@@ -120,7 +125,24 @@ def supported(released: Released, schema: Schema, formula: str) -> Support:
         tuple(dict.fromkeys(tuple(names[feature] for feature in each) for each in missing)),
         tuple(names[feature] for feature in merged),
         {names[f]: labels for f in features if (labels := _quiet(released, schema, f))},
+        declared,
     )
+
+
+def _is_declared(formula: str, schema: Schema) -> bool:
+    """Whether the same response and terms were declared, or more terms than these."""
+    left, _, right = formula.partition("~")
+    wanted = _written(right)
+    for analysis in schema.analyses:
+        response, _, terms = analysis.formula.partition("~")
+        if _written(response) == _written(left) and wanted and wanted <= _written(terms):
+            return True
+    return False
+
+
+def _written(side: str) -> set[str]:
+    """Return the terms of one side of a formula, however spaced."""
+    return {"".join(term.split()).replace("`", "") for term in side.split("+") if term.strip()}
 
 
 def _quiet(released: Released, schema: Schema, feature: int) -> tuple[str, ...]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pegsynth.privacy.promise_levels import level
 from pegsynth.reporting.features import feature_cards
-from pegsynth.reporting.figure import Figure, drawn
-from pegsynth.reporting.lookup import OFF, Lookup
+from pegsynth.reporting.figure import Figure, Table, drawn, table_of
+from pegsynth.reporting.lookup import Lookup
 from pegsynth.reporting.measures import (
     FAULTS,
     figure_text,
@@ -27,11 +28,11 @@ from pegsynth.reporting.page import page
 from pegsynth.reporting.pair_figures import pair_figures, worst
 from pegsynth.reporting.regression_figures import regression_figures
 from pegsynth.reporting.risk_figures import risk_figures, risk_maps
-from pegsynth.reporting.verdict import MOST_SAID, rules_of, verdict
+from pegsynth.reporting.verdict import by_kind, rules_of, titled_kind, verdict
 from pegsynth.reporting.wording import guarantee_facts, guarantee_headline, paragraphs, short
 
 if TYPE_CHECKING:
-    from pegsynth.evaluation.records import Metrics
+    from pegsynth.evaluation.records import Metrics, Record
 
 WORST_SHOWN = 10
 MOST_LISTED = 60
@@ -46,6 +47,7 @@ def render(
     guarantee: Mapping[str, Any] | None = None,
     title: str = "Original and synthetic table side by side",
     points: Sequence[Mapping[str, Any]] = (),
+    header: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Write the report.
 
@@ -63,6 +65,8 @@ def render(
         Heading of the page.
     points
         More points for the first map of risk and utility, as `risk_maps` takes them.
+    header
+        What the release is, by whom and of when: names and texts.
 
     Returns
     -------
@@ -75,6 +79,10 @@ def render(
     return page(
         "report.html.j2",
         title=title,
+        header=list(header),
+        level=level(
+            str(promised.get("kind", "none")), promised.get("epsilon"), promised.get("delta")
+        ),
         statement=paragraphs(statement),
         kind=str(promised.get("kind", "none")),
         headline=NO_LEDGER if unknown else guarantee_headline(promised),
@@ -86,6 +94,7 @@ def render(
                 if record.name in FAULTS
             ]
         ),
+        deeds=_deeds(found),
         verdict=verdict(found),
         rules=rules_of(found),
         summaries=_summaries(found),
@@ -95,7 +104,8 @@ def render(
         conditionals=worst(found, "conditional_distance", WORST_SHOWN),
         numbers=_drawings(number_figures(found)),
         number_tables=number_tables(found),
-        off=_listed(_unsaid(found)),
+        off=_off(found),
+        drafts=_drafts(found),
         regressions=_drawings(regression_figures(found)),
         risks=_drawings(risk_figures(found)),
         maps=_drawings(risk_maps(found, points)),
@@ -130,7 +140,7 @@ def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any
     return {
         "title": words.title,
         "name": name,
-        "meaning": words.meaning,
+        "meaning": _meaning(words.meaning, record),
         "value": figure_text(value, as_percent=as_percent),
         "range": range_text(record, as_percent=as_percent),
         "baseline": figure_text(record.baseline if record else None, as_percent=as_percent),
@@ -142,10 +152,54 @@ def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any
     }
 
 
-def _unsaid(found: Lookup) -> list[tuple[str, str, str]]:
-    """List all that is off about numbers, where the verdict names a part of it only."""
-    off = found.subjects(OFF)
-    return [] if len(off) <= MOST_SAID else [("Off", each.subject, each.note) for each in off]
+def _meaning(words: str, record: Record | None) -> str:
+    """Say what a measure means; of one that was taken in several forms, which is shown."""
+    if record is None or not record.subject:
+        return words
+    return f"{words}; shown: {short(record.subject)}" if words else short(record.subject)
+
+
+def _deeds(found: Lookup) -> Table | None:
+    """Tabulate what was done to the original before it was counted."""
+    names = ("cap_rows", "cap_units", "values_bounded", "values_unlisted", "values_recoded")
+    records = [record for name in names for record in found.named(name)]
+    effects = [each for each in found.subjects("cap_effect") if each.value is not None]
+    records += sorted(effects, key=lambda each: -(each.value or 0.0))
+    if not records:
+        return None
+    return table_of(
+        ("Deed", "Feature", "Share", "What it is"),
+        [
+            (
+                measure(each.name).title,
+                short(each.subject) if each.subject else "all rows",
+                figure_text(each.value, as_percent=True),
+                each.note,
+            )
+            for each in records
+        ],
+        caption="What was done to the original before it was counted",
+    )
+
+
+def _off(found: Lookup) -> list[dict[str, Any]]:
+    """List all that is off, kind by kind, the worst of each first."""
+    return [
+        {
+            "title": titled_kind(kind),
+            "words": [each.note for each in records[:MOST_LISTED]],
+            "more": max(0, len(records) - MOST_LISTED),
+        }
+        for kind, records in by_kind(found).items()
+    ]
+
+
+def _drafts(found: Lookup) -> list[dict[str, str]]:
+    """List drafts of rules against rows that cannot be."""
+    return [
+        {"text": record.note.strip(), "rows": f"{record.value or 0:,.0f}"}
+        for record in found.subjects("drafted_rule")
+    ]
 
 
 def _listed(entries: Sequence[tuple[str, str, str]]) -> dict[str, Any]:

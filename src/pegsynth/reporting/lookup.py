@@ -28,8 +28,10 @@ class Lookup:
         return self._by_key.get((name, subject))
 
     def headline(self, name: str) -> Record | None:
-        """Return the record of the table as a whole, or else the first of that name."""
-        return self.record(name) or next(iter(self.named(name)), None)
+        """Return the record that stands for a measure: of a risk its strongest form."""
+        from pegsynth.evaluation.records import headline
+
+        return headline(self.named(name), name)
 
     def subjects(self, name: str) -> list[Record]:
         """Return the records of that name that are about something in particular."""

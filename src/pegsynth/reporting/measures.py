@@ -50,6 +50,14 @@ MEASURES = {
         "One-way tables", "rows out of place, mean over features", _RESAMPLE, share=True
     ),
     "tvd2": Measure("Two-way tables", "rows out of place, mean over pairs", _RESAMPLE, share=True),
+    "tvd2_weighted": Measure(
+        "Two-way tables by information",
+        "rows out of place, mean over pairs that counts columns by how much they vary",
+        _RESAMPLE,
+        share=True,
+    ),
+    "new_combinations": Measure("Combinations that the original lacks", share=True),
+    "drafted_rule": Measure("Draft of a rule"),
     "tvd3": Measure(
         "Three-way tables", "rows out of place, mean over triples", _RESAMPLE, share=True
     ),
@@ -63,6 +71,23 @@ MEASURES = {
     ),
     "regression_distance": Measure(
         "Regression distance", "relative differences of coefficients, summed", _RESAMPLE
+    ),
+    "transition_distance": Measure(
+        "From one row to the next", "rows out of place, mean over features", _RESAMPLE, share=True
+    ),
+    "rows_per_unit_distance": Measure(
+        "Rows of a unit", "units out of place", _RESAMPLE, share=True
+    ),
+    "first_row_distance": Measure(
+        "First rows", "units out of place, mean over features", _RESAMPLE, share=True
+    ),
+    "last_row_distance": Measure(
+        "Last rows", "units out of place, mean over features", _RESAMPLE, share=True
+    ),
+    "gap_distance": Measure("Time between rows", "rows out of place", _RESAMPLE, share=True),
+    "inconsistent_units": Measure("Inconsistent units", "that cannot be", "none", share=True),
+    "reappearing_histories": _risk(
+        "Histories that reappear", "whole histories of exactly one unit", "the original's own"
     ),
     "interval_overlap": Measure(
         "Interval overlap", "of the coefficients' intervals, 1 when they agree", "same intervals"
@@ -84,7 +109,7 @@ MEASURES = {
         "Rank correlations (Spearman)", "mean difference over pairs of numeric features", _RESAMPLE
     ),
     "utility_faults": Measure(
-        "Numbers that are off", "figures of numbers that miss the original's", "none"
+        "What is off", "faults of the release, by the rules of the verdict", "none"
     ),
     "value_mean": Measure("Mean", reference="original"),
     "value_sd": Measure("Standard deviation", reference="original"),
@@ -101,6 +126,12 @@ MEASURES = {
     "auc_synthetic": Measure(
         "Prediction, trained on synthetic", "area under the curve on real rows", "trained on real"
     ),
+    "cap_rows": Measure("Rows that the cap leaves out", share=True),
+    "cap_units": Measure("Units that the cap cuts", share=True),
+    "cap_effect": Measure("What the cap moves", share=True),
+    "values_bounded": Measure("Numbers bounded", share=True),
+    "values_unlisted": Measure("Values counted as one category", share=True),
+    "values_recoded": Measure("Values recoded", share=True),
     "empty_table": Measure("Empty table"),
     "missing_column": Measure("Missing column"),
     "extra_columns": Measure("Columns that the schema does not describe"),
@@ -182,6 +213,16 @@ def has_control(found: Lookup, record: Record) -> bool:
         other.value is not None and (not record.subject or other.subject == record.subject)
         for other in others
     )
+
+
+def control_range(found: Lookup, record: Record) -> tuple[float, float]:
+    """Return the interval of the hold-out behind a baseline; the baseline itself where none is."""
+    ends = [record.baseline or 0.0]
+    for end in CONTROLS:
+        other = found.record(record.name + end, record.subject)
+        if other is not None and other.value is not None:
+            ends += [each for each in (other.value, other.low, other.high) if each is not None]
+    return min(ends), max(ends)
 
 
 def reference_of(found: Lookup, record: Record) -> str:

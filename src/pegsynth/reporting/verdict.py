@@ -1,40 +1,45 @@
 """The verdict: what saved figures mean, in plain words chosen by fixed rules.
 
-`rules_of` states the rules on the page. Numbers were judged when they were measured, by a rule that
-their record brings along: here they are only put into the headline.
+`rules_of` states the rules on the page. Utility was judged when it was measured, by rules that the
+record of the faults brings along: here faults are only put into the headline, kind by kind and the
+worst first. Risks are judged here, every form of every attack; `risk_verdict` does it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pegsynth.reporting.lookup import OFF
-from pegsynth.reporting.measures import figure_text, has_control, in_percent, measure, reference_of
+import msgspec
+
+from pegsynth.reporting.lookup import OFF, TERM, Lookup
 from pegsynth.reporting.missing import reason_of
+from pegsynth.reporting.risk_verdict import RISK_RULE, risk_verdict
 from pegsynth.reporting.wording import number, percent, short
 
 if TYPE_CHECKING:
-    from pegsynth.evaluation.records import Record
-    from pegsynth.reporting.lookup import Lookup
+    from pegsynth.evaluation.records import Metrics, Record
 
+M = TypeVar("M", bound="Metrics")
 _AS_CHANCE, _CLOSE, _VISIBLE = 1.25, 0.02, 0.10
-MOST_SAID = 8
-_MOST_NAMED = 4
+MOST_SAID = 10
+_MOST_NAMED, _NAMED_OF_SEVERAL = 4, 2
+_NUMBERS = "numbers"
+_OVERLAPS = 0.5
 UTILITY_RULE = (
-    f"Utility: “as close as chance allows” is at most {_AS_CHANCE:g} times the sampling floor of "
-    f"the two-way tables; “close” at most {_CLOSE:.0%} of the rows above it; “roughly alike” at "
-    f"most {_VISIBLE:.0%}; “far apart” beyond."
+    f"Tables of codes: “as close as chance allows” is at most {_AS_CHANCE:g} times the sampling "
+    f"floor of the two-way tables; “close” at most {_CLOSE:.0%} of the rows above it; “roughly "
+    f"alike” at most {_VISIBLE:.0%}; “far apart” beyond. Pairs count by the smaller of their two "
+    "entropies, so that columns that hardly vary do not dilute the mean."
 )
-RISK_RULE = (
-    "Risk: a measure is “worse than its reference” when its whole interval lies on the bad side "
-    "of chance, of people who were never given, or of real rows. Without a hold-out a measure is "
-    "also named when it is not clearly better than releasing real rows (the bootstrap)."
-)
-_JUDGED = ("membership_auc", "intruder_error", "reappearing_uniques", "reappearing_as_unique")
-_ONLY_CONTROLLED = ("reiter_risk", "recognition")
-_NO_REFERENCE = "computed, but judged only with a hold-out (--holdout FILE) to hold against"
+_TITLES = {
+    "subgroups": "Subgroups change",
+    "impossible rows": "Impossible rows appear",
+    "regressions": "Regressions change",
+    "predictions": "Predictions change",
+    _NUMBERS: "Numbers are off",
+    "feature pairs": "Pairs of features come apart",
+}
 
 _OUT_OF_PLACE = (
     "In a TABLE table {value} of the synthetic rows are out of place on average; a plain resample "
@@ -52,75 +57,106 @@ _PREDICTION = (
     "Trained on synthetic rows, a model predicts {subject} in real rows with an area under the "
     "curve of {value}; trained on real rows, {baseline}."
 )
-_UNIQUE = (
-    "At equal size {value} of the synthetic rows and {baseline} of the original rows are alone "
-    "with their quasi-identifiers. A unique synthetic row is not a person, but somebody may take "
-    "it for one."
-)
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """A measure of risk, whether it is worse than its reference, and whether it may be."""
-
-    record: Record
-    reference: str
-    worse: bool
-    open: bool
 
 
 def verdict(found: Lookup) -> dict[str, Any]:
     """Say what the figures mean: a headline and a few sentences on utility, and on risk."""
-    pairs = found.record("tvd2")
-    off = found.subjects(OFF)
+    pairs = found.record("tvd2_weighted") or found.record("tvd2")
+    off = by_kind(found)
+    said = _worst_of_each(off)
     utility = [
-        *(f"{each.note[:1].upper()}{each.note[1:]}." for each in off[:MOST_SAID]),
-        _unsaid(off),
+        *(f"{each.note[:1].upper()}{each.note[1:]}." for each in said),
+        _unsaid(len(found.subjects(OFF)) - len(said)),
         *_numbers_unjudged(found),
-        _sentence(pairs, _OUT_OF_PLACE.replace("TABLE", "two-way"), percent),
+        _sentence(found.record("tvd2"), _OUT_OF_PLACE.replace("TABLE", "two-way"), percent),
         _sentence(found.record("tvd3"), _OUT_OF_PLACE.replace("TABLE", "three-way"), percent),
         _weakest(found),
         _sentence(found.record("interval_overlap"), _OVERLAP, number),
         _sentence(found.record("pmse_ratio"), _PROPENSITY, number),
         _sentence(found.headline("auc_synthetic"), _PREDICTION, number),
+        _cap(found),
     ]
-    judged = [_judge(found, record) for record in _judgeable(found)]
-    named = [each for each in judged if each.worse or each.open]
-    risk = [_alarm_sentence(each) for each in named]
-    risk += [
-        _membership_sentence([each for each in judged if each.record.name == "membership_auc"]),
-        _sentence(found.record("uniqueness"), _UNIQUE, percent),
-    ]
-    risk += _unjudged_sentences(found, judged)
+    risk = risk_verdict(found)
     return {
-        "utility": _utility_headline(pairs, off),
+        "utility": _utility_headline(pairs, off, found.record("interval_overlap")),
         "off": bool(off),
         "utility_sentences": [sentence for sentence in utility if sentence],
-        "risk": _risk_headline(found, judged),
-        "risk_sentences": [sentence for sentence in risk if sentence],
-        "alarm": bool(named),
+        "risk": risk.headline,
+        "risk_sentences": list(risk.sentences),
+        "alarm": risk.alarm,
     }
+
+
+def with_verdict(metrics: M) -> M:
+    """Return metrics that bring their verdict along, as ``metrics.json`` does."""
+    return msgspec.structs.replace(metrics, verdict=verdict(Lookup(metrics)))
 
 
 def rules_of(found: Lookup) -> list[str]:
     """Return the rules by which the verdict was chosen."""
-    numbers = found.record(OFF)
-    judged = [] if numbers is None or numbers.value is None else [numbers.note]
-    return [UTILITY_RULE, *judged, RISK_RULE]
+    faults = found.record(OFF)
+    judged = [] if faults is None or faults.value is None else faults.note.split("\n")
+    return [*judged, UTILITY_RULE, RISK_RULE]
 
 
-def _utility_headline(pairs: Record | None, off: list[Record]) -> str:
-    """Name what is off about numbers first; tables of codes come after."""
+def by_kind(found: Lookup) -> dict[str, list[Record]]:
+    """Return what is off, kind by kind in the order of the titles, the worst of each first."""
+    kinds: dict[str, list[Record]] = {kind: [] for kind in _TITLES}
+    for record in found.subjects(OFF):
+        kind = record.subject.partition(TERM)[0]
+        kinds[kind if kind in kinds else _NUMBERS].append(record)
+    return {kind: records for kind, records in kinds.items() if records}
+
+
+def titled_kind(kind: str) -> str:
+    """Return the title of a kind of faults."""
+    return _TITLES[kind]
+
+
+def _worst_of_each(off: dict[str, list[Record]]) -> list[Record]:
+    """Return the faults that are said: the worst of every kind before any other."""
+    ranked = [
+        (place, number, record)
+        for number, records in enumerate(off.values())
+        for place, record in enumerate(records)
+    ]
+    chosen = sorted(ranked, key=lambda each: each[:2])[:MOST_SAID]
+    return [record for *_, record in sorted(chosen, key=lambda each: each[1::-1])]
+
+
+def _utility_headline(
+    pairs: Record | None, off: dict[str, list[Record]], overlap: Record | None
+) -> str:
+    """Name what is off first, kind by kind; tables of codes come after."""
     codes = _codes_headline(pairs)
+    little = overlap is not None and overlap.value is not None and overlap.value < _OVERLAPS
+    apart = (
+        f" Intervals of regression coefficients overlap by {number(overlap.value or 0.0)} only, "
+        "which chance could explain."
+        if little and overlap is not None and "regressions" not in off
+        else ""
+    )
+    if not off and apart:
+        return f"On average, tables of codes are {codes}{apart}"
     if not off:
         return codes[:1].upper() + codes[1:]
-    # What is off, without the figures that stand in the sentences below.
-    named = list(dict.fromkeys(each.note.rpartition(" (")[0] or each.note for each in off))
-    more = f"; and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-    about = "" if codes.startswith("there is") else "tables of codes are "
-    return (
-        f"Numbers are off: {'; '.join(named[:_MOST_NAMED])}{more}. {(about + codes).capitalize()}"
-    )
+    most = _MOST_NAMED if len(off) == 1 else _NAMED_OF_SEVERAL
+    parts = [f"{_TITLES[kind]}: {_named(records, most)}." for kind, records in off.items()]
+    nothing = codes.startswith("there is")
+    parts.append(codes.capitalize() if nothing else f"On average, tables of codes are {codes}")
+    return " ".join(parts) + apart
+
+
+def _named(records: list[Record], most: int) -> str:
+    """Name the worst, without the figures that stand in the sentences below."""
+    named = list(dict.fromkeys(_plain(each.note) for each in records))
+    more = f"; and {len(named) - most} more" if len(named) > most else ""
+    return f"{'; '.join(named[:most])}{more}"
+
+
+def _plain(words: str) -> str:
+    """Return a fault without its last bracket, which holds figures, and what follows it."""
+    return words.rpartition(" (")[0] or words
 
 
 def _codes_headline(pairs: Record | None) -> str:
@@ -136,9 +172,8 @@ def _codes_headline(pairs: Record | None) -> str:
     return "far apart: expect wrong answers about features taken together."
 
 
-def _unsaid(off: list[Record]) -> str:
-    more = len(off) - MOST_SAID
-    return f"{more:,} more figures are off; “Numbers” below lists them." if more > 0 else ""
+def _unsaid(more: int) -> str:
+    return f"{more:,} more figures are off; “What is off” below lists them." if more > 0 else ""
 
 
 def _numbers_unjudged(found: Lookup) -> list[str]:
@@ -150,80 +185,18 @@ def _numbers_unjudged(found: Lookup) -> list[str]:
     ][:MOST_SAID]
 
 
-def _risk_headline(found: Lookup, judged: list[_Judged]) -> str:
-    if not judged:
-        return "No measure of risk could be held against a reference."
-    if worse := _titles([each for each in judged if each.worse]):
-        return f"Worse than the reference: {worse}."
-    if unclear := _titles([each for each in judged if each.open]):
-        return f"Not clearly better than releasing real rows: {unclear}."
-    count, every = len({each.record.name for each in judged}), len(_listed(found))
-    if count == every:
-        return "No measure of risk stands out against its reference."
-    who = "it does not stand" if count == 1 else "none of these stands"
-    return f"Of {every} measures of risk {count} could be judged; {who} out against its reference."
-
-
-def _titles(judged: list[_Judged]) -> str:
-    return "; ".join(dict.fromkeys(measure(each.record.name).title for each in judged))
-
-
-def _listed(found: Lookup) -> list[str]:
-    """Return the measures of risk with a reference that were to be computed."""
-    return [name for name in (*_JUDGED, *_ONLY_CONTROLLED) if found.named(name)]
-
-
-def _unjudged_sentences(found: Lookup, judged: list[_Judged]) -> list[str]:
-    """Say which measures of risk could not be judged, and why, those of one reason together."""
-    done = {each.record.name for each in judged}
-    reasons: dict[str, list[str]] = {}
-    for name in _listed(found):
-        if name not in done:
-            computed = any(record.value is not None for record in found.named(name))
-            reason = _NO_REFERENCE if computed else reason_of(found.headline(name))
-            reasons.setdefault(reason, []).append(measure(name).title)
-    return [f"{'; '.join(titles)}: {reason}." for reason, titles in reasons.items()]
-
-
-def _judgeable(found: Lookup) -> list[Record]:
-    records = []
-    for name in (*_JUDGED, *_ONLY_CONTROLLED):
-        whole = found.record(name)
-        ours = found.subjects(name) or ([whole] if whole is not None else [])
-        records += [
-            record
-            for record in ours
-            if record.value is not None
-            and record.baseline is not None
-            and (name in _JUDGED or has_control(found, record))
-        ]
-    return records
-
-
-def _judge(found: Lookup, record: Record) -> _Judged:
-    value, reference = record.value or 0.0, record.baseline or 0.0
-    low = value if record.low is None else record.low
-    high = value if record.high is None else record.high
-    lower = record.better == "lower"
-    worse = low > reference if lower else high < reference
-    better = high < reference if lower else low > reference
-    worst_case = record.name != "membership_auc" and not has_control(found, record)
-    return _Judged(
-        record,
-        reference_of(found, record),
-        worse,
-        worst_case and not worse and not better,
+def _cap(found: Lookup) -> str:
+    """Say what the cap of rows per unit did, before anything was counted."""
+    rows, units = found.record("cap_rows"), found.record("cap_units")
+    moved = [each for each in found.subjects("cap_effect") if each.value]
+    if rows is None or units is None or not rows.value:
+        return ""
+    worst = max(moved, key=lambda each: each.value or 0.0, default=None)
+    most = "" if worst is None else f" Most moved: {worst.note.partition(', in exp')[0]}."
+    return (
+        f"The cap of rows per unit leaves out {percent(rows.value)} of the original rows "
+        f"({rows.note.partition(';')[0]}) of {percent(units.value or 0.0)} of the units.{most}"
     )
-
-
-def _alarm_sentence(each: _Judged) -> str:
-    record = each.record
-    as_percent = in_percent(record.name, record)
-    about = f" ({short(record.subject)})" if record.subject else ""
-    value, reference = (
-        figure_text(figure, as_percent=as_percent) for figure in (record.value, record.baseline)
-    )
-    return f"{measure(record.name).title}{about}: {value}; {each.reference}: {reference}."
 
 
 def _weakest(found: Lookup) -> str:
@@ -241,16 +214,6 @@ def _weakest(found: Lookup) -> str:
     return (
         f"The feature furthest from the original is {short(worst.subject)}: by itself it has "
         f"{percent(worst.value or 0.0)} of the rows out of place."
-    )
-
-
-def _membership_sentence(judged: list[_Judged]) -> str:
-    if not judged or any(each.worse for each in judged):
-        return ""
-    areas = " and ".join(number(each.record.value or 0.0) for each in judged)
-    return (
-        "Whether somebody was in the original cannot be told from the release better than by "
-        f"chance: area under the curve {areas}, chance 0.5."
     )
 
 

@@ -20,6 +20,13 @@ def assumed(schema: Schema) -> Iterator[str]:
             "One row is protected: neighbouring tables differ in one row. If a person can have "
             "several rows, name the column that tells them under [table], as unit."
         )
+    elif schema.panel is not None:
+        panel = schema.panel
+        yield (
+            f"All rows of one {panel.unit!r} are protected together: they are folded into one row "
+            f"in the order of {panel.time!r}, and at most {panel.most} count. Prices do not grow "
+            "with that number."
+        )
     else:
         yield (
             f"All rows of one {schema.unit!r} are protected together, of which at most "

@@ -3,6 +3,9 @@
 A format such as ``%d.%m.%Y`` becomes a pattern with a group for every part. A text that has
 another form, and a date that does not exist, have no number; a text without the stated form may
 still be ISO text. What is read of a text depends on that text alone (R30).
+
+ISO text may end with an offset from UTC. It is read past: a time is told by the clock that the text
+shows, as are times of a zone. Only a format with ``%z`` counts moments.
 """
 
 from __future__ import annotations
@@ -10,6 +13,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+
+OFFSET = "[Zz]|[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?"
+"""An offset from UTC, as ISO 8601 and databases write it."""
 
 PARTS: dict[str, tuple[str, str]] = {
     "Y": ("year", "[0-9]{4}"),
@@ -20,11 +26,13 @@ PARTS: dict[str, tuple[str, str]] = {
     "H": ("hour", "[0-9]{1,2}"),
     "M": ("minute", "[0-9]{1,2}"),
     "S": ("second", "[0-9]{1,2}"),
+    "z": ("offset", OFFSET),
 }
 """What may stand after a percent sign: the part, and how its text looks."""
 
 _DATE = r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
 _CLOCK = r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(\.[0-9]+)?)?"
+_PASSED = rf"(?: ?(?:{OFFSET}))?"
 _DATE_PARTS, _CLOCK_PARTS = ("year", "month", "day"), ("hour", "minute", "second", "fraction")
 _LENGTH = (
     r"(-)?P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?"
@@ -42,12 +50,18 @@ class Form:
 
 
 ISO: dict[str, Form] = {
-    "date": Form(rf"^\s*{_DATE}(?:[T ]{_CLOCK})?\s*$", _DATE_PARTS + _CLOCK_PARTS),
-    "datetime": Form(rf"^\s*{_DATE}(?:[T ]{_CLOCK})?\s*$", _DATE_PARTS + _CLOCK_PARTS),
-    "time": Form(rf"^\s*{_CLOCK}\s*$", _CLOCK_PARTS),
+    "date": Form(rf"^\s*{_DATE}(?:[T ]{_CLOCK}{_PASSED})?\s*$", _DATE_PARTS + _CLOCK_PARTS),
+    "datetime": Form(rf"^\s*{_DATE}(?:[T ]{_CLOCK}{_PASSED})?\s*$", _DATE_PARTS + _CLOCK_PARTS),
+    "time": Form(rf"^\s*{_CLOCK}{_PASSED}\s*$", _CLOCK_PARTS),
     "duration": Form(rf"^\s*{_LENGTH}\s*$", _LENGTH_PARTS),
 }
 """How values are written where no format is stated."""
+
+MOMENT = Form(
+    rf"^\s*{_DATE}(?:[T ]{_CLOCK}(?: ?({OFFSET}))?)?\s*$",
+    (*_DATE_PARTS, *_CLOCK_PARTS, "offset"),
+)
+"""ISO text of a feature whose format has an offset: it counts there, too."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +98,10 @@ class DateFormat:
         lacking = [part for part in needed if part not in have]
         if lacking:
             raise ValueError(f"lacks the {lacking[0]}; a {self.kind} has {', '.join(needed)}")
+        if "offset" in have and self.kind != "datetime":
+            raise ValueError('has an offset from UTC; kind = "datetime" is for such columns')
+        if "offset" in have and "hour" not in have:
+            raise ValueError("has an offset from UTC and no hour; add %H")
         if self.kind == "date" and have & {"hour", "minute", "second"}:
             raise ValueError('has a time of day; kind = "datetime" is for such columns')
         if self.kind == "time" and have & {"year", "month", "day"}:

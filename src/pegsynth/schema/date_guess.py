@@ -11,6 +11,7 @@ from functools import cache
 
 import polars as pl
 
+from pegsynth.schema.date_format import OFFSET
 from pegsynth.schema.date_text import DateText
 from pegsynth.schema.feature import PRIVATE, Feature
 
@@ -19,6 +20,9 @@ _DATES = (
     *("%d %b %Y", "%d%b%Y", "%d-%b-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y"),
 )
 _CLOCKS = ("%H:%M", "%H:%M:%S")
+_ENDING = rf":[0-9]{{2}}(?:\.[0-9]+)?( ?(?:{OFFSET}))\s*$"
+_OFFSETS_LEFT = "offsets from UTC are left out: times are those that clocks showed"
+_MOMENTS = 'format = "%Y-%m-%dT%H:%M:%S%z" would count moments and write them in UTC'
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class DateGuess:
 
     _left: tuple[Guess, ...] = field(default_factory=_candidates)
     _seen: bool = False
+    _offsets: bool = False
 
     @property
     def open(self) -> bool:
@@ -61,6 +66,8 @@ class DateGuess:
     def notes(self) -> tuple[str, ...]:
         """What a reviewer should know: the format that was recognised, and others that fit."""
         found = self.found
+        if found is not None and self._offsets and not found.format:
+            return (_OFFSETS_LEFT, *([_MOMENTS] if found.kind == "datetime" else ()))
         if found is None or not any(each.format for each in self._left):
             return ()
         others = [each.format for each in self._left[1:] if each.kind == found.kind and each.format]
@@ -71,14 +78,25 @@ class DateGuess:
         """Take in distinct values that are not missing."""
         if not self._left or values.is_empty():
             return
-        self._seen = True
         typed = guess_of_type(values.dtype)
+        if values.dtype == pl.String and not self._offsets:
+            self._look_for_offsets(values)
+        self._seen = True
         if typed is not None:
             self._left = tuple(each for each in self._left if each == typed)
         elif values.dtype != pl.String:
             self._left = ()
         else:
             self._left = tuple(each for each in self._left if _fits(each, values))
+
+    def _look_for_offsets(self, values: pl.Series) -> None:
+        """Note offsets from UTC; one that all texts may share becomes a part of the format."""
+        endings = values.str.extract(_ENDING).drop_nulls()
+        self._offsets = len(endings) > 0
+        if self._offsets and not self._seen:
+            end = endings[0]
+            shared = (f"%Y-%m-%d{mark}{clock}{end}" for mark in "T " for clock in _CLOCKS)
+            self._left = (*(Guess("datetime", each) for each in shared), *self._left)
 
 
 def guess_of_type(dtype: pl.DataType) -> Guess | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Int64
 from pegsynth.schema.calendar_units import SECONDS, per_day
-from pegsynth.schema.date_format import ISO, DateFormat, Form
+from pegsynth.schema.date_format import ISO, MOMENT, DateFormat, Form
 from pegsynth.schema.feature import Feature
 
 _PER_SECOND = {"ns": 1_000_000_000, "us": 1_000_000, "ms": 1_000}
@@ -46,9 +46,11 @@ class DateText:
     def __init__(self, feature: Feature) -> None:
         self.kind = feature.kind
         self._resolution = feature.resolution
-        self._format = feature.format or _WRITTEN.get(feature.kind, "")
+        # A format with an offset counts moments, which are written as those of UTC.
+        self._format = feature.format.replace("%z", "Z") or _WRITTEN.get(feature.kind, "")
         stated = [DateFormat(feature.format, feature.kind).form] if feature.format else []
-        self._forms: list[Form] = [*stated, ISO[feature.kind]]
+        iso = MOMENT if any("offset" in form.parts for form in stated) else ISO[feature.kind]
+        self._forms: list[Form] = [*stated, iso]
 
     def typed(self, values: pl.Series) -> pl.Series | None:
         """Return the numbers of a column whose type says what it holds; None for others."""
@@ -125,7 +127,7 @@ class DateText:
                 _year(part), part.get("month", part.get("month name", nothing)), part["day"]
             )
             valid &= exist
-            seconds = seconds + days * SECONDS["day"]
+            seconds = seconds + days * SECONDS["day"] - part.get("offset", nothing)
         return np.where(valid, seconds // SECONDS[self._resolution], np.nan)
 
     def _length(self, part: dict[str, Int64], seconds: Int64) -> NDArray[np.float64]:
@@ -177,6 +179,8 @@ def _in_zone(local: pl.Series, dtype: pl.Datetime) -> pl.Series:
 
 def _whole(column: pl.Series, name: str) -> Int64:
     """Return a part of a text as a number, -1 where the text leaves it out."""
+    if name == "offset":
+        return _offset_seconds(column)
     if name == "month name":
         months = pl.Series(range(1, 13), dtype=pl.Int64)
         column = column.str.to_lowercase().replace_strict(
@@ -186,6 +190,17 @@ def _whole(column: pl.Series, name: str) -> Int64:
         pattern = "-" if name == "sign" else "[1-9]"
         column = column.str.contains(pattern).fill_null(value=False)
     return column.cast(pl.Int64).fill_null(_NONE).to_numpy()
+
+
+def _offset_seconds(offsets: pl.Series) -> Int64:
+    """Return how many seconds the clocks of an offset are ahead of UTC; 0 for ``Z``."""
+    digits = offsets.str.replace_all("[^0-9]", "")
+    hours, minutes = (
+        digits.str.slice(start, 2).cast(pl.Int64, strict=False).fill_null(0) for start in (0, 2)
+    )
+    ahead = (hours * 3600 + minutes * 60).to_numpy()
+    behind = offsets.str.starts_with("-").fill_null(value=False).to_numpy()
+    return np.where(behind, -ahead, ahead)
 
 
 def _year(part: dict[str, Int64]) -> Int64:

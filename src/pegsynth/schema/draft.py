@@ -160,17 +160,24 @@ def _with_suggestions(
     """Add notes on what columns have to do with each other, and on identifiers that repeat."""
     rows = look.frame()
     listed = {each.name: each.categories for each in columns if each.categories}
-    likely = [
+    seeming = {each.name for each in columns if each.role == "identifier" or _seems_one(each)}
+    called = {
         each.name
         for each in columns
-        if each.role == "identifier"
-        or any("looks like an identifier" in note for note in each.notes)
-        or (suggest.names_people(each.name) and tallies[each.name].distinct > FEW_ROWS)
-    ]
-    found: dict[str, list[str]] = {}
+        if tallies[each.name].distinct > FEW_ROWS
+        and (suggest.names_people(each.name) or suggest.names_identifiers(each.name))
+    }
+    likely = [each.name for each in columns if each.name in seeming | called]
+    found: dict[str, list[str]] = {
+        name: list(suggest.identifier_note(name)) for name in called - seeming
+    }
     for name, note in (*suggest.together(rows, listed), *suggest.unit_notes(rows, likely)):
         found.setdefault(name, []).append(note)
     return tuple(replace(each, notes=(*each.notes, *found.get(each.name, ()))) for each in columns)
+
+
+def _seems_one(feature: Feature) -> bool:
+    return any("looks like an identifier" in note for note in feature.notes)
 
 
 def table_dialect(data: Any, stated: Dialect) -> Dialect:

@@ -21,6 +21,7 @@ _PLAIN: dict[Form, dict[str, Any]] = {
         "anyOf": [{"type": "array", "items": {"type": ["number", "string"]}}, {"type": "string"}]
     },
     "bound": {"type": ["number", "string"]},
+    "gaps": {"anyOf": [{"type": "array", "items": {"type": "number"}}, {"type": "string"}]},
     "bins": {"anyOf": [{"type": "object"}, {"type": "integer"}]},
     "listed": {
         "anyOf": [
@@ -31,11 +32,22 @@ _PLAIN: dict[Form, dict[str, Any]] = {
     "labels": {"anyOf": [_TEXTS, {"type": "string"}]},
     "hierarchy": {"anyOf": [_TEXTS, {"type": "string"}]},
 }
-_NEEDED: dict[Place, list[str]] = {"features": ["name"], "bins": ["lowest", "highest"]}
+_NEEDED: dict[Place, list[str]] = {
+    "panel": ["unit", "time", "most"],
+    "tables": ["name", "key"],
+    "features": ["name"],
+    "bins": ["lowest", "highest"],
+    "analyses": ["formula"],
+    "tables_wanted": ["features"],
+}
 _INSIDE: dict[tuple[Place, str], Place] = {
     ("file", "table"): "table",
+    ("file", "panel"): "panel",
+    ("file", "tables"): "tables",
     ("file", "features"): "features",
     ("file", "rules"): "rules",
+    ("file", "analyses"): "analyses",
+    ("file", "tables_wanted"): "tables_wanted",
     ("features", "bins"): "bins",
 }
 

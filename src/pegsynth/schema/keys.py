@@ -13,7 +13,17 @@ from typing import Literal
 
 from pegsynth.schema.dialect import DECIMALS, ENCODINGS, SEPARATORS, THOUSANDS
 
-Place = Literal["file", "table", "features", "bins", "rules"]
+Place = Literal[
+    "file",
+    "table",
+    "panel",
+    "tables",
+    "features",
+    "bins",
+    "rules",
+    "analyses",
+    "tables_wanted",
+]
 Form = Literal[
     "flag",
     "whole",
@@ -30,6 +40,7 @@ Form = Literal[
     "labels",
     "hierarchy",
     "bound",
+    "gaps",
 ]
 
 REFERENCE = "docs/schema.md"
@@ -37,9 +48,13 @@ REFERENCE = "docs/schema.md"
 PLACES: dict[Place, str] = {
     "file": "at the top of the file",
     "table": "under [table]",
+    "panel": "under [panel]",
+    "tables": "under [[tables]]",
     "features": "under [[features]]",
     "bins": "in bins = { .. } of a feature",
     "rules": "under [[rules]]",
+    "analyses": "under [[analyses]]",
+    "tables_wanted": "under [[tables_wanted]]",
 }
 FORMS: dict[Form, str] = {
     "flag": "true or false",
@@ -57,6 +72,7 @@ FORMS: dict[Form, str] = {
     "labels": "table, or the name of a file",
     "hierarchy": "name of a file, `prefix:N`, or table",
     "bound": "number, or a date",
+    "gaps": 'list of numbers, or "private"',
 }
 
 
@@ -116,6 +132,25 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "file",
+        "panel",
+        "table",
+        "rows stand alone",
+        '{ unit = "patient", time = "admitted", most = 4 }',
+        "How the rows of a unit belong together; written `[panel]` ([panels.md](panels.md)).",
+        "all rows of a unit are protected together, at the price of one row (R24)",
+    ),
+    Key(
+        "file",
+        "tables",
+        "tables",
+        "one table",
+        '[{ name = "households", key = "household", features = ["region"] }]',
+        "Two tables: units such as households, and their rows such as members; written "
+        "`[[tables]]` ([panels.md](panels.md#two-tables)).",
+        "a unit with all its rows is protected, at the price of one row (R24)",
+    ),
+    Key(
+        "file",
         "features",
         "tables",
         "",
@@ -131,6 +166,25 @@ KEYS: tuple[Key, ...] = (
         '[{ forbid = { sex = ["m"], birth = ["yes"] } }]',
         "Combinations that cannot occur; written `[[rules]]`.",
         "assumption `public-rules`",
+    ),
+    Key(
+        "file",
+        "analyses",
+        "tables",
+        "none",
+        '[{ formula = "charge ~ age + los", share = 0.05 }]',
+        "Regressions that a release of `pegs-once` is to hold; written `[[analyses]]`.",
+        "paid out of the budget: noisy sums (R26)",
+    ),
+    Key(
+        "file",
+        "tables_wanted",
+        "tables",
+        "none",
+        '[{ features = ["ward", "chapter"], share = 0.05 }]',
+        "Tables of counts that a release of `pegs-once` is to publish; written "
+        "`[[tables_wanted]]`.",
+        "paid out of the budget: noisy counts (R11)",
     ),
     Key(
         "table",
@@ -185,6 +239,121 @@ KEYS: tuple[Key, ...] = (
         '"windows-1252"',
         "How the characters of a text file are written.",
         choices=tuple(ENCODINGS),
+    ),
+    Key(
+        "panel",
+        "unit",
+        "text",
+        "needed",
+        '"patient"',
+        "Column that names whom the guarantee protects; it is written with new numbers.",
+        "neighbours differ in all rows of one unit: assumption `unit-column`",
+    ),
+    Key(
+        "panel",
+        "time",
+        "text",
+        "needed",
+        '"admitted"',
+        "Feature that the rows of a unit are in the order of: a date, a number, or ordinal.",
+        "rows of a unit are ordered by its own values alone",
+    ),
+    Key(
+        "panel",
+        "most",
+        "whole",
+        "needed",
+        "4",
+        "The most rows of a unit that count; later ones are left out.",
+        "assumption `panel`; never the observed maximum. The price does not grow with it",
+    ),
+    Key(
+        "panel",
+        "fixed",
+        "texts",
+        "none",
+        '["sex", "birth_year"]',
+        "Features that are the same in all rows of a unit. Where they are not, the first known one "
+        "counts.",
+        "assumption `panel`",
+    ),
+    Key(
+        "panel",
+        "gaps",
+        "gaps",
+        "as the edges of the time",
+        "[0, 1, 7, 30, 365]",
+        "Edges of the time from one row to the next, in units of the time.",
+        f"{_PUBLIC}. Private ones are paid for",
+    ),
+    Key(
+        "panel",
+        "wide",
+        "flag",
+        "false",
+        "true",
+        "Whether the features are those of the folded table, as in model files.",
+    ),
+    Key(
+        "panel",
+        "tables",
+        "texts",
+        "one table",
+        '["households", "persons"]',
+        "The two tables that a folded one comes from, as in model files.",
+    ),
+    Key(
+        "panel",
+        "least",
+        "whole",
+        "1",
+        "0",
+        "The fewest rows of a unit of two tables, as in model files.",
+    ),
+    Key("tables", "name", "text", "needed", '"households"', "What the table is called in output."),
+    Key(
+        "tables",
+        "key",
+        "text",
+        "needed",
+        '"household"',
+        "Column that both tables have: whose a row is. It is written with new numbers.",
+        "neighbours differ in one unit of the first table with all its rows of the second",
+    ),
+    Key(
+        "tables",
+        "features",
+        "texts",
+        "first table: needed",
+        '["region", "rooms"]',
+        "Features of the first table; all others are those of the second.",
+    ),
+    Key(
+        "tables",
+        "order",
+        "text",
+        "second table: needed",
+        '"age"',
+        "Feature that the rows of a unit are in the order of.",
+        "rows of a unit are ordered by its own values alone",
+    ),
+    Key(
+        "tables",
+        "most",
+        "whole",
+        "second table: needed",
+        "8",
+        "The most rows of a unit that count.",
+        "assumption `panel`; never the observed maximum",
+    ),
+    Key(
+        "tables",
+        "least",
+        "whole",
+        "1",
+        "0",
+        "The fewest rows of a unit: 0 where it may have none.",
+        "public",
     ),
     Key("features", "name", "text", "needed", '"age"', "Name of the column."),
     Key("features", "label", "text", "none", '"age in years"', "A line of description."),
@@ -285,7 +454,8 @@ KEYS: tuple[Key, ...] = (
         "ISO 8601",
         '"%d.%m.%Y"',
         "How dates and times are written in columns of text: `%Y`, `%y`, `%m`, `%b`, `%d`, `%H`, "
-        "`%M`, `%S`.",
+        "`%M`, `%S`, `%z`. With `%z`, an offset from UTC, moments are counted; any other offset "
+        "in a text is read past.",
         "public",
     ),
     Key(
@@ -545,6 +715,53 @@ KEYS: tuple[Key, ...] = (
         "true",
         "A program found that the combination never occurs. Leave it as it is.",
         "listed in the ledger: a person declared the rule public afterwards",
+    ),
+    Key(
+        "analyses",
+        "formula",
+        "text",
+        "needed",
+        '"I(charge > 25000) ~ age + C(sev) + los"',
+        "Response and terms: a feature, `C(feature)` by its categories, or a comparison `I(..)`.",
+        "settled before data is read",
+    ),
+    Key(
+        "analyses",
+        "family",
+        "text",
+        '"gaussian"',
+        '"binomial"',
+        "Distribution of the response.",
+        "settled before data is read",
+        choices=("gaussian", "binomial", "poisson", "multinomial"),
+    ),
+    Key(
+        "analyses",
+        "share",
+        "number",
+        "0.05",
+        "0.1",
+        "Part of the whole budget that the analysis gets.",
+        "settled before data is read",
+    ),
+    Key(
+        "tables_wanted",
+        "features",
+        "texts",
+        "needed",
+        '["ward", "chapter"]',
+        "Features of the table. A survival table has time, event and group; standardised rates "
+        "area, age and event.",
+        "settled before data is read",
+    ),
+    Key(
+        "tables_wanted",
+        "share",
+        "number",
+        "0.05",
+        "0.1",
+        "Part of the whole budget that the table gets.",
+        "settled before data is read",
     ),
 )
 

@@ -20,12 +20,13 @@ class Rule:
     """A forbidden combination: feature index to the codes that, together, cannot occur.
 
     People write rules by name: `Rule.forbid`. `drafted_from_data` says that a program found it
-    by looking at a table.
+    by looking at a table, `structural` that a folded panel cannot be otherwise (R24).
     """
 
     forbidden: tuple[tuple[int, frozenset[int]], ...]
     label: str = ""
     drafted_from_data: bool = False
+    structural: bool = False
 
     def __post_init__(self) -> None:
         if not self.forbidden or any(not codes for _, codes in self.forbidden):

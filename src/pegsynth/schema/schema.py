@@ -17,9 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema.declared import Analysis, WantedTable, check_declared
 from pegsynth.schema.descriptions import check_descriptions
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.feature import PRIVATE, Feature, category_counts
+from pegsynth.schema.panel import Panel, check_panel
+from pegsynth.schema.panel_rules import structural_rules
 from pegsynth.schema.parents import check_parents, check_ruled_features
 from pegsynth.schema.rule_text import resolved, rule_labels
 from pegsynth.schema.rules import NamedRule, Rule
@@ -54,6 +57,10 @@ class Schema:
         How the table is written, where it is written as text.
     reviewed_by, reviewed_on
         Who that person is, and the day.
+    panel
+        How the rows of a unit belong together, where they are to be kept together (R24).
+    analyses, tables_wanted
+        What a release is to hold: it is paid for out of the budget (R26).
     """
 
     columns: tuple[Feature, ...]
@@ -64,8 +71,12 @@ class Schema:
     dialect: Dialect = field(default_factory=Dialect)
     reviewed_by: str = ""
     reviewed_on: str = ""
+    panel: Panel | None = None
+    analyses: tuple[Analysis, ...] = ()
+    tables_wanted: tuple[WantedTable, ...] = ()
 
     def __post_init__(self) -> None:
+        self._take_panel()
         object.__setattr__(self, "columns", tuple(map(self._without_units, self.columns)))
         if any(isinstance(rule, NamedRule) for rule in self.rules):
             object.__setattr__(self, "rules", resolved(self.rules, self.features))
@@ -95,8 +106,37 @@ class Schema:
         check_parents(self.features)
         check_ruled_features(self.features, self.rules)
         check_order(self.features)
+        check_declared(self.analyses, self.tables_wanted, self.names)
+        if self.panel is not None:
+            check_panel(self.panel, self.columns)
+            if self.panel.wide:
+                structural = structural_rules(self.panel, self.features)
+                object.__setattr__(self, "rules", (*self.rules, *structural))
         for number, rule in enumerate(self.rules, start=1):
             self._check_rule(f"rule {rule.label!r}" if rule.label else f"rule {number}", rule)
+
+    def _take_panel(self) -> None:
+        """Let the unit be that of the panel: its rows are one row of a folded table (R24)."""
+        if self.panel is None:
+            return
+        if self.unit not in (None, self.panel.unit):
+            raise SchemaError(
+                f"[table] names the unit {self.unit!r} and [panel] another one; leave out that "
+                "of [table]"
+            )
+        if self.rows_per_unit != 1:
+            raise SchemaError(
+                "[table]: rows_per_unit does not go with [panel], which says how many rows of a "
+                "unit count (most); leave it out"
+            )
+        if self.analyses or self.tables_wanted:
+            raise SchemaError(
+                "[[analyses]] and [[tables_wanted]] do not go with [panel]; leave them out"
+            )
+        object.__setattr__(self, "unit", self.panel.unit)
+        # Structural rules follow from features, which may be others than before.
+        own = tuple(rule for rule in self.rules if not getattr(rule, "structural", False))
+        object.__setattr__(self, "rules", own)
 
     def _without_units(self, column: Feature) -> Feature:
         return replace(column, role="identifier") if column.name == self.unit else column
@@ -155,6 +195,7 @@ class Schema:
                 tuple(rule_labels(rule, self.features).items()), rule.label, rule.drafted_from_data
             )
             for rule in self.rules
+            if not rule.structural
         )
         return replace(self, columns=tuple(columns), rules=named)
 
@@ -180,7 +221,8 @@ class Schema:
             "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
             for line in lines
         )
-        per_unit = f", at most {self.rows_per_unit} rows per unit" if self.unit else ""
+        most = self.panel.most if self.panel else self.rows_per_unit
+        per_unit = f", at most {most} rows per unit" if self.unit else ""
         reviewed = "reviewed" if self.reviewed else "not reviewed"
         return f"Schema: {reviewed}, {len(self.rules)} rules{per_unit}\n{table}"
 

@@ -49,6 +49,11 @@ _PEOPLE = re.compile(
     r"pupil\w*|student\w*|employee\w*|participant\w*|respondent\w*|ssn|mrn|pid)($|[_\W\d])",
     re.IGNORECASE,
 )
+_IDENTIFIER = re.compile(
+    r"(^|[_\W\d])(id|ids|ident\w*|idnum|uuid|guid|key|rownames?|rowid|row_?(no|nr|number)|index|"
+    r"serial|account|kennung|lfd_?nr)($|[_\W\d])",
+    re.IGNORECASE,
+)
 _WORDS_MISSING = frozenset(
     ("?", "unknown", "unbekannt", "n.a.", "n/a", "none", "not available", "missing", "k.a.", ".")
 )
@@ -78,6 +83,18 @@ def are_codes(name: str, values: Sequence[str]) -> bool:
 def names_people(name: str) -> bool:
     """Say whether a column is called as one that tells people apart."""
     return bool(_PEOPLE.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)))
+
+
+def names_identifiers(name: str) -> bool:
+    """Say whether a column is called as one that tells rows or people apart."""
+    return bool(_IDENTIFIER.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)))
+
+
+def identifier_note(name: str) -> tuple[str, ...]:
+    """Suggest by the name of a column, which has many values, that it tells rows apart."""
+    if not names_identifiers(name):
+        return ()
+    return ('by its name it tells rows or people apart: consider role = "identifier"',)
 
 
 def missing_note(counts: Mapping[str, int]) -> tuple[str, ...]:

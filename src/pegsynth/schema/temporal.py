@@ -22,6 +22,7 @@ from pegsynth.schema.calendar_units import (
     stepped,
 )
 from pegsynth.schema.date_format import DateFormat
+from pegsynth.schema.panel import ABSENT
 
 if TYPE_CHECKING:
     from pegsynth.schema.feature import Feature
@@ -150,7 +151,9 @@ def check_order(features: Sequence[Feature]) -> None:
             )
         if other.resolution != feature.resolution:
             raise _error(feature, f"its resolution must be that of {other.name!r}")
-        if other.category_count > other.bin_count and feature.missing_code is None:
+        # Where a panel has no row, neither date is there (R24).
+        absent = ABSENT in other.not_applicable and ABSENT in feature.not_applicable
+        if other.category_count > other.bin_count + absent and feature.missing_code is None:
             raise _error(
                 feature,
                 f"{other.name!r} may be missing, and then no date after it is known; add "

@@ -7,8 +7,10 @@ writing is deterministic, and ``loads(dumps(schema)) == schema``.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,9 +19,11 @@ from typing import Any, cast
 from pegsynth.errors import SchemaError
 from pegsynth.schema.binning import MAX_BINS
 from pegsynth.schema.date_toml import is_dated, read_moments
+from pegsynth.schema.declared import read_declared
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.entry import Entry, shown
 from pegsynth.schema.feature import DROPPED, PRIVATE, Feature, Inside, Kind, Role, Unknown
+from pegsynth.schema.panel_toml import read_panel, read_two_tables
 from pegsynth.schema.public_files import PublicFiles
 from pegsynth.schema.recoding_toml import (
     read_categories,
@@ -31,7 +35,7 @@ from pegsynth.schema.rule_text import read_rules
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.toml_text import FORMAT, confidential, dumps
 
-__all__ = ["FORMAT", "dumps", "load", "loads", "save"]
+__all__ = ["FORMAT", "dumps", "load", "loads", "save", "with_comments"]
 
 MOST_BINS = 1 << 20
 
@@ -82,6 +86,24 @@ def loads(text: str, source: str = "schema", *, folder: Path | None = None) -> S
         raise SchemaError(f"{source}: {error}") from None
 
 
+def with_comments(schema: Schema, text: str) -> Schema:
+    """Return the schema with the comments that stand in the blocks of its features, as notes."""
+    found: dict[str, list[str]] = {}
+    held: list[str] | None = None
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            held = [] if line == "[[features]]" else None
+        elif held is not None and line.startswith("#"):
+            held.append(line.lstrip("# "))
+        elif held is not None and re.match(r"name\s*=", line):
+            with suppress(ValueError):
+                found[str(tomllib.loads(line)["name"])] = held
+    return schema.with_columns(
+        replace(column, notes=tuple(found.get(column.name, column.notes)))
+        for column in schema.columns
+    )
+
+
 def save(schema: Schema, path: str | Path, *, notes: bool = False) -> None:
     """Write a schema file, whole or not at all.
 
@@ -116,6 +138,7 @@ def _read_schema(document: dict[str, Any], files: PublicFiles) -> Schema:
     columns = tuple(_read_features(_tables(file, "features"), files))
     if not columns:
         raise SchemaError("no feature is described; add a [[features]] table for each column")
+    analyses, tables_wanted = read_declared(file)
     schema = Schema(
         columns=columns,
         unit=table.text("unit") or None,
@@ -124,6 +147,9 @@ def _read_schema(document: dict[str, Any], files: PublicFiles) -> Schema:
         dialect=_read_dialect(table),
         reviewed_by=file.text("reviewed_by"),
         reviewed_on=file.text("reviewed_on"),
+        panel=read_two_tables(document) or read_panel(document),
+        analyses=analyses,
+        tables_wanted=tables_wanted,
     )
     return replace(schema, rules=read_rules(_tables(file, "rules"), schema.features))
 

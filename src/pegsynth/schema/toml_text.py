@@ -10,10 +10,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from functools import partial
+from typing import Any
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema.date_toml import date_lines, moment_toml
+from pegsynth.schema.declared import declared_blocks
 from pegsynth.schema.feature import PRIVATE, Feature, number_text
+from pegsynth.schema.panel_toml import panel_lines, two_table_lines
 from pegsynth.schema.recoding_toml import recoding_lines
 from pegsynth.schema.rule_text import rule_labels
 from pegsynth.schema.rules import Rule
@@ -76,19 +79,34 @@ def _head_text(schema: Schema) -> str:
 
 
 def _blocks(schema: Schema, notes: bool) -> Iterator[str]:
-    if schema.unit or schema.rows_per_unit != 1 or schema.dialect:
+    if (schema.unit and not schema.panel) or schema.rows_per_unit != 1 or schema.dialect:
         yield _block("[table]", _table_lines(schema))
+    if schema.panel and schema.panel.tables and not schema.panel.wide:
+        for lines in two_table_lines(schema.panel, _text, _list):
+            yield _block("[[tables]]", lines)
+    elif schema.panel:
+        yield _block("[panel]", panel_lines(schema.panel, _text, _list))
     for column in schema.columns:
         comments = [f"# {' '.join(note.split())}" for note in column.notes if notes]
         yield _block("[[features]]", [*comments, *_feature_lines(column)])
     for rule in schema.rules:
+        if rule.structural:
+            continue
         yield _block("[[rules]]", _rule_lines(rule, schema.features))
+    for heading, pairs in declared_blocks(schema.analyses, schema.tables_wanted):
+        yield _block(heading, (f"{key} = {_declared(key, value)}" for key, value in pairs))
+
+
+def _declared(key: str, value: Any) -> str:
+    if key == "features":
+        return _list([_text(name) for name in value])
+    return str(value) if key == "share" else _text(value)
 
 
 def _table_lines(schema: Schema) -> Iterator[str]:
-    if schema.unit:
+    if schema.unit and not schema.panel:
         yield f"unit = {_text(schema.unit)}"
-    if schema.unit or schema.rows_per_unit != 1:
+    if (schema.unit and not schema.panel) or schema.rows_per_unit != 1:
         yield f"rows_per_unit = {schema.rows_per_unit}"
     for each in fields(schema.dialect):
         if text := getattr(schema.dialect, each.name):
@@ -157,6 +175,11 @@ def _bin_lines(feature: Feature) -> Iterator[str]:
     yield from date_lines(feature)
     if feature.inside is not None:
         yield f"inside = {_text(feature.inside)}"
+
+
+def rule_text(rule: Rule, features: Sequence[Feature]) -> str:
+    """Return one rule as a schema file writes it."""
+    return _block("[[rules]]", _rule_lines(rule, features))
 
 
 def _rule_lines(rule: Rule, features: Sequence[Feature]) -> Iterator[str]:

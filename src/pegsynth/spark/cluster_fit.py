@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegsynth.arrays import Int64
 from pegsynth.categories import private_names
 from pegsynth.errors import ParameterError
 from pegsynth.estimator import PeGS
@@ -16,16 +17,19 @@ from pegsynth.methods import get, methods
 from pegsynth.methods.base import Model
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger
-from pegsynth.numbers import CodecCounts, GridCounter, grid_schema, wants_codec
+from pegsynth.numbers import CodecCounts, GridCounter, grid_schema, wants_codec, wants_grids
 from pegsynth.option_kinds import python_names
 from pegsynth.options import DEFAULT_METHOD
 from pegsynth.pipeline import Settled, fit_counted, pay_for_codec, with_codec
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
+from pegsynth.schema.codec import Encoder
 from pegsynth.spark import arrow_batches
+from pegsynth.spark.candidate_texts import candidate_parts
 from pegsynth.spark.counts import ClusterCounts
 from pegsynth.spark.parquet_files import folder_columns
 from pegsynth.spark.spark_session import check_session
+from pegsynth.spark.unit_words import UnitWords
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +42,7 @@ def fit(df: DataFrame, schema: Schema | str | Path, **options: Any) -> PeGS:
     Parameters
     ----------
     df
-        The confidential table. It is read once or twice, so it must give the same rows
+        The confidential table. It is read several times, so it must give the same rows
         every time.
     schema
         A `Schema` or the name of its file.
@@ -86,14 +90,20 @@ def count_model(
     check_plan(settled)
     check_names(df.columns, source)
     ledger = schema_ledger(schema, accept_unreviewed=request.accept_unreviewed_schema)
+    # Columns are checked before any of them is read.
+    Encoder(schema, source=source, columns=df.columns)
+    words = UnitWords.of(df, stream) if schema.unit is not None else None
     shapes: Mapping[str, Any] = {}
     if wants_codec(schema):
         codec = pay_for_codec(
-            settled, partial(_codec_counts, df, schema, stream, source=source), stream
+            settled, partial(_codec_counts, df, schema, words, source=source), stream
         )
         schema, shapes, settled = codec.schema, codec.shapes, with_codec(settled, codec)
         ledger = ledger.add(*codec.events)
-    with ClusterCounts(df, schema, stream, source=source) as counts:
+        if words is not None:
+            # The local engine reserves words once more for rows that are chosen already.
+            stream.substreams(1)
+    with ClusterCounts(df, schema, words, source=source, shapes=shapes) as counts:
         model = fit_counted(counts, settled, stream, ledger)
     named = folder_columns(df) if folder else ()
     types = arrow_batches.column_types(df, [name for name in schema.names if name not in named])
@@ -102,22 +112,28 @@ def count_model(
 
 
 def _codec_counts(
-    df: DataFrame, schema: Schema, stream: RandomStream, *, source: str
+    df: DataFrame, schema: Schema, words: UnitWords | None, *, source: str
 ) -> CodecCounts:
-    """Count the numbers of a table on their public grids, where its rows are."""
-    grid = grid_schema(schema)
-    with ClusterCounts(df, grid, stream, source=source) as counts:
-        counter: GridCounter = counts.totals(partial(GridCounter, grid))
-    return CodecCounts(counter.counts())
+    """Count numbers on their public grids where the rows are; texts when they are asked for."""
+    grids: Mapping[str, Int64] = {}
+    if wants_grids(schema):
+        grid = grid_schema(schema)
+        with ClusterCounts(df, grid, words, source=source) as counts:
+            counter: GridCounter = counts.totals(partial(GridCounter, grid))
+        grids = counter.counts()
+    if not (names := private_names(schema)):
+        return CodecCounts(grids)
+    arrow_batches.column_types(df, [*names, *([schema.unit] if schema.unit else [])])
+    return CodecCounts(grids, candidate_parts(df, schema, words))
 
 
 def check_plan(settled: Settled) -> None:
     """Refuse what would bring the rows of the table to one machine."""
     method, plan = get(settled.request.method or DEFAULT_METHOD), settled.plan
-    if names := private_names(settled.schema):
+    if settled.long is not None:
         raise ParameterError(
-            f"feature {names[0]!r}: private categories are looked for on one machine; list them in "
-            "the schema, or use --engine local"
+            "panels are folded on one machine, where the rows of a unit come together; use "
+            "--engine local"
         )
     if not method.on_cluster:
         able = ", ".join(each.name for each in methods() if each.on_cluster)

@@ -7,7 +7,7 @@ driver but sums.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -16,13 +16,14 @@ import numpy as np
 import polars as pl
 
 from pegsynth.arrays import Codes, Int64
-from pegsynth.errors import DataError
-from pegsynth.random import RandomStream
+from pegsynth.errors import DataError, ParameterError
+from pegsynth.io.unit_names import is_blank
 from pegsynth.schema.codec import Encoder
 from pegsynth.schema.dtypes import unit_text
 from pegsynth.spark import arrow_batches
-from pegsynth.spark.spark_session import mapped, plain_errors
-from pegsynth.tables.units import is_blank, least_words
+from pegsynth.spark.spark_session import mapped
+from pegsynth.spark.unit_words import UnitWords, signed
+from pegsynth.tables.units import least_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 PACKED = "codes binary, seen binary"
 _UNITS = "unit string, word bigint, codes binary, seen binary"
 _MOST_HELD = 1 << 20
-_SIGN = np.uint64(1 << 63)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -108,11 +108,15 @@ class Chained:
         return self.second(self.first(batches))
 
 
-def code_source(frame: DataFrame, schema: Schema, stream: RandomStream, tasks: int) -> CodeSource:
+def code_source(
+    frame: DataFrame, schema: Schema, words: UnitWords | None, tasks: int
+) -> CodeSource:
     """Return how the workers get the codes of the rows to count.
 
     Parameters
     ----------
+    words
+        The words of the rows, where the schema names a unit.
     tasks
         The most partitions to make.
     """
@@ -120,37 +124,13 @@ def code_source(frame: DataFrame, schema: Schema, stream: RandomStream, tasks: i
         # Every task ends with a table of counts: not more of them than the cluster needs.
         chosen = arrow_batches.selected(frame, schema.names).coalesce(tasks)
         return CodeSource(chosen, EncodeRows(schema))
-    number = stream.substreams(1)
+    if words is None:
+        raise ParameterError("rows of units are bounded by words; none were given")
     names = (schema.unit, *(name for name in schema.names if name != schema.unit))
     chosen = arrow_batches.selected(frame, names)
-    first = _first_rows(chosen.select(chosen.columns[0])) if stream.seeded else {}
-    named = EncodeUnits(schema, names, first, number, stream.shared_key)
+    named = EncodeUnits(schema, names, words)
     by_unit = mapped(chosen, named, _UNITS).repartition(tasks, "unit")
     return CodeSource(by_unit, BoundUnits(schema))
-
-
-def _first_rows(frame: DataFrame) -> dict[int, int]:
-    """Return the number of the first row of every partition."""
-    with plain_errors("numbering the rows"):
-        counted = mapped(frame, CountRows(), "partition int, rows bigint").collect()
-    first, rows = {}, 0
-    for partition, count in sorted((row["partition"], row["rows"]) for row in counted):
-        first[partition] = rows
-        rows += count
-    return first
-
-
-class CountRows:
-    """Counts the rows of a partition."""
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the partition and its rows."""
-        import pyarrow as pa
-
-        rows = sum(batch.num_rows for batch in batches)
-        yield arrow_batches.record_batch(
-            partition=pa.array([partition_number()], pa.int32()), rows=pa.array([rows], pa.int64())
-        )
 
 
 @dataclass(frozen=True)
@@ -189,17 +169,13 @@ class EncodeUnits:
     ----------
     columns
         Names of the columns that come in, the unit first.
-    first
-        Number of the first row of every partition, for a seeded stream; empty otherwise.
-    number, key
-        The keystream of the words; without a key every attempt has a stream of its own.
+    words
+        The words of the rows.
     """
 
     schema: Schema
     columns: tuple[str, ...]
-    first: Mapping[int, int]
-    number: int
-    key: bytes | None
+    words: UnitWords
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows to be gathered by unit, then what was seen."""
@@ -207,8 +183,7 @@ class EncodeUnits:
 
         encoder = encoder_of(self.schema)
         seen = RowsSeen(len(self.schema.names))
-        stream = RandomStream.from_shared(self.key)
-        words = stream.substream(self.number, skip=self.first.get(partition_number(), 0))
+        words = self.words.of_partition()
         with plain_values():
             for batch in batches:
                 values = arrow_batches.values(batch, self.columns)
@@ -219,7 +194,7 @@ class EncodeUnits:
                 seen.look_at(codes, units)
                 yield arrow_batches.record_batch(
                     unit=units.to_arrow().cast(pa.string()),
-                    word=pa.array((words.take(len(units)) ^ _SIGN).view(np.int64)),
+                    word=pa.array(signed(words.take(len(units)))),
                     codes=arrow_batches.binary_rows(codes),
                     seen=pa.nulls(len(units), pa.binary()),
                 )
@@ -242,19 +217,15 @@ class BoundUnits:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield cells of the codes kept, and what was seen."""
         seen = RowsSeen(len(self.schema.names))
-        held: list[pl.DataFrame] = []
-        size = 0
-        for batch in batches:
-            rows = arrow_batches.values(batch, ("unit", "word", "codes", "seen"))
-            for cell in rows.get_column("seen").drop_nulls():
-                seen.absorb(np.frombuffer(cell, dtype=np.int64))
-            held.append(rows.filter(pl.col("codes").is_not_null()).drop("seen"))
-            size += held[-1].height
-            if size > _MOST_HELD:
-                held = [least_words(pl.concat(held), self.schema.rows_per_unit)]
-                # Held units cannot get fewer, so look again only when there is much more.
-                size = min(held[0].height, _MOST_HELD // 2)
-        kept = least_words(pl.concat(held), self.schema.rows_per_unit) if held else pl.DataFrame()
+
+        def rows() -> Iterator[pl.DataFrame]:
+            for batch in batches:
+                found = arrow_batches.values(batch, ("unit", "word", "codes", "seen"))
+                for cell in found.get_column("seen").drop_nulls():
+                    seen.absorb(np.frombuffer(cell, dtype=np.int64))
+                yield found.filter(pl.col("codes").is_not_null()).drop("seen")
+
+        kept = bounded(rows(), self.schema.rows_per_unit)
         if kept.height:
             cells = kept.get_column("codes").to_arrow()
             yield from packed(
@@ -262,6 +233,28 @@ class BoundUnits:
             )
         if seen.rows:
             yield _last(seen)
+
+
+def bounded(
+    batches: Iterable[pl.DataFrame], rows_per_unit: int, *, then: Sequence[str] = ()
+) -> pl.DataFrame:
+    """Return the rows of every unit that have the smallest words, at most k, of all batches.
+
+    Parameters
+    ----------
+    then
+        Columns that decide between rows with the same word.
+    """
+    held: list[pl.DataFrame] = []
+    size = 0
+    for rows in batches:
+        held.append(rows)
+        size += rows.height
+        if size > _MOST_HELD:
+            held = [least_words(pl.concat(held), rows_per_unit, then=then)]
+            # Held units cannot get fewer, so look again only when there is much more.
+            size = min(held[0].height, _MOST_HELD // 2)
+    return least_words(pl.concat(held), rows_per_unit, then=then) if held else pl.DataFrame()
 
 
 def packed(codes: Codes) -> Iterator[pa.RecordBatch]:
@@ -285,14 +278,6 @@ def unpacked(batches: Iterable[pa.RecordBatch], schema: Schema, seen: RowsSeen) 
                 seen.absorb(np.frombuffer(cell, dtype=np.int64))
             if codes is not None:
                 yield np.frombuffer(codes, dtype=dtype).reshape(columns, -1).T
-
-
-def partition_number() -> int:
-    """Return the number of the partition that this worker is busy with."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return 0 if context is None else context.partitionId()
 
 
 @contextmanager

@@ -15,25 +15,27 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
 
 import numpy as np
 
+from pegsynth.analyses.sum_design import SumCounter, SumDesign
 from pegsynth.arrays import Codes, Int64
 from pegsynth.blocks import BlockCounter, Blocks
 from pegsynth.errors import EngineError
 from pegsynth.hashing import HashSpec, PairCounter, PairCounts
 from pegsynth.io.passes import other_rows
 from pegsynth.io.reader import no_rows
+from pegsynth.io.unit_names import missing_units
 from pegsynth.schema.codec import Encoder
 from pegsynth.spark import arrow_batches
-from pegsynth.spark.codes import RowsSeen, code_source, partition_number, unpacked
+from pegsynth.spark.codes import RowsSeen, code_source, unpacked
 from pegsynth.spark.parquet_files import file_source
 from pegsynth.spark.spark_session import configured, mapped, plain_errors
+from pegsynth.spark.unit_words import UnitWords, partition_number
 from pegsynth.tables.counting import one_row_in
-from pegsynth.tables.units import missing_units
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-    from pegsynth.random import RandomStream
+    from pegsynth.numbers import Shape
     from pegsynth.schema import Schema
     from pegsynth.spark.released_tables import ClusterTable
 
@@ -72,18 +74,31 @@ class ClusterCounts:
 
     When the table is to be counted twice its codes stay in the workers' memory, and are
     made again where that is too small; they are never kept on disk.
+
+    Parameters
+    ----------
+    words
+        The words that say which rows of a unit count; None where the schema names no unit.
     """
 
     def __init__(
-        self, frame: DataFrame, schema: Schema, stream: RandomStream, *, source: str
+        self,
+        frame: DataFrame,
+        schema: Schema,
+        words: UnitWords | None,
+        *,
+        source: str,
+        shapes: Mapping[str, Shape] | None = None,
     ) -> None:
+        self.shapes: Mapping[str, Shape] = shapes or {}
+        self._words = words
         self._frame, self._schema, self._source = frame, schema, source
         self._spark = frame.sparkSession
         self._encoder = Encoder(schema, source=source, columns=frame.columns)
         arrow_batches.column_types(frame, [*schema.names, *([schema.unit] if schema.unit else [])])
-        self._tasks = TASKS_PER_CORE * max(self._spark.sparkContext.defaultParallelism, 1)
+        self._tasks = most_tasks(self._spark)
         found = file_source(frame, schema, self._tasks)
-        self._codes = found or code_source(frame, schema, stream, self._tasks)
+        self._codes = found or code_source(frame, schema, words, self._tasks)
         self._kept: DataFrame | None = None
         self._first: tuple[int, int] | None = None
 
@@ -114,6 +129,12 @@ class ClusterCounts:
         from pegsynth.spark.released_tables import ClusterTable
 
         return ClusterTable(self, self._schema)
+
+    def sums(self, design: SumDesign) -> Int64:
+        """Add up the rows of the workers on the fine bins of the design."""
+        with ClusterCounts(self._frame, design.schema, self._words, source=self._source) as counts:
+            counter: SumCounter = counts.totals(partial(SumCounter, design))
+        return counter.sums()
 
     def keep(self) -> None:
         """Let the workers hold the codes in memory for passes to come."""
@@ -164,6 +185,11 @@ class ClusterCounts:
 
     def _configured(self) -> Any:
         return configured(self._spark, arrow_batches.batch_settings(len(self._schema.names)))
+
+
+def most_tasks(spark: SparkSession) -> int:
+    """Return how many partitions a stage has at most."""
+    return TASKS_PER_CORE * max(spark.sparkContext.defaultParallelism, 1)
 
 
 def _summed(parts: DataFrame, children: int, new: NewCounter, schema: Schema) -> DataFrame:

@@ -122,6 +122,8 @@ def check_drawing(plan: Plan) -> None:
 def check_sampler(session: Session) -> RestartedSampler | CappedSampler:
     """Return the sampler of a session, refusing one whose rows cannot be drawn apart."""
     sampler = session.sampler
+    if session.model.schema.panel is not None:
+        raise ParameterError("rows of a panel are unfolded on one machine; use --engine local")
     if isinstance(sampler, UrnSampler):
         raise _one_chain()
     if not isinstance(sampler, RestartedSampler | CappedSampler):

@@ -26,7 +26,7 @@ from pegsynth.sampling.chains import CHUNK_ROWS, Visits, run_chunk
 from pegsynth.sampling.splitting import Splitter
 from pegsynth.schema.codec import Decoder
 from pegsynth.spark import arrow_batches
-from pegsynth.spark.codes import partition_number
+from pegsynth.spark.unit_words import partition_number
 
 if TYPE_CHECKING:
     import pyarrow as pa

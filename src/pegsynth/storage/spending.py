@@ -10,9 +10,8 @@ place, so that whichever of the two a crash leaves has its own.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +26,7 @@ from pegsynth.io.container import (
     read_container,
     save_container,
 )
-from pegsynth.io.file_locks import lock
+from pegsynth.io.file_locks import holding
 from pegsynth.io.packed_arrays import ContainerError
 from pegsynth.methods.session import Spent
 from pegsynth.storage.older_spending import is_older_record, read_older_record
@@ -60,28 +59,14 @@ def spent_path(model: str | Path) -> Path:
 @contextmanager
 def locked(model: str | Path) -> Iterator[None]:
     """Hold the model for this process alone; wait for others."""
-    while True:
+    with ExitStack() as stack:
         try:
-            handle = os.open(model, os.O_RDONLY)
+            stack.enter_context(holding(model))
         except OSError as error:
             raise ModelError(
                 f"{model}: the model cannot be opened ({error.strerror}); check the name"
             ) from None
-        try:
-            lock(handle, wait=True)
-            # Whoever waited may hold a model that was replaced meanwhile: not the one in use.
-            if _stands_under(handle, model):
-                yield
-                return
-        finally:
-            os.close(handle)
-
-
-def _stands_under(handle: int, path: str | Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), os.stat(path))
-    except FileNotFoundError:
-        return False
+        yield
 
 
 def write_spent(model: str | Path, identity: str, spent: Spent, *, replacing: bool = False) -> None:

@@ -6,18 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from pegsynth.arrays import Codes
+from pegsynth.errors import ParameterError
 from pegsynth.io.reader import Place, Track
+from pegsynth.io.unit_names import is_blank, missing_units
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream, Words
 from pegsynth.schema.codec import Encoder, encode_table, one_matrix
 from pegsynth.schema.dtypes import unit_text
-from pegsynth.tables.units import (
-    KeptCodes,
-    KeptRows,
-    is_blank,
-    kept_rows,
-    missing_units,
-)
+from pegsynth.tables.units import KeptCodes, KeptRows, kept_rows
 
 if TYPE_CHECKING:
     from pegsynth.io.reader import TableReader
@@ -46,23 +42,25 @@ class CodeTable:
         progress: Progress = quiet,
     ) -> None:
         self.reader = reader
-        self._schema = schema
+        self._schema, self._stream = schema, stream
         # Columns are checked before the unit column is read.
         self._encoder = self._new_encoder()
         self.kept = kept
         self._held: Codes | None = None
         self._track = Track()
         self._read = 0
-        if schema.unit is not None and not reader.steady:
+        # The rows of a folded panel are units (R24).
+        unit = None if reader.folded else schema.unit
+        if unit is not None and not reader.steady:
             self._track.begin(0, 0)
             self._held = self._codes_of_units(stream.substream(stream.substreams(1)), progress)
         elif reader.once:
             # There is no second pass: the codes, which take less room than values, are kept.
             self._held = one_matrix(self._streamed(progress))
-        elif schema.unit is not None and kept is None:
+        elif unit is not None and kept is None:
             k = schema.rows_per_unit
-            self.kept = kept_rows(reader, schema.unit, k, stream, progress=progress)
-        elif schema.unit is not None:
+            self.kept = kept_rows(reader, unit, k, stream, progress=progress)
+        elif unit is not None:
             # The choice took one keystream; what follows must not take the same.
             stream.substreams(1)
 
@@ -81,6 +79,18 @@ class CodeTable:
             chosen = codes if self.kept is None else codes[self.kept.mask(first, len(codes))]
             if len(chosen):
                 yield chosen
+
+    def under(self, schema: Schema) -> CodeTable:
+        """Return the same rows as codes of another schema, to be read once more.
+
+        Raises
+        ------
+        ParameterError
+            If the table can be read once only.
+        """
+        check_another_pass(self.reader)
+        # Aside, so that what is drawn otherwise stays the same as on a cluster.
+        return CodeTable(self.reader, schema, self._stream.aside("sums"), kept=self.kept)
 
     def _streamed(self, progress: Progress) -> Iterator[Codes]:
         """Yield the codes of a table that is read once, as they are read."""
@@ -119,7 +129,22 @@ class CodeTable:
         return held.codes()
 
     def _new_encoder(self) -> Encoder:
-        return Encoder(self._schema, source=self.reader.source, columns=self.reader.columns)
+        reader = self.reader
+        return Encoder(
+            self._schema,
+            source=reader.source,
+            columns=reader.columns,
+            need_unit=not reader.folded,
+        )
+
+
+def check_another_pass(reader: TableReader) -> None:
+    """Refuse declared analyses of a table that can be read once only."""
+    if reader.once:
+        raise ParameterError(
+            f"{reader.source}: declared analyses take another pass over the table, and this one "
+            "can be read once; write it to a file first"
+        )
 
 
 def bounded_codes(

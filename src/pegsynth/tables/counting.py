@@ -6,10 +6,11 @@ cluster do it; both run the same counters and give the same counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from pegsynth.analyses.sum_design import SumCounter, SumDesign
 from pegsynth.blocks import BlockCounter, Blocks
 from pegsynth.hashing import HashSpec, PairCounter, PairCounts
 from pegsynth.option_kinds import LARGEST_WHOLE
@@ -19,7 +20,8 @@ from pegsynth.tables.checkpoint import Checkpoint
 from pegsynth.tables.resumed_counting import count_into
 
 if TYPE_CHECKING:
-    from pegsynth.arrays import Codes
+    from pegsynth.arrays import Codes, Int64
+    from pegsynth.numbers import Shape
     from pegsynth.released.counted import CountedTable
     from pegsynth.tables.code_table import CodeTable
 
@@ -48,6 +50,15 @@ class ConfidentialTable(Protocol):
         """Return what tables of any features can be counted from."""
         ...
 
+    @property
+    def shapes(self) -> Mapping[str, Shape]:
+        """How values lie inside bins, where that was measured and paid for."""
+        ...
+
+    def sums(self, design: SumDesign) -> Int64:
+        """Add up what every row adds to the sums of a declared analysis."""
+        ...
+
 
 def one_row_in(rows: int | None, order_rows: int | None) -> int:
     """Return n so that one row in n of so many gives about the rows wanted."""
@@ -62,6 +73,7 @@ class StreamedTable:
     threads: int
     progress: Progress
     checkpoint: Checkpoint | None = None
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
 
     def pairs(self, category_counts: tuple[int, ...], *, order_rows: int | None) -> PairCounts:
         """Count pairs in one pass."""
@@ -96,6 +108,15 @@ class StreamedTable:
     def counted(self) -> Codes:
         """Read all rows; tables are counted from them."""
         return self.rows()
+
+    def sums(self, design: SumDesign) -> Int64:
+        """Read the table once more, on the fine bins of the design."""
+        counter = SumCounter(design)
+        table, total = self.table.under(design.schema), self.table.reader.expected_rows
+        for batch in table.batches():
+            counter.add(batch)
+            self.progress("sums", table.place.rows, total)
+        return counter.sums()
 
     def _watched(self, stage: str) -> Iterator[Codes]:
         total = self.table.reader.expected_rows

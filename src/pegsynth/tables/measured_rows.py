@@ -47,11 +47,12 @@ class MeasuredRows:
     ) -> None:
         self._reader, self._schema, self._progress = reader, schema, progress
         # Columns are checked before any of them is read.
-        Encoder(schema, source=reader.source, columns=reader.columns)
+        unit = None if reader.folded else schema.unit
+        Encoder(schema, source=reader.source, columns=reader.columns, need_unit=not reader.folded)
         self._names = private_names(schema)
         self._numbers: CodeTable | None = None
         self.kept: KeptRows | None = None
-        if self._names and schema.unit is not None and not reader.steady:
+        if self._names and unit is not None and not reader.steady:
             raise ParameterError(
                 f"{reader.source}: rows may come in another order the next time, so that those of "
                 "a unit cannot be told apart while categories are looked for; write the table to "
@@ -60,9 +61,9 @@ class MeasuredRows:
         if wants_grids(schema):
             self._numbers = CodeTable(reader, grid_schema(schema), stream, progress=progress)
             self.kept = self._numbers.kept
-        elif schema.unit is not None:
+        elif unit is not None:
             k = schema.rows_per_unit
-            self.kept = kept_rows(reader, schema.unit, k, stream, progress=progress)
+            self.kept = kept_rows(reader, unit, k, stream, progress=progress)
 
     def counts(self) -> CodecCounts:
         """Count numbers; texts are counted when they are asked for."""

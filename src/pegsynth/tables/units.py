@@ -9,7 +9,7 @@ again for every share. The result does not depend on the number of shares.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.arrays import Codes
-from pegsynth.errors import DataError
+from pegsynth.io.unit_names import is_blank, missing_units
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.schema.dtypes import unit_text
@@ -120,22 +120,17 @@ class KeptCodes:
         return self._size
 
 
-def least_words(rows: pl.DataFrame, rows_per_unit: int) -> pl.DataFrame:
-    """Return of every `unit` the at most k rows with the smallest `word`."""
-    return rows.sort("word").group_by("unit", maintain_order=True).head(rows_per_unit)
+def least_words(
+    rows: pl.DataFrame, rows_per_unit: int, *, then: Sequence[str] = ()
+) -> pl.DataFrame:
+    """Return of every `unit` the at most k rows with the smallest `word`.
 
-
-def missing_units(source: str, unit: str, blank: int) -> DataError:
-    """Say that rows do not name their unit."""
-    return DataError(
-        f"{source}: unit column {unit!r}: {blank} values are missing; every row must name its "
-        "unit, so fill them in or drop these rows"
-    )
-
-
-def is_blank(units: pl.Series) -> pl.Series:
-    """Say of every unit whether it is missing."""
-    return units.is_null() | (units.str.strip_chars() == "")
+    Parameters
+    ----------
+    then
+        Columns that decide between rows with the same word.
+    """
+    return rows.sort("word", *then).group_by("unit", maintain_order=True).head(rows_per_unit)
 
 
 def _units(reader: TableReader, unit: str) -> Iterator[pl.Series]:

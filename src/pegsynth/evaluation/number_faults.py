@@ -1,18 +1,14 @@
 """What is wrong with released numbers, by stated rules, each fault in one sentence.
 
-Goes in: distributions, correlations and regressions of the original and the synthetic tables.
-Comes out: a record for every fault, the worst first, and one with their number; terminal, page
-and ``metrics.json`` all take the verdict on numbers from these. A figure is at fault where it is
-off by more than a public tolerance *and* by more than chance explains. Chance is bounded for all
-comparisons of a report together, so that a bootstrap of the original is blamed for anything with
-a probability of at most `FALSE_ALARMS`.
+Goes in: distributions and correlations of the original and the synthetic tables. Comes out: the
+faults, the worst first. A figure is at fault where it is off by more than a public tolerance
+*and* by more than chance explains. Chance is bounded for all comparisons together, so that a
+bootstrap of the original is blamed for its numbers with a probability of at most `KIND_ALARMS`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -25,87 +21,33 @@ from pegsynth.evaluation.chance import (
 )
 from pegsynth.evaluation.correlations import PairSides
 from pegsynth.evaluation.empirical import HEAP_SHARE, Empirical, kolmogorov
-from pegsynth.evaluation.records import FAULTS, Record, measured, not_computed
-from pegsynth.evaluation.statistics import Estimate
+from pegsynth.evaluation.fault_kinds import KIND_ALARMS, Fault, beside, relative
 from pegsynth.evaluation.value_records import SEPARATOR, TAILS, heaps_of, tail_share
-from pegsynth.evaluation.value_regression import CoefficientSides
 from pegsynth.evaluation.value_sides import Sides
 
 MEAN, SD, FUNCTION, SHARE, TIMES = 0.05, 0.10, 0.05, 0.01, 2.0
-CORRELATION, COEFFICIENT = 0.10, 0.20
+CORRELATION = 0.10
 RULE = (
     "Numbers are “off” where a figure of a numeric feature misses the original's by more than "
     f"chance explains and by more than this: a mean {MEAN:.0%} of the smaller of the mean size and "
     f"the standard deviation; a standard deviation {SD:.0%}; a distribution function {FUNCTION:g}; "
     f"the share of zeros, or of another number that {HEAP_SHARE:.0%} of the rows share, "
     f"{SHARE:.0%} of the rows or half; the rows beyond the original's 1% or 99% quantile, half as "
-    f"many or twice as many; a correlation {CORRELATION:g}; a coefficient that is not 0 by the "
-    f"original's interval, {COEFFICIENT:.0%}. Chance is what a fresh sample of as many rows could "
-    f"do: a plain resample of the original is blamed in at most {FALSE_ALARMS:.1%} of all reports."
+    f"many or twice as many; a correlation {CORRELATION:g}."
 )
 _DISTRIBUTION_TESTS = 6
 _MOST_OF_TAILS = 4.0
-_SMALLEST, _LARGEST = 1e-3, 1e12
 
 
-@dataclass(frozen=True)
-class Fault:
-    """Something that is off.
-
-    Parameters
-    ----------
-    about
-        Which feature, pair or formula, and which figure of it.
-    words
-        What is wrong, in half a sentence.
-    times
-        By how many tolerances.
-    """
-
-    about: str
-    words: str
-    times: float
-
-
-def fault_records(
-    sides: Sequence[Sides],
-    pairs: Sequence[PairSides],
-    coefficients: Sequence[CoefficientSides],
-    *,
-    level: float = FALSE_ALARMS,
-) -> list[Record]:
-    """Judge all figures: the number of faults, then every fault, the worst first."""
-    found = faults(sides, pairs, coefficients, level=level)
-    rows = [int(min(law.n for law in each.synthetic)) for each in sides]
-    n = min(rows, default=0)
-    return [
-        measured(FAULTS, "", Estimate(float(len(found)), n=n), baseline=0.0, note=RULE),
-        *(
-            measured(FAULTS, each.about, Estimate(each.times, n=n), baseline=1.0, note=each.words)
-            for each in found
-        ),
-    ]
-
-
-def no_fault_records(reason: str) -> list[Record]:
-    """Return the record where nothing can be judged."""
-    return [not_computed(FAULTS, "", reason)]
-
-
-def faults(
-    sides: Sequence[Sides],
-    pairs: Sequence[PairSides],
-    coefficients: Sequence[CoefficientSides],
-    *,
-    level: float = FALSE_ALARMS,
+def number_faults(
+    sides: Sequence[Sides], pairs: Sequence[PairSides], *, level: float = KIND_ALARMS
 ) -> list[Fault]:
     """List what is off, the worst first; `level` is the chance of a false alarm in all."""
     comparisons = sum(_DISTRIBUTION_TESTS + len(heaps_of(each)) for each in sides)
-    alpha = level / max(1, comparisons + len(pairs) + len(coefficients))
+    alpha = level / max(1, comparisons + len(pairs))
     found = [fault for each in sides for fault in _distribution(each, alpha)]
     found += [fault for each in pairs for fault in _pair(each, alpha)]
-    found += [fault for each in coefficients for fault in _coefficient(each, alpha)]
-    return sorted(found, key=lambda each: -each.times)
+    return sorted(found, key=lambda each: each.order)
 
 
 def _distribution(side: Sides, alpha: float) -> Iterable[Fault]:
@@ -114,18 +56,16 @@ def _distribution(side: Sides, alpha: float) -> Iterable[Fault]:
     mean, tolerance = side.mean(lambda each: each.mean), MEAN * min(law.size, law.sd)
     off = abs(mean - law.mean)
     if off > tolerance and not mean_explained(law.support, law.shares, mean, n, alpha):
-        words = f"the mean of {name} is {_relative(mean, law.mean)} ({_beside(mean, law.mean)})"
-        yield Fault(_about(name, "mean"), words, _ratio(off, tolerance))
+        words = f"the mean of {name} is {relative(mean, law.mean)} ({beside(mean, law.mean)})"
+        yield Fault("numbers", _about(name, "mean"), words, _ratio(off, tolerance))
     sd = side.mean(lambda each: each.sd)
     if abs(sd - law.sd) > SD * law.sd and not _spread_explained(side, alpha):
-        words = (
-            f"the standard deviation of {name} is {_relative(sd, law.sd)} ({_beside(sd, law.sd)})"
-        )
-        yield Fault(_about(name, "sd"), words, _ratio(abs(sd - law.sd), SD * law.sd))
+        words = f"the standard deviation of {name} is {relative(sd, law.sd)} ({beside(sd, law.sd)})"
+        yield Fault("numbers", _about(name, "sd"), words, _ratio(abs(sd - law.sd), SD * law.sd))
     apart = side.mean(lambda each: kolmogorov(law, each))
     if apart > FUNCTION and apart > function_allowance(n, alpha):
         words = f"values of {name} lie elsewhere (Kolmogorov distance {apart:.2g})"
-        yield Fault(_about(name, "distribution"), words, apart / FUNCTION)
+        yield Fault("numbers", _about(name, "distribution"), words, apart / FUNCTION)
     yield from _atoms(side, alpha)
     yield from _tails(side, alpha)
 
@@ -154,6 +94,7 @@ def _atoms(side: Sides, alpha: float) -> Iterable[Fault]:
         if off > tolerance and not explained:
             what = "zeros" if number == 0 else "rows heaped at one number"
             yield Fault(
+                "numbers",
                 _about(side.name, "zeros" if number == 0 else f"heap at {number:.15g}"),
                 f"{what} of {side.name} {_fate(share, released)} "
                 f"({released:.2%} of the rows, originally {share:.2%})",
@@ -175,6 +116,7 @@ def _tails(side: Sides, alpha: float) -> Iterable[Fault]:
             least = 1 / side.rows
             times = max(released, least) / share
             yield Fault(
+                "numbers",
                 _about(side.name, f"{end} tail"),
                 f"the {end} tail of {side.name} {fate} ({released:.2%} of the rows lie {where} "
                 f"the original's {level:.0%} quantile, originally {share:.2%})",
@@ -191,21 +133,9 @@ def _pair(pair: PairSides, alpha: float) -> Iterable[Fault]:
             f"{pair.pair[0]} and {pair.pair[1]} do not go together as they did ({which} "
             f"correlation {pair.value:.2f}, originally {pair.original.value:.2f})"
         )
-        yield Fault(f"{', '.join(pair.pair)}{SEPARATOR}{which}", words, off / CORRELATION)
-
-
-def _coefficient(each: CoefficientSides, alpha: float) -> Iterable[Fault]:
-    if not (each.original.low > 0 or each.original.high < 0):
-        return
-    value, original = each.value, each.original.value
-    tolerance = COEFFICIENT * abs(original)
-    off = abs(value - original)
-    if off > tolerance and off > each.allowance(alpha):
-        fate = "changes its sign" if value * original < 0 else f"is {_relative(value, original)}"
-        words = (
-            f"in {each.formula} the coefficient of {each.term} {fate} ({_beside(value, original)})"
+        yield Fault(
+            "numbers", f"{', '.join(pair.pair)}{SEPARATOR}{which}", words, off / CORRELATION
         )
-        yield Fault(f"{each.formula}{SEPARATOR}{each.term}", words, off / tolerance)
 
 
 def _about(name: str, figure: str) -> str:
@@ -214,27 +144,6 @@ def _about(name: str, figure: str) -> str:
 
 def _ratio(off: float, tolerance: float) -> float:
     return off / tolerance if tolerance > 0 else 1 / FALSE_ALARMS
-
-
-def _beside(value: float, original: float) -> str:
-    return f"{_written(value)}, originally {_written(original)}"
-
-
-def _written(value: float) -> str:
-    """Write a figure with four digits, as people do."""
-    size = abs(value)
-    if size != 0 and not _SMALLEST <= size < _LARGEST:
-        return f"{value:.3e}"
-    digits = 3 if size == 0 else max(0, 3 - math.floor(math.log10(size)))
-    return f"{value:,.{digits}f}"
-
-
-def _relative(value: float, original: float) -> str:
-    """Say how far a figure is off, relative to a figure that is not 0."""
-    if original == 0 or value * original < 0:
-        return "far off"
-    percent = 100 * (abs(value) / abs(original) - 1)
-    return f"{abs(percent):.3g} % too {'large' if percent > 0 else 'small'}"
 
 
 def _fate(share: float, released: float) -> str:

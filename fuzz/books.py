@@ -1,0 +1,70 @@
+"""Wild codebooks: DDI, Frictionless, CSVW, SDV, mbi, NIST, YAML domains, lists, headers."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from fuzz.corpus import RICH_SCHEMA
+from fuzz.mutations import damaged
+from fuzz.office import statistics_bytes
+from fuzz.trees import changed, json_text
+
+_DOCUMENTS: tuple[Mapping[str, Any], ...] = (
+    {"a": 3, "b": 2, "n": 100},
+    {"a": {"description": "first", "values": {"x": "X", "0 .. 9": "years", "N": "none"}}},
+    {"schema": {"a": {"kind": "categorical", "values": ["x", "y"]}, "n": {"min": 0, "max": 9}}},
+    {"tables": {"t": {"columns": {"a": {"sdtype": "boolean"}, "u": {"sdtype": "id"}}}}},
+    {
+        "resources": [
+            {
+                "schema": {
+                    "fields": [
+                        {"name": "a", "constraints": {"enum": ["x", 1, None]}},
+                        {"name": "n", "type": "number", "constraints": {"minimum": 0}},
+                    ],
+                    "missingValues": ["", "-9"],
+                }
+            }
+        ]
+    },
+    {"tableSchema": {"columns": [{"titles": "a", "datatype": {"format": "^(x|y)$"}}]}},
+)
+_YAML = b"""# domain
+a:
+  possible_values: [x, 'y', 3]
+n: {min_value: 0, max_value: 9, type: integer}
+b:
+  - p
+  - q # second
+"""
+_LIST = b"code;label\n01;eins\n02;zwei\n"
+
+
+@cache
+def _written(form: str) -> bytes:
+    from pegsynth.schema.codebooks import write_codebook
+    from pegsynth.schema.toml import loads
+
+    return write_codebook(loads(RICH_SCHEMA), form).encode()
+
+
+def codebook_file(source: random.Random) -> tuple[str, bytes]:
+    """Return the name and the bytes of a codebook that something is wrong with."""
+    kind = source.random()
+    if kind < 0.25:
+        return "b.xml", damaged(_written("ddi"), source)
+    if kind < 0.35:
+        return source.choice(("b.yaml", "b.yml")), damaged(_YAML, source)
+    if kind < 0.45:
+        return "b.csv", damaged(_LIST, source)
+    if kind < 0.6:
+        extension = source.choice(("sav", "zsav", "dta", "xpt"))
+        return f"b.{extension}", damaged(statistics_bytes(source, extension), source)
+    form = source.choice(("frictionless", "csvw", "sdv", None, None, None))
+    document = json.loads(_written(form)) if form else source.choice(_DOCUMENTS)
+    text = json_text(changed(document, source)).encode("utf-8", "surrogatepass")
+    return "b.json", damaged(text, source) if source.random() < 0.3 else text

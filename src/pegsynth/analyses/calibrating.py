@@ -1,0 +1,144 @@
+"""Synthetic rows whose values agree with the sums of declared analyses (R26).
+
+Rows are decoded first: what they add is read off their *values*, on the same fine bins and with
+the same bounds as the original's. Weights are then tilted to the published sums, or to those of a
+replicate (R28); where a table has no weights, rows are chosen by them out of more than are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from pegsynth.analyses.measuring_sums import codes_of, published_designs
+from pegsynth.analyses.sum_design import SumDesign
+from pegsynth.arrays import Codes, Float64, Int64
+from pegsynth.kernels.pool_loops import shuffled, uniforms
+from pegsynth.random import Words
+from pegsynth.released.calibration import calibrated
+from pegsynth.released.published import Released
+from pegsynth.schema import Schema
+
+OVERSAMPLED = 2
+"""Rows that are decoded for every row of a table without weights."""
+CALIBRATED_ROWS = 1 << 19
+"""Rows of a table that are chosen together."""
+_SORTED_BY = 4
+_PART = 1 << 13
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The declared analyses of a published model.
+
+    Parameters
+    ----------
+    designs
+        What a row adds to the sums of each.
+    """
+
+    designs: tuple[SumDesign, ...]
+
+    @classmethod
+    def of(cls, schema: Schema, released: Released) -> Calibration | None:
+        """Return the calibration of a model; None if it declares nothing."""
+        designs = published_designs(schema, released.sums) if released.sums else ()
+        return cls(tuple(designs)) if designs else None
+
+    def added(self, frame: pl.DataFrame) -> Added:
+        """Return what the rows of a table of values add."""
+        lines = (design.values(codes_of(design, frame)).astype(np.int32) for design in self.designs)
+        return Added(self.designs, tuple(lines))
+
+    def targets(self, released: Released) -> tuple[Float64, Float64]:
+        """Return the sums of a model or a replicate, and the deviations of their noise."""
+        pairs = list(zip(self.designs, released.sums, strict=True))
+        sums = [each.sums / design.scale() for design, each in pairs]
+        noise = [each.deviation / design.scale() for design, each in pairs]
+        return np.concatenate(sums), np.concatenate(noise)
+
+    def weights(
+        self, frame: pl.DataFrame, lines: Float64, versions: Sequence[Released], part: float
+    ) -> Float64:
+        """Return lines of weights, each tilted to the sums of its own version.
+
+        Parameters
+        ----------
+        part
+            The part of all rows that these are.
+        """
+        added = self.added(frame)
+        start, found = None, []
+        for line, released in zip(lines, versions, strict=True):
+            sums, noise = self.targets(released)
+            tilted, tilt = calibrated(line, added, sums * part, noise * part, start)
+            start = tilt if start is None else start
+            found.append(tilted)
+        return np.stack(found)
+
+    def chosen(
+        self,
+        frame: pl.DataFrame,
+        codes: Codes,
+        rows: int,
+        total: float,
+        released: Released,
+        words: Words,
+    ) -> Int64:
+        """Choose rows of a larger table, so that their values agree with the sums.
+
+        They are chosen at equal steps of their weights along codes that come first, and leave
+        in random order.
+
+        Parameters
+        ----------
+        codes
+            The codes of the same rows, features that were drawn first standing first.
+        total
+            The number of original rows, as published.
+        """
+        sums, noise = self.targets(released)
+        even = np.full(frame.height, total / max(frame.height, 1))
+        weights, _ = calibrated(even, self.added(frame), sums, noise)
+        order = np.lexsort(codes.T[:_SORTED_BY][::-1])
+        reached = np.cumsum(weights[order])
+        offset = uniforms(words.take(1))[0]
+        points = (np.arange(rows) + offset) * (reached[-1] / max(rows, 1))
+        places = np.minimum(np.searchsorted(reached, points, side="right"), len(even) - 1)
+        found: Int64 = order[places][shuffled(words.take(rows))]
+        return found
+
+
+@dataclass(frozen=True)
+class Added:
+    """What rows add to all sums, each as a product of numbers in [-1, 1]."""
+
+    designs: tuple[SumDesign, ...]
+    lines: tuple[np.ndarray[tuple[int, int], np.dtype[np.int32]], ...]
+
+    @property
+    def size(self) -> int:
+        """Number of sums."""
+        return sum(len(design.factors) for design in self.designs)
+
+    def parts(self) -> Iterator[tuple[slice, Float64]]:
+        """Yield rows, and what they add."""
+        for start in range(0, len(self.lines[0]), _PART):
+            rows = slice(start, start + _PART)
+            found = []
+            for design, line in zip(self.designs, self.lines, strict=True):
+                added = design.multiplied(line[rows].astype(np.int64))
+                found.append(added / float(design.steps) ** 2)
+            yield rows, np.concatenate(found, axis=1)
+
+    def deviations(self, times: Float64) -> list[Float64]:
+        """Return the sums of rows that count so many times, in the units of published sums."""
+        whole = np.zeros(self.size)
+        for rows, added in self.parts():
+            whole += times[rows] @ added
+        ends = np.cumsum([len(design.factors) for design in self.designs])[:-1]
+        scales = (design.scale() for design in self.designs)
+        return [part * scale for part, scale in zip(np.split(whole, ends), scales, strict=True)]

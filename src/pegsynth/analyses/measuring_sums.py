@@ -1,0 +1,155 @@
+"""Sums of declared analyses, measured through the one privacy filter of a release (R26)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+
+from pegsynth.analyses.declared_plan import DeclaredPlan, SumStage
+from pegsynth.analyses.paid_bounds import paid_bounds, tail_for
+from pegsynth.analyses.sum_design import (
+    RESPONSE_FACTOR,
+    STEPS,
+    Bounds,
+    SumDesign,
+    in_frames,
+    score_coefficients,
+    sum_design,
+    sums_of,
+)
+from pegsynth.analyses.terms import Design, design_of
+from pegsynth.arrays import Codes, Float64, Int64
+from pegsynth.errors import ParameterError
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
+from pegsynth.numbers.bin_shape import Shape
+from pegsynth.released.draw import released_total
+from pegsynth.released.published import MeasuredSums, Released
+from pegsynth.schema import Schema
+from pegsynth.schema.codec import encode
+
+
+class ValueTable(Protocol):
+    """A confidential table whose values can be added up."""
+
+    @property
+    def shapes(self) -> Mapping[str, Shape]:
+        """How values lie inside bins, where that was measured and paid for."""
+        ...
+
+    def sums(self, design: SumDesign) -> Int64:
+        """Add up what every row adds."""
+        ...
+
+
+@dataclass(frozen=True)
+class CodedValues:
+    """Codes in memory: they tell the values of features without bins."""
+
+    codes: Any
+    schema: Schema
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+
+    def sums(self, design: SumDesign) -> Int64:
+        """Add up the rows."""
+        names = design.schema.names
+        if any(self.schema[name].binned for name in names) or not isinstance(
+            self.codes, np.ndarray
+        ):
+            raise ParameterError("sums of numbers need the values of the table, not its codes")
+        return sums_of([self.codes[:, [self.schema.index(name) for name in names]]], design)
+
+
+def measure_analyses(
+    released: Released,
+    plan: DeclaredPlan,
+    schema: Schema,
+    table: ValueTable,
+    budget_filter: PrivacyFilter,
+    *,
+    model_rows: Callable[[], pl.DataFrame],
+    steps: int = STEPS,
+) -> Released:
+    """Measure the sums of all declared analyses; bounds come from what was released before.
+
+    Parameters
+    ----------
+    model_rows
+        Gives synthetic rows, from what was released before: coefficients that a logistic
+        regression is scored at are fitted to them.
+    """
+    found = []
+    for stage in plan.sums:
+        scored = stage.design.analysis.family == "binomial"
+        noise = _noise_on_a_mean(stage, schema, released, budget_filter)
+        tail = tail_for(noise, scored=scored)
+        bounds = paid_bounds(stage.design, schema, released, table.shapes, tail=tail)
+        design = sum_design(stage.design, schema, bounds, steps=steps)
+        coefficients = np.zeros(0, dtype=np.int64)
+        if scored:
+            coefficients = score_coefficients(design, codes_of(design, model_rows()))
+            design = replace(design, coefficients=coefficients)
+        noisy, deviation = budget_filter.measure_sums(
+            table.sums(design),
+            stage.share,
+            largest_sum=design.largest(1),
+            largest_square=design.largest(2),
+            features=tuple(schema.index(name) for name in stage.design.features),
+        )
+        found.append(MeasuredSums(_plain(stage.design, bounds), noisy, deviation, coefficients))
+    return replace(released, sums=tuple(found))
+
+
+def _noise_on_a_mean(
+    stage: SumStage, schema: Schema, released: Released, budget_filter: PrivacyFilter
+) -> float:
+    """Return the deviation of the noise on a mean product with the response, about."""
+    # What a row adds at most does not depend on where numbers are clipped.
+    design = sum_design(stage.design, schema, {})
+    most = math.sqrt(design.largest(2)) / design.steps**2 / RESPONSE_FACTOR
+    return most * budget_filter.deviation(stage.share) / max(released_total(released), 1.0)
+
+
+def published_designs(schema: Schema, sums: Sequence[MeasuredSums]) -> list[SumDesign]:
+    """Return what a row adds to the published sums, from published bounds."""
+    return [
+        sum_design(
+            design,
+            schema,
+            _bounds(design, each.bounds),
+            coefficients=each.coefficients if len(each.coefficients) else None,
+        )
+        for design, each in zip(
+            (design_of(analysis, schema) for analysis in schema.analyses),
+            sums,
+            strict=True,
+        )
+    ]
+
+
+def codes_of(design: SumDesign, frame: pl.DataFrame) -> Codes:
+    """Return synthetic rows of values as the codes of a design."""
+    schema = in_frames(design.schema)
+    return encode(frame.select(schema.names), schema)
+
+
+def _plain(design: Design, bounds: Bounds) -> Float64:
+    nothing = (np.nan, np.nan)
+    pairs = [
+        bounds.get(block.feature, nothing) if block.kind == "number" else nothing
+        for block in design.blocks
+    ]
+    return np.array(pairs, dtype=np.float64).ravel()
+
+
+def _bounds(design: Design, plain: Float64) -> Bounds:
+    pairs = plain.reshape(-1, 2).tolist()
+    return {
+        block.feature: (low, high)
+        for block, (low, high) in zip(design.blocks, pairs, strict=True)
+        if low < high
+    }

@@ -1,0 +1,398 @@
+"""What one row adds to the sums of a declared analysis: integers, and their largest size (R26).
+
+Numbers are read on fine public bins, as for private edges (R21), clipped and scaled to whole
+steps between bounds that are public or were paid for before; a comparison is 0 or the largest
+step, a category the largest step in its own column. Every row adds the products of any two
+columns; of a logistic regression it adds to the score and the information at coefficients that
+were paid for. How much that is at most follows from these lines alone, whatever rows there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.analyses.terms import Block, Design
+from pegsynth.arrays import Codes, Float64, Int64
+from pegsynth.evaluation.formula import compared, truth
+from pegsynth.evaluation.numeric import numeric_values
+from pegsynth.numbers.number_grid import grid_feature, grid_of
+from pegsynth.schema import Feature, Schema
+from pegsynth.schema.dialect import Dialect
+from pegsynth.schema.encoding import parsed_number
+
+Bounds = Mapping[str, tuple[float, float]]
+Usable = NDArray[np.bool_]
+
+STEPS = 1 << 10
+"""Steps of a scaled number to either side of the middle of its bounds."""
+REACH, PLACES, UNITS = 8, 32, 256
+"""Linear predictors of a logistic regression are told apart up to `REACH` either way, by
+`PLACES` to a unit; coefficients are whole numbers of 1/`UNITS`."""
+_RIDGE, _NEWTON, _MOST_ODDS = 1.0, 25, 100.0
+RESPONSE_FACTOR = 2
+"""Products with the response count so many times: errors in them matter most."""
+
+
+@dataclass(frozen=True, eq=False)
+class SumDesign:
+    """Public integers that say what a row adds.
+
+    Parameters
+    ----------
+    design
+        The analysis.
+    schema
+        The features that are read, numbers on fine bins.
+    places
+        For every block the feature of the schema that it is about.
+    lines
+        For every block what each code puts into its columns.
+    usable
+        For every block whether a row with that code counts.
+    steps
+        The largest step.
+    coefficients
+        Of a logistic regression: what the linear predictor takes of every column but that of the
+        response, in `UNITS` of it; from paid output. None: products of the columns themselves.
+    """
+
+    design: Design
+    schema: Schema
+    places: tuple[int, ...]
+    lines: tuple[Int64, ...]
+    usable: tuple[Usable, ...]
+    steps: int
+    coefficients: Int64 | None = None
+
+    @property
+    def columns(self) -> int:
+        """Number of columns, the intercept included."""
+        return 1 + sum(int(line.shape[1]) for line in self.lines)
+
+    @cached_property
+    def block_of(self) -> Int64:
+        """The block of every column: 0 for the intercept, 1 for the response."""
+        sizes = [1, *(line.shape[1] for line in self.lines)]
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    @cached_property
+    def pairs(self) -> tuple[Int64, Int64]:
+        """The columns of every sum.
+
+        Products within a block are left out where they say nothing: two categories exclude
+        each other, and what is 0 or 1 is its own square.
+        """
+        left, right = np.triu_indices(self.columns)
+        block = self.block_of
+        square = np.array([True, *(each.kind == "number" for each in self.design.blocks)])
+        kept = (block[left] != block[right]) | ((left == right) & square[block[left]])
+        return left[kept].astype(np.int64), right[kept].astype(np.int64)
+
+    @cached_property
+    def with_response(self) -> Usable:
+        """Whether one of the two columns of every sum belongs to the response."""
+        left, right = (self.block_of[each] for each in self.pairs)
+        response: Usable = (left == 1) != (right == 1)
+        return response
+
+    @cached_property
+    def factors(self) -> Int64:
+        """How many times every sum counts."""
+        return np.where(self.with_response, RESPONSE_FACTOR, 1).astype(np.int64)
+
+    def values(self, codes: Codes) -> Int64:
+        """Return the columns of rows, and what products without the response are scaled by.
+
+        Rows that do not count are 0 in all columns. Under coefficients the response is a
+        residual, and products of other columns are scaled by the spread of the response.
+        """
+        found = self._columns_of(codes)
+        spread = np.full((len(codes), 1), self.steps, dtype=np.int64)
+        if self.coefficients is not None:
+            counts = found[:, 0] != 0
+            predictor = np.delete(found, 1, axis=1) @ self.coefficients
+            chances, spreads = score_tables(self.steps)
+            place = predictor * PLACES // (UNITS * self.steps) + len(chances) // 2
+            place = np.clip(place, 0, len(chances) - 1)
+            found[:, 1] = np.where(counts, found[:, 1] - chances[place], 0)
+            spread = spreads[place][:, None]
+        return np.concatenate([found, spread], axis=1)
+
+    def _columns_of(self, codes: Codes) -> Int64:
+        counts = np.ones(len(codes), dtype=bool)
+        parts = [np.full((len(codes), 1), self.steps, dtype=np.int64)]
+        for place, line, usable in zip(self.places, self.lines, self.usable, strict=True):
+            column = codes[:, place].astype(np.int64)
+            counts &= usable[column]
+            parts.append(line[column])
+        return np.where(counts[:, None], np.concatenate(parts, axis=1), 0)
+
+    def products(self, codes: Codes) -> Int64:
+        """Return what every row adds to every sum."""
+        return self.multiplied(self.values(codes)) * self.factors
+
+    def multiplied(self, values: Int64) -> Int64:
+        """Return the products of the columns of rows, without factors."""
+        left, right = self.pairs
+        firsts = values[:, left]
+        scaled_down = firsts * values[:, -1:] // self.steps
+        added: Int64 = np.where(self.with_response, firsts, scaled_down) * values[:, right]
+        return added
+
+    def largest(self, power: int) -> int:
+        """Return the most that a row adds, each sum to a power, whatever its values.
+
+        A block has at most one column that is not 0, and which code that is does not depend on
+        the other features: the largest of each block together are the largest of all. Under
+        coefficients residual and spread go together, and the largest is one over their table.
+        """
+        most = [self.steps, *(self._most(number) for number in range(len(self.lines)))]
+        if self.coefficients is None:
+            return self._largest(most, [self.steps], power)
+        chances, spreads = score_tables(self.steps)
+        return max(
+            self._largest([most[0], max(self.steps - chance, chance), *most[2:]], [spread], power)
+            for chance, spread in zip(chances.tolist(), spreads.tolist(), strict=True)
+        )
+
+    def _largest(self, most: Sequence[int], spread: Sequence[int], power: int) -> int:
+        numbers = [True, *(block.kind == "number" for block in self.design.blocks)]
+        whole = 0
+        for first, one in enumerate(most):
+            for second, other in enumerate(most[first:], start=first):
+                if first == second and not numbers[first]:
+                    continue
+                response = (first == 1) != (second == 1)
+                # Rounding down may add 1 to a negative number's size.
+                left = one if response else -(-one * spread[0] // self.steps)
+                factor = RESPONSE_FACTOR if response else 1
+                whole += (factor * left * other) ** power
+        return whole
+
+    def _most(self, block: int) -> int:
+        """Return the largest size of a column of a block over all codes that count."""
+        line = self.lines[block][self.usable[block]]
+        return int(np.abs(line).max()) if line.size else 0
+
+    def scale(self) -> Float64:
+        """Return what every sum is divided by, to be one of products of numbers in [-1, 1]."""
+        return self.factors.astype(np.float64) * float(self.steps) ** 2
+
+
+def sum_design(
+    design: Design,
+    schema: Schema,
+    bounds: Bounds,
+    *,
+    steps: int = STEPS,
+    coefficients: Int64 | None = None,
+) -> SumDesign:
+    """Settle what a row adds.
+
+    Parameters
+    ----------
+    schema
+        The schema of the release, with edges and categories.
+    bounds
+        Where numbers with bins are clipped, by name: public, or paid for before.
+    coefficients
+        See `SumDesign`.
+    """
+    fine = fine_schema(design, schema)
+    lines, usable = [], []
+    for block in design.blocks:
+        feature = fine[block.feature]
+        line, counts = _line(block, feature, bounds, steps, response=block is design.response)
+        lines.append(line)
+        usable.append(counts)
+    places = tuple(fine.index(block.feature) for block in design.blocks)
+    return SumDesign(design, fine, places, tuple(lines), tuple(usable), steps, coefficients)
+
+
+@lru_cache(maxsize=8)
+def score_tables(steps: int) -> tuple[Int64, Int64]:
+    """Return chance and four times its variance by the linear predictor, in whole steps."""
+    places = (np.arange(-REACH * PLACES, REACH * PLACES) + 0.5) / PLACES
+    chance = 1 / (1 + np.exp(-places))
+    return (
+        np.rint(steps * chance).astype(np.int64),
+        np.rint(steps * 4 * chance * (1 - chance)).astype(np.int64),
+    )
+
+
+def fine_schema(design: Design, schema: Schema) -> Schema:
+    """Return the schema of the features of an analysis alone, numbers on fine public bins."""
+    columns = []
+    for column in schema.columns:
+        if column.name not in design.features:
+            columns.append(replace(column, role="identifier"))
+            continue
+        plain = replace(column, heads=(), parent=None, l=None)
+        columns.append(_fine(plain, design) if column.binned else plain)
+    return replace(schema, columns=tuple(columns), rules=(), analyses=(), tables_wanted=())
+
+
+def in_frames(schema: Schema) -> Schema:
+    """Return a schema that reads dataframes, whose values are not written in a dialect."""
+    return replace(schema, dialect=Dialect(), unit=None, rows_per_unit=1)
+
+
+def _fine(feature: Feature, design: Design) -> Feature:
+    """Return a number on its grid, with edges at what it is compared with."""
+    fine = grid_feature(feature)
+    unit = grid_of(feature).unit
+    marks = []
+    for block in design.blocks:
+        number = parsed_number(block.term.operand) if block.term.sign else None
+        if block.feature == feature.name and number is not None:
+            marks += [number, number + unit if unit else float(np.nextafter(number, np.inf))]
+    inside = [mark for mark in marks if fine.edges[0] < mark < fine.edges[-1]]
+    return replace(fine, edges=tuple(sorted({*fine.edges, *inside})))
+
+
+def _line(
+    block: Block, feature: Feature, bounds: Bounds, steps: int, *, response: bool
+) -> tuple[Int64, Usable]:
+    if block.kind == "categories":
+        return _categories(feature, steps, response=response)
+    if block.kind == "truth":
+        answers = _truth(block, feature)
+        usable = ~np.isnan(answers)
+        return np.where(usable, answers, 0.0).astype(np.int64)[:, None] * steps, usable
+    values = _values(feature)
+    usable = ~np.isnan(values)
+    low, high = bounds.get(block.feature, _public_bounds(values))
+    return scaled(np.where(usable, values, low), low, high, steps)[:, None], usable
+
+
+def scaled(values: Float64, low: float, high: float, steps: int) -> Int64:
+    """Clip numbers to bounds, and scale them to whole steps around the middle."""
+    half = max((high - low) / 2, np.finfo(np.float64).tiny)
+    middle = low + (high - low) / 2
+    clipped = np.clip(values, low, high)
+    whole: Int64 = np.rint((clipped - middle) / half * steps).astype(np.int64)
+    return np.clip(whole, -steps, steps)
+
+
+def _values(feature: Feature) -> Float64:
+    """Return the number that stands for each code: of a fine bin its middle."""
+    if not feature.binned:
+        return numeric_values(feature)
+    values = np.full(feature.category_count, np.nan)
+    edges = np.asarray(feature.edges)
+    low, high = edges[:-1], edges[1:].copy()
+    unit = _unit(feature)
+    values[: feature.bin_count] = low / 2 + np.maximum(high - unit, low) / 2
+    return values
+
+
+def _unit(feature: Feature) -> float:
+    if feature.integer:
+        return 1.0
+    return 0.0 if feature.decimals is None else 10.0**-feature.decimals
+
+
+def _public_bounds(values: Float64) -> tuple[float, float]:
+    return float(np.nanmin(values)), float(np.nanmax(values))
+
+
+def _truth(block: Block, feature: Feature) -> Float64:
+    term = block.term
+    if not term.sign:
+        answers = np.full(feature.category_count, np.nan)
+        answers[:2] = 0.0, 1.0
+        return answers
+    number = parsed_number(term.operand)
+    if not feature.binned or number is None:
+        return truth(term, feature)
+    answers = np.full(feature.category_count, np.nan)
+    answers[: feature.bin_count] = compared(term, np.asarray(feature.edges[:-1]), number)
+    return answers
+
+
+def _categories(feature: Feature, steps: int, *, response: bool) -> tuple[Int64, Usable]:
+    """Return a column for every category but the first; a response that is missing has none."""
+    count = feature.category_count
+    line = np.zeros((count, count - 1), dtype=np.int64)
+    line[np.arange(1, count), np.arange(count - 1)] = steps
+    usable = np.ones(count, dtype=bool)
+    if response:
+        usable[feature.bin_count :] = False
+        line = line[:, : feature.bin_count - 1]
+    return line, usable
+
+
+def score_coefficients(design: SumDesign, codes: Codes) -> Int64:
+    """Fit a logistic regression to synthetic rows; return its coefficients in whole units.
+
+    Parameters
+    ----------
+    design
+        The analysis, without coefficients.
+    codes
+        Rows that come from paid output alone, under the schema of the design.
+    """
+    values = design.values(codes)[:, :-1]
+    values = values[values[:, 0] != 0] / design.steps
+    response, columns = values[:, 1], np.delete(values, 1, axis=1)
+    odds = np.zeros(columns.shape[1])
+    ridge = np.eye(len(odds)) * _RIDGE
+    for _ in range(_NEWTON):
+        chance = 1 / (1 + np.exp(-np.clip(columns @ odds, -REACH, REACH)))
+        slope = columns.T @ (response - chance) - ridge @ odds
+        curve = (columns * (chance * (1 - chance))[:, None]).T @ columns + ridge
+        odds = np.clip(odds + np.linalg.solve(curve, slope), -_MOST_ODDS, _MOST_ODDS)
+    whole: Int64 = np.rint(odds * UNITS).astype(np.int64)
+    return whole
+
+
+class SumCounter:
+    """Sums over rows, batch by batch; sums of different rows add up."""
+
+    def __init__(self, design: SumDesign) -> None:
+        self._design = design
+        self._sums = np.zeros(len(design.factors), dtype=np.int64)
+
+    def add(self, batch: Codes) -> None:
+        """Add up one batch of code rows under the schema of the design."""
+        design = self._design
+        values = design.values(batch)
+        left, right = design.pairs
+        columns = values[:, :-1]
+        gram = columns.T @ columns
+        added = gram[left, right]
+        if design.coefficients is not None:
+            scaled_down = (columns * values[:, -1:] // design.steps).T @ columns
+            added = np.where(design.with_response, added, scaled_down[left, right])
+        self._sums += added * design.factors
+
+    def sums(self) -> Int64:
+        """Return the sums so far."""
+        return self._sums.copy()
+
+    def arrays(self) -> dict[str, Int64]:
+        """Return the sums so far as plain arrays; they change with the next batch."""
+        return {"sums": self._sums}
+
+    def absorb(self, arrays: Mapping[str, Int64]) -> None:
+        """Add sums of other rows."""
+        self._sums += arrays["sums"]
+
+    def __enter__(self) -> SumCounter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+def sums_of(batches: Sequence[Codes], design: SumDesign) -> Int64:
+    """Add up rows that are at hand."""
+    counter = SumCounter(design)
+    for batch in batches:
+        counter.add(batch)
+    return counter.sums()

@@ -1,0 +1,169 @@
+"""A declared analysis as blocks of columns: the intercept, the response, and a block a term (R26).
+
+The sums that are measured are those of products of any two columns. They are sufficient for a
+linear regression. For other families they are once the joint law of the explanatory features is
+known, so tables of these are measured as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal, TypeAlias
+
+from pegsynth.errors import ParameterError
+from pegsynth.evaluation.formula import Term, read_terms
+from pegsynth.evaluation.numeric import is_numeric
+from pegsynth.schema import Feature, Schema
+from pegsynth.schema.declared import Analysis
+
+Kind: TypeAlias = Literal["number", "truth", "categories"]
+
+MOST_COLUMNS = 32
+_TWO = 2
+
+
+@dataclass(frozen=True)
+class Block:
+    """The columns of a response or a term; a row has at most one of them that is not 0.
+
+    Parameters
+    ----------
+    feature
+        Name of its feature.
+    kind
+        "number": the value itself. "truth": 1 where a comparison holds. "categories": 1 in the
+        column of the row's category; the first category has none.
+    term
+        As the formula has it.
+    """
+
+    feature: str
+    kind: Kind
+    term: Term
+
+    def columns(self, feature: Feature) -> int:
+        """Return how many columns it has."""
+        return feature.category_count - 1 if self.kind == "categories" else 1
+
+
+@dataclass(frozen=True)
+class Design:
+    """A declared analysis that a schema allows.
+
+    Parameters
+    ----------
+    analysis
+        What was declared.
+    formula
+        Its formula, with single spaces.
+    response, terms
+        Its blocks, the intercept aside.
+    """
+
+    analysis: Analysis
+    formula: str
+    response: Block
+    terms: tuple[Block, ...]
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The response, then the terms."""
+        return (self.response, *self.terms)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of its features, each once."""
+        return tuple(dict.fromkeys(block.feature for block in self.blocks))
+
+    @property
+    def explanatory(self) -> tuple[str, ...]:
+        """Names of the features of its terms, each once."""
+        return tuple(dict.fromkeys(block.feature for block in self.terms))
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of explanatory features whose tables are measured: none for a linear regression."""
+        if self.analysis.family == "gaussian":
+            return ()
+        return tuple(combinations(self.explanatory, 2))
+
+    def columns(self, schema: Schema) -> int:
+        """Return how many columns there are, the intercept included."""
+        return 1 + sum(block.columns(schema[block.feature]) for block in self.blocks)
+
+    def sums(self, schema: Schema) -> int:
+        """Return how many sums are measured at most."""
+        columns = self.columns(schema)
+        return columns * (columns + 1) // 2
+
+
+def design_of(analysis: Analysis, schema: Schema) -> Design:
+    """Read a declared analysis.
+
+    Raises
+    ------
+    ParameterError
+        The formula cannot be read, names a feature that the schema lacks, has a response that its
+        family does not explain, or needs numbers that are dates.
+    """
+    formula, response, terms = read_terms(analysis.formula, schema)
+    if not terms:
+        raise ParameterError(f"analysis {formula!r}: it has no term; a mean needs no declaration")
+    design = Design(
+        analysis,
+        formula,
+        _response(analysis, formula, response, schema[response.feature]),
+        tuple(_term(formula, term, schema[term.feature]) for term in terms),
+    )
+    if not schema.unsettled and design.columns(schema) > MOST_COLUMNS:
+        raise ParameterError(
+            f"analysis {formula!r}: it has {design.columns(schema)} columns, and at most "
+            f"{MOST_COLUMNS} are measured; compare with single categories, as I(NAME == ..)"
+        )
+    return design
+
+
+def _response(analysis: Analysis, formula: str, term: Term, feature: Feature) -> Block:
+    family, two = analysis.family, feature.bin_count == _TWO and not feature.binned
+    if family in ("gaussian", "poisson"):
+        if term.sign or term.categorical or not is_numeric(feature):
+            raise ParameterError(
+                f"analysis {formula!r}: the response of family {family} must be a number"
+            )
+        return Block(term.feature, "number", _number(formula, term, feature))
+    if family == "binomial":
+        if not (term.sign or two):
+            raise ParameterError(
+                f"analysis {formula!r}: the response of family binomial must be a comparison, such "
+                f"as I({term.feature} > 5), or a feature of two categories"
+            )
+        return Block(term.feature, "truth", term)
+    if term.sign or feature.binned:
+        raise ParameterError(
+            f"analysis {formula!r}: the response of family multinomial must be a feature with "
+            "categories"
+        )
+    return Block(term.feature, "categories", term)
+
+
+def _term(formula: str, term: Term, feature: Feature) -> Block:
+    if term.sign:
+        return Block(term.feature, "truth", term)
+    if is_numeric(feature) and not term.categorical:
+        return Block(term.feature, "number", _number(formula, term, feature))
+    if feature.binned:
+        raise ParameterError(
+            f"analysis {formula!r}: {term.feature!r} is a number; C(..) goes with categories, and "
+            f"I({term.feature} > 5) compares"
+        )
+    return Block(term.feature, "categories", term)
+
+
+def _number(formula: str, term: Term, feature: Feature) -> Term:
+    if feature.calendar or feature.after is not None:
+        raise ParameterError(
+            f"analysis {formula!r}: {term.feature!r} is a date or time; declared analyses take "
+            "numbers and categories"
+        )
+    return term

@@ -1,0 +1,169 @@
+"""Exact audit of verification: parts dealt by every draw, asked, counted with noise (R32).
+
+Tiny tables are dealt to two parts in every way that the shipped dealing can take. Each part
+answers by the shipped regression, and the law of the noisy counts follows from that of the
+noise. It is compared between neighbouring tables, a unit with all its rows being one more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+import numpy as np
+
+from pegsynth.arrays import Int64
+from pegsynth.auditing.divergence import Distribution, Loss, divergence
+from pegsynth.auditing.noise_laws import noise_law
+from pegsynth.auditing.words import enumerate_integers
+from pegsynth.evaluation.formula import read_formula
+from pegsynth.evaluation.value_columns import TableValues
+from pegsynth.mechanisms.noise import noise_of
+from pegsynth.privacy import AgreementCounts
+from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
+from pegsynth.schema import Feature, Schema
+from pegsynth.verification.agreement import counted
+from pegsynth.verification.asked_rows import Rows
+from pegsynth.verification.dealing import dealt
+from pegsynth.verification.regions import Asked, Region
+
+VERIFICATION = "verification"
+VALUES = 3
+PARTS = 2
+_REACH = 6
+"""Noisy counts beyond this are put together: that is post-processing."""
+
+Unit = tuple[int, ...]
+
+
+def _schema() -> Schema:
+    return Schema((Feature("y", categories=("0", "1", "2"), kind="ordinal"),), reviewed=True)
+
+
+def _asked(terms: int) -> Asked:
+    """Ask whether the mean of a part is about 1, once or more often."""
+    formula = read_formula("y ~ 1", _schema())
+    regions = tuple(Region("Intercept", 1.0, 0.0, 0.1 + 0.2 * each) for each in range(terms))
+    return Asked(formula, (), regions, PARTS)
+
+
+@dataclass(frozen=True)
+class VerificationCase:
+    """One tiny question.
+
+    Parameters
+    ----------
+    event
+        What is claimed.
+    rows_of_unit
+        The rows of the unit that a neighbour has more.
+    most_rows
+        Rows of the table without it.
+    deal
+        How units are dealt to parts.
+    noise
+        The law of the noise; None takes that of the event.
+    """
+
+    name: str
+    event: AgreementCounts
+    rows_of_unit: int = 1
+    most_rows: int = 3
+    deal: Callable[..., Int64] = dealt
+    noise: dict[int, Fraction] | None = None
+    schema: Schema = field(default_factory=_schema)
+
+    @property
+    def claimed(self) -> Loss:
+        """The prices that the accountants name; a pure one may be missing."""
+        pure = PureAccountant().price(self.event, rows_per_unit=self.rows_of_unit)
+        rho = ZCDPAccountant().price(self.event, rows_per_unit=self.rows_of_unit)
+        return Loss(float("inf") if pure is None else float(pure), float(rho or 0))
+
+    def law(self, units: tuple[Unit, ...]) -> Distribution:
+        """Return the law of the noisy counts of a table, given unit by unit."""
+        table = self._rows(units)
+        asked = _asked(len(self.event.terms))
+
+        def counts(words: object) -> Hashable:
+            parts = self.deal(table.units, len(table), PARTS, words)
+            return tuple(counted(asked, table, self.schema, parts).tolist())
+
+        exact = enumerate_integers(counts, len(table))
+        found: dict[Hashable, Fraction] = defaultdict(Fraction)
+        for count, share in exact.items():
+            for outcome, chance in self._noisy(count).items():  # type: ignore[arg-type]
+                found[outcome] += share * chance
+        return found
+
+    def _rows(self, units: tuple[Unit, ...]) -> Rows:
+        values = np.array([value for unit in units for value in unit], dtype=np.uint8)
+        owners = np.array([n for n, unit in enumerate(units) for _ in unit], dtype=np.int64)
+        numbers = TableValues({"y": values.astype(np.float64)})
+        return Rows(values[np.newaxis], numbers, owners if self.rows_of_unit > 1 else None)
+
+    def _noisy(self, counts: tuple[int, ...]) -> dict[Hashable, Fraction]:
+        lines = [self._of_one(count) for count in counts]
+        found: dict[Hashable, Fraction] = {}
+        for each in product(*(line.items() for line in lines)):
+            chance = Fraction(1)
+            for _, share in each:
+                chance *= share
+            found[tuple(outcome for outcome, _ in each)] = chance
+        return found
+
+    def _of_one(self, count: int) -> dict[int, Fraction]:
+        if self.noise is None:
+            return _bounded_law(self.event, count)
+        return _bounded(self.noise, count)
+
+    def loss(self) -> Loss:
+        """Return the worst over all small tables and neighbours."""
+        worst, known = Loss(), {}
+        values = range(VALUES)
+        tables = [
+            table
+            for size in range(self.most_rows + 1)
+            for table in combinations_with_replacement(values, size)
+        ]
+        more = list(combinations_with_replacement(values, self.rows_of_unit))
+        for table in tables:
+            units = tuple((value,) for value in table)
+            known[units] = self.law(units)
+            for unit in more:
+                worst = worst.worse(divergence(known[units], self.law((*units, unit))))
+        return worst
+
+
+@lru_cache(maxsize=64)
+def _bounded_law(event: AgreementCounts, count: int) -> dict[int, Fraction]:
+    sizes = noise_law(noise_of(event.noise))
+    return _bounded({sign * k: p for k, p in sizes.items() for sign in (1, -1)}, count)
+
+
+def _bounded(law: Mapping[int, Fraction], count: int) -> dict[int, Fraction]:
+    found: dict[int, Fraction] = defaultdict(Fraction)
+    for noise, chance in law.items():
+        found[min(max(count + noise, -_REACH), _REACH)] += chance
+    return dict(found)
+
+
+def verification_cases() -> list[VerificationCase]:
+    """Return a case for both kinds of noise, for several coefficients, and for units."""
+    about: dict[str, Any] = {"formula": "y ~ 1", "terms": ("a",), "parts": PARTS}
+    laplace = AgreementCounts.of("discrete-laplace", 1.0, **about)
+    gaussian = AgreementCounts.of("discrete-gaussian", 1.0, **about)
+    two = AgreementCounts.of(
+        "discrete-laplace", 2.0, formula="y ~ 1", terms=("a", "b"), parts=PARTS
+    )
+    return [
+        VerificationCase("one coefficient", laplace),
+        VerificationCase("one coefficient, approximate", gaussian),
+        VerificationCase("two coefficients", two, most_rows=2),
+        VerificationCase("two rows per unit", laplace, rows_of_unit=2, most_rows=2),
+    ]

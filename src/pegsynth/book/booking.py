@@ -1,0 +1,291 @@
+"""Reserve before the table is read, settle after: how a run is written into a book.
+
+    reserved -> reading -> settled        or        reserved -> withdrawn
+
+The step to ``reading`` is on disk before the first row is read. A run that is killed before it
+can therefore be withdrawn, by anybody and at any time: should it still be alive, it finds its
+entry withdrawn and stops. From ``reading`` on nothing is ever given back but what the ledger of
+a finished run leaves of its reservation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pegsynth.book.book_file import Changes, Entry, changing
+from pegsynth.book.costs import Cost, added, cost_of, whole_cost
+from pegsynth.errors import BudgetError, ModelError, ParameterError, PegsynthError, escaped
+from pegsynth.methods.ledgers import schema_ledger, seeded_ledger, selection_ledger
+from pegsynth.methods.pricing import rows_of_a_unit
+from pegsynth.privacy import Event, Ledger, UnitBound, this_program
+
+if TYPE_CHECKING:
+    from pegsynth.io.reader import TableReader
+    from pegsynth.methods.base import Plan
+    from pegsynth.schema import Schema
+
+
+class Booking:
+    """A reservation of this process."""
+
+    def __init__(self, path: Path, number: int) -> None:
+        self.path, self.number = path, number
+        self.begun = False
+
+    def begin(self, reader: TableReader | None = None) -> None:
+        """Say that rows are read from now on; it is on disk when this returns.
+
+        Parameters
+        ----------
+        reader
+            The open table, of which no row was read: a query that does not select rows one by
+            one leaves no guarantee, and is refused.
+        """
+        if reader is not None:
+            lines = selection_ledger(Ledger(), reader).not_covered
+            if lines:
+                raise _no_guarantee(self.path, lines)
+        with changing(self.path) as changes:
+            entry = changes.entry(self.number)
+            if entry.state != "reserved":
+                raise BudgetError(
+                    f"{self.path}: entry {self.number} of the budget book was withdrawn while this "
+                    "run was starting; run it again"
+                )
+            changes.write(msgspec.structs.replace(entry, state="reading"))
+        self.begun = True
+
+    def settle(self, ledger: Ledger) -> None:
+        """Write down what the run came to, which is at most what was reserved."""
+        cost = cost_of(ledger.events, delta=ledger.delta)
+        with changing(self.path) as changes:
+            entry = changes.entry(self.number)
+            changes.write(
+                msgspec.structs.replace(
+                    entry, state="settled", settled=cost, ledger=digest(ledger.to_json().encode())
+                )
+            )
+        if cost is None or not cost.within(entry.reserved):
+            raise BudgetError(
+                f"{self.path}: entry {self.number} of the budget book came out with a larger price "
+                "than was reserved, and is written down as it came out; please report this"
+            )
+
+    def give_back(self) -> None:
+        """Withdraw a reservation under which nothing was read."""
+        if not self.begun:
+            # A reservation that cannot be given back counts: that errs on the safe side.
+            with suppress(PegsynthError):
+                withdraw(self.path, self.number)
+
+
+class _NoBooking(Booking):
+    """Stands for a book where none was named."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(), 0)
+
+    def begin(self, reader: TableReader | None = None) -> None:
+        """Nothing is written down."""
+
+    def settle(self, ledger: Ledger) -> None:
+        """Nothing is written down."""
+
+
+NO_BOOKING = _NoBooking()
+
+
+@contextmanager
+def booked(
+    path: Path | None,
+    schema: Schema,
+    plan: Plan | None,
+    *,
+    run: str,
+    seeded: bool,
+    saved: bool = False,
+) -> Iterator[Booking]:
+    """Reserve what a run can cost at most; refuse it if the book does not cover that.
+
+    The caller calls `Booking.begin` before the first row is read and `Booking.settle` when
+    what was made is in its place. A run that fails before `begin` gives everything back.
+
+    Parameters
+    ----------
+    path
+        The book; None: nothing is written down.
+    plan
+        The settled release.
+    run
+        What the entry is called.
+    seeded
+        Whether a seed takes the guarantee away.
+    saved
+        Whether the model is sampled later, so that only a total can be reserved.
+    """
+    if path is None:
+        yield NO_BOOKING
+        return
+    if plan is None or (saved and plan.budget.epsilon is None):
+        raise BudgetError(
+            f"{path}: a model is booked for the total that may ever be drawn from it; state "
+            "--epsilon, or leave out --book here and give it to pegs sample"
+        )
+    booking = _reserve(path, schema, plan, run=run, seeded=seeded)
+    try:
+        yield booking
+    except BaseException:
+        booking.give_back()
+        raise
+
+
+def _reserve(path: Path, schema: Schema, plan: Plan, *, run: str, seeded: bool) -> Booking:
+    known = schema_ledger(schema, accept_unreviewed=True)
+    known = seeded_ledger(known) if seeded else known
+    delta = plan.budget.delta or 0.0
+    events = (*known.events, *plan.events)
+    cost = cost_of(events, delta=delta)
+    if cost is None:
+        whole = Ledger(events, (), delta)
+        raise _no_guarantee(path, whole.not_covered)
+    if plan.budget.paid is not None:
+        # Edges or categories are measured first, by amounts that depend on what was seen.
+        cost = whole_cost(plan.budget, plan.budget.paid)
+    with changing(path) as changes:
+        entry = _entry(changes, cost, run, plan.method, rows_of_a_unit(schema))
+        _check(changes, entry, escaped(schema.unit) if schema.unit else "")
+        changes.write(entry)
+    return Booking(path, entry.number)
+
+
+def add_earlier(path: Path, sources: Sequence[Path]) -> list[Entry]:
+    """Put releases in that were made before there was a book; all of them, or none.
+
+    They count whether the policy covers them or not: they are out.
+    """
+    entries = []
+    with changing(path) as changes:
+        seen = {entry.ledger for entry in changes.book.entries}
+        for source in sources:
+            text = _read(source)
+            ledger = Ledger.from_json(text, source=str(source))
+            cost = cost_of(ledger.events, delta=ledger.delta)
+            if cost is None:
+                raise _no_guarantee(source, ledger.not_covered)
+            if digest(text) in seen:
+                raise ParameterError(f"{source}: this ledger is in the book already")
+            _check_unit(changes, _unit_of(ledger.events))
+            rows = ledger.guarantee.rows_per_unit
+            entry = _entry(changes, cost, "earlier release", "", rows)
+            entry = msgspec.structs.replace(
+                entry, state="settled", settled=cost, ledger=digest(text)
+            )
+            entries.append(entry)
+            seen.add(entry.ledger)
+            changes.book = changes.book.with_entry(entry)
+        if entries:
+            changes.write(entries[-1])
+    return entries
+
+
+def withdraw(path: Path, number: int) -> None:
+    """Give a reservation back under which no row was read, whoever made it."""
+    with changing(path) as changes:
+        entry = changes.entry(number)
+        if entry.state != "reserved":
+            raise BudgetError(
+                f"{path}: entry {number} is {entry.state}; only a run that has read nothing can be "
+                "withdrawn"
+            )
+        changes.write(msgspec.structs.replace(entry, state="withdrawn"))
+
+
+def digest(text: bytes) -> str:
+    """Return the SHA-256 of a ledger as its file has it."""
+    return hashlib.sha256(text).hexdigest()
+
+
+def _read(source: Path) -> bytes:
+    try:
+        return source.read_bytes()
+    except OSError as error:
+        raise ModelError(
+            f"{source}: the ledger cannot be opened ({error.strerror}); check the name"
+        ) from None
+
+
+def account() -> str:
+    """Return the account that runs this process, as the system knows it."""
+    try:
+        import pwd
+    except ImportError:
+        # Windows has no such list.
+        import getpass
+
+        return escaped(getpass.getuser())
+    number = os.getuid()
+    try:
+        return escaped(pwd.getpwuid(number).pw_name)
+    except KeyError:
+        return f"user {number}"
+
+
+def _entry(changes: Changes, cost: Cost, run: str, method: str, rows_per_unit: int) -> Entry:
+    return Entry(
+        number=len(changes.book.entries) + 1,
+        time=changes.moment(),
+        by=account(),
+        run=run,
+        method=method,
+        program=str(this_program()),
+        state="reserved",
+        reserved=cost,
+        rows_per_unit=rows_per_unit,
+    )
+
+
+def _check(changes: Changes, entry: Entry, unit: str) -> None:
+    """Refuse an entry that the policy does not cover."""
+    path, book = changes.path, changes.book
+    policy = book.policy
+    if policy.spenders and entry.by not in policy.spenders:
+        raise BudgetError(f"{path}: {entry.by} may not spend from this budget book")
+    _check_unit(changes, unit)
+    whole, year = book.spent(), book.spent(entry.year)
+    if whole is None or year is None:
+        raise BudgetError(
+            f"{path}: a run in this budget book came out without a guarantee, so nothing more can "
+            "be promised for the table"
+        )
+    reason = policy.why_not(added((whole, entry.reserved)), added((year, entry.reserved)))
+    if reason:
+        raise BudgetError(f"{path}: the budget book does not cover this run: {reason}")
+
+
+def _check_unit(changes: Changes, unit: str) -> None:
+    wanted = changes.book.policy.unit
+    if unit != wanted:
+        named = [f"units of {name!r}" if name else "single rows" for name in (wanted, unit)]
+        raise BudgetError(
+            f"{changes.path}: the budget book protects {named[0]}, and this run protects "
+            f"{named[1]}; what they promise does not add up"
+        )
+
+
+def _unit_of(events: Sequence[Event]) -> str:
+    return next((event.label for event in events if isinstance(event, UnitBound)), "")
+
+
+def _no_guarantee(path: Path, lines: Sequence[str]) -> BudgetError:
+    reason = lines[0] if lines else "it states no epsilon"
+    return BudgetError(
+        f"{path}: a run without differential privacy cannot be booked: {reason}. Run it without "
+        "--book only if nothing of it leaves the house"
+    )

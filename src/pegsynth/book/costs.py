@@ -1,0 +1,115 @@
+"""What whole runs cost in one currency, so that pure and approximate ones add up (R6, R29).
+
+The currency is rho, with the delta' of private categories beside it. A run whose amounts are
+parts of one epsilon is a single item of that epsilon, and so of epsilon^2/2 in rho: on another
+path it might have spent all of it at once, so neither its parts nor what it left unspent may be
+converted one by one. Pure runs carry their epsilon too, for books that add these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+
+import msgspec
+
+from pegsynth.privacy import Allowance, Budget, Diversity, Event, Ledger, UnitBound
+from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, delta_taken, total
+from pegsynth.privacy.draw_events import DRAWS
+from pegsynth.privacy.rounding import ZERO, product_up, ratio_up, sum_up
+
+_HALF = Decimal("0.5")
+_WRITTEN = Context(prec=40, rounding=ROUND_CEILING)
+_FIXED = (*DRAWS, UnitBound, Diversity)
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one run costs, rounded up.
+
+    Parameters
+    ----------
+    rho
+        Zero-concentrated differential privacy of the whole run, off a chance of `delta_taken`.
+    delta_taken
+        The delta' of private categories (R29).
+    epsilon
+        Pure epsilon of the whole run; None where it has none.
+    """
+
+    rho: Decimal
+    delta_taken: Decimal = ZERO
+    epsilon: Decimal | None = None
+
+    def __post_init__(self) -> None:
+        amounts = (self.rho, self.delta_taken, ZERO if self.epsilon is None else self.epsilon)
+        if not all(amount.is_finite() and amount >= 0 for amount in amounts):
+            raise ValueError("an amount is negative or no number")
+
+    def within(self, other: Cost) -> bool:
+        """Whether nothing of it is more than of another."""
+        pure = other.epsilon is None or (self.epsilon is not None and self.epsilon <= other.epsilon)
+        return pure and self.rho <= other.rho and self.delta_taken <= other.delta_taken
+
+
+FREE = Cost(rho=ZERO, epsilon=ZERO)
+
+
+def cost_of(events: Sequence[Event], *, delta: float) -> Cost | None:
+    """Price the events of one whole run; None if they carry no differential privacy.
+
+    Parameters
+    ----------
+    delta
+        What the run stated; 0 for a pure one.
+    """
+    if Ledger(tuple(events), (), delta).guarantee.kind not in ("pure", "approximate"):
+        return None
+    bounds = [event.rows_per_unit for event in events if isinstance(event, UnitBound)]
+    unit = max(bounds, default=1)
+    pure = total(PureAccountant(), events, rows_per_unit=unit)
+    rho = total(ZCDPAccountant(), events, rows_per_unit=unit)
+    at_once = None if pure is None else product_up(_HALF, pure, pure)
+    if at_once is not None and not delta and not _fixed_amounts(events):
+        # It may have been a filter of epsilon: what its parts come to in rho depends on the path.
+        rho = at_once
+    found = [each for each in (rho, at_once) if each is not None]
+    if not found:
+        return None
+    return _written(min(found), delta_taken(events, rows_per_unit=unit), pure)
+
+
+def whole_cost(budget: Budget, paid: Allowance) -> Cost:
+    """Price a whole budget that is spent step by step, in the currency of what was paid first."""
+    whole = replace(budget, paid=None).whole(paid.route).amount
+    amount = ratio_up(whole.numerator, whole.denominator)
+    if paid.route == "pure":
+        return _written(product_up(_HALF, amount, amount), ZERO, amount)
+    taken = Fraction(budget.delta_taken)
+    return _written(amount, ratio_up(taken.numerator, taken.denominator) if taken else ZERO, None)
+
+
+def added(costs: Iterable[Cost]) -> Cost:
+    """Add whole runs: rho and delta' add up (R6, R29), and epsilon where all have one."""
+    several = list(costs)
+    pure = [cost.epsilon for cost in several if cost.epsilon is not None]
+    return _written(
+        sum_up(cost.rho for cost in several),
+        sum_up(cost.delta_taken for cost in several),
+        sum_up(pure) if len(pure) == len(several) else None,
+    )
+
+
+def _fixed_amounts(events: Sequence[Event]) -> bool:
+    """Whether all amounts were settled before any output was seen: draws alone are such."""
+    return all(isinstance(event, _FIXED) for event in events)
+
+
+def _written(rho: Decimal, taken: Decimal, epsilon: Decimal | None) -> Cost:
+    """Round up to as many digits as a book shows."""
+    return Cost(
+        rho=_WRITTEN.plus(rho),
+        delta_taken=_WRITTEN.plus(taken),
+        epsilon=None if epsilon is None else _WRITTEN.plus(epsilon),
+    )

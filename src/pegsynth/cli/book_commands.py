@@ -1,0 +1,95 @@
+"""`book`: make a budget book, show it to an auditor, put earlier releases in, withdraw."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from pegsynth.book import BookPolicy, add_earlier, create_book, read_book, withdraw
+from pegsynth.book.book_page import page, plain, spent_line
+from pegsynth.cli.console import say
+from pegsynth.errors import ParameterError, escaped
+from pegsynth.privacy.conversion import check_delta
+
+
+def stated_policy(
+    *,
+    epsilon: float | None,
+    epsilon_per_year: float | None,
+    delta: float | None,
+    unit: str | None,
+    private_categories: bool,
+    spenders: Sequence[str] | None,
+) -> BookPolicy | None:
+    """Return the policy that flags state; None if they state nothing."""
+    given = (epsilon, epsilon_per_year, delta, unit, spenders)
+    if not private_categories and all(each is None for each in given):
+        return None
+    return BookPolicy(
+        epsilon=epsilon,
+        epsilon_per_year=epsilon_per_year,
+        delta=0.0 if delta is None else check_delta(delta),
+        unit=escaped(unit or ""),
+        private_categories=private_categories,
+        spenders=tuple(map(escaped, spenders or ())),
+    )
+
+
+def run(words: Sequence[str], policy: BookPolicy | None, *, table: str, as_json: bool) -> None:
+    """Find out what was asked for, and do it.
+
+    Parameters
+    ----------
+    words
+        An action, the book, and what the action takes.
+    policy
+        The limits that were stated, if any were.
+    """
+    action, path, rest = _parsed(words)
+    if action == "create":
+        if policy is None:
+            raise ParameterError(
+                "pegs book create needs a limit: state --epsilon, --epsilon-per-year or both"
+            )
+        create_book(path, policy, table=escaped(table))
+        say(f"{path}: a new budget book. Name it with --book in every run on the table.")
+        return
+    if policy is not None or table:
+        raise ParameterError(f"limits are stated when a book is made, not with pegs book {action}")
+    if as_json and action != "show":
+        raise ParameterError("--json goes with pegs book show")
+    if action == "show":
+        book = read_book(path)
+        shown = json.dumps(plain(book), indent=1) if as_json else page(book)
+        print(escaped(shown))
+        return
+    if action == "withdraw":
+        withdraw(path, _number(rest[0]))
+    else:
+        add_earlier(path, [Path(each) for each in rest])
+    say(f"{path}: {spent_line(read_book(path))}.")
+
+
+_TAKES = {
+    "create": (0, 0, "a book to make"),
+    "show": (0, 0, "a book"),
+    "add": (1, 10**6, "a book and one or more ledgers (privacy.json)"),
+    "withdraw": (1, 1, "a book and the number of an entry"),
+}
+
+
+def _parsed(words: Sequence[str]) -> tuple[str, Path, Sequence[str]]:
+    action = words[0] if words else ""
+    if action not in _TAKES:
+        raise ParameterError(f"pegs book takes one of {', '.join(_TAKES)}, and the name of a book")
+    least, most, what = _TAKES[action]
+    if not least + 2 <= len(words) <= most + 2:
+        raise ParameterError(f"pegs book {action} takes {what}")
+    return action, Path(words[1]), words[2:]
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise ParameterError(f"an entry is named by its number; it was {text!r}")
+    return int(text)

@@ -1,0 +1,163 @@
+"""Invented hospital stays of people over some years: a panel.
+
+No row describes a person, and every figure was made up. A person has one to four stays. Sex and
+decade of birth stay the same; ward, severity, payer and outcome change from stay to stay, each
+depending on what it was before: severe cases come back sooner, to the same ward, and more often.
+
+In: a number of people and a seed. Out: a Polars frame that fits `panel_schema`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import partial
+
+import numpy as np
+import polars as pl
+
+from pegsynth.arrays import Int64
+from pegsynth.datasets.seekable_draws import SeekableDraws, cumulate
+from pegsynth.errors import ParameterError
+from pegsynth.random import RandomStream
+from pegsynth.schema import Schema
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.panel import Panel
+
+SEX = ("female", "male")
+BORN = ("1930s", "1940s", "1950s", "1960s", "1970s", "1980s")
+WARD = ("internal", "surgery", "heart", "maternity", "psychiatry")
+SEVERITY = ("1", "2", "3", "4")
+PAYER = ("public", "private", "self", "none")
+OUTCOME = ("home", "care", "transfer")
+MOST_STAYS = 4
+_FIRST_STAY_WITHIN = 1000
+_ORIGIN = dt.date(1970, 1, 1).toordinal()
+_FIRST, _LAST = dt.date(2019, 1, 1), dt.date(2024, 1, 1)
+_CHUNK = 1 << 17
+_GAPS = (0.0, 30.0, 90.0, 180.0, 365.0, 730.0, 1826.0)
+_PER_STAY = (
+    *("ward", "ward kept", "severity", "severity kept", "payer", "payer kept", "outcome"),
+    *("again", "wait"),
+)
+_NAMES = (
+    "sex",
+    "born",
+    "first",
+    *(f"{name} {stay}" for stay in range(MOST_STAYS) for name in _PER_STAY),
+)
+
+_WARD_BY_SEX_AND_AGE = cumulate(
+    [
+        *([4, 2, 3, 0, 1], [4, 3, 3, 0, 1], [3, 3, 2, 0, 2]),
+        *([3, 3, 1, 1, 2], [2, 2, 1, 5, 2], [1, 2, 0, 7, 2]),
+        *([4, 2, 4, 0, 1], [4, 3, 4, 0, 1], [3, 4, 3, 0, 2]),
+        *([3, 4, 2, 0, 2], [2, 5, 1, 0, 3], [2, 5, 1, 0, 3]),
+    ]
+)
+_SEVERITY_BY_WARD = cumulate(
+    [[3, 4, 2, 1], [4, 3, 2, 1], [1, 3, 4, 2], [7, 2, 1, 0.2], [2, 3, 3, 1]]
+)
+_PAYER_BY_AGE = cumulate(
+    [[8, 1, 0.5, 0.2], [8, 1, 0.5, 0.2], [6, 3, 0.5, 0.5], [3, 5, 1, 1], [3, 5, 1, 1], [4, 4, 1, 2]]
+)
+_OUTCOME_BY_SEVERITY = cumulate([[9, 0.5, 0.5], [7, 2, 1], [4, 4, 2], [2, 4, 4]])
+_AGAIN_BY_SEVERITY = np.array([0.35, 0.5, 0.65, 0.75])
+_STAYS_IN_WARD, _STAYS_AS_SEVERE, _STAYS_WITH_PAYER = 0.6, 0.45, 0.9
+_MEAN_GAP_BY_SEVERITY = np.array([420.0, 300.0, 160.0, 70.0])
+
+
+def panel(people: int, seed: int | None = None) -> pl.DataFrame:
+    """Invent a table of hospital stays, several for most people.
+
+    Parameters
+    ----------
+    people
+        Number of people, at least 1.
+    seed
+        Fixes the table; None: a new one every time.
+
+    Returns
+    -------
+    polars.DataFrame
+        The columns of `panel_schema`; rows of a person do not stand together.
+    """
+    if people < 1:
+        raise ParameterError("people must be a whole number of at least 1")
+    stream = RandomStream(None if seed is None else f"panel {seed}")
+    parts = []
+    for chunk, start in enumerate(range(0, people, _CHUNK)):
+        size = min(_CHUNK, people - start)
+        draws = SeekableDraws(stream, chunk=chunk, rows=size, names=_NAMES)
+        parts.append(_stays(draws, start, size))
+    return pl.concat(parts, rechunk=True)
+
+
+def panel_schema() -> Schema:
+    """Return the reviewed codebook of `panel`."""
+    return Schema(
+        (
+            Feature("patient", role="identifier"),
+            Feature("sex", categories=SEX, role="quasi-identifier"),
+            Feature("born", kind="ordinal", categories=BORN, role="quasi-identifier"),
+            Feature(
+                "admitted",
+                kind="date",
+                edges="quarter",  # type: ignore[arg-type]
+                lowest=_FIRST,  # type: ignore[arg-type]
+                highest=_LAST,  # type: ignore[arg-type]
+                role="quasi-identifier",
+            ),
+            Feature("ward", categories=WARD),
+            Feature("severity", kind="ordinal", categories=SEVERITY, dtype="int64"),
+            Feature("payer", categories=PAYER),
+            Feature("outcome", categories=OUTCOME, role="sensitive"),
+        ),
+        panel=Panel("patient", "admitted", MOST_STAYS, ("sex", "born"), _GAPS),
+        reviewed=True,
+    )
+
+
+def _stays(draws: SeekableDraws, start: int, people: int) -> pl.DataFrame:
+    sex: Int64 = draws.chance("sex", 0.48).astype(np.int64)
+    born = draws.category("born", cumulate([2, 3, 4, 4, 3, 3]))
+    there = np.ones(people, dtype=bool)
+    days = np.floor(draws.uniform("first") * _FIRST_STAY_WITHIN).astype(np.int64)
+    ward = severity = payer = np.zeros(people, dtype=np.int64)
+    parts = []
+    for stay in range(MOST_STAYS):
+        kept = partial(_kept, draws, stay)
+        drawn = draws.category(f"ward {stay}", _WARD_BY_SEX_AND_AGE, sex * len(BORN) + born)
+        ward = kept("ward", _STAYS_IN_WARD, ward, drawn)
+        drawn = draws.category(f"severity {stay}", _SEVERITY_BY_WARD, ward)
+        severity = kept("severity", _STAYS_AS_SEVERE, severity, drawn)
+        drawn = draws.category(f"payer {stay}", _PAYER_BY_AGE, born)
+        payer = kept("payer", _STAYS_WITH_PAYER, payer, drawn)
+        outcome = draws.category(f"outcome {stay}", _OUTCOME_BY_SEVERITY, severity)
+        stays = {
+            "patient": pl.Series(np.arange(start, start + people)),
+            "sex": _texts(SEX, sex),
+            "born": _texts(BORN, born),
+            "admitted": pl.Series(days + _FIRST.toordinal() - _ORIGIN).cast(pl.Int32).cast(pl.Date),
+            "ward": _texts(WARD, ward),
+            "severity": pl.Series(severity + 1),
+            "payer": _texts(PAYER, payer),
+            "outcome": _texts(OUTCOME, outcome),
+        }
+        parts.append(pl.DataFrame(stays).filter(pl.Series(there)))
+        there = there & draws.chance(f"again {stay}", _AGAIN_BY_SEVERITY[severity])
+        wait = -np.log1p(-draws.uniform(f"wait {stay}")) * _MEAN_GAP_BY_SEVERITY[severity]
+        days = days + 1 + np.floor(wait).astype(np.int64)
+        there = there & (days < (_LAST - _FIRST).days)
+    return pl.concat(parts)
+
+
+def _kept(
+    draws: SeekableDraws, stay: int, name: str, share: float, before: Int64, fresh: Int64
+) -> Int64:
+    """Return what was before with this chance, from the second stay on."""
+    same = draws.uniform(f"{name} kept {stay}") < (share if stay else 0.0)
+    return np.where(same, before, fresh)
+
+
+def _texts(categories: tuple[str, ...], codes: Int64) -> pl.Series:
+    return pl.Series(categories).gather(codes)

@@ -1,0 +1,268 @@
+"""Rows of every unit to one wide row, by the values of that unit alone (R24).
+
+Rows are put in the order of their time. Rows of the same time are in the order of their other
+values, those without a known time come last, and the first `most` count. Of a fixed feature the
+first known value counts. Nothing depends on where rows stand in the table or on other units, so
+adding or removing a unit adds or removes one wide row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from pegsynth.arrays import Float64, Int64
+from pegsynth.schema.calendar_units import TEMPORAL
+from pegsynth.schema.column_encoders import moments_of
+from pegsynth.schema.date_text import DateText
+from pegsynth.schema.dtypes import as_text, unit_text
+from pegsynth.schema.encoding import ColumnEncoder
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.number_text import NumberText
+from pegsynth.schema.panel import ABSENT, Panel
+from pegsynth.schema.schema import Schema
+from pegsynth.schema.wide_schema import wide_schema
+
+UNIT, SPECIAL, TIME = "unit", "special", "time"
+
+
+@dataclass(frozen=True)
+class Folding:
+    """How a long table becomes a wide one.
+
+    Parameters
+    ----------
+    schema
+        The codebook of the long table.
+    """
+
+    schema: Schema
+
+    @property
+    def panel(self) -> Panel:
+        """How rows belong together."""
+        if self.schema.panel is None:
+            raise ValueError("the schema has no panel")
+        return self.schema.panel
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Columns that are read of the long table, or of the second of two."""
+        return (self.panel.unit, *(feature.name for feature in self._features))
+
+    @property
+    def needed_of_units(self) -> tuple[str, ...]:
+        """Columns that are read of the first of two tables."""
+        return (self.panel.unit, *self.panel.fixed)
+
+    @property
+    def _features(self) -> tuple[Feature, ...]:
+        """Features of the long table, or of the second of two."""
+        features = self.schema.features
+        if self.panel.tables is None:
+            return features
+        return tuple(each for each in features if each.name not in self.panel.fixed)
+
+    @property
+    def wide_names(self) -> tuple[str, ...]:
+        """Features of the wide table."""
+        return wide_schema(self.schema).names
+
+    def prepared(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """Return units, times and texts of rows, each by itself (R30)."""
+        schema, time = self.schema, self.schema[self.panel.time]
+        special, numbers = _times(time, batch.get_column(time.name), schema)
+        columns = [
+            unit_text(batch.get_column(self.panel.unit)).alias(UNIT),
+            pl.Series(SPECIAL, special),
+            pl.Series(TIME, numbers),
+            *(
+                _text(feature, batch.get_column(feature.name), schema).alias(_name(place))
+                for place, feature in enumerate(self._features)
+            ),
+        ]
+        return pl.DataFrame(columns)
+
+    def prepared_units(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """Return units and texts of rows of the first of two tables, each by itself (R30)."""
+        schema, panel = self.schema, self.panel
+        texts = (_text(schema[name], batch.get_column(name), schema) for name in panel.fixed)
+        units = unit_text(batch.get_column(panel.unit)).alias(UNIT)
+        return pl.DataFrame([units, *texts])
+
+    def fold(self, rows: pl.DataFrame, units: pl.DataFrame | None = None) -> pl.DataFrame:
+        """Return a wide row for every unit of prepared rows, in the order of their names.
+
+        Parameters
+        ----------
+        units
+            Prepared rows of the first of two tables, one for each unit.
+        """
+        rows = _in_order(rows, len(self._features))
+        starts, counts = _units(rows.get_column(UNIT))
+        made: dict[str, pl.Series] = {}
+        if units is not None:
+            units = units.sort(UNIT)
+            names = rows.get_column(UNIT).gather(starts)
+            place_of = pl.DataFrame({UNIT: names, "_start": starts, "_count": counts})
+            found = units.select(UNIT).join(place_of, on=UNIT, how="left", maintain_order="left")
+            starts, counts = (
+                found.get_column(n).fill_null(0).to_numpy() for n in found.columns[1:]
+            )
+            made = {name: units.get_column(name) for name in self.panel.fixed}
+        kept = np.minimum(counts, self.panel.most)
+        made[self.panel.count] = pl.Series(kept)
+        for place, feature in enumerate(self._features):
+            values = rows.get_column(_name(place))
+            if feature.name in self.panel.fixed:
+                made[feature.name] = values.gather(_first_known(feature, values, starts))
+                continue
+            if feature.name == self.panel.time and feature.kind == "numeric":
+                made |= self._times(feature, values, rows, starts, kept)
+                continue
+            for position in self.panel.positions:
+                name = self.panel.at(feature.name, position)
+                made[name] = _at(values, starts, kept, position)
+        return pl.DataFrame([made[name].alias(name) for name in self.wide_names])
+
+    def _times(
+        self, time: Feature, values: pl.Series, rows: pl.DataFrame, starts: Int64, kept: Int64
+    ) -> dict[str, pl.Series]:
+        """Return the first time of every unit, and how long after the row before others are."""
+        numbers = rows.get_column(TIME).to_numpy()
+        known = rows.get_column(SPECIAL).to_numpy() == 0
+        since = np.full(len(numbers), np.nan)
+        since[1:] = np.where(known[1:] & known[:-1], numbers[1:] - numbers[:-1], np.nan)
+        texts = pl.Series(since).fill_nan(None)
+        texts = as_text(texts.cast(pl.Int64) if time.integer else texts)
+        texts = _in_dialect(texts, self.schema)
+        name = self.panel.at(time.name, 1)
+        return {name: _at(values, starts, kept, 1)} | {
+            self.panel.at(time.name, position): _at(texts, starts, kept, position)
+            for position in self.panel.positions[1:]
+        }
+
+
+def _name(place: int) -> str:
+    return f"c{place}"
+
+
+def _text(feature: Feature, values: pl.Series, schema: Schema) -> pl.Series:
+    """Return values as texts that mean the same, so that absent rows can have one as well."""
+    if values.dtype == pl.String:
+        return values
+    if feature.kind in TEMPORAL:
+        written = DateText(feature)
+        moments = written.typed(values)
+        return as_text(values) if moments is None else written.written(moments)
+    return _in_dialect(as_text(values), schema) if feature.kind == "numeric" else as_text(values)
+
+
+def _in_dialect(texts: pl.Series, schema: Schema) -> pl.Series:
+    mark = schema.dialect.decimal
+    return texts.str.replace(".", mark, literal=True) if mark == "," else texts
+
+
+def _times(time: Feature, values: pl.Series, schema: Schema) -> tuple[Int64, Float64]:
+    """Return for every row 0 and its time, or a number for why it has none."""
+    if not time.binned:
+        codes = _codes(time, values, schema)
+        special = np.where(codes < time.bin_count, 0, codes + 1)
+        return special, np.where(special == 0, codes, 0).astype(np.float64)
+    one_bin = replace(
+        time,
+        edges=(0.0, 1.0),
+        private_edges=False,
+        lowest=None,
+        highest=None,
+        bins=None,
+        inside=None,
+        recoding=None,
+        weekday=False,
+        shares=(),
+    )
+    codes = _codes(one_bin, values, schema)
+    special = np.where(codes == 0, 0, codes + 1)
+    if time.kind in TEMPORAL:
+        numbers = moments_of(DateText(time), values)
+    elif values.dtype.is_numeric() or values.dtype == pl.Boolean:
+        numbers = values.cast(pl.Float64).to_numpy().copy()
+    else:
+        numbers = NumberText(schema.dialect).numbers(as_text(values)).to_numpy().copy()
+    special = np.where((special == 0) & np.isnan(numbers), 1, special)
+    return special, np.where(special == 0, np.nan_to_num(numbers), 0.0)
+
+
+def _codes(feature: Feature, values: pl.Series, schema: Schema) -> Int64:
+    encoder = ColumnEncoder(feature, spare=True, numbers=NumberText(schema.dialect))
+    return encoder.encode(values).astype(np.int64)
+
+
+def _in_order(rows: pl.DataFrame, features: int) -> pl.DataFrame:
+    """Sort rows by unit and time, and those that are alike in both by all other values."""
+    keys = [UNIT, SPECIAL, TIME]
+    rows = rows.sort(keys, maintain_order=False)
+    same = np.ones(max(rows.height - 1, 0), dtype=bool)
+    for key in keys:
+        column = rows.get_column(key)
+        same &= (column[1:] == column[:-1]).fill_null(value=True).to_numpy()
+    tied = np.zeros(rows.height, dtype=bool)
+    tied[1:] |= same
+    tied[:-1] |= same
+    if not tied.any():
+        return rows
+    places = np.flatnonzero(tied)
+    every = [*keys, *(_name(place) for place in range(features))]
+    # Tied rows of one unit and time stand side by side, so sorting them moves no others.
+    order = rows[places].with_columns(_place=pl.Series(places)).sort(every).get_column("_place")
+    moved = np.arange(rows.height)
+    moved[places] = order.to_numpy()
+    return rows[moved]
+
+
+def _units(units: pl.Series) -> tuple[Int64, Int64]:
+    """Return where the rows of every unit begin, and how many there are."""
+    changed = np.ones(len(units), dtype=bool)
+    if len(units):
+        changed[1:] = (units[1:] != units[:-1]).to_numpy()
+    starts = np.flatnonzero(changed).astype(np.int64)
+    return starts, np.diff(np.append(starts, len(units)))
+
+
+def _at(values: pl.Series, starts: Int64, counts: Int64, position: int) -> pl.Series:
+    """Return the value of every unit at a position."""
+    absent = pl.Series([ABSENT]).new_from_index(0, len(starts))
+    if not len(values):
+        return absent
+    found = values.gather(np.minimum(starts + position - 1, len(values) - 1))
+    if (counts >= position).all():
+        return found
+    return found.zip_with(pl.Series(counts >= position), absent)
+
+
+def _first_known(feature: Feature, values: pl.Series, starts: Int64) -> Int64:
+    """Return where the first value of every unit stands that is not missing; else its first."""
+    stripped = values.str.strip_chars()
+    missing = [*(text.strip() for text in feature.missing), ""]
+    unknown = (stripped.is_null() | stripped.is_in(missing)).to_numpy()
+    if not unknown.any():
+        return starts
+    places = np.where(unknown, len(values), np.arange(len(values)))
+    first = np.minimum.reduceat(places, starts)
+    ends = np.append(starts[1:], len(values))
+    found: Int64 = np.where(first < ends, first, starts)
+    return found
+
+
+def wide_types(
+    types: dict[str, pl.DataType], panel: Panel, names: Sequence[str]
+) -> dict[str, pl.DataType]:
+    """Return the types of wide columns, as their long columns declare them."""
+    found = {name: types[name] for name in panel.fixed if name in types}
+    for name in names:
+        if name in types and name not in panel.fixed:
+            found |= {panel.at(name, position): types[name] for position in panel.positions}
+    return found

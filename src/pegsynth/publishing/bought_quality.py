@@ -1,0 +1,155 @@
+"""Distances that were bought, as figures with intervals, and criteria that a release must meet.
+
+Goes in: a session that has set a part of its budget aside (R34), and the synthetic tables as they
+were written. Comes out: plain fields for QUALITY.json. The original is read once more, its units
+bounded anew.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from pegsynth.arrays import Codes
+from pegsynth.errors import ParameterError, PegsynthError, legible
+from pegsynth.io.reader import TableReader
+from pegsynth.io.table_input import open_table
+from pegsynth.mechanisms.quality_distances import BoughtFigures, QualityPlan, buy, cell_counts
+from pegsynth.pipeline import Draws
+from pegsynth.schema import Schema
+from pegsynth.schema.codec import encode_table
+from pegsynth.schema.dtypes import unit_text
+from pegsynth.tables.code_table import CodeTable
+
+LEVEL: Final = 0.95
+_LIMITS: Final = ("single", "pair", "table")
+
+
+class NotAcceptedError(PegsynthError):
+    """The figures that were bought do not meet the criteria; what they cost was spent."""
+
+
+@dataclass(frozen=True)
+class Bought:
+    """What of a release is bought, and what it must meet.
+
+    Parameters
+    ----------
+    share
+        The part of epsilon that buys distances.
+    tables
+        Features of tables that are named, beside single features and pairs.
+    criteria
+        By kind of table the largest share of rows out of place; empty: any.
+    """
+
+    share: float
+    tables: tuple[tuple[str, ...], ...] = ()
+    criteria: tuple[tuple[str, float], ...] = ()
+
+    @classmethod
+    def of(
+        cls, share: float | None, tables: Sequence[str] | None, criteria: Path | None
+    ) -> Bought | None:
+        """Make it of the texts of flags; None where nothing is bought."""
+        if share is None:
+            if tables or criteria is not None:
+                raise ParameterError(
+                    "--quality-table and --accept go with --quality SHARE, which pays for them"
+                )
+            return None
+        named = tuple(tuple(n.strip() for n in text.split(",")) for text in tables or ())
+        return cls(share, named, () if criteria is None else read_criteria(criteria))
+
+
+def read_criteria(path: Path) -> tuple[tuple[str, float], ...]:
+    """Read the file of criteria: ``single``, ``pair`` and ``table``, each a share of the rows."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
+        reason = legible(str(error))
+        raise ParameterError(f"{path}: the criteria cannot be read: {reason}") from None
+    for name, limit in content.items():
+        number = isinstance(limit, int | float) and not isinstance(limit, bool)
+        if name not in _LIMITS or not number or not 0 < limit <= 1:
+            raise ParameterError(
+                f"{path}: criteria are single, pair and table, each a share of the rows between 0 "
+                f"and 1, as pair = 0.05; {legible(str(name))} is not"
+            )
+    if not content:
+        raise ParameterError(f"{path}: there is no criterion in it; state one, as pair = 0.05")
+    return tuple((name, float(limit)) for name, limit in content.items())
+
+
+def bought_fields(draws: Draws, schema: Schema, tables: Sequence[Path]) -> dict[str, Any]:
+    """Buy the distances; `schema` is the codebook of what was written."""
+    plan = draws.settled.quality
+    if plan is None:
+        raise ParameterError("no part of the budget was set aside for distances")
+    stream = draws.session.stream
+    original = CodeTable(draws.reader, schema, stream)
+    figures = buy(
+        plan,
+        cell_counts(original.batches(), schema, plan),
+        cell_counts(_written(tables, schema), schema, plan),
+        stream,
+        units_cut=_units_cut(draws.reader, schema) if plan.units else 0,
+    )
+    return figure_fields(plan, figures, schema)
+
+
+def figure_fields(plan: QualityPlan, figures: BoughtFigures, schema: Schema) -> dict[str, Any]:
+    """Write figures with their intervals as plain fields."""
+    half, total = figures.half_width, figures.total
+    fields: dict[str, Any] = {
+        "level": LEVEL,
+        "rows_counted": _interval(total, figures.total_half_width),
+        "distances": [
+            {
+                "features": [schema.names[i] for i in table],
+                "rows_out_of_place": _interval(value, half, 0.5),
+                "share": _interval(value, half, 0.5 / total),
+            }
+            for table, value in zip(plan.tables, figures.distances, strict=True)
+        ],
+    }
+    if figures.units_cut is not None:
+        fields["units_cut"] = _interval(figures.units_cut, half)
+    return fields
+
+
+def check_accepted(fields: Mapping[str, Any], criteria: Sequence[tuple[str, float]]) -> None:
+    """Refuse a release whose bought figures, upper ends of their intervals, exceed a limit."""
+    kinds = {1: "single", 2: "pair"}
+    for name, limit in criteria:
+        for each in fields["distances"]:
+            high = each["share"]["high"]
+            if kinds.get(len(each["features"]), "table") == name and high > limit:
+                features = ", ".join(each["features"])
+                raise NotAcceptedError(
+                    f"the release was not accepted: of the table of {features} up to {high:.2%} of "
+                    f"the rows are out of place, and the criterion {name} allows {limit:.2%}"
+                )
+
+
+def _interval(value: float, half: float, unit: float = 1.0) -> dict[str, float]:
+    ends = {"value": value, "low": value - half, "high": value + half}
+    return {name: float(f"{max(0.0, each) * unit:.6g}") for name, each in ends.items()}
+
+
+def _written(tables: Sequence[Path], schema: Schema) -> Iterator[Codes]:
+    for path in tables:
+        with open_table(str(path), dialect=schema.dialect) as reader:
+            yield from encode_table(reader, schema)
+
+
+def _units_cut(reader: TableReader, schema: Schema) -> int:
+    unit = schema.unit or ""
+    names = [unit_text(batch.get_column(unit)) for batch in reader.batches([unit])]
+    rows = pl.concat(names).value_counts().get_column("count")
+    return int((rows > schema.rows_per_unit).sum())

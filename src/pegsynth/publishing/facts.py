@@ -1,0 +1,122 @@
+"""What the papers of a release are made of; of the table it holds what was paid for alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pegsynth.privacy import Ledger
+from pegsynth.publishing.about import NOTHING, About, release_date
+from pegsynth.publishing.completed_texts import completed_name
+from pegsynth.publishing.policy import NO_POLICY, Policy
+from pegsynth.publishing.result import TableFormat
+from pegsynth.schema import Feature, Schema
+
+SYNTHETIC = "Synthetic data: every row was drawn from a model, and none is that of a person."
+PARTLY = "Partly synthetic data: some columns hold values of the original rows."
+
+
+@dataclass(frozen=True)
+class Papers:
+    """What was asked for: who publishes, and in which languages beside English."""
+
+    about: About = NOTHING
+    languages: tuple[str, ...] = ()
+
+
+NO_PAPERS = Papers()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a release when its tables are written.
+
+    Parameters
+    ----------
+    schema
+        The codebook that is published.
+    rows, datasets, versions
+        n rows in each of K tables, and the completed versions of each.
+    method
+        Name of the method; empty where that is not known any more.
+    seeded
+        Whether results are to be repeated: then no day is taken from the clock.
+    """
+
+    schema: Schema
+    ledger: Ledger
+    rows: int
+    datasets: int
+    table_format: TableFormat
+    versions: int = 0
+    policy: Policy = NO_POLICY
+    papers: Papers = NO_PAPERS
+    method: str = ""
+    seeded: bool = False
+
+    @property
+    def about(self) -> About:
+        """What the publisher said."""
+        return self.papers.about
+
+    @property
+    def date(self) -> str:
+        """The day that the papers bear; empty where there is none."""
+        return release_date(self.about, seeded=self.seeded)
+
+    @property
+    def title(self) -> str:
+        """What the release is called."""
+        return self.about.title or "Synthetic tables"
+
+    @property
+    def programs(self) -> str:
+        """The programs that took part."""
+        return ", ".join(map(str, self.ledger.programs))
+
+    @property
+    def private(self) -> bool:
+        """Whether there is differential privacy."""
+        return self.ledger.guarantee.kind in ("pure", "approximate")
+
+    @property
+    def mark(self) -> str:
+        """What every table says of itself."""
+        kept = any(getattr(event, "code", "") == "kept-columns" for event in self.ledger.events)
+        return PARTLY if kept else SYNTHETIC
+
+    def tables(self) -> Iterator[str]:
+        """Yield the names of the files of all tables."""
+        panel = self.schema.panel
+        for number in range(1, self.datasets + 1):
+            if panel is not None and panel.tables is not None:
+                for name in panel.tables:
+                    yield f"synthetic-{number}-{name}.{self.table_format}"
+                continue
+            yield f"synthetic-{number}.{self.table_format}"
+            for version in range(1, self.versions + 1):
+                yield completed_name(number, version, self.table_format)
+
+    def features(self, table: str) -> tuple[Feature, ...]:
+        """Return the features that the file of a table has."""
+        panel = self.schema.panel
+        if panel is None or panel.tables is None:
+            return self.schema.features
+        first = table.rpartition(".")[0].endswith(f"-{panel.tables[0]}")
+        return tuple(f for f in self.schema.features if (f.name in panel.fixed) == first)
+
+    @property
+    def media_type(self) -> str:
+        """What a table's file is."""
+        return "text/csv" if self.table_format == "csv" else "application/vnd.apache.parquet"
+
+
+def sha256(path: Path) -> str:
+    """Return the checksum of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as handle:
+        while chunk := handle.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()

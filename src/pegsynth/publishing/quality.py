@@ -1,0 +1,284 @@
+"""The quality statement of a release: what its published tables hold, and how precisely.
+
+Goes in: the codebook and the ledger, both public. Comes out: QUALITY.json, its page in words and
+as HTML. Nothing here was computed from the original, so that it costs nothing (R6).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from pegsynth.evaluation.published_noise import noise_variance, published_noise
+from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals, UnitBound
+from pegsynth.publishing.deed_texts import deeds_said
+from pegsynth.reporting.figure import Table, table_of
+from pegsynth.reporting.page import page
+from pegsynth.schema import Schema
+
+FORMAT = 1
+TRUSTED, LEVEL_FACTOR = 0.10, 1.96
+MOST_LISTED = 200
+_TRUST = (
+    f"A group is called trusted where noise moves its count by at most {TRUSTED:.0%}, 95 times in "
+    "100; what drawing rows adds is not in it."
+)
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table of noisy counts that the release rests on.
+
+    Parameters
+    ----------
+    features, levels
+        What it counts, and how many levels each feature has in it.
+    noise
+        Standard deviation of the noise on every cell.
+    merged
+        Features whose categories were merged into fewer levels.
+    residual
+        Whether it tells only how its features go together: what its margins do not (R27).
+    """
+
+    features: tuple[str, ...]
+    levels: tuple[int, ...]
+    cells: int
+    noise: float
+    merged: tuple[str, ...]
+    purpose: str
+    residual: bool = False
+
+    @property
+    def smallest(self) -> int:
+        """The smallest cell that can be trusted."""
+        return smallest_trusted(self.noise)
+
+
+def smallest_trusted(noise: float) -> int:
+    """Return the smallest count that noise moves by at most `TRUSTED`, 95 times in 100."""
+    return math.ceil(LEVEL_FACTOR * noise / TRUSTED)
+
+
+def published_tables(schema: Schema, ledger: Ledger) -> list[PublishedTable]:
+    """List the noisy tables that the ledger records, in the order in which they were measured."""
+    sizes = dict(zip(schema.names, schema.category_counts, strict=True))
+    found = []
+    for event in ledger.events:
+        residual = isinstance(event, NoisyResiduals)
+        if not isinstance(event, NoisyCounts | NoisyResiduals) or not event.levels:
+            continue
+        cells = math.prod(event.levels)
+        if isinstance(event, NoisyCounts) and event.table_cells != cells:
+            continue
+        levels = dict(zip(event.features, event.levels, strict=True))
+        merged = tuple(name for name, count in levels.items() if count < sizes.get(name, count))
+        # A residual counts every row C times in each feature of C levels.
+        scale = cells if residual else 1
+        noise = math.sqrt(float(noise_variance(event))) / scale
+        found.append(
+            PublishedTable(
+                event.features, event.levels, cells, noise, merged, event.purpose, residual
+            )
+        )
+    return found
+
+
+def quality_fields(schema: Schema, ledger: Ledger) -> dict[str, Any]:
+    """Return QUALITY.json as plain fields."""
+    tables = published_tables(schema, ledger)
+    held = {frozenset(each) for t in tables for n in (2, 3) for each in combinations(t.features, n)}
+    names = schema.names
+    pairs = [tuple(sorted(each, key=names.index)) for each in combinations(names, 2)]
+    noise = published_noise(ledger, schema)
+    triples = [each for each in held if len(each) == 3]
+    return {
+        "format": FORMAT,
+        "guarantee": {
+            name: getattr(ledger.guarantee, name)
+            for name in ("kind", "epsilon", "delta", "unit", "rows_per_unit")
+        },
+        "computed_from": "schema and ledger alone; nothing here looked at the original",
+        "rows_per_unit": _rows_per_unit(ledger),
+        "before_counting": deeds_said(schema, ledger),
+        "published_tables": [
+            {
+                "features": list(each.features),
+                "levels": list(each.levels),
+                "cells": each.cells,
+                "noise_sd": _rounded(each.noise),
+                "smallest_trusted_cell": each.smallest,
+                "merged": list(each.merged),
+                "residual": each.residual,
+                "purpose": each.purpose,
+            }
+            for each in tables
+        ],
+        "features": [
+            {
+                "feature": name,
+                "noise_sd": _rounded(noise.get(frozenset((name,)))),
+                "smallest_trusted_group": None
+                if frozenset((name,)) not in noise
+                else smallest_trusted(noise[frozenset((name,))]),
+            }
+            for name in names
+        ],
+        "pairs_held": [list(pair) for pair in pairs if frozenset(pair) in held],
+        "pairs_not_held": [list(pair) for pair in pairs if frozenset(pair) not in held],
+        "triples_held": sorted(sorted(each, key=names.index) for each in triples),
+        "triples_in_all": math.comb(len(names), 3),
+        "trusted": _TRUST,
+        "note": _note(tables),
+    }
+
+
+def _note(tables: Sequence[PublishedTable]) -> str:
+    if tables:
+        return (
+            "Pairs and triples that no published table holds are filled in as if the features were "
+            "independent given those that are held: their relations are not information. Where "
+            "categories were merged, a table tells the merged levels apart and no more."
+        )
+    return (
+        "This method publishes no tables of counts: rows are drawn from perturbed conditionals. "
+        "Which pairs of features it holds, and how precisely, is in no public figure; the privacy "
+        "statement lists every event with its noise or virtual rows. Treat relations between "
+        "features as unconfirmed."
+    )
+
+
+def _rows_per_unit(ledger: Ledger) -> int:
+    bounds = [e.rows_per_unit for e in ledger.events if isinstance(e, UnitBound)]
+    return max(bounds, default=1)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+def quality_json(fields: dict[str, Any]) -> str:
+    """Return QUALITY.json."""
+    return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+
+
+def quality_tables(fields: dict[str, Any]) -> list[Table]:
+    """Return the tables of the page."""
+    bought = [_bought(each) for each in fields.get("bought", {}).get("distances", ())]
+    published = [
+        (
+            ", ".join(each["features"]) + (" (residual)" if each["residual"] else ""),
+            f"{each['cells']:,}",
+            f"{each['noise_sd']:,.4g}",
+            f"{each['smallest_trusted_cell']:,}",
+            ", ".join(each["merged"]) or "nothing",
+        )
+        for each in fields["published_tables"]
+    ]
+    groups = [
+        (
+            each["feature"],
+            "n/a" if each["noise_sd"] is None else f"{each['noise_sd']:,.4g}",
+            "n/a"
+            if each["smallest_trusted_group"] is None
+            else f"{each['smallest_trusted_group']:,}",
+        )
+        for each in fields["features"]
+    ]
+    kept = (
+        ("held by a published table", fields["pairs_held"]),
+        ("not held", fields["pairs_not_held"]),
+    )
+    pairs = [(", ".join(pair), what) for what, listed in kept for pair in listed]
+    triples = [(", ".join(each),) for each in fields["triples_held"]]
+    found = [
+        table_of(
+            ("Feature", "Noise (standard deviation)", "Smallest trusted group"),
+            groups,
+            caption="Groups of one feature, by the best published count",
+        )
+    ]
+    if bought:
+        words = "Distances that were bought: rows out of place, with 95 % intervals"
+        found.insert(0, table_of(("Features", "Share", "Low", "High"), bought, caption=words))
+    if published:
+        found += [
+            table_of(
+                ("Features", "Cells", "Noise (standard deviation)", "Smallest trusted", "Merged"),
+                published,
+                caption="Published tables",
+            ),
+            table_of(("Pair", "What is known of it"), pairs, caption="Pairs of features"),
+        ]
+    if triples:
+        total = fields["triples_in_all"]
+        words = f"Triples that a published table holds, {len(triples):,} of {total:,}"
+        found.append(table_of(("Triple",), triples, caption=words))
+    return found
+
+
+def _bought(each: dict[str, Any]) -> tuple[str, ...]:
+    share = each["share"]
+    return (", ".join(each["features"]), *(f"{share[end]:.2%}" for end in ("value", "low", "high")))
+
+
+def quality_markdown(fields: dict[str, Any]) -> str:
+    """Return QUALITY.md."""
+    parts = ["# What these tables can be trusted for", *_paragraphs(fields)]
+    for table in quality_tables(fields):
+        rows = "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in table.rows)
+        head = f"| {' | '.join(table.columns)} |\n|{'---|' * len(table.columns)}"
+        parts.append(f"## {table.caption}\n\n{head}\n{rows}")
+    return "\n\n".join(parts) + "\n"
+
+
+def quality_html(fields: dict[str, Any]) -> str:
+    """Return QUALITY.html."""
+    return page(
+        "quality.html.j2",
+        title="What these tables can be trusted for",
+        paragraphs=_paragraphs(fields),
+        tables=quality_tables(fields),
+    )
+
+
+def _paragraphs(fields: dict[str, Any]) -> list[str]:
+    unit = fields["rows_per_unit"]
+    return [
+        "Unless it says that it was bought, all of this follows from the codebook and the ledger; "
+        "nothing was computed from the original for it, so that it may be published with the "
+        "tables and costs nothing.",
+        fields["note"],
+        fields["trusted"],
+        f"At most {unit} row{'s' if unit > 1 else ''} of one protected unit were counted.",
+        *fields["before_counting"],
+        *_bought_words(fields.get("bought")),
+    ]
+
+
+def _bought_words(bought: dict[str, Any] | None) -> list[str]:
+    if bought is None:
+        return []
+    rows, units = bought["rows_counted"], bought.get("units_cut")
+    said = [
+        "A part of the budget bought noisy distances between the original and these tables (R34); "
+        "they are in the ledger. A distance is half the sum over the cells of a table of "
+        "|original count - synthetic count scaled to the noisy number of rows|. The noise is in "
+        "the intervals; they hold 95 times in 100.",
+        f"Rows of the original that were counted: {rows['value']:,.0f} "
+        f"({rows['low']:,.0f} to {rows['high']:,.0f}).",
+    ]
+    if units is not None:
+        said.append(
+            f"Units with more rows than were counted of them: {units['value']:,.0f} "
+            f"({units['low']:,.0f} to {units['high']:,.0f})."
+        )
+    return said
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

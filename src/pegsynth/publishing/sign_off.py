@@ -1,0 +1,80 @@
+"""The page that is printed and signed: what is released, its hashes, who decided and when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pegsynth.privacy.rounding import display_up
+from pegsynth.publishing.facts import Facts, sha256
+from pegsynth.publishing.folder import CHECKSUMS
+from pegsynth.publishing.messages import Messages
+from pegsynth.publishing.privacy_pages import SUSPICIONS, certainty, level_of, named_unit
+from pegsynth.reporting.page import page
+
+NO_BOOK = "None was named: nothing adds this release to others from the same table."
+_TO_CHECK = (
+    "The schema holds public knowledge only, and the person who reviewed it is known.",
+    "The assumptions in PRIVACY.md are true.",
+    "Earlier releases from the same table are added up, and the sum is acceptable.",
+    "Nothing of internal/ leaves the house.",
+    "The epsilon was chosen before the internal report was read, or all tries are counted.",
+    "The tables are fit for the purpose above, as the internal report shows.",
+)
+
+
+def sign_off_page(facts: Facts, public: Path, *, book: str = "") -> str:
+    """Return the page for a sealed public folder.
+
+    Parameters
+    ----------
+    book
+        Where the run is written down, in words; empty: nowhere.
+    """
+    guarantee, about = facts.ledger.guarantee, facts.about
+    rows = {
+        "Release": facts.title,
+        "Publisher": about.owner,
+        "Contact": about.contact,
+        "Purpose": about.purpose,
+        "Date": facts.date,
+        "Method": facts.method,
+        "Made by": facts.programs,
+        "Tables": f"{facts.datasets} of {facts.rows} rows, {facts.table_format}",
+        "Promise": _promise(facts),
+        "Why this epsilon": about.why_epsilon,
+        "Before the budget": about.preprocessing,
+        "Further releases": about.refresh,
+        "Budget book": book or NO_BOOK,
+        "To be reviewed by": about.review_date,
+    }
+    odds = (
+        [(f"{int(100 * each)} %", certainty(each, guarantee.epsilon)) for each in SUSPICIONS]
+        if facts.private and guarantee.epsilon is not None
+        else []
+    )
+    lines = (public / CHECKSUMS).read_text(encoding="utf-8").splitlines()
+    return page(
+        "sign_off.html.j2",
+        title=f"Sign-off: {facts.title}",
+        level=level_of(guarantee),
+        rows=[(name, text) for name, text in rows.items() if text],
+        unit=named_unit(guarantee, about, Messages("en")),
+        odds=odds,
+        not_covered=facts.ledger.not_covered,
+        checks=_TO_CHECK,
+        hashes=[tuple(line.split("  ", 1)) for line in lines],
+        whole=sha256(public / CHECKSUMS),
+        not_stated=", ".join(about.not_stated),
+    )
+
+
+def _promise(facts: Facts) -> str:
+    guarantee = facts.ledger.guarantee
+    if guarantee.kind == "none":
+        return "None. Publishing these tables is a decision without a guarantee."
+    if guarantee.kind == "l-diversity":
+        return f"Entropy l-diversity, l = {guarantee.l:g}; no differential privacy."
+    unit = named_unit(guarantee, facts.about, Messages("en"))
+    delta = f", delta = {display_up(guarantee.delta)}" if guarantee.delta else ", delta = 0"
+    most = f", with at most {guarantee.rows_per_unit} rows" if guarantee.unit == "unit" else ""
+    return f"One {unit} is protected{most}: epsilon = {display_up(guarantee.epsilon or 0)}{delta}."

@@ -1,0 +1,122 @@
+"""Whether the residuals of all pairs are measured, on which levels and with how much (R27).
+
+Public figures decide, and noisy ones that were paid for: the domain, the budget, the noisy number
+of rows, and the levels that noisy one-way counts leave. The table itself is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pegsynth.arrays import Float64, Int64
+from pegsynth.mechanisms.privacy_filter import Price
+from pegsynth.released.counted import level_counts
+from pegsynth.released.details import Detail
+from pegsynth.released.level_merging import Merging
+from pegsynth.released.pair_residuals import (
+    cell_noise,
+    noise_on_pairs,
+    pair_weights,
+    residual_pairs,
+)
+from pegsynth.released.row_pool import Features
+from pegsynth.released.steps import Steps
+
+_ANY_CELLS = 1 << 40
+
+
+@dataclass(frozen=True)
+class PairPlan:
+    """What is to be measured of all pairs.
+
+    Parameters
+    ----------
+    pairs
+        The pairs; none if their noise would be too loud.
+    levels
+        The level of every category of each feature.
+    share
+        The part of the whole budget for all pairs together.
+    first
+        The part for blocks of the first round, which only quiet tables have.
+    """
+
+    pairs: tuple[Features, ...] = ()
+    levels: tuple[Int64, ...] = ()
+    share: float = 0.0
+    first: float = 0.0
+
+
+def pairs_are_quiet(
+    price: Price,
+    total: int,
+    category_counts: Sequence[int],
+    details: Sequence[Detail],
+    steps: Steps,
+) -> bool:
+    """Say whether all pairs can be measured on all categories, before anything else is known."""
+    pairs = residual_pairs(category_counts, details)
+    if not (steps.residuals and steps.second_round and 0 < len(pairs) <= steps.most_pairs):
+        return False
+    share = steps.pairs_share * (1 - steps.least_margins)
+    return noise_on_pairs(price, share, pairs, category_counts, total) <= steps.pairs_below
+
+
+def plan_pairs(
+    price: Price,
+    rest: float,
+    shares: Sequence[Float64],
+    total: float,
+    merging: Merging,
+    steps: Steps,
+) -> PairPlan:
+    """Return what to measure of all pairs; of `rest` they get the more, the louder they are.
+
+    Parameters
+    ----------
+    rest
+        The part of the budget that one-way counts leave.
+    shares
+        Noisy shares of all categories.
+    """
+    fine = [len(line) for line in shares]
+    every = _worth_measuring(residual_pairs(fine, merging.details, most_cells=_ANY_CELLS), merging)
+    if not (steps.residuals and steps.second_round and every and rest > 0):
+        return PairPlan()
+    least = steps.pairs_merge_below * _usual_noise(price, steps.pairs_share * rest, every, fine)
+    levels = merging.levels(shares, total, least)
+    sizes = level_counts(levels)
+    pairs = _worth_measuring(residual_pairs(sizes, merging.details), merging)
+    # Few levels make little noise because they tell little.
+    few = sum(sizes) < steps.pairs_least_levels * sum(fine)
+    # Every pair takes memory and time for each row of the pool.
+    if few or not 0 < len(pairs) <= steps.most_pairs:
+        return PairPlan()
+    whole = noise_on_pairs(price, rest, pairs, sizes, total)
+    needed = (whole / steps.wanted_pair_error) ** 2
+    part = min(max(needed, steps.least_pairs), steps.pairs_share)
+    if noise_on_pairs(price, part * rest, pairs, sizes, total) > steps.pairs_below:
+        return PairPlan()
+    first = steps.first_round * (1 - part) * rest if part <= steps.blocks_beside_pairs else 0.0
+    return PairPlan(tuple(pairs), levels, part * rest, first)
+
+
+def _worth_measuring(pairs: Sequence[Features], merging: Merging) -> list[Features]:
+    """Leave out pairs with a feature that another one tells (R33)."""
+    told = {each.feature for each in merging.told}
+    return [pair for pair in pairs if not told & set(pair)]
+
+
+def _usual_noise(
+    price: Price, share: float, pairs: Sequence[Features], sizes: Sequence[int]
+) -> float:
+    """Return the noise on a cell of a pair, in rows, that half of the pairs have at most."""
+    found = []
+    for pair, weight in zip(pairs, pair_weights(pairs, sizes), strict=True):
+        levels = [sizes[each] for each in pair]
+        deviation = price.residual_deviation(share * float(weight), levels)
+        found.append(cell_noise(deviation, levels))
+    return float(np.median(found))

@@ -1,0 +1,199 @@
+"""The verdict on risk: every form of every attack, held against its reference by one rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pegsynth.reporting.measures import (
+    control_range,
+    figure_text,
+    has_control,
+    in_percent,
+    measure,
+    reference_of,
+)
+from pegsynth.reporting.missing import reason_of
+from pegsynth.reporting.wording import number, short
+
+if TYPE_CHECKING:
+    from pegsynth.evaluation.records import Record
+    from pegsynth.reporting.lookup import Lookup
+
+RISK_RULE = (
+    "Risk: a measure is “worse than its reference” when its whole interval lies on the bad side "
+    "of chance, of real rows, of the original at equal size, or of the whole interval of people "
+    "who were never given; "
+    "every form of an attack is judged, and the summary shows the strongest. Without a hold-out a "
+    "measure is also named when it is not clearly better than releasing real rows (the bootstrap). "
+    "What lies on the bad side by less than its interval is named as such."
+)
+_ATTACKS = (
+    "membership_auc",
+    "intruder_error",
+    "reappearing_uniques",
+    "reappearing_as_unique",
+    "reiter_risk",
+    "recognition",
+)
+_GROUPS = ("uniqueness", "k_anonymity_violations", "l_diversity_violations")
+# Of these, people who are in no table are right as often by what the population tells.
+_ONLY_CONTROLLED = ("reiter_risk", "recognition")
+_NO_HOLDOUT = (
+    "without a hold-out (--holdout FILE) it cannot be told what of this the population alone "
+    "betrays"
+)
+_NOBODY = "a synthetic row is nobody, but somebody may take it for a person"
+
+
+@dataclass(frozen=True)
+class RiskVerdict:
+    """A headline, sentences, and whether anything is to be worried about."""
+
+    headline: str
+    sentences: tuple[str, ...]
+    alarm: bool
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A measure of risk: on the bad side clearly, by a little, or not clearly on the good one.
+
+    `uncontrolled`: clearly on the bad side, of a reference that only a hold-out could judge.
+    """
+
+    record: Record
+    reference: str
+    worse: bool
+    open: bool
+    above: bool
+    uncontrolled: bool = False
+
+
+def risk_verdict(found: Lookup) -> RiskVerdict:
+    """Judge every measure of risk that has a reference."""
+    judged = [_judge(found, record) for record in _judgeable(found)]
+    named = [each for each in judged if each.worse or each.open or each.uncontrolled]
+    sentences = [
+        *(_alarm_sentence(each) for each in sorted(named, key=_first)),
+        _membership_sentence([each for each in judged if each.record.name == "membership_auc"]),
+        _slightly(judged),
+        *_unjudged_sentences(found, judged),
+    ]
+    return RiskVerdict(
+        _headline(found, judged),
+        tuple(each for each in sentences if each),
+        any(each.worse or each.open for each in judged),
+    )
+
+
+def _first(each: _Judged) -> tuple[bool, bool]:
+    return not each.worse, not each.open
+
+
+def _headline(found: Lookup, judged: list[_Judged]) -> str:
+    if not judged:
+        return "No measure of risk could be held against a reference."
+    parts = []
+    if worse := _titles([each for each in judged if each.worse]):
+        parts.append(f"Worse than the reference: {worse}.")
+    if unclear := _titles([each for each in judged if each.open]):
+        parts.append(f"Not clearly better than releasing real rows: {unclear}.")
+    alone = _titles([each for each in judged if each.uncontrolled])
+    if alone:
+        parts.append(f"Above the reference, but only a hold-out could judge it: {alone}.")
+    if parts:
+        return " ".join(parts)
+    count, every = len({each.record.name for each in judged}), len(_listed(found))
+    if count == every:
+        return "No measure of risk stands out against its reference."
+    who = "it does not stand" if count == 1 else "none of these stands"
+    return f"Of {every} measures of risk {count} could be judged; {who} out against its reference."
+
+
+def _titles(judged: list[_Judged]) -> str:
+    return "; ".join(dict.fromkeys(measure(each.record.name).title for each in judged))
+
+
+def _listed(found: Lookup) -> list[str]:
+    """Return the measures of risk with a reference that were to be computed."""
+    return [name for name in (*_ATTACKS, *_GROUPS) if found.named(name)]
+
+
+def _unjudged_sentences(found: Lookup, judged: list[_Judged]) -> list[str]:
+    """Say which measures of risk could not be judged, and why, those of one reason together."""
+    done = {each.record.name for each in judged}
+    reasons: dict[str, list[str]] = {}
+    for name in _listed(found):
+        if name not in done:
+            reason = reason_of(found.headline(name))
+            reasons.setdefault(reason, []).append(measure(name).title)
+    return [f"{'; '.join(titles)}: {reason}." for reason, titles in reasons.items()]
+
+
+def _judgeable(found: Lookup) -> list[Record]:
+    records = []
+    for name in (*_ATTACKS, *_GROUPS):
+        whole = found.record(name)
+        ours = found.subjects(name) or ([whole] if whole is not None else [])
+        records += [r for r in ours if r.value is not None and r.baseline is not None]
+    return records
+
+
+def _judge(found: Lookup, record: Record) -> _Judged:
+    value, reference = record.value or 0.0, record.baseline or 0.0
+    low = value if record.low is None else record.low
+    high = value if record.high is None else record.high
+    lower = record.better == "lower"
+    least, most = control_range(found, record)
+    worse = low > most if lower else high < least
+    better = high < reference if lower else low > reference
+    worst_case = (
+        record.name in _ATTACKS
+        and record.name not in ("membership_auc", *_ONLY_CONTROLLED)
+        and not has_control(found, record)
+    )
+    uncontrolled = worse and record.name in _ONLY_CONTROLLED and not has_control(found, record)
+    return _Judged(
+        record,
+        reference_of(found, record),
+        worse and not uncontrolled,
+        worst_case and not worse and not better,
+        not worse and (value > reference if lower else value < reference),
+        uncontrolled,
+    )
+
+
+def _alarm_sentence(each: _Judged) -> str:
+    record = each.record
+    as_percent = in_percent(record.name, record)
+    about = f" ({short(record.subject)})" if record.subject else ""
+    value, reference = (
+        figure_text(figure, as_percent=as_percent) for figure in (record.value, record.baseline)
+    )
+    remark = ""
+    if each.uncontrolled:
+        remark = f"; {_NO_HOLDOUT}"
+    elif record.name in _GROUPS:
+        remark = f"; {_NOBODY}"
+    return f"{measure(record.name).title}{about}: {value}; {each.reference}: {reference}{remark}."
+
+
+def _slightly(judged: list[_Judged]) -> str:
+    """Name what lies on the bad side of its reference, but not by more than its interval."""
+    names = _titles([each for each in judged if each.above and not each.open])
+    return (
+        f"On the bad side of the reference, but by less than the interval: {names}."
+        if names
+        else ""
+    )
+
+
+def _membership_sentence(judged: list[_Judged]) -> str:
+    if not judged or any(each.worse for each in judged):
+        return ""
+    areas = " and ".join(number(each.record.value or 0.0) for each in judged)
+    return (
+        "Whether somebody was in the original cannot be told from the release better than by "
+        f"chance: area under the curve {areas}, chance 0.5."
+    )

@@ -1,0 +1,233 @@
+"""The codebook of a folded panel, made from that of its long table, and the way back (R24).
+
+A unit's row has its fixed features, how many rows the unit has, and every other feature once for
+each position. From the second position on the time is the time since the row before, so it never
+runs backwards. What a unit cannot be follows from the schema (`panel_rules`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from pegsynth.errors import SchemaError
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.panel import ABSENT, PRIVATE, Panel
+from pegsynth.schema.rule_text import rule_labels
+from pegsynth.schema.rules import NamedRule
+from pegsynth.schema.schema import Schema
+
+_FLOAT_STEPS = 12
+"""Bins of the time between rows, where times are no whole numbers."""
+
+
+def wide_schema(schema: Schema) -> Schema:
+    """Return the codebook of the folded table of a panel; other schemas as they are."""
+    panel = schema.panel
+    if panel is None or panel.wide:
+        return schema
+    columns = [
+        _once(column, panel) if _stays(column, panel) else _at(column, panel, 1)
+        for column in schema.columns
+    ]
+    columns.append(_count(panel))
+    changing = [column for column in schema.columns if not _stays(column, panel)]
+    for position in panel.positions[1:]:
+        columns += [_at(column, panel, position) for column in changing]
+    names = [column.name for column in columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SchemaError(
+            f"[panel]: the folded table would have two columns {twice[0]!r}; give the feature of "
+            "that name another one"
+        )
+    rules: Any = tuple(_rules(schema, panel))
+    return replace(
+        schema,
+        columns=tuple(columns),
+        rules=rules,
+        panel=replace(panel, wide=True),
+        unit=panel.unit,
+    )
+
+
+def long_schema(schema: Schema) -> Schema:
+    """Return the codebook of the long table of a folded one; others as they are.
+
+    What was measured at the first position is what the long codebook says.
+    """
+    panel = schema.panel
+    if panel is None or not panel.wide:
+        return schema
+    narrow = replace(panel, wide=False)
+    names = {panel.at(name, 1): name for name in panel.changing(_described(schema))}
+    later = {
+        panel.at(name, position) for name in names.values() for position in panel.positions[1:]
+    }
+    columns = tuple(
+        _present(_renamed(column, names))
+        for column in schema.columns
+        if column.name not in later and column.name != panel.count
+    )
+    known = {column.name for column in columns if column.modelled}
+    rules: Any = tuple(_first_rules(schema, names, known))
+    return replace(schema, columns=columns, rules=rules, panel=narrow)
+
+
+def _first_rules(schema: Schema, names: dict[str, str], known: set[str]) -> Iterator[NamedRule]:
+    """Yield the rules that speak of first positions and fixed features alone."""
+    for rule in schema.rules:
+        labels = rule_labels(rule, schema.features) if not rule.structural else {}
+        if labels and {names.get(name, name) for name in labels} <= known:
+            values = tuple((names.get(name, name), texts) for name, texts in labels.items())
+            yield NamedRule(values, rule.label, rule.drafted_from_data)
+
+
+def _described(schema: Schema) -> list[str]:
+    return [column.name for column in schema.columns if not column.dropped]
+
+
+def _stays(column: Feature, panel: Panel) -> bool:
+    return column.dropped or column.name in panel.fixed or column.label_of in panel.fixed
+
+
+def _once(column: Feature, panel: Panel) -> Feature:
+    """Return a feature that a unit has once; it may look at the first position."""
+    if column.dropped:
+        return column
+    if column.after is not None and column.after not in panel.fixed:
+        raise SchemaError(
+            f"[panel]: fixed feature {column.name!r} is counted from {column.after!r}, which "
+            "changes; let it change too, or count it from a fixed one"
+        )
+    if column.parent is not None and column.parent not in panel.fixed:
+        raise SchemaError(
+            f"[panel]: the parent of the fixed feature {column.name!r} changes; list "
+            f"{column.parent!r} under fixed too"
+        )
+    return replace(column, heads=tuple(panel.at(head, 1) for head in column.heads))
+
+
+def _placed(column: Feature, panel: Panel, position: int) -> Feature:
+    """Return a feature at a position; its public shares were those of all rows."""
+    if column.not_applicable:
+        if column.binned:
+            raise SchemaError(
+                f"[panel]: {column.name!r} has values that are not applicable, and absent rows are "
+                "such too; list them under missing, with keep_missing_codes = true"
+            )
+        # Absent rows are what is not applicable; the feature's own is one category more.
+        text, *others = column.not_applicable
+        if others:
+            raise SchemaError(
+                f"[panel]: {column.name!r} lists several texts under not_applicable; list one, and "
+                "the others as categories"
+            )
+        column = replace(
+            column, categories=(*column.categories, text), not_applicable=(), shares=()
+        )
+    return replace(
+        column,
+        name=panel.at(column.name, position),
+        shares=(),
+        heads=tuple(panel.at(head, position) for head in column.heads),
+        parent=column.parent and panel.at(column.parent, position),
+        after=column.after and panel.at(column.after, position),
+        label_of=column.label_of and panel.at(column.label_of, position),
+    )
+
+
+def _at(column: Feature, panel: Panel, position: int) -> Feature:
+    """Return a feature at a position, which not every unit may have a row for."""
+    placed = _placed(column, panel, position)
+    if column.label_of is not None or panel.sure(position):
+        return placed
+    if column.name == panel.time and column.binned and position > 1:
+        placed = _gap(column, placed, panel, position)
+    return replace(placed, not_applicable=(ABSENT,))
+
+
+def _gap(time: Feature, placed: Feature, panel: Panel, position: int) -> Feature:
+    """Return the time since the row before."""
+    private = panel.gaps == PRIVATE or (not panel.gaps and time.private_edges)
+    edges = PRIVATE if private else (panel.gaps or gap_edges(time))
+    plain: dict[str, Any] = {
+        "edges": edges,
+        "private_edges": private,
+        "lowest": 0.0 if private else None,
+        "highest": _span(time) if private else None,
+        "bins": time.bins if private else None,
+        "inside": time.inside,
+        "recoding": None,
+    }
+    if time.kind == "numeric":
+        # Whatever keeps a time from being known leaves the time since it unknown.
+        special = time.category_count > time.bin_count
+        plain |= {"missing": ("",) if special else (), "keep_missing_codes": False}
+        return replace(placed, **plain, unknown="error")
+    return replace(placed, **plain, after=panel.at(time.name, position - 1), weekday=False)
+
+
+def _span(time: Feature) -> float | None:
+    ends = (time.edges[0], time.edges[-1]) if time.edges else (time.lowest, time.highest)
+    low, high = ends
+    return high - low if low is not None and high is not None else None
+
+
+def gap_edges(time: Feature) -> tuple[float, ...]:
+    """Return edges of the time between rows that follow from those of the time: 0, 1, 2, 4, .."""
+    span = _span(time) or 1.0
+    if not time.integer:
+        steps = [span / 2**step for step in range(_FLOAT_STEPS, -1, -1)]
+        return (0.0, *steps)
+    powers = [float(2**step) for step in range(math.ceil(math.log2(span)) if span > 1 else 0)]
+    return (0.0, *(power for power in powers if power < span), max(span, 1.0))
+
+
+def _count(panel: Panel) -> Feature:
+    return Feature(
+        panel.count,
+        kind="ordinal",
+        categories=tuple(map(str, range(panel.least, panel.most + 1))),
+        dtype="int64",
+        label="rows of the unit that count",
+    )
+
+
+def _rules(schema: Schema, panel: Panel) -> Iterator[NamedRule]:
+    """Yield the schema's rules, at every position that they speak of."""
+    for rule in schema.rules:
+        labels = rule_labels(rule, schema.features)
+        for position in panel.positions:
+            if panel.time in labels and position > 1 and schema[panel.time].binned:
+                raise SchemaError(
+                    f"[panel]: a rule speaks of {panel.time!r}, which from the second row on is "
+                    "the time since the row before; take that out"
+                )
+            if position > 1 and set(labels) <= set(panel.fixed):
+                break
+            yield NamedRule(
+                tuple((panel.at(name, position), texts) for name, texts in labels.items()),
+                rule.label,
+                rule.drafted_from_data,
+            )
+
+
+def _present(column: Feature) -> Feature:
+    """Return a feature of the long table, where no row is absent."""
+    return replace(column, not_applicable=()) if ABSENT in column.not_applicable else column
+
+
+def _renamed(column: Feature, names: dict[str, str]) -> Feature:
+    if column.name not in names and not column.heads:
+        return column
+    return replace(
+        column,
+        name=names.get(column.name, column.name),
+        heads=tuple(names.get(head, head) for head in column.heads),
+        parent=column.parent and names.get(column.parent, column.parent),
+        after=column.after and names.get(column.after, column.after),
+        label_of=column.label_of and names.get(column.label_of, column.label_of),
+    )

@@ -1,0 +1,111 @@
+"""What the pages of plan and results show: predictions and promises in words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from pegsynth.api import plan
+from pegsynth.errors import ParameterError, PegsynthError
+from pegsynth.methods import names
+from pegsynth.methods.forecast import Forecast
+from pegsynth.privacy import Ledger
+from pegsynth.studio.project import Project
+
+_WHOLE = ("rows", "rows_in", "datasets", "replicates", "seed")
+_CHANCES = (0.01, 0.5)
+
+
+@dataclass(frozen=True)
+class PlanView:
+    """Predicted errors by method, and what the budget means."""
+
+    lines: tuple[tuple[str, str, str, str], ...]
+    reason: str
+    odds: tuple[str, ...]
+    problem: str
+    methods: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished release."""
+
+    name: str
+    promise: str
+    kind: str
+    files: tuple[tuple[str, int], ...]
+    has_report: bool
+
+
+def options_of(project: Project) -> dict[str, float | int | str]:
+    """Return the choices as the values of options."""
+    found: dict[str, float | int | str] = {}
+    for name, text in project.choices.items():
+        if name == "method":
+            found[name] = text
+            continue
+        try:
+            found[name] = int(text) if name in _WHOLE else float(text)
+        except ValueError:
+            kind = "a whole number" if name in _WHOLE else "a number"
+            raise ParameterError(f"{name.replace('_', ' ')} must be {kind}") from None
+    return found
+
+
+def forecast_of(project: Project) -> Forecast:
+    """Settle what was chosen, without reading a row."""
+    chosen = options_of(project)
+    chosen.pop("method", None)
+    chosen.pop("seed", None)
+    return plan(project.schema_file, **chosen)
+
+
+def view(project: Project) -> PlanView:
+    """Return what the page of the plan shows; a budget that cannot be is told, not raised."""
+    methods = ("auto", *names())
+    try:
+        found = forecast_of(project)
+    except PegsynthError as error:
+        return PlanView((), "", (), str(error), methods)
+    lines = [
+        (each.method, f"{each.error:.3f}", _promised(each.stated.epsilon, each.stated.delta), "")
+        for each in found.predictions
+    ]
+    lines += [(method, "", "", why) for method, why in found.refused]
+    return PlanView(tuple(lines), found.reason, odds(options_of(project)), "", methods)
+
+
+def odds(chosen: dict[str, float | int | str]) -> tuple[str, ...]:
+    """Say what epsilon means for somebody who suspects that a person is in the table."""
+    epsilon = chosen.get("epsilon")
+    if not isinstance(epsilon, int | float) or not 0 < epsilon < 700:
+        return ()
+    factor = math.exp(epsilon)
+    return tuple(
+        f"Whoever thinks before the release that a person is in the table with a chance of "
+        f"{before:.0%} can think so afterwards with at most {_after(before, factor)}."
+        for before in _CHANCES
+    )
+
+
+def _after(before: float, factor: float) -> str:
+    chance = factor * before / (factor * before + 1 - before)
+    return f"{chance:.1%}" if chance < 0.9995 else "more than 99.9%"
+
+
+def _promised(epsilon: float | None, delta: float | None) -> str:
+    if epsilon is None:
+        return "none"
+    return f"epsilon {epsilon:.4g}" + (f" at delta {delta:g}" if delta else "")
+
+
+def result(folder: Path) -> Result:
+    """Return what the page of results says of a release."""
+    public = folder / "public"
+    ledger = Ledger.from_json((public / "privacy.json").read_text(encoding="utf-8"))
+    files = tuple((file.name, file.stat().st_size) for file in sorted(public.iterdir()))
+    promise = ledger.statement().split("\n\n")[0].split(" In plain words")[0]
+    has_report = (folder / "internal" / "report.html").is_file()
+    return Result(folder.name, promise, ledger.guarantee.kind, files, has_report)

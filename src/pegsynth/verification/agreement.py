@@ -1,0 +1,117 @@
+"""How many parts of the original agree with a release, with exact noise (R32).
+
+Goes in: a question that was settled without the original, the original, a budget. Comes
+out: a noisy count for every coefficient, and the event that pays for them. What a part
+answers depends on the rows of that part alone; a part that gives no estimate answers no.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.arrays import Int64
+from pegsynth.errors import escaped
+from pegsynth.evaluation.regression_fit import fit
+from pegsynth.evaluation.value_regression import value_sample
+from pegsynth.mechanisms.noise import add_noise
+from pegsynth.privacy import AgreementCounts, Allowance
+from pegsynth.random import RandomStream
+from pegsynth.schema import Schema
+from pegsynth.verification.asked_rows import Rows
+from pegsynth.verification.dealing import dealt
+from pegsynth.verification.regions import Asked
+
+Answers = NDArray[np.int64]
+Deal = Callable[..., Int64]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What was paid for.
+
+    Parameters
+    ----------
+    counts
+        Parts that agree, with noise, for every coefficient of the question.
+    event
+        The noise, and what it costs.
+    """
+
+    counts: Int64
+    event: AgreementCounts
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise."""
+        scale = self.event.scale_numerator / self.event.scale_denominator
+        if self.event.mechanism == "discrete-gaussian":
+            return math.sqrt(scale)
+        return math.sqrt(2.0) * scale
+
+
+def agreement_event(asked: Asked, allowance: Allowance) -> AgreementCounts:
+    """Return the event that a whole allowance pays for: the least noise it buys."""
+    terms = tuple(escaped(region.term) for region in asked.regions)
+    about: dict[str, Any] = {
+        "formula": escaped(asked.formula.text),
+        "terms": terms,
+        "parts": asked.parts,
+    }
+    # Prices are rounded up in the last of many digits: the noise is larger by a hair.
+    amount, count = float(allowance.amount) * (1 - _SLACK), len(terms)
+    if allowance.route == "pure":
+        return AgreementCounts.of("discrete-laplace", count / amount, **about)
+    deviation = math.sqrt(count / (2 * amount))
+    return AgreementCounts.of("discrete-gaussian", Fraction(deviation) ** 2, **about)
+
+
+_SLACK = 1e-12
+
+
+def agrees(asked: Asked, rows: Rows, schema: Schema) -> Answers:
+    """Return 1 for every coefficient of one part that agrees; 0 where there is no estimate."""
+    if not len(rows):
+        return np.zeros(len(asked.regions), dtype=np.int64)
+    sample = value_sample(asked.formula, rows.codes, rows.values, schema)
+    found = fit(sample, asked.columns, asked.formula.kind).estimates
+    return np.array(
+        [
+            region.term in found and region.holds(found[region.term].value)
+            for region in asked.regions
+        ],
+        dtype=np.int64,
+    )
+
+
+def measured(
+    asked: Asked,
+    rows: Rows,
+    schema: Schema,
+    event: AgreementCounts,
+    stream: RandomStream,
+    *,
+    deal: Deal = dealt,
+) -> Agreement:
+    """Deal the original to parts, ask each of them, and count those that agree, with noise."""
+    parts = deal(rows.units, len(rows), asked.parts, stream.substream())
+    counts = counted(asked, rows, schema, parts)
+    return Agreement(add_noise(counts, event.noise, stream), event)
+
+
+def counted(asked: Asked, rows: Rows, schema: Schema, parts: Int64) -> Int64:
+    """Count the parts that agree, exactly: confidential until noise is added."""
+    order = np.argsort(parts, kind="stable")
+    ends = np.searchsorted(parts[order], np.arange(asked.parts + 1))
+    counts = np.zeros(len(asked.regions), dtype=np.int64)
+    for part in range(asked.parts):
+        # In the order of the table: what a part answers is a function of its own rows.
+        kept = np.sort(order[ends[part] : ends[part + 1]])
+        counts += agrees(asked, rows.some(kept), schema)
+    return counts

@@ -1,0 +1,238 @@
+"""`verify`: does an analysis of the original agree with a release? Paid for by itself (R32).
+
+What is asked is settled from the release alone; then the original is read, dealt to parts
+and asked, and the answer is charged to a ledger of its own before anybody sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pegsynth.errors import BudgetError, DataError, ParameterError
+from pegsynth.evaluation.formula import read_formula
+from pegsynth.inference.choice import rows_in_of
+from pegsynth.io.atomic import atomic_text, check_target
+from pegsynth.io.table_input import named_source, open_table
+from pegsynth.methods.ledgers import schema_ledger, seeded_ledger, selection_ledger
+from pegsynth.methods.pricing import unit_bound
+from pegsynth.numbers.paying import wants_codec
+from pegsynth.option_kinds import python_names
+from pegsynth.privacy import AgreementCounts, Budget, Ledger
+from pegsynth.publishing.result import Release
+from pegsynth.random import RandomStream
+from pegsynth.schema import Schema
+from pegsynth.storage.spending import locked
+from pegsynth.tables.units import least_words
+from pegsynth.verification import (
+    Rows,
+    Verification,
+    agreement_event,
+    measured,
+    read_rows,
+    regions_of,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked, and what it may cost; see `verify`."""
+
+    data: Any
+    release: Release | str | Path
+    formula: str
+    epsilon: float | None = None
+    delta: float | None = None
+    schema: Schema | str | Path | None = None
+    terms: Sequence[str] = ()
+    parts: int | None = None
+    tolerance: float = 0.0
+    rows_in: int | None = None
+    ledger: Ledger | str | Path | None = None
+    seed: int | None = None
+
+
+@python_names()
+def verify(
+    data: Any,
+    release: Release | str | Path,
+    formula: str,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    schema: Schema | str | Path | None = None,
+    terms: Sequence[str] = (),
+    parts: int | None = None,
+    tolerance: float = 0.0,
+    rows_in: int | None = None,
+    ledger: Ledger | str | Path | None = None,
+    seed: int | None = None,
+    table: str | None = None,
+    query: str | None = None,
+    query_is_rowwise: bool = False,
+) -> Verification:
+    """Ask the original whether an analysis of it agrees with that of a release.
+
+    The rows are dealt to parts, all rows of a unit to the same one. The formula is fitted to
+    each part, and the parts whose coefficient lies near the release's are counted, with
+    noise. This looks at the original once more and costs what is stated.
+
+    Parameters
+    ----------
+    data
+        The original, as for `synthesize`.
+    release
+        A `Release`, or the folder of one.
+    formula
+        Such as ``charge ~ age + C(sev)``; docs/evaluate.md has the grammar.
+    epsilon, delta
+        What this question may cost, beside the release.
+    schema
+        The codebook of the original; by default that of the release.
+    terms
+        Coefficients to ask for; by default all but the intercept. Each makes the noise larger.
+    parts
+        How many parts; by default from 10 to 50, by the number of rows.
+    tolerance
+        How much further off a part may be and still agree.
+    rows_in
+        Public number of original rows; by default as the ledger of the release states it.
+    ledger
+        What earlier questions cost, as a `Ledger`; or the file that this one is charged to, made
+        or added to before the answer is returned.
+    seed
+        For tests: reproducible, and without any guarantee.
+    table, query, query_is_rowwise
+        For a database, as for `synthesize`.
+
+    Returns
+    -------
+    Verification
+        A verdict for every coefficient, and the ledger of all questions so far.
+
+    Raises
+    ------
+    BudgetError
+        If no budget is stated.
+    """
+    return answer(
+        Question(
+            data=named_source(data, table=table, query=query, rowwise=query_is_rowwise),
+            release=release,
+            formula=formula,
+            epsilon=epsilon,
+            delta=delta,
+            schema=schema,
+            terms=terms,
+            parts=parts,
+            tolerance=tolerance,
+            rows_in=rows_in,
+            ledger=ledger,
+            seed=seed,
+        )
+    )
+
+
+def answer(question: Question) -> Verification:
+    """Settle a question from the release alone, read the original, charge, and answer."""
+    if question.epsilon is None:
+        raise BudgetError(
+            "verify looks at the original again, which has to be paid for: state --epsilon, beside "
+            "what the release cost"
+        )
+    delta, release = question.delta, question.release
+    budget = Budget(epsilon=question.epsilon, delta=delta)
+    found = release if isinstance(release, Release) else Release.load(release)
+    book = _codebook(found, question.schema)
+    asked = regions_of(
+        read_formula(question.formula, book),
+        [_read_released(frame, book) for frame in found.frames],
+        book,
+        rows_in=question.rows_in or rows_in_of(found.ledger),
+        parts=question.parts,
+        terms=question.terms,
+        tolerance=question.tolerance,
+    )
+    event = agreement_event(asked, budget.whole("pure" if delta is None else "zcdp"))
+    ledger = question.ledger
+    file = Path(ledger) if isinstance(ledger, str | Path) else None
+    if file is not None:
+        check_target(file)
+        # What stands there is looked at before the original is.
+        _earlier(file)
+    stream = RandomStream(question.seed)
+    with open_table(question.data, dialect=book.dialect) as reader:
+        own = selection_ledger(schema_ledger(book), reader)
+        rows = _bounded(read_rows(reader, book, need_unit=True), book, stream)
+    own = replace(own, delta=delta or 0.0).add(*unit_bound(book), event)
+    if stream.seeded:
+        own = seeded_ledger(own)
+    agreement = measured(asked, rows, book, event, stream)
+    with _alone(file, found):
+        whole = own if ledger is None else Ledger.combine([*_earlier(ledger), own])
+        if file is not None:
+            atomic_text(file, whole.to_json())
+    return Verification.of(asked, agreement, whole)
+
+
+def _codebook(release: Release, schema: Schema | str | Path | None) -> Schema:
+    if schema is None:
+        if release.schema is None:
+            raise ParameterError("this release has no codebook; state a schema")
+        return release.schema
+    book = schema if isinstance(schema, Schema) else Schema.load(schema)
+    if wants_codec(book):
+        raise ParameterError(
+            "this schema leaves edges or categories to a release; leave --schema out, and those "
+            "that the release has paid for are taken"
+        )
+    return book
+
+
+def _read_released(frame: Any, schema: Schema) -> Rows:
+    with open_table(frame) as reader:
+        return read_rows(reader, schema, need_unit=False)
+
+
+def _bounded(rows: Rows, schema: Schema, stream: RandomStream) -> Rows:
+    """Keep at most k rows of every unit, chosen at random, as a release does (R12)."""
+    if rows.units is None:
+        return rows
+    words = stream.substream().take(len(rows))
+    frame = pl.DataFrame({"unit": rows.units, "word": words, "row": np.arange(len(rows))})
+    kept = np.sort(least_words(frame, schema.rows_per_unit).get_column("row").to_numpy())
+    return replace(rows.some(kept), units=rows.units[kept])
+
+
+def _earlier(ledger: Ledger | str | Path) -> list[Ledger]:
+    """Return what earlier questions cost; none if the file is not there yet."""
+    if isinstance(ledger, Ledger):
+        return [ledger]
+    path = Path(ledger)
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DataError(f"{path}: the ledger cannot be read ({error.strerror})") from None
+    found = Ledger.from_json(text, source=str(path))
+    if not any(isinstance(event, AgreementCounts) for event in found.events):
+        raise ParameterError(
+            f"{path} is the ledger of something else; questions have a ledger of their own, so "
+            "choose another file with --ledger"
+        )
+    return [found]
+
+
+def _alone(file: Path | None, release: Release) -> Any:
+    """Keep two questions from being charged to one file at the same time."""
+    if file is None or release.folder is None:
+        return nullcontext()
+    public = release.folder / "public" / "privacy.json"
+    return locked(public if public.is_file() else release.folder / "privacy.json")

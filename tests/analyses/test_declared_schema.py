@@ -1,0 +1,115 @@
+"""Analyses and tables that a schema declares: read, written, refused (R26)."""
+
+from __future__ import annotations
+
+import pytest
+from declared_tables import ANALYSES, declaring, people, schema
+
+from command import pegs
+from pegsynth import Schema, fit, synthesize
+from pegsynth.analyses import design_of, settle_declared
+from pegsynth.errors import BudgetError, ParameterError, SchemaError
+from pegsynth.schema.declared import Analysis, WantedTable, load_declared
+from pegsynth.schema.toml import dumps, loads
+
+
+def test_declarations_are_written_and_read_again():
+    assert loads(dumps(declaring())) == declaring()
+
+
+def test_a_file_of_its_own_says_the_same(tmp_path):
+    (tmp_path / "analyses.toml").write_text(ANALYSES)
+    analyses, tables = load_declared(tmp_path / "analyses.toml")
+    assert (analyses, tables) == (declaring().analyses, declaring().tables_wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[analyses]]\nfamily = "binomial"', "no formula"),
+        ('[[analyses]]\nformula = "pay ~ age"\nfamily = "gamma"', "no family 'gamma'"),
+        ('[[analyses]]\nformula = "pay ~ age"\nshare = 2.0', "above 0 and below 1"),
+        ('[[analyses]]\nformula = "pay ~ age"\nfamly = "x"', "did you mean 'family'"),
+        ("[[tables_wanted]]\nshare = 0.1", "names no features"),
+        ('[[tables_wanted]]\nfeatures = ["a", "a"]', "named twice"),
+        ("", "declares nothing"),
+        ("[[analyses", "not valid TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_name(tmp_path, text, said):
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(SchemaError, match=said) as caught:
+        load_declared(tmp_path / "a.toml")
+    assert "a.toml" in str(caught.value)
+
+
+def test_unknown_features_and_shares_that_leave_nothing_are_refused():
+    with pytest.raises(SchemaError, match="no feature 'zip'"):
+        schema(tables_wanted=(WantedTable(("zip", "job")),))
+    with pytest.raises(SchemaError, match="add up to"):
+        schema(analyses=(Analysis("pay ~ age", share=0.6), Analysis("pay ~ job", share=0.6)))
+    with pytest.raises(SchemaError, match="wanted twice"):
+        schema(tables_wanted=(WantedTable(("area", "job")), WantedTable(("job", "area"))))
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "said"),
+    [
+        ("pay ~~ age", "gaussian", "cannot be read"),
+        ("pay ~ height", "gaussian", "no feature 'height'"),
+        ("area ~ age", "gaussian", "must be a number"),
+        ("pay ~ age", "binomial", "must be a comparison"),
+        ("pay ~ age", "multinomial", "must be a feature with categories"),
+        ("pay ~ C(age)", "gaussian", "goes with categories"),
+        ("pay ~ 1", "gaussian", "no term"),
+    ],
+)
+def test_a_formula_that_cannot_be_measured_is_refused(formula, family, said):
+    with pytest.raises(ParameterError, match=said):
+        design_of(Analysis(formula, family), schema())
+
+
+def test_what_is_measured_follows_from_the_schema():
+    plan = settle_declared(declaring())
+    assert [each.features for each in plan.tables] == [(2, 1), (0, 1)]
+    assert plan.withheld == pytest.approx(0.2 + 0.05)
+    assert plan.apart == {1, 2}
+
+
+def test_other_methods_no_epsilon_and_an_l_are_refused():
+    table = people(50)
+    with pytest.raises(ParameterError, match="pegs-once only"):
+        synthesize(table, declaring(), rows=5, epsilon=1.0, method="pegs")
+    with pytest.raises(BudgetError, match="epsilon"):
+        fit(table, declaring(), method="pegs-once")
+    with pytest.raises(ParameterError, match="undo the l"):
+        fit(table, declaring(), method="pegs-once", epsilon=1.0, l=1.5)
+
+
+def test_a_plan_says_what_is_measured_and_what_it_costs(tmp_path):
+    schema().save(tmp_path / "schema.toml")
+    (tmp_path / "analyses.toml").write_text(ANALYSES)
+    shown = pegs(
+        *("plan", "--schema", tmp_path / "schema.toml", "--rows", 100, "--epsilon", 1),
+        *("--delta", 1e-9, "--analyses", tmp_path / "analyses.toml"),
+    )
+    assert shown.code == 0, shown.err
+    assert "Table area x job: 5.0% of the budget, 6 cells" in shown.out
+    assert "Analysis pay ~ age + C(area) (gaussian): 20.0% of the budget" in shown.out
+    assert "Choice: pegs-once, because analyses or tables were declared" in shown.out
+
+
+def test_bad_files_end_with_one_message(tmp_path):
+    schema().save(tmp_path / "schema.toml")
+    (tmp_path / "a.toml").write_text('[[tables_wanted]]\nfeatures = ["zip"]')
+    shown = pegs(
+        *("plan", "--schema", tmp_path / "schema.toml", "--rows", 100, "--epsilon", 1),
+        *("--analyses", tmp_path / "a.toml"),
+    )
+    assert shown.code == 2
+    assert "a.toml: the table of zip: the schema has no feature 'zip'" in shown.err
+
+
+def test_the_published_schema_states_them():
+    assert "[[analyses]]" in dumps(declaring())
+    assert isinstance(loads(dumps(declaring())), Schema)

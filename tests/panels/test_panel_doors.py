@@ -1,0 +1,88 @@
+"""Door invariance of folded tables (R24, R30): one row more changes one unit's wide row alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from importlib.util import find_spec
+from itertools import islice
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pegsynth.auditing.door_readers import DOORS
+from pegsynth.auditing.door_tables import ROW, UNIT, pairs
+from pegsynth.auditing.doors import temporary_folder
+from pegsynth.errors import PegsynthError
+from pegsynth.io.table_input import open_table
+from pegsynth.panels import folded_reader, folding
+from pegsynth.schema.codec import encode_table
+from pegsynth.schema.panel import Panel
+from pegsynth.schema.wide_schema import wide_schema
+
+PAIRS = 2
+MOST = 2
+
+
+def panel_schema(pair):
+    """The schema of a pair as that of a panel, ordered by the numbers of its rows."""
+    columns = tuple(
+        replace(column, kind="ordinal") if column.name == ROW else column
+        for column in pair.schema.columns
+    )
+    return replace(pair.schema, columns=columns, rows_per_unit=1, panel=Panel(UNIT, ROW, MOST))
+
+
+def wide_rows(door, pair, rows, folder):
+    """Return the wide codes of all units, or None where the table is refused."""
+    folder.mkdir()
+    schema = panel_schema(pair)
+    source = door.build(folder, pair, rows)
+    try:
+        with open_table(source() if callable(source) else source, dialect=schema.dialect) as reader:
+            wide = folded_reader(reader, schema)
+            codes = np.concatenate(list(encode_table(wide, wide_schema(schema), need_unit=False)))
+    except PegsynthError:
+        return None
+    return Counter(tuple(map(int, line)) for line in codes)
+
+
+def broken(door, count, seed="panel"):
+    """Yield pairs for which more than one unit differs."""
+    for pair in islice(pairs(door.holding, f"{seed} {door.name}"), count):
+        with temporary_folder() as folder:
+            plain = wide_rows(door, pair, pair.rows, folder / "plain")
+            more = wide_rows(door, pair, pair.with_extra(pair.rows), folder / "more")
+        if plain is None or more is None:
+            continue
+        gone, new = (sum(each.values()) for each in (plain - more, more - plain))
+        # A row beyond the most may change nothing at all.
+        if gone > 1 or new > 1 or gone > new:
+            yield pair
+
+
+HERE = [door for door in DOORS if door.read is None]
+
+
+@pytest.mark.parametrize("door", HERE, ids=lambda door: door.name)
+def test_one_row_more_changes_one_unit(door):
+    if door.needs and find_spec(door.needs) is None:
+        pytest.skip(f"{door.needs} is not installed")
+    for pair in broken(door, PAIRS):
+        pytest.fail(str(pair))
+
+
+def test_a_cut_by_the_size_of_the_table_is_found(monkeypatch):
+    """The broken twin: as many rows of a unit count as units have on average."""
+    shipped = folding._in_order
+
+    def cut_by_the_mean(rows, features):
+        ordered = shipped(rows, features)
+        most = max(rows.height // rows.get_column(folding.UNIT).n_unique(), 1)
+        place = pl.int_range(pl.len()).over(folding.UNIT)
+        return ordered.filter(place < most)
+
+    monkeypatch.setattr(folding, "_in_order", cut_by_the_mean)
+    door = next(door for door in HERE if door.name == "Polars")
+    assert any(True for _ in broken(door, 150))

@@ -1,0 +1,57 @@
+"""The exact audit of verification, and broken twins that it must catch (R32)."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pegsynth.auditing.agreeing_parts import verification_cases
+from pegsynth.auditing.run import audit
+from pegsynth.verification.dealing import dealt
+
+ONE, APPROXIMATE, TWO, UNITS = verification_cases()
+
+
+def holds(case):
+    claimed = case.claimed
+    return case.loss().within(claimed.epsilon, claimed.rho)
+
+
+@pytest.mark.parametrize("case", verification_cases(), ids=lambda case: case.name)
+def test_no_table_tells_more_than_is_claimed(case):
+    assert holds(case)
+
+
+def test_the_claim_is_not_larger_than_it_must_be():
+    """Some table comes near the price: the audit looks where the loss is."""
+    assert ONE.loss().epsilon > 0.5 * ONE.claimed.epsilon
+
+
+def in_equal_parts(units, rows, parts, words):
+    """Deal by rank, so that parts are of equal size: one row more moves the others."""
+    del units, words
+    return np.arange(rows) * parts // max(rows, 1)
+
+
+def one_by_one(units, rows, parts, words):
+    """Deal the rows of a unit apart."""
+    del units
+    return dealt(None, rows, parts, words)
+
+
+def test_parts_of_equal_size_are_found_out():
+    assert not holds(replace(ONE, deal=in_equal_parts, most_rows=4))
+
+
+def test_rows_of_a_unit_that_are_dealt_apart_are_found_out():
+    assert not holds(replace(UNITS, deal=one_by_one))
+
+
+def test_counts_without_noise_are_found_out():
+    assert not holds(replace(ONE, noise={0: 1}))
+
+
+def test_the_audit_of_verification():
+    found = list(audit("verification"))
+    assert [each.holds for each in found] == [True] * 4
+    assert {each.kind for each in found} == {"exact"}
