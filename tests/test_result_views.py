@@ -286,12 +286,16 @@ def test_evaluate_takes_a_release(release):
 
 
 def test_pooled_takes_a_release_and_its_ledger(release):
-    _, made = release
+    data, perturbed = release
+    options = {"method": "pegs-once", "epsilon": 50, "rows": 40, "datasets": 3}
+    made = pegsynth.synthesize(data, SCHEMA, **options, shared_noise=True)
 
     def share(frame):
         mean = (frame["a"] == "x").mean()
         return mean, 0.01
 
+    with pytest.raises(ParameterError, match="there is no interval for these datasets"):
+        pegsynth.pooled(share, perturbed, rows_in=100)
     by_release = pegsynth.pooled(share, made, rows_in=100)
     by_hand = pegsynth.pooled(share, made.frames, rows_in=100, ledger=made.ledger)
     assert repr(by_release) == repr(by_hand)
