@@ -72,7 +72,10 @@ class Statistic:
     def _influence(self, shares: Array, top: Array, bottom: Array | None) -> Array:
         if bottom is None:
             return top
-        whole = max(float((shares * bottom).sum()), 1e-300)
+        whole = float((shares * bottom).sum())
+        if whole == 0:
+            # A group without rows: its share counts as 0 without a variance, and as a miss.
+            return np.zeros_like(top)
         return (top - self._ratio(shares, top, bottom) * bottom) / whole
 
 

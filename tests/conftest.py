@@ -1,11 +1,16 @@
 """Shared settings; the tests folder itself is importable (``oracle``, ``significance``)."""
 
+import faulthandler
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# Tests may replace or close the standard error, and pytest does.
+_STDERR = os.dup(2)
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -13,6 +18,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 # the same examples every time; elsewhere each run tries new ones.
 settings.register_profile("pegsynth", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("pegsynth")
+
+
+MOST_SECONDS = 1200
+"""No test takes as long; one that hangs ends its process, which is a failure with a traceback."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    faulthandler.dump_traceback_later(MOST_SECONDS, exit=True, file=_STDERR)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -23,7 +23,7 @@ def table(name):
 
 
 def list_months(path):
-    """State public edges where a draft leaves them to be measured, which takes an epsilon in all."""
+    """State public edges where a draft leaves them to be measured, which needs --epsilon."""
     months = 'edges = "month"\nlowest = "2017-01-01"\nhighest = "2018-01-01"\n'
     path.write_text(path.read_text().replace('edges = "private"\n', months))
 

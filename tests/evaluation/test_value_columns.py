@@ -5,7 +5,12 @@ import polars as pl
 import pytest
 
 from pegsynth.evaluation.judged_tables import read_tables
-from pegsynth.evaluation.value_columns import ValueCollector, value_features, weight_columns
+from pegsynth.evaluation.value_columns import (
+    ValueCollector,
+    moment_features,
+    value_features,
+    weight_columns,
+)
 from pegsynth.evaluation.weighted_rows import plain_rows, repeats
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dialect import Dialect
@@ -90,9 +95,11 @@ def test_numbers_are_recoded_as_the_codebook_says():
         same(found.columns["n"], [5, 5, 40, 40, 40])
 
 
-def test_dates_are_no_numbers():
+def test_dates_are_compared_apart_from_numbers():
     date = Feature("d", kind="date", edges=("2020-01-01", "2021-01-01", "2022-01-01"))
-    assert value_features(Schema((date, *SCHEMA.features))) == ("n", "o")
+    schema = Schema((date, *SCHEMA.features))
+    assert value_features(schema) == ("n", "o")
+    assert moment_features(schema) == ("d",)
 
 
 def test_weights_need_replicates():

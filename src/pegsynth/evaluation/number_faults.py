@@ -30,22 +30,31 @@ CORRELATION = 0.10
 RULE = (
     "Numbers are “off” where a figure of a numeric feature misses the original's by more than "
     f"chance explains and by more than this: a mean {MEAN:.0%} of the smaller of the mean size and "
-    f"the standard deviation; a standard deviation {SD:.0%}; a distribution function {FUNCTION:g}; "
-    f"the share of zeros, or of another number that {HEAP_SHARE:.0%} of the rows share, "
-    f"{SHARE:.0%} of the rows or half; the rows beyond the original's 1% or 99% quantile, half as "
-    f"many or twice as many; a correlation {CORRELATION:g}."
+    f"the standard deviation; a standard deviation {SD:.0%}; a distribution function, "
+    f"also of dates, {FUNCTION:g}; the share of zeros, or of another number that {HEAP_SHARE:.0%} "
+    f"of the rows share, {SHARE:.0%} of the rows or half; the rows beyond the original's 1% or 99% "
+    f"quantile, half as many or twice as many; a correlation {CORRELATION:g}."
 )
 _DISTRIBUTION_TESTS = 6
 _MOST_OF_TAILS = 4.0
 
 
 def number_faults(
-    sides: Sequence[Sides], pairs: Sequence[PairSides], *, level: float = KIND_ALARMS
+    sides: Sequence[Sides],
+    pairs: Sequence[PairSides],
+    moments: Sequence[Sides] = (),
+    *,
+    level: float = KIND_ALARMS,
 ) -> list[Fault]:
-    """List what is off, the worst first; `level` is the chance of a false alarm in all."""
+    """List what is off, the worst first; `level` is the chance of a false alarm in all.
+
+    Of `moments`, which are dates and times, only the distribution function is judged: a mean
+    counted from a year that nobody chose has no relative error.
+    """
     comparisons = sum(_DISTRIBUTION_TESTS + len(heaps_of(each)) for each in sides)
-    alpha = level / max(1, comparisons + len(pairs))
+    alpha = level / max(1, comparisons + len(pairs) + len(moments))
     found = [fault for each in sides for fault in _distribution(each, alpha)]
+    found += [fault for each in moments for fault in _function(each, alpha)]
     found += [fault for each in pairs for fault in _pair(each, alpha)]
     return sorted(found, key=lambda each: each.order)
 
@@ -62,12 +71,17 @@ def _distribution(side: Sides, alpha: float) -> Iterable[Fault]:
     if abs(sd - law.sd) > SD * law.sd and not _spread_explained(side, alpha):
         words = f"the standard deviation of {name} is {relative(sd, law.sd)} ({beside(sd, law.sd)})"
         yield Fault("numbers", _about(name, "sd"), words, _ratio(abs(sd - law.sd), SD * law.sd))
-    apart = side.mean(lambda each: kolmogorov(law, each))
-    if apart > FUNCTION and apart > function_allowance(n, alpha):
-        words = f"values of {name} lie elsewhere (Kolmogorov distance {apart:.2g})"
-        yield Fault("numbers", _about(name, "distribution"), words, apart / FUNCTION)
+    yield from _function(side, alpha)
     yield from _atoms(side, alpha)
     yield from _tails(side, alpha)
+
+
+def _function(side: Sides, alpha: float) -> Iterable[Fault]:
+    """Judge the distribution function of a feature."""
+    apart = side.mean(partial(kolmogorov, side.original))
+    if apart > FUNCTION and apart > function_allowance(side.rows, alpha):
+        words = f"values of {side.name} lie elsewhere (Kolmogorov distance {apart:.2g})"
+        yield Fault("numbers", _about(side.name, "distribution"), words, apart / FUNCTION)
 
 
 def _spread_explained(side: Sides, alpha: float) -> bool:

@@ -1,9 +1,10 @@
 """The numbers of numeric features as they stand in a table, beside its codes.
 
 Goes in: frames of a table and their codes, batch by batch. Comes out: `TableValues`, a column
-of float64 for every numeric feature, NaN where a row has no number, and the weights of a table
-that has some (R28). At most `MOST_VALUES` numbers are kept of a table: beyond that every second
-row is let go, then every second of these, so that memory is bounded and no row is preferred.
+of float64 for every numeric feature and every one of dates or times, NaN where a row has no
+number, and the weights of a table that has some (R28). At most `MOST_VALUES` numbers are kept
+of a table: beyond that every second row is let go, then every second of these, so that memory is
+bounded and no row is preferred.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ import polars as pl
 from pegsynth.arrays import Codes, Float64
 from pegsynth.evaluation.numeric import is_numeric, numeric_values
 from pegsynth.schema import Feature, Schema
+from pegsynth.schema.calendar_units import TEMPORAL
+from pegsynth.schema.column_encoders import moments_of
+from pegsynth.schema.date_text import DateText
 from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.rounded_values import nearest_multiples
@@ -59,9 +63,14 @@ class TableValues:
 def value_features(schema: Schema) -> tuple[str, ...]:
     """Name the features whose numbers are compared: numeric ones, and ordinal ones of numbers.
 
-    Two numbers are no more than two categories, which tables of codes compare; so are dates.
+    Two numbers are no more than two categories, which tables of codes compare.
     """
     return tuple(f.name for f in schema.features if f.kind == "numeric" or _counts(f))
+
+
+def moment_features(schema: Schema) -> tuple[str, ...]:
+    """Name the features of dates and times, whose moments are compared by their resolution."""
+    return tuple(f.name for f in schema.features if f.kind in TEMPORAL)
 
 
 def _counts(feature: Feature) -> bool:
@@ -104,7 +113,7 @@ class ValueCollector:
     _kept: int = 0
 
     def __post_init__(self) -> None:
-        self._names = value_features(self.schema)
+        self._names = (*value_features(self.schema), *moment_features(self.schema))
         self._numbers = NumberText(self.schema.dialect)
 
     def add(self, frame: pl.DataFrame, codes: Codes) -> None:
@@ -169,6 +178,12 @@ def numbers_of(
     written
         How numbers are written in columns of text.
     """
+    inside = codes < feature.bin_count
+    if feature.kind in TEMPORAL:
+        moments = moments_of(DateText(feature), values)
+        labelled = bool((np.isnan(moments) & inside).any())
+        moments[~inside] = np.nan
+        return moments, labelled
     if feature.kind != "numeric":
         spelled = np.append(numeric_values(feature), np.nan)
         return np.asarray(spelled[np.minimum(codes, feature.category_count)]), False
@@ -177,10 +192,9 @@ def numbers_of(
     else:
         text = as_text(values)
         numbers = _floats(written.numbers(text))
-        lost = np.isnan(numbers) & (codes < feature.bin_count)
+        lost = np.isnan(numbers) & inside
         if lost.any():
             numbers[lost] = _looked_at(text.filter(pl.Series(lost)), written)
-    inside = codes < feature.bin_count
     labelled = bool((np.isnan(numbers) & inside).any())
     numbers[~inside | ~np.isfinite(numbers)] = np.nan
     return _recoded(numbers, feature), labelled

@@ -8,9 +8,10 @@ distance, what a bootstrap of the original would have. Rows without a number are
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
+import msgspec
 import numpy as np
 
 from pegsynth.arrays import Float64
@@ -55,6 +56,17 @@ def value_records(sides: Sequence[Sides], *, level: float = LEVEL) -> list[Recor
     """Return all records of numbers: the means over the features first."""
     records = [record for each in sides for record in _feature(each, level)]
     return [*(_headline(name, sides, records) for name in HEADLINES), *records]
+
+
+def moment_records(sides: Sequence[Sides], units: Mapping[str, str]) -> list[Record]:
+    """Return the distances of dates and times; amounts are in the unit of each feature."""
+    records = [record for each in sides for record in _distances(each)]
+    return [
+        msgspec.structs.replace(
+            record, note=f"dates or times, counted in {units[record.subject]}s: {record.note}"
+        )
+        for record in records
+    ]
 
 
 def no_value_records(reason: str) -> list[Record]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -18,8 +19,13 @@ from pegsynth.evaluation.judged_tables import Tables
 from pegsynth.evaluation.number_faults import RULE, number_faults
 from pegsynth.evaluation.records import Cumulative, Record, not_computed
 from pegsynth.evaluation.statistics import LEVEL
-from pegsynth.evaluation.value_columns import value_features
-from pegsynth.evaluation.value_records import cumulative_of, no_value_records, value_records
+from pegsynth.evaluation.value_columns import moment_features, value_features
+from pegsynth.evaluation.value_records import (
+    cumulative_of,
+    moment_records,
+    no_value_records,
+    value_records,
+)
 from pegsynth.evaluation.value_sides import Sides, sides_of
 from pegsynth.inference.combining_rules import Rule
 from pegsynth.schema import Schema
@@ -37,33 +43,44 @@ class Numbers:
         One for each numeric feature that all tables have numbers of.
     pairs
         Correlations of all pairs of these.
+    moments
+        One for each feature of dates or times that all tables have.
+    units
+        What these are counted in, by feature.
     left_out
-        Other numeric features, and why nothing is said about their numbers.
+        Other features with numbers, and why nothing is said about these.
     every
         Every so manieth row of the largest table was used; 1 where all were.
     """
 
     sides: tuple[Sides, ...] = ()
     pairs: tuple[PairSides, ...] = ()
+    moments: tuple[Sides, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[tuple[str, str], ...] = ()
     every: int = 1
 
     @property
     def rule(self) -> str:
         """By which rule numbers are judged, or why they are not."""
-        return RULE if self.sides else f"Numbers were not judged: {NO_NUMBERS}."
+        return RULE if self.sides or self.moments else f"Numbers were not judged: {NO_NUMBERS}."
 
     def faults(self) -> list[Fault]:
         """List what is off about the numbers."""
         with np.errstate(all="ignore"):
-            return number_faults(self.sides, self.pairs)
+            return number_faults(self.sides, self.pairs, self.moments)
 
     def records(self, *, level: float = LEVEL) -> list[Record]:
         """Return every record of numbers."""
-        absent = [not_computed("value_mean", name, why) for name, why in self.left_out]
+        absent = [
+            not_computed("kolmogorov_distance" if name in self.units else "value_mean", name, why)
+            for name, why in self.left_out
+        ]
+        dated = list(map(self._thinned, moment_records(self.moments, self.units)))
         if not self.sides:
             return [
                 *no_value_records(NO_NUMBERS),
+                *dated,
                 *no_correlation_records(NO_NUMBERS),
                 *absent,
             ]
@@ -73,7 +90,7 @@ class Numbers:
                 *value_records(self.sides, level=level),
                 *correlation_records(self.pairs, level=level),
             ]
-        return [*map(self._thinned, found), *absent]
+        return [*map(self._thinned, found), *dated, *absent]
 
     def _thinned(self, record: Record) -> Record:
         """Say in a note that rows were left out of a table too large for all."""
@@ -94,14 +111,16 @@ def numbers_found(tables: Tables, schema: Schema, rule: Rule | None = None) -> N
         return Numbers()
     original, *synthetic = tables.values
     sides: list[Sides] = []
+    moments: list[Sides] = []
     left_out = []
-    for name in value_features(schema):
+    units = {name: schema[name].resolution for name in moment_features(schema)}
+    for name in (*value_features(schema), *units):
         found = sides_of(name, original, synthetic, rule)
         if isinstance(found, Sides):
-            sides.append(found)
+            (moments if name in units else sides).append(found)
         else:
             left_out.append((name, found))
     with np.errstate(all="ignore"):
         pairs = pair_sides(sides, original, synthetic)
     every = max(each.every for each in tables.values)
-    return Numbers(tuple(sides), tuple(pairs), tuple(left_out), every)
+    return Numbers(tuple(sides), tuple(pairs), tuple(moments), units, tuple(left_out), every)

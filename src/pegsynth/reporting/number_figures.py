@@ -60,6 +60,17 @@ def number_tables(found: Lookup) -> list[Table]:
         rows = [_overview(found, feature) for feature in features]
         caption = "Numbers of every feature, original and synthetic"
         tables.append(table_of(columns, rows, caption=caption))
+    dated = _dated(found, set(features))
+    if dated:
+        columns = [
+            "Feature",
+            "Kolmogorov",
+            "Kolmogorov, floor",
+            "Wasserstein",
+            "Wasserstein, floor",
+        ]
+        caption = "Dates and times; Wasserstein distances are in the unit of the feature"
+        tables.append(table_of(columns, dated, caption=caption))
     pairs = _pairs(found)
     if pairs:
         caption = "Correlations, the furthest apart first"
@@ -134,6 +145,21 @@ def _overview(found: Lookup, feature: str) -> list[str]:
         absent = "none" if name == "value_zeros" else NOT_COMPUTED
         cells += [absent if each is None else _written(name, each) for each in figures]
     return cells
+
+
+def _dated(found: Lookup, numeric: set[str]) -> list[list[str]]:
+    """Return a line for each feature of dates or times: distances, beside those of chance."""
+    rows = []
+    for record in found.subjects("kolmogorov_distance"):
+        if record.subject in numeric or record.value is None:
+            continue
+        line = [short(record.subject)]
+        for name in ("kolmogorov_distance", "wasserstein_distance"):
+            one = found.record(name, record.subject)
+            figures = (None, None) if one is None else (one.value, one.baseline)
+            line += [NOT_COMPUTED if each is None else _written(name, each) for each in figures]
+        rows.append(line)
+    return rows
 
 
 def _details(found: Lookup, feature: str) -> list[list[str]]:
