@@ -78,8 +78,8 @@ def _folded(schema: Schema) -> Iterator[str]:
             yield (
                 f"With {panel.most} rows, more than {MOST_FOLDED} or as stated, pegs-once measures "
                 "how one row leads to the next in one table for all positions, in which a unit has "
-                f"up to {panel.most - 1} rows and is priced for all of them; it gets three quarters "
-                "of the budget, first rows and the number of rows get the rest."
+                f"up to {panel.most - 1} rows and is priced for all of them; that table gets three "
+                "quarters of the budget, first rows and the number of rows get the rest."
             )
 
 

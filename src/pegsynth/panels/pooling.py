@@ -253,6 +253,16 @@ class Pooling:
                 yield _rule({before: [code], after: range(code)}, "is not before")
 
 
+def measured_tables(schema: Schema) -> tuple[dict[str, int], ...]:
+    """Return the features of every table that a release of blocks measures, with their sizes."""
+    sizes = dict(zip(schema.names, schema.category_counts, strict=True))
+    if schema.panel is None or not (schema.panel.wide and schema.panel.pooled):
+        return (sizes,)
+    pooling = Pooling(schema)
+    first = (schema.names[place] for place in pooling.first)
+    return {name: sizes[name] for name in first}, {f.name: f.size for f in pooling.features}
+
+
 def _ordered(feature: Feature) -> bool:
     return feature.kind != "nominal"
 
