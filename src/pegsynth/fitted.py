@@ -349,6 +349,11 @@ def supported(model: FittedModel | SavedModel | str | Path, formula: str) -> Sup
     if isinstance(model, str | Path):
         model = SavedModel(Path(model))
     released = getattr(model.content, "released", None)
+    if getattr(model.content, "transitions", None) is not None:
+        raise ParameterError(
+            "the model pools transitions over positions, so whether it holds an analysis of rows "
+            'cannot be told; fit one with transitions = "folded" in [panel]'
+        )
     if released is None:
         raise ParameterError("only models of pegs-once publish tables that could hold an analysis")
     return answer(released, model.schema, formula)

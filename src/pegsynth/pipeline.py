@@ -55,7 +55,13 @@ from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.request import Request
 from pegsynth.schema import Schema
-from pegsynth.schema.wide_schema import wide_schema
+from pegsynth.schema.panel import FOLDED, POOLED
+from pegsynth.schema.wide_schema import (
+    at_all_positions,
+    first_rows,
+    measured_positions,
+    wide_schema,
+)
 from pegsynth.storage.model_file import load_model, read_manifest
 from pegsynth.storage.spending import read_spent, write_spent
 from pegsynth.tables.checkpoint import Checkpoint
@@ -136,6 +142,7 @@ def settle(
         check_completable(book, dict(request.where))
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
     request, notes = request.settled(request.planned_schema(book), saved=saved)
+    book = _with_transitions(book, request, long)
     unpriced = not request.has_budget and request.delta is None
     if saved and unpriced and get(request.method).fits_unpriced:
         if wants_codec(book):
@@ -203,6 +210,19 @@ def panel_book(schema: Schema, request: Request) -> Schema | None:
     return schema
 
 
+def _with_transitions(schema: Schema, request: Request, long: Schema | None) -> Schema:
+    """Let a method that cannot measure pooled transitions fold every position (R24)."""
+    panel, method = schema.panel, get(request.method or DEFAULT_METHOD)
+    if panel is None or not panel.pooled or method.pools:
+        return schema
+    if long is not None and long.panel is not None and long.panel.transitions:
+        raise ParameterError(
+            f'[panel]: transitions = "{POOLED}" goes with pegs-once, and {method.name} folds every '
+            "position; leave it out"
+        )
+    return replace(schema, panel=replace(panel, transitions=FOLDED))
+
+
 def honest_seed_pool(data: Any, pool: str | Path | None) -> str | Path | None:
     """Call a seed pool that is the confidential table itself by its name (R10)."""
     if data is None or pool is None or pool in ("uniform", "marginal", "original"):
@@ -231,6 +251,7 @@ def fit(
     """
     schema, request = settled.schema, settled.request
     written = reader.output_columns
+    source, long = reader, settled.long or schema
     if settled.long is not None:
         reader = folded_reader(reader, settled.long)
     method = get(request.method or DEFAULT_METHOD)
@@ -253,9 +274,11 @@ def fit(
         check_another_pass(reader)
     if wants_codec(schema):
         _check_two_passes(reader, checkpoint)
-        rows = MeasuredRows(reader, schema, stream, progress=progress)
+        measured = replace(settled, schema=measured_positions(schema))
+        first = reader if measured.schema == schema else folded_reader(source, first_rows(long))
+        rows = MeasuredRows(first, measured.schema, stream, progress=progress)
         kept = rows.kept
-        codec = pay_for_codec(settled, rows.counts, stream)
+        codec = at_positions(pay_for_codec(measured, rows.counts, stream), schema)
         schema, settled = codec.schema, with_codec(settled, codec)
         ledger = ledger.add(*codec.events)
     table = CodeTable(reader, schema, stream, kept=kept, progress=progress)
@@ -305,6 +328,20 @@ def pay_for_codec(
         rows_in=request.rows_in,
         private=get(plan.method).has_proof,
     )
+
+
+def at_positions(codec: PaidCodec, schema: Schema) -> PaidCodec:
+    """Return what was measured of first rows for every position, where transitions are pooled."""
+    panel = schema.panel
+    if panel is None or not panel.pooled:
+        return codec
+    shapes = dict(codec.shapes)
+    for name in panel.changing(codec.schema.names):
+        shape = codec.shapes.get(panel.at(name, 1))
+        # The time of later rows is the time since the row before, which has no shape.
+        if shape is not None and name != panel.time:
+            shapes |= {panel.at(name, position): shape for position in panel.positions}
+    return replace(codec, schema=at_all_positions(codec.schema, schema), shapes=shapes)
 
 
 def with_codec(settled: Settled, codec: PaidCodec) -> Settled:

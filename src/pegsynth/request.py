@@ -38,7 +38,7 @@ from pegsynth.options import (
     SourceOptions,
 )
 from pegsynth.privacy import Budget, Shares
-from pegsynth.schema.wide_schema import wide_schema
+from pegsynth.schema.wide_schema import at_all_positions, measured_positions, wide_schema
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Method, Plan
@@ -248,9 +248,12 @@ class Request(
         check_reviewed(schema, budget, accept=self.accept_unreviewed_schema, source=source)
         if wants_codec(schema):
             seen = foreseen(
-                schema, budget, rows=self.rows_in or self.rows, private=method.has_proof
+                measured_positions(schema),
+                budget,
+                rows=self.rows_in or self.rows,
+                private=method.has_proof,
             )
-            schema, budget = seen.schema, seen.budget
+            schema, budget = at_all_positions(seen.schema, schema), seen.budget
         plan: Plan = method.settle(schema, budget, self.options_for(method, saved=saved))
         return plan
 
@@ -265,12 +268,12 @@ class Request(
         budget = replace(self, method=AUTO).budget if self.epsilon is not None else None
         private = budget is not None
         seen = foreseen(
-            schema,
+            measured_positions(schema),
             budget or Budget(alpha=0.0),
             rows=self.rows_in or self.rows,
             private=private,
         )
-        return seen.schema
+        return at_all_positions(seen.schema, schema)
 
 
 def registered_options() -> tuple[str, ...]:

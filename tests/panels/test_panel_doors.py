@@ -17,6 +17,7 @@ from pegsynth.auditing.doors import temporary_folder
 from pegsynth.errors import PegsynthError
 from pegsynth.io.table_input import open_table
 from pegsynth.panels import folded_reader, folding
+from pegsynth.panels.pooling import Pooling
 from pegsynth.schema.codec import encode_table
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.wide_schema import wide_schema
@@ -71,6 +72,28 @@ def test_one_row_more_changes_one_unit(door):
         pytest.skip(f"{door.needs} is not installed")
     for pair in broken(door, PAIRS):
         pytest.fail(str(pair))
+
+
+def test_one_row_more_changes_the_transitions_of_one_unit():
+    """Tables that are pooled over positions (R24): at most so many rows go, and so many come."""
+    door = next(door for door in HERE if door.name == "Polars")
+    compared = 0
+    for pair in islice(pairs(door.holding, "pooled"), 25):
+        with temporary_folder() as folder:
+            found = [
+                wide_rows(door, pair, rows, folder / name)
+                for name, rows in (("plain", pair.rows), ("more", pair.with_extra(pair.rows)))
+            ]
+        if None in found:
+            continue
+        pooling = Pooling(wide_schema(panel_schema(pair)))
+        plain, more = (
+            Counter(map(tuple, pooling.pairs(np.array(list(each.elements()), dtype=np.uint32))))
+            for each in found
+        )
+        assert max((plain - more).total(), (more - plain).total()) <= MOST - 1
+        compared += plain != more
+    assert compared
 
 
 def test_a_cut_by_the_size_of_the_table_is_found(monkeypatch):

@@ -42,7 +42,7 @@ from pegsynth.methods.released_blocks import ReleasedPlan, fit_released
 from pegsynth.privacy import Budget, Ledger, Selection
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter, Steps
+from pegsynth.released import PrivacyFilter, Released, Steps
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.schema.declared import Analysis, WantedTable
 from pegsynth.schema.hierarchy import Hierarchy
@@ -68,6 +68,29 @@ class Path:
 def cell_share(noise: Noise, count: int, noisy: int) -> Fraction:
     """Return the probability that a count becomes this noisy count."""
     return noise_law(noise).get(abs(noisy - count), Fraction(0))
+
+
+def all_of(released: Released) -> tuple[Any, ...]:
+    """Return everything that a release of blocks publishes, to be compared."""
+    return (
+        released.total,
+        released.order,
+        tuple(tuple(line.tolist()) for line in released.levels),
+        tuple(
+            (each.features, tuple(each.counts.tolist()), each.deviation)
+            for each in (
+                *released.one_ways,
+                *released.blocks,
+                *released.extra,
+                *released.maps,
+                *released.residuals,
+            )
+        ),
+        tuple(
+            (str(each.bounds.tolist()), tuple(each.sums.tolist()), each.deviation)
+            for each in released.sums
+        ),
+    )
 
 
 class PathCase(Protocol):
@@ -177,28 +200,8 @@ class ReleasedCase:
             filter_of=filter_of,
             steps=self.steps,
         )
-        released = fit.released
-        published = (
-            released.total,
-            released.order,
-            tuple(tuple(line.tolist()) for line in released.levels),
-            tuple(
-                (each.features, tuple(each.counts.tolist()), each.deviation)
-                for each in (
-                    *released.one_ways,
-                    *released.blocks,
-                    *released.extra,
-                    *released.maps,
-                    *released.residuals,
-                )
-            ),
-            tuple(
-                (str(each.bounds.tolist()), tuple(each.sums.tolist()), each.deviation)
-                for each in released.sums
-            ),
-            # The ledger is published too, with all that its events say.
-            spent.events,
-        )
+        # The ledger is published too, with all that its events say.
+        published = (*all_of(fit.released), spent.events)
         ledger = Ledger(spent.events, delta=self.plan.budget.delta or 0.0)
         return Path(tuple(watched[0].steps), published, ledger)
 
@@ -283,12 +286,12 @@ def _with(worst: Worst, case: PathCase, path: Path, found: tuple[Loss, float]) -
 
 def _pure_loss(case: PathCase, ours: Step, theirs: Step) -> float:
     """Return the log-ratio of a step's output under the table and its neighbour."""
-    if isinstance(ours.event, Selection):
-        epsilon = Fraction(ours.event.epsilon_numerator, ours.event.epsilon_denominator)
+    if isinstance(ours.done, Selection):
+        epsilon = Fraction(ours.done.epsilon_numerator, ours.done.epsilon_denominator)
         (chosen,) = ours.output
         laws = [choice_law(step.inputs, epsilon)[chosen] for step in (ours, theirs)]
         return _log_ratio(*laws)
-    noise = noise_of(ours.event)
+    noise = noise_of(ours.done)
     return math.fsum(
         _log_ratio(case.cell_law(noise, a, y), case.cell_law(noise, b, y))
         for a, b, y in zip(ours.inputs, theirs.inputs, ours.output, strict=True)
@@ -302,11 +305,11 @@ def _log_ratio(first: Fraction, second: Fraction) -> float:
 
 def _divergence(ours: Step, theirs: Step) -> float:
     """Return the worst Renyi divergence of a step over its order, whatever its output."""
-    if isinstance(ours.event, Selection):
-        epsilon = Fraction(ours.event.epsilon_numerator, ours.event.epsilon_denominator)
+    if isinstance(ours.done, Selection):
+        epsilon = Fraction(ours.done.epsilon_numerator, ours.done.epsilon_denominator)
         first, second = (choice_law(step.inputs, epsilon) for step in (ours, theirs))
         return divergence(dict(enumerate(first)), dict(enumerate(second))).rho
-    noise = noise_of(ours.event)
+    noise = noise_of(ours.done)
     # Cells are independent, so that at every order their divergences add up.
     shifts = tuple(sorted(abs(a - b) for a, b in zip(ours.inputs, theirs.inputs, strict=True)))
     return max(math.fsum(shifted(noise, s, order) for s in shifts if s) for order in ORDERS)

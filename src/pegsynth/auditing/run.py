@@ -22,6 +22,7 @@ from pegsynth.auditing.found_categories import (
 from pegsynth.auditing.level_cases import level_cases, level_private_case
 from pegsynth.auditing.numbers import NUMBERS, NumberCase, number_cases
 from pegsynth.auditing.panels import PANELS, panel_cases
+from pegsynth.auditing.pooled_transitions import pooled_cases
 from pegsynth.auditing.recodings import RECODINGS, recoding_cases
 from pegsynth.auditing.released import audit_paths, released_cases
 from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
@@ -249,11 +250,23 @@ def _verification() -> Iterator[Finding]:
 
 
 def _panels() -> Iterator[Finding]:
-    """Enumerate one draw from every small folded panel (R24)."""
+    """Enumerate one draw from every small folded panel, and paths of pooled transitions (R24)."""
     for case in panel_cases():
         claimed, realised = case.claimed, case.loss().epsilon
         held = Loss(realised).within(claimed, 1.0)
         yield Finding(PANELS, case.name, "exact", claimed, realised, None, None, held)
+    for pooled in pooled_cases():
+        worst, pure = audit_paths(pooled), pooled.delta is None
+        yield Finding(
+            PANELS,
+            pooled.name,
+            "exact",
+            worst.epsilon if pure else None,
+            worst.loss.epsilon if pure else None,
+            None if pure else worst.rho,
+            None if pure else worst.loss.rho,
+            worst.holds(pooled.stated),
+        )
 
 
 def _released_statistically(releases: int) -> Finding:

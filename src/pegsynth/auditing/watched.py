@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pegsynth.arrays import Int64
-from pegsynth.privacy import Selection
+from pegsynth.privacy import PooledRows, Selection
 from pegsynth.privacy.noise_events import Noisy
 from pegsynth.released import PrivacyFilter
 
@@ -28,9 +28,14 @@ OFFSETS = ((2,), (-1,), (3, -2, 0))
 class Step:
     """One crossing of the boundary: its event, what went in, and what came out."""
 
-    event: Noisy | Selection
+    event: Noisy | Selection | PooledRows
     inputs: Output
     output: Output
+
+    @property
+    def done(self) -> Noisy | Selection:
+        """What was done, whatever the rows of a unit in the table that it was done to."""
+        return self.event.step if isinstance(self.event, PooledRows) else self.event
 
 
 class AstrayError(Exception):
@@ -110,7 +115,7 @@ class Replay:
 
     def answer(self, event: Noisy | Selection, inputs: Output) -> Output:
         """Return what the other path put out here."""
-        if self._next == len(self.steps) or self.steps[self._next].event != event:
+        if self._next == len(self.steps) or self.steps[self._next].done != event:
             raise AstrayError
         step = self.steps[self._next]
         if isinstance(event, Selection) and len(inputs) != len(step.inputs):

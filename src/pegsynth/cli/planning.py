@@ -18,6 +18,7 @@ from pegsynth.options import AUTO
 from pegsynth.privacy.rounding import display_up
 from pegsynth.request import Request
 from pegsynth.schema import Schema
+from pegsynth.schema.panel import MOST_FOLDED
 from pegsynth.schema.wide_schema import wide_schema
 
 _HEADER = (
@@ -73,6 +74,13 @@ def _folded(schema: Schema) -> Iterator[str]:
             f"Protected is one {panel.unit!r} with all its rows, at most {panel.most}, at the "
             "price of one row; --rows and --rows-in count units."
         )
+        if panel.pooled:
+            yield (
+                f"With {panel.most} rows, more than {MOST_FOLDED} or as stated, pegs-once measures "
+                "how one row leads to the next in one table for all positions, in which a unit has "
+                f"up to {panel.most - 1} rows and is priced for all of them; that table gets three "
+                "quarters of the budget, first rows and the number of rows get the rest."
+            )
 
 
 def _line(each: Prediction) -> tuple[str, ...]:

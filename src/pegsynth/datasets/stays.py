@@ -1,8 +1,9 @@
 """Invented hospital stays of people over some years: a panel.
 
-No row describes a person, and every figure was made up. A person has one to four stays. Sex and
-decade of birth stay the same; ward, severity, payer and outcome change from stay to stay, each
-depending on what it was before: severe cases come back sooner, to the same ward, and more often.
+No row describes a person, and every figure was made up. A person has one to four stays, or up to
+as many as asked for, which then come closer together. Sex and decade of birth stay the same; ward,
+severity, payer and outcome change from stay to stay, each depending on what it was before: severe
+cases come back sooner, to the same ward, and more often.
 
 In: a number of people and a seed. Out: a Polars frame that fits `panel_schema`.
 """
@@ -39,12 +40,7 @@ _PER_STAY = (
     *("ward", "ward kept", "severity", "severity kept", "payer", "payer kept", "outcome"),
     *("again", "wait"),
 )
-_NAMES = (
-    "sex",
-    "born",
-    "first",
-    *(f"{name} {stay}" for stay in range(MOST_STAYS) for name in _PER_STAY),
-)
+_ONCE = ("sex", "born", "first")
 
 _WARD_BY_SEX_AND_AGE = cumulate(
     [
@@ -66,7 +62,7 @@ _STAYS_IN_WARD, _STAYS_AS_SEVERE, _STAYS_WITH_PAYER = 0.6, 0.45, 0.9
 _MEAN_GAP_BY_SEVERITY = np.array([420.0, 300.0, 160.0, 70.0])
 
 
-def panel(people: int, seed: int | None = None) -> pl.DataFrame:
+def panel(people: int, seed: int | None = None, *, most: int = MOST_STAYS) -> pl.DataFrame:
     """Invent a table of hospital stays, several for most people.
 
     Parameters
@@ -75,6 +71,9 @@ def panel(people: int, seed: int | None = None) -> pl.DataFrame:
         Number of people, at least 1.
     seed
         Fixes the table; None: a new one every time.
+    most
+        The most stays of a person, at least 1. The more, the sooner and the more often people
+        come back.
 
     Returns
     -------
@@ -83,17 +82,20 @@ def panel(people: int, seed: int | None = None) -> pl.DataFrame:
     """
     if people < 1:
         raise ParameterError("people must be a whole number of at least 1")
+    if most < 1:
+        raise ParameterError("most must be a whole number of at least 1")
+    names = (*_ONCE, *(f"{name} {stay}" for stay in range(most) for name in _PER_STAY))
     stream = RandomStream(None if seed is None else f"panel {seed}")
     parts = []
     for chunk, start in enumerate(range(0, people, _CHUNK)):
         size = min(_CHUNK, people - start)
-        draws = SeekableDraws(stream, chunk=chunk, rows=size, names=_NAMES)
-        parts.append(_stays(draws, start, size))
+        draws = SeekableDraws(stream, chunk=chunk, rows=size, names=names)
+        parts.append(_stays(draws, start, size, most))
     return pl.concat(parts, rechunk=True)
 
 
-def panel_schema() -> Schema:
-    """Return the reviewed codebook of `panel`."""
+def panel_schema(most: int = MOST_STAYS) -> Schema:
+    """Return the reviewed codebook of `panel` with so many stays at most."""
     return Schema(
         (
             Feature("patient", role="identifier"),
@@ -112,19 +114,23 @@ def panel_schema() -> Schema:
             Feature("payer", categories=PAYER),
             Feature("outcome", categories=OUTCOME, role="sensitive"),
         ),
-        panel=Panel("patient", "admitted", MOST_STAYS, ("sex", "born"), _GAPS),
+        panel=Panel("patient", "admitted", most, ("sex", "born"), _GAPS),
         reviewed=True,
     )
 
 
-def _stays(draws: SeekableDraws, start: int, people: int) -> pl.DataFrame:
+def _stays(draws: SeekableDraws, start: int, people: int, most: int) -> pl.DataFrame:
+    # As many more stays as there may be find room in the same years.
+    slower = MOST_STAYS / max(most, MOST_STAYS)
+    again_by_severity = 1 - (1 - _AGAIN_BY_SEVERITY) * slower
+    gap_by_severity = _MEAN_GAP_BY_SEVERITY * slower
     sex: Int64 = draws.chance("sex", 0.48).astype(np.int64)
     born = draws.category("born", cumulate([2, 3, 4, 4, 3, 3]))
     there = np.ones(people, dtype=bool)
     days = np.floor(draws.uniform("first") * _FIRST_STAY_WITHIN).astype(np.int64)
     ward = severity = payer = np.zeros(people, dtype=np.int64)
     parts = []
-    for stay in range(MOST_STAYS):
+    for stay in range(most):
         kept = partial(_kept, draws, stay)
         drawn = draws.category(f"ward {stay}", _WARD_BY_SEX_AND_AGE, sex * len(BORN) + born)
         ward = kept("ward", _STAYS_IN_WARD, ward, drawn)
@@ -144,8 +150,8 @@ def _stays(draws: SeekableDraws, start: int, people: int) -> pl.DataFrame:
             "outcome": _texts(OUTCOME, outcome),
         }
         parts.append(pl.DataFrame(stays).filter(pl.Series(there)))
-        there = there & draws.chance(f"again {stay}", _AGAIN_BY_SEVERITY[severity])
-        wait = -np.log1p(-draws.uniform(f"wait {stay}")) * _MEAN_GAP_BY_SEVERITY[severity]
+        there = there & draws.chance(f"again {stay}", again_by_severity[severity])
+        wait = -np.log1p(-draws.uniform(f"wait {stay}")) * gap_by_severity[severity]
         days = days + 1 + np.floor(wait).astype(np.int64)
         there = there & (days < (_LAST - _FIRST).days)
     return pl.concat(parts)

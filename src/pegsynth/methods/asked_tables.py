@@ -40,6 +40,11 @@ def asked_frame(
         Names of the features.
     """
     released = getattr(content, "released", None)
+    if getattr(content, "transitions", None) is not None:
+        raise ParameterError(
+            "the model pools transitions over positions, so it has no counts of the rows of the "
+            'table; fit one with transitions = "folded" in [panel]'
+        )
     if released is None or plan is None:
         raise ParameterError("only models of pegs-once publish counts")
     if not 0 < level < 1:

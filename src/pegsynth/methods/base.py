@@ -205,6 +205,8 @@ class Method(ABC, Generic[P, F]):
         Whether it can be fitted on a cluster, from counts alone.
     resumes
         Whether fitting can go on from a checkpoint.
+    pools
+        Whether it can measure transitions of a panel pooled over positions (R24).
     fits_unpriced
         Whether a table can be counted before a budget is stated.
     harmless
@@ -219,6 +221,7 @@ class Method(ABC, Generic[P, F]):
     released: ClassVar[bool] = False
     on_cluster: ClassVar[bool] = False
     resumes: ClassVar[bool] = True
+    pools: ClassVar[bool] = False
     fits_unpriced: ClassVar[bool] = False
     harmless: ClassVar[Mapping[str, tuple[object, ...]]] = MappingProxyType({})
 

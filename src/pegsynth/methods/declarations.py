@@ -83,7 +83,8 @@ def _unit(schema: Schema) -> Iterator[Assumption]:
         panel = schema.panel
         fixed = named(panel.fixed)
         unit, time = escaped(panel.unit), escaped(panel.time)
-        yield assumptions.panel(unit, time=time, most=panel.most, fixed=fixed)
+        pooled = panel.wide and panel.pooled
+        yield assumptions.panel(unit, time=time, most=panel.most, fixed=fixed, pooled=pooled)
 
 
 def of_heads(schema: Schema, heads: int) -> tuple[Assumption, ...]:

@@ -17,6 +17,7 @@ from pegsynth.methods.method_options import PegsOnceOptions
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
+    from pegsynth.methods.pooled_release import PooledFit
     from pegsynth.methods.released_blocks import ReleasedFit, ReleasedPlan
     from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Ledger
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pegsynth.tables.counting import ConfidentialTable
 
 
-class PegsOnce(Method["ReleasedPlan", "ReleasedFit"]):
+class PegsOnce(Method["ReleasedPlan", "ReleasedFit | PooledFit"]):
     """Released blocks: the budget buys noisy tables, and rows cost nothing."""
 
     name = "pegs-once"
@@ -36,13 +37,17 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit"]):
     released = True
     on_cluster = True
     resumes = False
+    pools = True
     # It has no virtual rows and no chains, and it chooses its heads privately.
     harmless = MappingProxyType({"prior": (), "seed_pool": (), "order": ("private",)})
 
     def settle(self, schema: Schema, budget: Budget, options: Any) -> ReleasedPlan:
         """Reserve the whole budget for what fitting will do."""
+        from pegsynth.methods.pooled_release import check_pooled, is_pooled
         from pegsynth.methods.released_blocks import settle_released
 
+        if is_pooled(schema):
+            check_pooled(schema, budget, options)
         return settle_released(self.name, schema, budget, options)
 
     def fit(
@@ -55,34 +60,35 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit"]):
         *,
         threads: int,
         progress: Progress,
-    ) -> Fitted[ReleasedPlan, ReleasedFit]:
+    ) -> Fitted[ReleasedPlan, ReleasedFit | PooledFit]:
         """Release the blocks of a table; nothing else of it stays in the model."""
         from pegsynth.methods.declarations import of_release
+        from pegsynth.methods.pooled_release import fit_pooled, is_pooled
         from pegsynth.methods.released_blocks import fit_released
 
-        fit, spent = fit_released(
-            table.counted(),
-            schema,
-            plan,
-            stream,
-            values=table,
-            threads=threads,
-            progress=progress,
-        )
+        told: dict[str, Any] = {"threads": threads, "progress": progress}
+        fit: ReleasedFit | PooledFit
+        if is_pooled(schema):
+            fit, spent = fit_pooled(table.rows(), schema, plan, stream, **told)
+        else:
+            fit, spent = fit_released(table.counted(), schema, plan, stream, values=table, **told)
         # The file of the model is itself published, so its ledger is complete.
         return Fitted(fit, spent, ledger.assume(*of_release(schema, plan)))
 
     def sampler(self, model: Model, plan: ReleasedPlan, *, threads: int) -> Sampler:
         """Draw from the released tables alone."""
+        from pegsynth.methods.pooled_release import PooledSampler, is_pooled
         from pegsynth.methods.released_blocks import ReleasedSampler
 
+        if is_pooled(model.schema):
+            return PooledSampler(model.content, model.schema, plan, threads=threads)
         return ReleasedSampler(
             model.content, model.schema, plan, shapes=model.shapes, threads=threads
         )
 
-    def looks_at_data(self, content: ReleasedFit) -> bool:
-        """Whether the pool that fitting left is still there; a model file does not hold it."""
-        return content.ready is not None
+    def looks_at_data(self, content: ReleasedFit | PooledFit) -> bool:
+        """Whether it was fitted here, so that a seed tells its noise; a model file does not say."""
+        return content.fresh
 
     def declared_options(self, plan: ReleasedPlan) -> Parameters:
         """Return the heads of a block, and whose noise the tables have (R28)."""
@@ -99,17 +105,25 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit"]):
 
         return (*of_shares(schema), *of_parents(schema, plan.options))
 
-    def store(self, content: ReleasedFit) -> StoredModel:
+    def store(self, content: ReleasedFit | PooledFit) -> StoredModel:
         """Return the noisy tables."""
-        from pegsynth.methods.stored_released import stored_released
+        from pegsynth.methods.released_blocks import ReleasedFit
+        from pegsynth.methods.stored_released import stored_pooled, stored_released
 
-        return stored_released(content.released)
+        if isinstance(content, ReleasedFit):
+            return stored_released(content.released)
+        return stored_pooled(content.first, content.transitions)
 
-    def load(self, stored: StoredModel, schema: Schema, plan: ReleasedPlan | None) -> ReleasedFit:
+    def load(
+        self, stored: StoredModel, schema: Schema, plan: ReleasedPlan | None
+    ) -> ReleasedFit | PooledFit:
         """Rebuild the noisy tables."""
+        from pegsynth.methods.pooled_release import is_pooled, loaded_pooled
         from pegsynth.methods.released_blocks import ReleasedFit
         from pegsynth.methods.stored_released import loaded_released
 
+        if is_pooled(schema):
+            return loaded_pooled(stored, schema, plan)
         return ReleasedFit(loaded_released(stored, schema))
 
     def load_plan(
@@ -131,17 +145,22 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit"]):
     def predict(self, schema: Schema, plan: ReleasedPlan) -> Prediction:
         """Predict the noise on a block, and what of the pairs it drowns."""
         from pegsynth.methods.forecast import guarantees
+        from pegsynth.methods.pooled_release import is_pooled
         from pegsynth.methods.released_prediction import released_error
 
         noise, error = released_error(schema, plan)
         pure, stated = guarantees(plan)
-        detail = f"noise of {noise:.4g} rows on a block, then any number of rows"
+        pooled = " of transitions pooled over positions" if is_pooled(schema) else ""
+        detail = f"noise of {noise:.4g} rows on a block{pooled}, then any number of rows"
         return Prediction(plan, error, pure, stated, detail, heads=plan.heads, noise=noise)
 
     def describe(self, model: Model, *, confidential: bool) -> Iterable[str]:
         """Yield the published tables, their levels and their noise."""
+        from pegsynth.methods.pooled_release import describe_pooled, is_pooled
         from pegsynth.methods.released_description import describe_released
 
+        if is_pooled(model.schema):
+            return describe_pooled(model.content, model.schema)
         return describe_released(model.content.released, model.schema.names)
 
     def audit(self, *, full: bool, threads: int) -> Iterator[Finding]:

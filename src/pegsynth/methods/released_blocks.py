@@ -100,6 +100,11 @@ class ReleasedFit:
     released: Released
     ready: PoolFit | None = field(default=None, repr=False)
 
+    @property
+    def fresh(self) -> bool:
+        """Whether it was fitted in this process and not read from a file."""
+        return self.ready is not None
+
 
 def settle_released(method: str, schema: Schema, budget: Budget, options: Any) -> ReleasedPlan:
     """Settle a release of blocks: the whole budget is reserved for what fitting will do."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
 PREFIX = "released: "
+TRANSITIONS = "transitions: "
 MOST_SCORED = 1 << 20
 _ON_CATEGORIES = (0, 3)
 """Kinds of tables that are not on merged levels: one-way counts and maps."""
@@ -109,22 +110,51 @@ def stored_released(released: Released) -> StoredModel:
     return StoredModel(arrays={PREFIX + name: array for name, array in held.items()})
 
 
+def stored_pooled(first: Released, transitions: Released) -> StoredModel:
+    """Return what a model file holds of first rows and of transitions (R24)."""
+    parts = {PREFIX: first, TRANSITIONS: transitions}
+    return StoredModel(
+        arrays={
+            prefix + name: array
+            for prefix, released in parts.items()
+            for name, array in released_arrays(released).items()
+        }
+    )
+
+
 def loaded_released(stored: StoredModel, schema: Schema) -> Released:
     """Rebuild released blocks, checked against the schema."""
-    held = stored.under(PREFIX)
+    return loaded_under(
+        stored, PREFIX, schema.category_counts, details_of(schema), lambda held: _sums(held, schema)
+    )
+
+
+def loaded_under(
+    stored: StoredModel,
+    prefix: str,
+    counts: Sequence[int],
+    details: Sequence[Detail],
+    sums: Callable[[Arrays], tuple[MeasuredSums, ...]] = lambda _: (),
+) -> Released:
+    """Rebuild released blocks, checked against the categories and details of their features."""
+    held = stored.under(prefix)
     if not held:
         raise ModelError("it does not hold what its method needs")
     try:
-        return _checked_released(held, schema)
+        return _checked_released(held, counts, details, sums)
     except (KeyError, IndexError, ValueError, TypeError, OverflowError):
         raise ModelError("its released blocks do not fit its schema") from None
 
 
-def _checked_released(held: Arrays, schema: Schema) -> Released:
+def _checked_released(
+    held: Arrays,
+    counts: Sequence[int],
+    details: Sequence[Detail],
+    sums: Callable[[Arrays], tuple[MeasuredSums, ...]],
+) -> Released:
     """Raise ValueError for anything that a release could not have written."""
     for name, array in held.items():
         _require(array.ndim == 1 and array.dtype == _TYPES.get(name, np.int64))
-    counts = schema.category_counts
     levels = tuple(np.split(held["levels"].astype(np.int64), np.cumsum(counts)[:-1]))
     for line, count in zip(levels, counts, strict=True):
         found = np.unique(line)
@@ -173,10 +203,10 @@ def _checked_released(held: Arrays, schema: Schema) -> Released:
         order,
         tuple(tables[1]),
         tuple(tables[2]),
-        (*_details(schema, levels, placed), *details_on_levels((), told, levels)),
+        (*_details(details, levels, placed), *details_on_levels((), told, levels)),
         tuple(tables[3]),
         residuals=tuple(tables[4]),
-        sums=_sums(held, schema),
+        sums=sums(held),
     )
 
 
@@ -191,11 +221,11 @@ def _told(maps: list[NoisyTable], counts: Sequence[int]) -> tuple[Detail, ...]:
 
 
 def _details(
-    schema: Schema, levels: tuple[Int64, ...], placed: Mapping[int, int]
+    details: Sequence[Detail], levels: tuple[Int64, ...], placed: Mapping[int, int]
 ) -> tuple[Detail, ...]:
-    """Return the details of a schema on merged levels, none of which crosses its parent."""
+    """Return public details on merged levels, none of which crosses its parent."""
     found = []
-    for each in details_of(schema):
+    for each in details:
         line = levels[each.feature]
         on_levels = each.on_levels(line)
         _require(bool((on_levels.allowed[:, line] == each.allowed).all()))

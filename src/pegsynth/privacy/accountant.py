@@ -34,6 +34,7 @@ from pegsynth.privacy.events import (
     CategoriesFound,
     Diversity,
     Event,
+    PooledRows,
     Selection,
     UnitBound,
     Unspent,
@@ -79,6 +80,9 @@ class PureAccountant:
                 return product_up(event.count, _eta(event))
             case Unspent():
                 return _unspent(event, "pure")
+            case PooledRows():
+                # R24: R12 for the rows that a unit has in this table.
+                return self.price(event.step, rows_per_unit=rows_per_unit * event.rows_per_unit)
             case (
                 NoisyCounts(mechanism="discrete-gaussian")
                 | AgreementCounts(mechanism="discrete-gaussian")
@@ -126,6 +130,9 @@ class ZCDPAccountant:
             return product_up(_HALF, event.count, _eta(event), _eta(event))
         if isinstance(event, Unspent):
             return _unspent(event, "zcdp")
+        if isinstance(event, PooledRows):
+            # R24: R12 for the rows that a unit has in this table.
+            return self.price(event.step, rows_per_unit=rows_per_unit * event.rows_per_unit)
         if isinstance(event, AgreementCounts):
             return _noise_rho(event.noise)  # R32: whatever the unit
         rho = self._of_one_row(event)

@@ -124,12 +124,26 @@ def unit_column(name: str, *, rows_per_unit: int) -> Assumption:
     )
 
 
-def panel(unit: str, *, time: str, most: int, fixed: Sequence[str]) -> Assumption:
-    """Record how the rows of a unit were folded into one before anything was counted (R24)."""
+def panel(
+    unit: str, *, time: str, most: int, fixed: Sequence[str], pooled: bool = False
+) -> Assumption:
+    """Record how the rows of a unit were folded into one before anything was counted (R24).
+
+    Parameters
+    ----------
+    pooled
+        Whether transitions from one row to the next were counted together for all positions.
+    """
     same = f"; what is fixed ({', '.join(fixed)}) is the first known value" if fixed else ""
     parameters: Parameters = {"column": unit, "time": time, "most": most}
     if fixed:
         parameters["fixed"] = list(fixed)
+    if pooled:
+        parameters["transitions"] = "pooled"
+        same += (
+            f"; how one row leads to the next was counted in one table for all positions, in which "
+            f"one {unit} has at most {most - 1} rows"
+        )
     return Assumption(
         code="panel",
         text=f"all rows of one {unit} were folded into one row before anything was counted, in the "

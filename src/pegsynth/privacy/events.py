@@ -205,6 +205,23 @@ class Diversity(Recorded, frozen=True, kw_only=True, tag="l-diversity"):
             raise ParameterError(f"Diversity: unknown source {self.source!r}")
 
 
+class PooledRows(Recorded, frozen=True, kw_only=True, tag="pooled-rows"):
+    """A step on a table in which every unit has up to `rows_per_unit` rows (R24).
+
+    Other steps of the same release may be on tables that have one row for each unit.
+
+    Parameters
+    ----------
+    rows_per_unit
+        The most rows of a unit in the table. This is priced.
+    step
+        What was done with that table.
+    """
+
+    rows_per_unit: int
+    step: NoisyCounts | NoisyResiduals | Selection
+
+
 REASONS: Final[Mapping[str, str]] = {
     "seeded": "the random numbers came from a seed, so whoever knows it can repeat every draw",
     "data-order": "the order of the head features was read off the data and not paid for",
@@ -260,6 +277,7 @@ KnownEvent: TypeAlias = (
     | NoisySums
     | CategoriesFound
     | Selection
+    | PooledRows
     | Unspent
     | UnitBound
     | Diversity

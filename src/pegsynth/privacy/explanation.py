@@ -30,6 +30,7 @@ from pegsynth.privacy.events import (
     Diversity,
     Event,
     NotPrivate,
+    PooledRows,
     Selection,
     UnitBound,
     UnknownEvent,
@@ -231,6 +232,16 @@ def _chosen(event: Selection) -> tuple[str, str]:
     )
 
 
+def _pooled(event: PooledRows) -> tuple[str, str]:
+    read, means = _described(event.step)
+    return (
+        f"In a table of steps from one row of a unit to its next, at most {event.rows_per_unit} of "
+        f"each unit: {read[0].lower()}{read[1:]}",
+        f"{means}; the price is for all {event.rows_per_unit} rows of a unit in that table, which "
+        "may be alike",
+    )
+
+
 def _made_diverse(event: Diversity) -> tuple[str, str]:
     where = _names(event.features) if event.features else "all features"
     if event.source == "released":
@@ -298,6 +309,7 @@ _WORDS: Final[Mapping[type, Callable[..., tuple[str, str]]]] = {
     CategoriesFound: _found,
     AgreementCounts: _verified,
     Selection: _chosen,
+    PooledRows: _pooled,
     Unspent: _left_over,
     UnitBound: _bounded,
     Diversity: _made_diverse,

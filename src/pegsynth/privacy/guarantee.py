@@ -38,6 +38,7 @@ from pegsynth.privacy.events import (
     Diversity,
     Event,
     NotPrivate,
+    PooledRows,
     UnitBound,
     UnknownEvent,
     Unspent,
@@ -215,6 +216,8 @@ def _has_pure_price(events: Sequence[Event]) -> bool:
 def _why_not_covered(
     event: Event, delta: float | None, *, pure: bool, left: float | None
 ) -> str | None:
+    if isinstance(event, PooledRows):
+        event = event.step
     match event:
         case NotPrivate():
             return event.text
@@ -273,5 +276,7 @@ def _name(event: Event) -> str:
             return event.code
         case NoisyCounts() | NoisyResiduals() | NoisySums():
             return f"{tag}, {event.purpose}"
+        case PooledRows():
+            return f"{tag}, {_name(event.step)}"
         case _:
             return tag

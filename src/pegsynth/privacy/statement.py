@@ -106,6 +106,11 @@ def rows_folded(ledger: Ledger) -> int | None:
     return max((most for most in stated if isinstance(most, int)), default=None)
 
 
+def rows_counted(ledger: Ledger) -> int:
+    """Return how many rows of a unit count at most, folded into one or not."""
+    return rows_folded(ledger) or ledger.guarantee.rows_per_unit
+
+
 def _unit(guarantee: Guarantee, folded: int | None = None) -> str:
     if guarantee.kind not in ("pure", "approximate"):
         return ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pegsynth.privacy import Ledger, UnitBound
+from pegsynth.privacy.statement import rows_folded
 from pegsynth.schema import Feature, Schema
 
 _MOST_NAMED = 12
@@ -33,6 +34,14 @@ def deeds_said(schema: Schema, ledger: Ledger) -> list[str]:
 
 
 def _cap(schema: Schema, ledger: Ledger) -> Iterator[str]:
+    folded = rows_folded(ledger)
+    if folded is not None:
+        unit = schema.unit or "unit"
+        yield (
+            f"Of the rows of one `{unit}` the first {folded} count, in their order; later ones "
+            "were left out. So long histories are shorter than they were."
+        )
+        return
     for event in ledger.events:
         if isinstance(event, UnitBound):
             unit, most = schema.unit or "unit", event.rows_per_unit

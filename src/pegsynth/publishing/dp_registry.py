@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pegsynth.privacy import NoisyCounts, Selection
 from pegsynth.privacy.draw_events import DRAWS
-from pegsynth.privacy.events import CategoriesFound
+from pegsynth.privacy.events import CategoriesFound, PooledRows
 from pegsynth.privacy.rounding import display_up
 from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.standard_words import adjacency, described, limitations, unit_word
@@ -153,7 +153,8 @@ def _mechanisms(facts: Facts) -> str:
 
 
 def _named(facts: Facts) -> Iterator[str]:
-    for event in facts.ledger.events:
+    for recorded in facts.ledger.events:
+        event = recorded.step if isinstance(recorded, PooledRows) else recorded
         match event:
             case NoisyCounts(mechanism="discrete-laplace"):
                 yield "discrete Laplace noise on counts"

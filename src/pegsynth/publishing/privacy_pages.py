@@ -17,7 +17,7 @@ from pegsynth.privacy.guarantee import uncovered_places
 from pegsynth.privacy.ledger import LARGEST_USUAL_DELTA
 from pegsynth.privacy.promise_levels import AMBER_ABOVE, RED_ABOVE, Level, level
 from pegsynth.privacy.rounding import display_up
-from pegsynth.privacy.statement import factor_text
+from pegsynth.privacy.statement import factor_text, rows_counted
 from pegsynth.publishing.about import About
 from pegsynth.publishing.messages import Messages
 from pegsynth.publishing.policy import Policy
@@ -53,7 +53,7 @@ def privacy_page(
         f"# {say('title')}",
         _head(ledger, about, date, say),
         " ".join(_claim(guarantee, about, say)),
-        _protected(guarantee, about, say),
+        _protected(ledger, about, say),
         _means(guarantee, about, say),
         _reasons(about, say),
         _list(say("not_covered"), list(_uncovered(ledger, say))),
@@ -101,12 +101,13 @@ def _claim(guarantee: Guarantee, about: About, say: Messages) -> Iterator[str]:
         yield say("per_row", epsilon=display_up(guarantee.epsilon_per_row))
 
 
-def _protected(guarantee: Guarantee, about: About, say: Messages) -> str:
+def _protected(ledger: Ledger, about: About, say: Messages) -> str:
+    guarantee = ledger.guarantee
     if guarantee.kind not in ("pure", "approximate"):
         return ""
     unit = named_unit(guarantee, about, say)
     if guarantee.unit == "unit":
-        return say("protected_unit", unit=unit, rows=guarantee.rows_per_unit)
+        return say("protected_unit", unit=unit, rows=rows_counted(ledger))
     return say("protected_row", row=unit)
 
 

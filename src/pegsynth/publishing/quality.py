@@ -14,7 +14,9 @@ from itertools import combinations
 from typing import Any
 
 from pegsynth.evaluation.published_noise import noise_variance, published_noise
-from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals, UnitBound
+from pegsynth.panels.pooling import measured_tables
+from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals, PooledRows
+from pegsynth.privacy.statement import rows_counted
 from pegsynth.publishing.deed_texts import deeds_said
 from pegsynth.reporting.figure import Table, table_of
 from pegsynth.reporting.page import page
@@ -66,9 +68,10 @@ def smallest_trusted(noise: float) -> int:
 
 def published_tables(schema: Schema, ledger: Ledger) -> list[PublishedTable]:
     """List the noisy tables that the ledger records, in the order in which they were measured."""
-    sizes = dict(zip(schema.names, schema.category_counts, strict=True))
+    sizes = {name: size for table in measured_tables(schema) for name, size in table.items()}
     found = []
-    for event in ledger.events:
+    for recorded in ledger.events:
+        event = recorded.step if isinstance(recorded, PooledRows) else recorded
         residual = isinstance(event, NoisyResiduals)
         if not isinstance(event, NoisyCounts | NoisyResiduals) or not event.levels:
             continue
@@ -92,8 +95,9 @@ def quality_fields(schema: Schema, ledger: Ledger) -> dict[str, Any]:
     """Return QUALITY.json as plain fields."""
     tables = published_tables(schema, ledger)
     held = {frozenset(each) for t in tables for n in (2, 3) for each in combinations(t.features, n)}
-    names = schema.names
-    pairs = [tuple(sorted(each, key=names.index)) for each in combinations(names, 2)]
+    measured = measured_tables(schema)
+    names = list(dict.fromkeys(name for table in measured for name in table))
+    pairs = list(dict.fromkeys(pair for table in measured for pair in combinations(table, 2)))
     noise = published_noise(ledger, schema)
     triples = [each for each in held if len(each) == 3]
     return {
@@ -103,7 +107,7 @@ def quality_fields(schema: Schema, ledger: Ledger) -> dict[str, Any]:
             for name in ("kind", "epsilon", "delta", "unit", "rows_per_unit")
         },
         "computed_from": "schema and ledger alone; nothing here looked at the original",
-        "rows_per_unit": _rows_per_unit(ledger),
+        "rows_per_unit": rows_counted(ledger),
         "before_counting": deeds_said(schema, ledger),
         "published_tables": [
             {
@@ -131,7 +135,7 @@ def quality_fields(schema: Schema, ledger: Ledger) -> dict[str, Any]:
         "pairs_held": [list(pair) for pair in pairs if frozenset(pair) in held],
         "pairs_not_held": [list(pair) for pair in pairs if frozenset(pair) not in held],
         "triples_held": sorted(sorted(each, key=names.index) for each in triples),
-        "triples_in_all": math.comb(len(names), 3),
+        "triples_in_all": sum(math.comb(len(table), 3) for table in measured),
         "trusted": _TRUST,
         "note": _note(tables),
     }
@@ -150,11 +154,6 @@ def _note(tables: Sequence[PublishedTable]) -> str:
         "statement lists every event with its noise or virtual rows. Treat relations between "
         "features as unconfirmed."
     )
-
-
-def _rows_per_unit(ledger: Ledger) -> int:
-    bounds = [e.rows_per_unit for e in ledger.events if isinstance(e, UnitBound)]
-    return max(bounds, default=1)
 
 
 def _rounded(value: float | None) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pegsynth.privacy.rounding import display_up
+from pegsynth.privacy.statement import rows_counted
 from pegsynth.publishing.facts import Facts, sha256
 from pegsynth.publishing.folder import CHECKSUMS
 from pegsynth.publishing.messages import Messages
@@ -76,5 +77,6 @@ def _promise(facts: Facts) -> str:
         return f"Entropy l-diversity, l = {guarantee.l:g}; no differential privacy."
     unit = named_unit(guarantee, facts.about, Messages("en"))
     delta = f", delta = {display_up(guarantee.delta)}" if guarantee.delta else ", delta = 0"
-    most = f", with at most {guarantee.rows_per_unit} rows" if guarantee.unit == "unit" else ""
+    rows = rows_counted(facts.ledger)
+    most = f", with at most {rows} rows" if guarantee.unit == "unit" else ""
     return f"One {unit} is protected{most}: epsilon = {display_up(guarantee.epsilon or 0)}{delta}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pegsynth.privacy.rounding import display_up
+from pegsynth.privacy.statement import rows_counted
 from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.messages import Messages
 from pegsynth.publishing.privacy_pages import level_of, named_unit
@@ -39,8 +40,8 @@ def adjacency(facts: Facts) -> str:
     if guarantee.unit == "unit":
         return (
             f"Adjacent tables differ by adding or removing one {unit} with all its rows, of which "
-            f"at most {guarantee.rows_per_unit} count; the limit was enforced when the table was "
-            "read."
+            f"at most {rows_counted(facts.ledger)} count; the limit was enforced when the table "
+            "was read."
         )
     return f"Adjacent tables differ by adding or removing one row ({unit})."
 

@@ -79,7 +79,7 @@ def how_to_analyse(
             choice, rows=rows, datasets=datasets, measured=_measured(ledger), panel=schema.panel
         ),
         completed_tables(datasets, versions, table_format) if versions else "",
-        _panel(schema, weights=weights),
+        _panel(schema, choice, datasets=datasets, weights=weights),
         deeds_section(schema, ledger),
         _dependent(choice, released=released),
         _blanked(blanked),
@@ -130,21 +130,39 @@ print(table.height, units.height)
     )
 
 
-def _panel(schema: Schema, *, weights: int | None) -> str:
+def _panel(schema: Schema, choice: Choice, *, datasets: int, weights: int | None) -> str:
     """Say that rows of a unit depend on each other (R24)."""
     panel = schema.panel
     if panel is None:
         return ""
-    more = (
-        "Replicate weights are those of whole units, so intervals from them hold that."
-        if weights
-        else "The size of the sample\nis the number of units: give n and N in units."
+    unit = panel.unit
+    if weights:
+        more = """Replicate weights are those of whole units, so intervals from them hold that, and
+nothing is to be clustered."""
+    elif choice.rule == "own-noise":
+        more = """Every table has units of its own, so the spread between tables holds that; the
+rule below needs no more."""
+    else:
+        more = f"""Cluster standard errors by `{unit}`, or analyse one row for each unit. With
+statsmodels: `model.fit(cov_type="cluster", cov_kwds={{"groups": table["{unit}"]}})`; in R, with the
+package sandwich: `vcovCL(model, cluster = ~{unit})`."""
+        if datasets > 1:
+            more += """ Where tables are combined, the variance of every
+estimate is the clustered one, and n and N count units. The code below takes rows for independent;
+its intervals are too short for questions about rows."""
+    pooled = (
+        f"""
+
+How one row leads to the next was measured for all positions together. Given the row before, what is
+fixed, the number of rows and how many are left, earlier rows of a `{unit}` tell nothing more:
+analyses that look further back than one row find no relation that was measured."""
+        * panel.pooled
     )
     return f"""## Rows of one unit belong together
 
-`{panel.unit}` says whose a row is; the numbers are new and mean nothing else. Rows of a unit are
-in the order of `{panel.time}`, at most {panel.most} of them, and depend on each other. Cluster
-standard errors by `{panel.unit}`, or analyse one row for each unit. {more}"""
+`{unit}` says whose a row is; the numbers are new and mean nothing else. Rows of a unit are
+in the order of `{panel.time}`, at most {panel.most} of them, and depend on each other.
+{more}{pooled}"""
 
 
 def _measured(ledger: Ledger) -> bool:

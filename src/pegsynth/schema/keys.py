@@ -288,6 +288,18 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "panel",
+        "transitions",
+        "text",
+        "`pooled` above six rows, with `pegs-once`",
+        '"pooled"',
+        "How one row leads to the next: measured at every position by itself, or in one table for "
+        "all positions ([panels.md](panels.md#many-rows)).",
+        "folded, a unit costs what one row costs; pooled, `most - 1` rows in that table. Both are "
+        "recorded and add up to the stated budget",
+        ("pooled", "folded"),
+    ),
+    Key(
+        "panel",
         "wide",
         "flag",
         "false",

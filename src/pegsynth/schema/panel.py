@@ -22,6 +22,9 @@ ABSENT = "(none)"
 """What a feature is at a position that a unit has no row for."""
 MOST_POSITIONS = 64
 PRIVATE = "private"
+POOLED, FOLDED = "pooled", "folded"
+MOST_FOLDED = 6
+"""Above as many rows of a unit a release measures transitions pooled over positions (R24)."""
 _DATED = ("date", "datetime")
 
 
@@ -49,6 +52,9 @@ class Panel:
         those of the first, and `unit` is the key in both.
     least
         The fewest rows of a unit; 0 in two tables where a unit may have none.
+    transitions
+        "pooled": a release of blocks measures how one row leads to the next in one table for all
+        positions; "folded": every position has features of its own; empty: by `most`.
     """
 
     unit: str
@@ -59,6 +65,7 @@ class Panel:
     wide: bool = False
     tables: tuple[str, str] | None = None
     least: int = 1
+    transitions: str = ""
 
     def __post_init__(self) -> None:
         for key in ("unit", "time"):
@@ -70,6 +77,13 @@ class Panel:
             raise _error("least is 0 or 1, and 0 goes with two tables only")
         if self.tables is not None and not self.fixed:
             raise _error(f"the table {self.tables[0]!r} has no features; list them")
+        if self.transitions not in ("", POOLED, FOLDED):
+            raise _error(f'transitions must be "{POOLED}" or "{FOLDED}"')
+        if self.transitions == POOLED and (self.most == 1 or self.tables is not None):
+            raise _error(
+                "transitions are pooled in one table whose units have two rows or more (most); "
+                "leave it out"
+            )
         object.__setattr__(self, "fixed", tuple(self.fixed))
         if isinstance(self.gaps, str):
             if self.gaps != PRIVATE:
@@ -92,6 +106,16 @@ class Panel:
     def count(self) -> str:
         """The feature of a folded table that says how many rows a unit has."""
         return f"{self.unit}_rows"
+
+    @property
+    def pooled(self) -> bool:
+        """Whether a release of blocks measures transitions pooled over positions (R24).
+
+        It follows from public figures. A folded codebook says so itself.
+        """
+        if self.transitions or self.wide:
+            return self.transitions == POOLED
+        return self.tables is None and self.most > MOST_FOLDED
 
     def at(self, name: str, position: int) -> str:
         """Return the name that a feature has at a position."""

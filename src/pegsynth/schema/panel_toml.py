@@ -28,6 +28,7 @@ def read_panel(document: dict[str, Any]) -> Panel | None:
         fixed=entry.texts("fixed"),
         gaps=gaps if isinstance(gaps, str) else entry.numbers("gaps"),
         wide=entry.flag("wide"),
+        transitions=entry.text("transitions"),
         **_folded_tables(entry),
     )
 
@@ -55,6 +56,8 @@ def panel_lines(
         yield f"gaps = {text(panel.gaps)}"
     elif panel.gaps:
         yield f"gaps = {listed([number_text(gap) for gap in panel.gaps])}"
+    if panel.transitions:
+        yield f"transitions = {text(panel.transitions)}"
     if panel.wide:
         yield "wide = true"
     if panel.wide and panel.tables:

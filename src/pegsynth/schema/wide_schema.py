@@ -14,7 +14,7 @@ from typing import Any
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.panel import ABSENT, PRIVATE, Panel
+from pegsynth.schema.panel import ABSENT, FOLDED, POOLED, PRIVATE, Panel
 from pegsynth.schema.rule_text import rule_labels
 from pegsynth.schema.rules import NamedRule
 from pegsynth.schema.schema import Schema
@@ -48,7 +48,7 @@ def wide_schema(schema: Schema) -> Schema:
         schema,
         columns=tuple(columns),
         rules=rules,
-        panel=replace(panel, wide=True),
+        panel=replace(panel, wide=True, transitions=POOLED if panel.pooled else FOLDED),
         unit=panel.unit,
     )
 
@@ -61,7 +61,9 @@ def long_schema(schema: Schema) -> Schema:
     panel = schema.panel
     if panel is None or not panel.wide:
         return schema
-    narrow = replace(panel, wide=False)
+    narrow = replace(panel, wide=False, transitions="")
+    if narrow.pooled != panel.pooled:
+        narrow = replace(narrow, transitions=panel.transitions)
     names = {panel.at(name, 1): name for name in panel.changing(_described(schema))}
     later = {
         panel.at(name, position) for name in names.values() for position in panel.positions[1:]
@@ -74,6 +76,33 @@ def long_schema(schema: Schema) -> Schema:
     known = {column.name for column in columns if column.modelled}
     rules: Any = tuple(_first_rules(schema, names, known))
     return replace(schema, columns=columns, rules=rules, panel=narrow)
+
+
+def measured_positions(schema: Schema) -> Schema:
+    """Return the codebook by which edges and categories are measured.
+
+    Where transitions are pooled, all positions have those of the first rows (R24).
+    """
+    panel = schema.panel
+    if panel is None or not (panel.wide and panel.pooled):
+        return schema
+    return wide_schema(first_rows(long_schema(schema)))
+
+
+def first_rows(schema: Schema) -> Schema:
+    """Return the codebook of a panel of which the first row of every unit counts."""
+    if schema.panel is None:
+        return schema
+    return replace(schema, panel=replace(schema.panel, most=1, transitions=""))
+
+
+def at_all_positions(measured: Schema, schema: Schema) -> Schema:
+    """Return a codebook with what was measured of its `measured_positions`."""
+    panel = schema.panel
+    if panel is None or not (panel.wide and panel.pooled):
+        return measured
+    long = long_schema(measured)
+    return wide_schema(replace(long, panel=replace(panel, wide=False)))
 
 
 def _first_rules(schema: Schema, names: dict[str, str], known: set[str]) -> Iterator[NamedRule]:
@@ -159,7 +188,8 @@ def _gap(time: Feature, placed: Feature, panel: Panel, position: int) -> Feature
         "lowest": 0.0 if private else None,
         "highest": _span(time) if private else None,
         "bins": time.bins if private else None,
-        "inside": time.inside,
+        # Pooled over positions there is no row of which a gap could be measured.
+        "inside": "uniform" if panel.pooled and time.inside == "measured" else time.inside,
         "recoding": None,
     }
     if time.kind == "numeric":
