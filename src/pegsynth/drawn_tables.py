@@ -163,9 +163,9 @@ def drawn_frames(
                 _chosen(session, own, calibration, version, told)
                 for own, version in zip(models, versions, strict=True)
             ]
-        tables = session.draw(rows, datasets)
+        drawn = session.draw(rows, datasets)
         return [
-            decoded(own, chunks, stream, **told) for own, chunks in zip(models, tables, strict=True)
+            decoded(own, chunks, stream, **told) for own, chunks in zip(models, drawn, strict=True)
         ]
     _check_weight_names(model.schema, count)
     lots = session.draw_weighted(rows, count)
