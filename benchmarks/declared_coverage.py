@@ -3,20 +3,23 @@
 ``python -m benchmarks.declared_coverage [--rows N] [--releases K] [--share S] ..`` samples invented
 discharges again and again, releases every sample by `pegs-once` with private edges and both
 regressions declared, draws rows with replicate weights and fits both regressions to their *values*.
-The truth is that of 2,000,000 rows, not clipped. ``--share 0`` declares nothing.
+The truth is that of 2,000,000 rows, not clipped. ``--share 0`` declares nothing. With ``--results
+FILE`` every release is written as soon as it is there, and a run goes on where another one stopped.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean, median
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from benchmarks.coverage_tally import Interval, Release, Tally, run
 from benchmarks.released_numbers import NUMBERS, RESPONSE_ABOVE, private_schema
 from pegsynth import fit
 from pegsynth.datasets import discharge
@@ -30,6 +33,8 @@ DELTA = 1e-9
 TRUTH_ROWS = 2_000_000
 TRUTH_SEED = 987_654
 NORMAL = 1.959964
+RULE = "replicate-weights"
+ERROR = "relative error"
 TERMS = ("age.yrs", "sev", "cat", "los")
 FORMULA = " + ".join(TERMS)
 NAMES = tuple(f"{kind} {term}" for kind in ("linear", "logistic") for term in TERMS)
@@ -92,51 +97,53 @@ def _logistic(design: Array, response: Array, weight: Array) -> tuple[Array, Arr
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Which releases are made."""
+class How:
+    """How releases are made and analysed."""
 
-    rows: int
-    epsilon: float
-    share: float
-    replicates: int
+    share: float = 0.15
+    replicates: int = 20
 
 
-def release(setting: Setting, seed: int) -> tuple[Fitted, list[Fitted]]:
+def release(which: Release, how: How) -> tuple[Fitted, list[Fitted]]:
     """Sample, release and analyse; return the original's fit and those of all weights."""
-    table = discharge(setting.rows, seed=seed)
+    table = discharge(which.rows, seed=which.seed)
     model = fit(
         table,
-        declaring(setting.share),
+        declaring(how.share),
         method="pegs-once",
-        epsilon=setting.epsilon,
+        epsilon=which.epsilon,
         delta=DELTA,
-        rows_in=setting.rows,
+        rows_in=which.rows,
     )
-    rows = model.replicates(setting.replicates, rows=setting.rows)
-    names = ["weight", *(f"weight_{k}" for k in range(1, setting.replicates + 1))]
+    rows = model.replicates(how.replicates, rows=which.rows)
+    names = ["weight", *(f"weight_{k}" for k in range(1, how.replicates + 1))]
     return fitted(table), [fitted(rows, rows[name].to_numpy()) for name in names]
 
 
-def lines(setting: Setting, releases: int, seed: int, truth: Array) -> Iterator[str]:
-    """Yield a line for each coefficient: coverage, width, error."""
-    covered: list[Array] = []
-    widths: list[Array] = []
-    errors: list[Array] = []
-    for number in range(releases):
-        original, (main, *others) = release(setting, seed + number)
-        found = [
-            combine([each.estimates[i] for each in others], rule="replicate-weights", main=q)
-            for i, q in enumerate(main.estimates.tolist())
-        ]
-        ends = np.array([each.interval(0.95) for each in found])
-        covered.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-        widths.append((ends[:, 1] - ends[:, 0]) / (2 * NORMAL * original.errors))
-        errors.append(np.abs(main.estimates / original.estimates - 1))
+def measure(which: Release, how: How, truth: Array) -> Iterator[Interval]:
+    """Yield the intervals of one release, and under `ERROR` how far estimates are off."""
+    original, (main, *others) = release(which, how)
     for place, name in enumerate(NAMES):
-        coverage = fmean(float(each[place]) for each in covered)
-        width = median(float(each[place]) for each in widths)
-        error = fmean(float(each[place]) for each in errors)
-        yield f"| {name} | {coverage:.2f} | {width:.2f} | {error:.3f} |"
+        value = float(main.estimates[place])
+        found = combine(
+            [float(each.estimates[place]) for each in others], rule=RULE, main=value
+        ).interval(0.95)
+        width = (found[1] - found[0]) / (2 * NORMAL * float(original.errors[place]))
+        yield Interval(name, RULE, bool(found[0] <= truth[place] <= found[1]), width)
+        yield Interval(name, ERROR, True, abs(value / float(original.estimates[place]) - 1))
+
+
+def lines(tallies: Sequence[Tally]) -> Iterator[str]:
+    """Yield a line for each coefficient: coverage, width, error, releases."""
+    for name in NAMES:
+        own = [each for each in tallies if each.group == name and each.rule == RULE]
+        coverage = fmean(each.hits for each in own)
+        width = median(each.width for each in own)
+        errors = [each.width for each in tallies if each.group == name and each.rule == ERROR]
+        yield (
+            f"| {name} | {coverage:.3f} | {width:.2f} | {fmean(errors):.3f} | "
+            f"{median(errors):.3f} | {len(own)} |"
+        )
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -148,12 +155,19 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--replicates", type=int, default=20)
     parser.add_argument("--truth", type=int, default=TRUTH_ROWS)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--results", type=Path, help="a file to write to, and to go on from")
     chosen = parser.parse_args(arguments)
     truth = fitted(discharge(chosen.truth, seed=TRUTH_SEED)).estimates
-    setting = Setting(chosen.rows, chosen.epsilon, chosen.share, chosen.replicates)
-    print("| coefficient | coverage | median width | mean relative error |")
-    print("|---|---|---|---|")
-    for line in lines(setting, chosen.releases, chosen.seed, truth):
+    how = How(chosen.share, chosen.replicates)
+    method = f"declared {chosen.share:g}"
+    releases = [
+        Release("discharge", chosen.rows, chosen.epsilon, method, seed)
+        for seed in range(chosen.seed, chosen.seed + chosen.releases)
+    ]
+    found = run(releases, lambda which: measure(which, how, truth), chosen.results)
+    print("| coefficient | coverage | median width | mean relative error | median | releases |")
+    print("|---|---|---|---|---|---|")
+    for line in lines(found):
         print(line, flush=True)
 
 

@@ -13,6 +13,8 @@ PACKAGES='
 chromium                  command -v chromium
 openjdk-17-jre-headless   java --version | grep -qE "^(openjdk|java) (1[7-9]|2[0-9])"
 postgresql                ls /usr/lib/postgresql/*/bin/initdb
+r-base-core               Rscript --version
+r-cran-survey             Rscript -e "library(survey)"
 '
 
 has() {

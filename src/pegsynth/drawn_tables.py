@@ -22,13 +22,14 @@ from pegsynth.inference.replicated import WEIGHT
 from pegsynth.methods.base import Model
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.session import Session
-from pegsynth.numbers import value_decoder
+from pegsynth.numbers import replicated_shapes, reweighed, value_decoder
 from pegsynth.options import How
 from pegsynth.panels import Folding, Unfolding, unfolded_frames, unfolded_pairs
 from pegsynth.panels.unfolding import check_unfolds, with_types
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.released.draw import released_total
+from pegsynth.released.replicates import LEAST_REPLICATES
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder
 from pegsynth.schema.dialect import Dialect
@@ -154,26 +155,50 @@ def drawn_frames(
         raise ParameterError(
             "rows are calibrated to declared analyses by their values; leave out --decode labels"
         )
-    if count is None and calibration is not None:
-        versions = session.draw_declared(rows, datasets, OVERSAMPLED)
-        return [
-            _chosen(session, calibration, released, chunks, told) for released, chunks in versions
-        ]
     if count is None:
-        return [decoded(model, chunks, stream, **told) for chunks in session.draw(rows, datasets)]
+        models = _own_models(session, datasets)
+        if calibration is not None:
+            versions = session.draw_declared(rows, datasets, OVERSAMPLED)
+            return [
+                _chosen(session, own, calibration, version, told)
+                for own, version in zip(models, versions, strict=True)
+            ]
+        drawn = session.draw(rows, datasets)
+        return [
+            decoded(own, chunks, stream, **told) for own, chunks in zip(models, drawn, strict=True)
+        ]
     _check_weight_names(model.schema, count)
     lots = session.draw_weighted(rows, count)
     return [_weighted(model, lots, stream, told, calibration)]
 
 
+def _own_models(session: Session, datasets: int) -> list[Model]:
+    """Return the model of every table: with shapes of its own where it has noise of its own."""
+    model = session.model
+    if datasets < LEAST_REPLICATES or getattr(session.plan.options, "shared_noise", True):
+        return [model] * datasets
+    shapes = _shape_replicates(model, session.stream, datasets)
+    return [replace(model, shapes=each) for each in shapes]
+
+
+def _shape_replicates(model: Model, stream: RandomStream, count: int) -> list[dict[str, Any]]:
+    """Return the shapes inside bins with fresh sampling and noise (R28)."""
+    schema = model.schema
+    alike = float(schema.rows_per_unit) if schema.unit else 1.0
+    return replicated_shapes(
+        model.shapes, schema, stream.aside("shapes"), count=count, design_effect=alike
+    )
+
+
 def _chosen(
     session: Session,
+    model: Model,
     calibration: Calibration,
-    released: Released,
-    chunks: Iterator[Codes],
+    version: tuple[Released, Iterator[Codes]],
     told: Mapping[str, Any],
 ) -> Iterator[pl.DataFrame]:
     """Yield as many rows as were asked for, chosen by what their values add (R26)."""
+    released, chunks = version
     total = max(released_total(released), 1.0)
     words = session.stream.substream()
     drawn: list[Codes] = []
@@ -194,7 +219,7 @@ def _chosen(
         waiting.clear()
         return chosen
 
-    for frame in decoded(session.model, remembered(), session.stream, **told):
+    for frame in decoded(model, remembered(), session.stream, **told):
         waiting.append(frame)
         rows = sum(each.height for each in waiting) // OVERSAMPLED
         if rows >= CALIBRATED_ROWS and left - rows >= CALIBRATED_ROWS:
@@ -234,9 +259,13 @@ def _weighted(
             waiting.append(lot)
             yield lot.codes
 
+    shapes: list[dict[str, Any]] = []
     for frame in decoded(model, codes(), stream, **told):
         lot = waiting.popleft()
         weights = lot.weights
+        if model.shapes and told["how"] != "labels":
+            shapes = shapes or _shape_replicates(model, stream, len(weights) - 1)
+            weights = reweighed(frame, weights, model.schema, model.shapes, shapes)
         if calibration is not None:
             part = frame.height / int(told["rows"])
             weights = calibration.weights(frame, weights, lot.versions, part)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pegsynth.book import Booking, booked_events
 from pegsynth.errors import BudgetError, DataError, ParameterError
 from pegsynth.evaluation.formula import read_formula
 from pegsynth.inference.choice import rows_in_of
@@ -56,6 +57,7 @@ class Question:
     rows_in: int | None = None
     ledger: Ledger | str | Path | None = None
     seed: int | None = None
+    book: str | Path | None = None
 
 
 @python_names()
@@ -73,6 +75,7 @@ def verify(
     rows_in: int | None = None,
     ledger: Ledger | str | Path | None = None,
     seed: int | None = None,
+    book: str | Path | None = None,
     table: str | None = None,
     query: str | None = None,
     query_is_rowwise: bool = False,
@@ -108,6 +111,9 @@ def verify(
         or added to before the answer is returned.
     seed
         For tests: reproducible, and without any guarantee.
+    book
+        The budget book of the table: what the question costs is reserved there before anything is
+        read, or refused.
     table, query, query_is_rowwise
         For a database, as for `synthesize`.
 
@@ -119,9 +125,9 @@ def verify(
     Raises
     ------
     BudgetError
-        If no budget is stated.
+        If no budget is stated, or the book does not cover it.
     """
-    return answer(
+    found, _ = answer(
         Question(
             data=named_source(data, table=table, query=query, rowwise=query_is_rowwise),
             release=release,
@@ -135,11 +141,13 @@ def verify(
             rows_in=rows_in,
             ledger=ledger,
             seed=seed,
+            book=book,
         )
     )
+    return found
 
 
-def answer(question: Question) -> Verification:
+def answer(question: Question) -> tuple[Verification, Booking]:
     """Settle a question from the release alone, read the original, charge, and answer."""
     if question.epsilon is None:
         raise BudgetError(
@@ -167,18 +175,29 @@ def answer(question: Question) -> Verification:
         # What stands there is looked at before the original is.
         _earlier(file)
     stream = RandomStream(question.seed)
-    with open_table(question.data, dialect=book.dialect) as reader:
-        own = selection_ledger(schema_ledger(book), reader)
-        rows = _bounded(read_rows(reader, book, need_unit=True), book, stream)
-    own = replace(own, delta=delta or 0.0).add(*unit_bound(book), event)
-    if stream.seeded:
-        own = seeded_ledger(own)
-    agreement = measured(asked, rows, book, event, stream)
-    with _alone(file, found):
-        whole = own if ledger is None else Ledger.combine([*_earlier(ledger), own])
-        if file is not None:
-            atomic_text(file, whole.to_json())
-    return Verification.of(asked, agreement, whole)
+    charged = (*unit_bound(book), event)
+    with booked_events(
+        None if question.book is None else Path(question.book),
+        book,
+        charged,
+        delta=delta or 0.0,
+        run="verify",
+        seeded=stream.seeded,
+    ) as booking:
+        with open_table(question.data, dialect=book.dialect) as reader:
+            booking.begin(reader)
+            own = selection_ledger(schema_ledger(book), reader)
+            rows = _bounded(read_rows(reader, book, need_unit=True), book, stream)
+        own = replace(own, delta=delta or 0.0).add(*charged)
+        if stream.seeded:
+            own = seeded_ledger(own)
+        agreement = measured(asked, rows, book, event, stream)
+        with _alone(file, found):
+            whole = own if ledger is None else Ledger.combine([*_earlier(ledger), own])
+            if file is not None:
+                atomic_text(file, whole.to_json())
+        booking.settle(own)
+    return Verification.of(asked, agreement, whole), booking
 
 
 def _codebook(release: Release, schema: Schema | str | Path | None) -> Schema:

@@ -10,12 +10,14 @@ import pytest
 
 from pegsynth.analyses import design_of
 from pegsynth.analyses.measuring_sums import CodedValues
+from pegsynth.analyses.row_scores import Scores
 from pegsynth.analyses.sum_design import SumDesign, sum_design, sums_of
 from pegsynth.auditing.released import analysis_cases, audit_paths
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.declared import Analysis
 
 CASES = {case.name: case for case in analysis_cases()}
+PRODUCTS = ("declared products", "declared products, approximate")
 TINY = Schema(
     (
         Feature("y", kind="ordinal", categories=("0", "1", "4"), missing=("",)),
@@ -54,14 +56,45 @@ def test_the_price_is_the_largest_over_every_row_of_the_domain(formula, family, 
     assert all(most <= claim for most, claim in zip(largest, claimed, strict=True))
     if distinct and bounds == (0.0, 3.0):
         assert largest == claimed
-    scored = replace(design, coefficients=np.resize([100, -300, 900, 50, 7], design.columns - 1))
-    if family == "binomial":
-        added = scored.products(rows)
-        assert np.abs(added[:, scored.with_response]).any()
-        for power in (1, 2):
-            assert (np.abs(added) ** power).sum(axis=1).max() <= scored.largest(power)
-        design = scored
     assert sums_of([rows[:5], rows[5:]], design).tolist() == added.sum(axis=0).tolist()
+
+
+@pytest.mark.parametrize(
+    ("formula", "family"), [("y ~ z + g + n", "gaussian"), ("I(y > 0) ~ z + C(z) + n", "binomial")]
+)
+@pytest.mark.parametrize("steps", [4, 64])
+@pytest.mark.parametrize("limit", [1, 3, 200])
+def test_no_row_of_the_domain_adds_more_to_a_score_than_its_bound(formula, family, steps, limit):
+    bounds = {"n": (0.5, 1.5)}
+    plain = sum_design(design_of(Analysis(formula, family), TINY), TINY, bounds, steps=steps)
+    coefficients = np.resize(np.array([100, -300, 900, 50, 7]), plain.columns - 1)
+    design = replace(plain, scores=Scores(coefficients, limit, family == "binomial"))
+    rows = np.array(list(product(*map(range, design.schema.category_counts))), dtype=np.uint8)
+    added = design.products(rows)
+    assert added.any()
+    assert added.shape[1] == plain.columns - 1
+    for power in (1, 2):
+        largest = int((np.abs(added) ** power).sum(axis=1).max())
+        assert largest <= design.largest(power) <= plain.largest(power)
+    assert sums_of([rows[:5], rows[5:]], design).tolist() == added.sum(axis=0).tolist()
+    if limit == 1 and steps > 4:
+        # The bound is reached but for rounding, so the price is not larger than it must be.
+        assert (added**2).sum(axis=1).max() > 0.9 * design.largest(2)
+        # Broken: the residual is clipped by itself, and not by the length of its row.
+        columns = plain.values(rows)
+        loose = np.clip(columns[:, [1]] * steps, -steps, steps) * np.delete(columns, 1, axis=1)
+        assert (loose**2).sum(axis=1).max() > design.largest(2)
+
+
+def test_scores_are_residuals_times_columns():
+    """Where nothing is clipped the score is that of the regression itself."""
+    schema = Schema((Feature("y", kind="ordinal", categories=("0", "1", "2")), TINY["z"]))
+    plain = sum_design(design_of(Analysis("y ~ z"), schema), schema, {}, steps=64)
+    design = replace(plain, scores=Scores(np.array([128, 64]), 1 << 12, logistic=False))
+    codes = np.array([[0, 0], [2, 1], [1, 1]], dtype=np.uint8)
+    columns = plain.values(codes)
+    residuals = (columns[:, 1] - (columns[:, [0, 2]] @ [128, 64]) // 256) * 64 // (1 << 12)
+    assert design.products(codes).tolist() == (residuals[:, None] * columns[:, [0, 2]]).tolist()
 
 
 class OwnBounds(CodedValues):
@@ -82,9 +115,23 @@ class Unclipped(CodedValues):
         return super().sums(replace(design, lines=tuple(3 * line for line in design.lines)))
 
 
+class OwnLimit(CodedValues):
+    """Broken: residuals are scaled by the largest one of the table."""
+
+    def sums(self, design):
+        most = int(np.abs(self.codes[:, 0].astype(np.int64) - 1).max(initial=1))
+        return super().sums(design) * most * len(self.codes)
+
+
+def test_the_audit_finds_out_a_score_that_is_scaled_by_the_table():
+    for name in ("declared analysis", "declared logistic analysis, approximate"):
+        case = replace(CASES[name], values=OwnLimit)
+        assert not audit_paths(case).holds(case.stated)
+
+
 @pytest.mark.parametrize("twin", [OwnBounds, Unclipped])
 def test_the_audit_finds_out_bounds_off_the_table_and_values_that_are_not_clipped(twin):
-    for name in ("declared analysis", "declared analysis, approximate"):
+    for name in PRODUCTS:
         pairs = (*CASES[name].pairs, (((1, 0),) * 12, ((2, 0),)))
         case = replace(CASES[name], values=twin, pairs=pairs)
         assert not audit_paths(case).holds(case.stated)
@@ -96,6 +143,6 @@ def test_the_audit_finds_out_products_whose_own_maximum_was_forgotten(monkeypatc
         return sum(self._most(block) ** power for block in range(len(self.lines)))
 
     monkeypatch.setattr(SumDesign, "largest", of_columns)
-    for name in ("declared analysis", "declared analysis, approximate"):
+    for name in PRODUCTS:
         case = CASES[name]
         assert not audit_paths(case).holds(case.stated)

@@ -71,8 +71,9 @@ def test_a_formula_that_cannot_be_measured_is_refused(formula, family, said):
 
 def test_what_is_measured_follows_from_the_schema():
     plan = settle_declared(declaring())
-    assert [each.features for each in plan.tables] == [(2, 1), (0, 1)]
-    assert plan.withheld == pytest.approx(0.2 + 0.05)
+    assert [each.features for each in plan.tables] == [(2, 1), (0, 2), (0, 1)]
+    assert [each.share for each in plan.tables[1:]] == pytest.approx([0.08, 0.04])
+    assert plan.withheld == pytest.approx(0.12 + 0.06)
     assert plan.apart == {1, 2}
 
 

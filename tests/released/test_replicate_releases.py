@@ -1,5 +1,6 @@
 """Replicates as users get them: `--replicates`, `--datasets`, `--shared-noise`, `supported`."""
 
+import json
 import re
 import subprocess
 import sys
@@ -154,3 +155,32 @@ def test_a_release_with_weights_is_judged_and_its_codebook_knows_them(home):
     assert [c.name for c in book.columns if c.role == "identifier"][-1] == "weight_3"
     assert book.names == SCHEMA.names
     assert pegsynth.Release.load(home / "run").frames[0].width == len(SCHEMA.names) + 4
+
+
+@pytest.mark.parametrize("flags", [("--replicates", 5), ("--datasets", 3)], ids=["weights", "own"])
+def test_regressions_have_replicate_intervals_in_the_file_on_the_page_and_in_the_terminal(
+    home, flags
+):
+    formula = "s ~ C(d)"
+    asked = ("--epsilon", 20, "--method", "pegs-once", "--rows", 300, *flags, "--formula", formula)
+    done("release", home / "data.csv", "--schema", home / "schema.toml", *asked, "-o", home / "run")
+    public, internal = home / "run" / "public", home / "run" / "internal"
+    found = json.loads((internal / "metrics.json").read_text())["records"]
+    terms = [each for each in found if each["name"] == "coefficient" and each["value"] is not None]
+    said = "5 replicate weights" if flags[0] == "--replicates" else "noise of their own"
+    assert terms
+    assert all(said in each["note"] for each in terms)
+    assert all("held" in each["note"] or "not supported" in each["note"] for each in terms)
+    page = (internal / "report.html").read_text()
+    assert said in page
+    tables = sorted(public.glob("synthetic-*.csv"))
+    shown = done(
+        *("evaluate", home / "data.csv", *tables, "--schema", public / "schema.toml"),
+        *("--ledger", public / "privacy.json", "--formula", formula),
+    ).out
+    assert f"regression {formula}" in shown
+    assert said in shown
+    for each in terms:
+        value, low, high = (f"{each[field]:.4g}" for field in ("value", "low", "high"))
+        assert re.search(rf"{re.escape(value)} +{re.escape(low)} +{re.escape(high)}", shown)
+        assert each["low"] < each["value"] < each["high"]

@@ -22,6 +22,7 @@ from command import PEGS, SECRET, Outcome, check_refused, pegs, pegs_process
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import DataError, EngineError, OutputError, ParameterError
 from pegsynth.schema import Feature, Schema
+from pegsynth.schema.declared import Analysis
 from pegsynth.spark import spark_session
 from pegsynth.spark.counts import ClusterCounts
 from pegsynth.spark.parquet_files import file_source
@@ -71,6 +72,7 @@ def test_a_local_cluster(discharges, tmp_path, monkeypatch):
             bounds_units_as_the_local_engine_does,
             releases_blocks_as_the_local_engine_does,
             measures_edges_and_finds_categories_as_the_local_engine_does,
+            adds_up_declared_analyses_as_the_local_engine_does,
             draws_once_without_a_seed,
             refuses_bad_input,
             survives_a_lost_executor,
@@ -227,6 +229,45 @@ def measures_edges_and_finds_categories_as_the_local_engine_does(spark, discharg
     unseeded = {**options, "method": "pegs-rs", "seed": None}
     found = pegsynth.spark.fit(frame.repartition(3), bounded, **unseeded)
     assert found.session.model.schema["town"].categories == (*"ABCDE", "Z\u00fcrich")
+
+
+def adds_up_declared_analyses_as_the_local_engine_does(spark, discharges, folder, patch):
+    """Scores of both kinds and products, with private edges and units: same sums, ledger, rows."""
+    words = np.random.default_rng(4)
+    age = words.integers(18, 70, 3_000)
+    table = pl.DataFrame(
+        {
+            "person": [f"p {number % 1_300}" for number in range(3_000)],
+            "job": np.array(["a", "b"])[words.integers(0, 2, 3_000)],
+            "age": age,
+            "pay": np.maximum(age * 0.5 + words.gamma(2.0, 9.0, 3_000), 0).astype(int),
+        }
+    )
+    path = folder / "people.parquet"
+    table.write_parquet(path, row_group_size=500)
+    schema = Schema(
+        (
+            Feature("person", role="identifier"),
+            Feature("job", categories=("a", "b")),
+            Feature("age", "numeric", edges=(18.0, 30.0, 45.0, 70.0), dtype="int64"),
+            Feature("pay", "numeric", edges="private", dtype="int64"),
+        ),
+        reviewed=True,
+        analyses=(
+            Analysis("pay ~ age + C(job)", share=0.1),
+            Analysis("I(pay > 30) ~ age", "binomial", 0.1),
+            Analysis("pay ~ age", "poisson", 0.1),
+        ),
+    )
+    options = {"method": "pegs-once", "rows": 200, "epsilon": 9.0, "delta": 1e-6, "seed": SEED}
+    for each in (schema, replace(schema, unit="person", rows_per_unit=2)):
+        wanted = pegsynth.PeGS(**options).fit(path, each)
+        fitted = pegsynth.spark.fit(spark.read.parquet(str(path)), each, **options)
+        assert fitted.ledger == wanted.ledger
+        ours, theirs = (model.session.model.content.released for model in (wanted, fitted))
+        assert len(ours.sums) == 3
+        assert same(theirs, ours)
+        assert fitted.sample(200).equals(wanted.sample(200))
 
 
 def draws_once_without_a_seed(spark, discharges, folder, patch):

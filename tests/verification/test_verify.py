@@ -9,6 +9,7 @@ import pytest
 
 import pegsynth
 from command import check_refused, done, pegs
+from pegsynth.book import BookPolicy, create_book, read_book
 from pegsynth.errors import BudgetError, DataError, ParameterError
 from pegsynth.privacy import AgreementCounts, Ledger
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
@@ -211,3 +212,48 @@ def test_the_command_charges_before_it_answers(home):
     before = other.read_bytes()
     check_refused(pegs(*asked, "--epsilon", 1, "--ledger", other), "ledger of their own")
     assert other.read_bytes() == before
+
+
+def ask(place, *flags, epsilon=0.5):
+    told = ("verify", place / "data.csv", "--release", place / "run", "--formula", FORMULA)
+    return pegs(*told, "--epsilon", epsilon, "--book", place / "b.book", *flags)
+
+
+@pytest.fixture
+def booked_place(tmp_path):
+    DATA.write_csv(tmp_path / "data.csv")
+    released(0.5).save(tmp_path / "run")
+    create_book(tmp_path / "b.book", BookPolicy(epsilon=1.2))
+    return tmp_path
+
+
+def test_a_question_is_reserved_and_settled_in_a_book(booked_place):
+    place = booked_place
+    first = ask(place)
+    assert first.code == 0, first.err
+    assert "entry 1; epsilon = 0.5 of 1.2 is spent in all." in first.err
+    assert ask(place).code == 0
+    refused = ask(place)
+    check_refused(refused, "does not cover this run")
+    entries = read_book(place / "b.book").entries
+    assert [(entry.state, entry.run) for entry in entries] == [("settled", "verify")] * 2
+    assert all(entry.settled.within(entry.reserved) for entry in entries)
+    ledger = json.loads((place / "run.verification.json").read_text())
+    assert len(ledger["events"]) == 2
+
+
+def test_a_question_that_reads_nothing_is_given_back(booked_place):
+    place = booked_place
+    (place / "data.csv").unlink()
+    assert ask(place).code == 2
+    assert [entry.state for entry in read_book(place / "b.book").entries] == ["withdrawn"]
+    assert not (place / "run.verification.json").exists()
+
+
+def test_a_seed_and_another_unit_cannot_be_booked(booked_place):
+    place = booked_place
+    check_refused(ask(place, "--seed", 1), "without differential privacy")
+    create_book(place / "units.book", BookPolicy(epsilon=1.2, unit="who"))
+    with pytest.raises(BudgetError, match="protects units of 'who'"):
+        pegsynth.verify(DATA, released(0.5), FORMULA, epsilon=0.5, book=place / "units.book")
+    assert not read_book(place / "units.book").entries

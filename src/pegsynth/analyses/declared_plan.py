@@ -13,7 +13,7 @@ from pegsynth.released.row_pool import MOST_CELLS
 from pegsynth.released.wanted import Wanted
 from pegsynth.schema import Schema
 
-TABLES_PART = 0.5
+TABLES_PART = 0.4
 """Part of the share of an analysis that goes to tables of its explanatory features."""
 
 

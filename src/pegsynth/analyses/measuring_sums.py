@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 
 from pegsynth.analyses.declared_plan import DeclaredPlan, SumStage
-from pegsynth.analyses.paid_bounds import paid_bounds, tail_for
+from pegsynth.analyses.paid_bounds import paid_bounds, residual_tail, tail_for
+from pegsynth.analyses.row_scores import SCORED, Scores, fitted_scores
 from pegsynth.analyses.sum_design import (
     RESPONSE_FACTOR,
     STEPS,
     Bounds,
     SumDesign,
     in_frames,
-    score_coefficients,
     sum_design,
     sums_of,
 )
@@ -79,20 +79,24 @@ def measure_analyses(
     Parameters
     ----------
     model_rows
-        Gives synthetic rows, from what was released before: coefficients that a logistic
-        regression is scored at are fitted to them.
+        Gives synthetic rows, from what was released before: coefficients that a regression is
+        scored at are fitted to them.
     """
     found = []
     for stage in plan.sums:
-        scored = stage.design.analysis.family == "binomial"
-        noise = _noise_on_a_mean(stage, schema, released, budget_filter)
-        tail = tail_for(noise, scored=scored)
+        family = stage.design.analysis.family
+        tail = tail_for(
+            _noise_on_a_mean(stage, schema, released, budget_filter), logistic=family == "binomial"
+        )
         bounds = paid_bounds(stage.design, schema, released, table.shapes, tail=tail)
         design = sum_design(stage.design, schema, bounds, steps=steps)
-        coefficients = np.zeros(0, dtype=np.int64)
-        if scored:
-            coefficients = score_coefficients(design, codes_of(design, model_rows()))
-            design = replace(design, coefficients=coefficients)
+        scored_at = np.zeros(0, dtype=np.int64)
+        if family in SCORED:
+            columns = design.values(codes_of(design, model_rows()))
+            scores = fitted_scores(
+                columns, steps, tail=residual_tail(tail), logistic=family == "binomial"
+            )
+            design, scored_at = replace(design, scores=scores), scores.numbers()
         noisy, deviation = budget_filter.measure_sums(
             table.sums(design),
             stage.share,
@@ -100,7 +104,7 @@ def measure_analyses(
             largest_square=design.largest(2),
             features=tuple(schema.index(name) for name in stage.design.features),
         )
-        found.append(MeasuredSums(_plain(stage.design, bounds), noisy, deviation, coefficients))
+        found.append(MeasuredSums(_plain(stage.design, bounds), noisy, deviation, scored_at))
     return replace(released, sums=tuple(found))
 
 
@@ -108,9 +112,12 @@ def _noise_on_a_mean(
     stage: SumStage, schema: Schema, released: Released, budget_filter: PrivacyFilter
 ) -> float:
     """Return the deviation of the noise on a mean product with the response, about."""
-    # What a row adds at most does not depend on where numbers are clipped.
-    design = sum_design(stage.design, schema, {})
-    most = math.sqrt(design.largest(2)) / design.steps**2 / RESPONSE_FACTOR
+    # What a row adds at most depends neither on where numbers are clipped nor on coefficients.
+    design, factor = sum_design(stage.design, schema, {}), RESPONSE_FACTOR
+    if stage.design.analysis.family in SCORED:
+        nothing = np.zeros(design.columns - 1, dtype=np.int64)
+        design, factor = replace(design, scores=Scores(nothing, 1, logistic=False)), 1
+    most = math.sqrt(design.largest(2)) / design.steps**2 / factor
     return most * budget_filter.deviation(stage.share) / max(released_total(released), 1.0)
 
 
@@ -121,7 +128,7 @@ def published_designs(schema: Schema, sums: Sequence[MeasuredSums]) -> list[SumD
             design,
             schema,
             _bounds(design, each.bounds),
-            coefficients=each.coefficients if len(each.coefficients) else None,
+            scores=Scores.stored(each.scored_at, design.analysis.family),
         )
         for design, each in zip(
             (design_of(analysis, schema) for analysis in schema.analyses),

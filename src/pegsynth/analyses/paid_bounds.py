@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from pegsynth.analyses.row_scores import SCORED
 from pegsynth.analyses.sum_design import Bounds
 from pegsynth.analyses.terms import Design
 from pegsynth.arrays import Float64, Int64
@@ -17,36 +18,50 @@ from pegsynth.numbers.bin_shape import Shape
 from pegsynth.released.published import Released
 from pegsynth.schema import Feature, Schema
 
-LEAST_TAIL, MOST_TAIL = 0.001, 0.06
+LEAST_TAIL, MOST_TAIL = 0.0005, 0.06
 """Part of the rows that is clipped at either end, as the paid counts have it."""
-TAIL_OF_NOISE = 8.0
+TAIL_OF_NOISE = 4.0
 """How many times the noise on a mean that part is: the wider the bounds, the louder the noise."""
-SCORED_TAIL = 2.5
-"""So many times as much of a logistic regression, to which numbers far out tell nothing."""
+LOGISTIC_TAIL = 10.0
+"""So many times as much of a logistic regression, to which numbers far out tell little."""
+RESIDUAL_TAIL = 0.5
+"""So many times as many residuals of a linear regression are clipped as numbers at one end."""
 
 
-def tail_for(noise: float, *, scored: bool) -> float:
+def tail_for(noise: float, *, logistic: bool) -> float:
     """Return the part of the rows to clip at either end, from public figures and paid output.
 
     Parameters
     ----------
     noise
         Deviation of the noise on a mean of products of numbers in [-1, 1].
-    scored
+    logistic
         Whether the sums are those of a logistic regression.
     """
-    wanted = TAIL_OF_NOISE * noise * (SCORED_TAIL if scored else 1.0)
+    wanted = TAIL_OF_NOISE * noise * (LOGISTIC_TAIL if logistic else 1.0)
     return min(max(wanted, LEAST_TAIL), MOST_TAIL)
+
+
+def residual_tail(tail: float) -> float:
+    """Return the part of the residuals to clip where numbers are clipped at a tail."""
+    return RESIDUAL_TAIL * tail
 
 
 def paid_bounds(
     design: Design, schema: Schema, released: Released, shapes: Mapping[str, Shape], *, tail: float
 ) -> Bounds:
-    """Return the bounds of all binned numbers of an analysis, from published counts alone."""
+    """Return the bounds of all binned numbers of an analysis, from published counts alone.
+
+    A response that is scored is clipped by its residual, and itself no more than need be.
+    """
     names = {block.feature for block in design.blocks if block.kind == "number"}
+    wide = {design.response.feature} if design.analysis.family in SCORED else set()
     return {
         name: _quantiles(
-            schema[name], released.one_ways[schema.index(name)].counts, shapes.get(name), tail
+            schema[name],
+            released.one_ways[schema.index(name)].counts,
+            shapes.get(name),
+            LEAST_TAIL if name in wide else tail,
         )
         for name in names
         if schema[name].binned

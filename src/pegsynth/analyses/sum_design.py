@@ -3,19 +3,20 @@
 Numbers are read on fine public bins, as for private edges (R21), clipped and scaled to whole
 steps between bounds that are public or were paid for before; a comparison is 0 or the largest
 step, a category the largest step in its own column. Every row adds the products of any two
-columns; of a logistic regression it adds to the score and the information at coefficients that
-were paid for. How much that is at most follows from these lines alone, whatever rows there are.
+columns; of a linear or logistic regression it adds to the score at coefficients that were paid
+for. How much that is at most follows from these lines alone, whatever rows there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.analyses.row_scores import Scores
 from pegsynth.analyses.terms import Block, Design
 from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.evaluation.formula import compared, truth
@@ -30,10 +31,6 @@ Usable = NDArray[np.bool_]
 
 STEPS = 1 << 10
 """Steps of a scaled number to either side of the middle of its bounds."""
-REACH, PLACES, UNITS = 8, 32, 256
-"""Linear predictors of a logistic regression are told apart up to `REACH` either way, by
-`PLACES` to a unit; coefficients are whole numbers of 1/`UNITS`."""
-_RIDGE, _NEWTON, _MOST_ODDS = 1.0, 25, 100.0
 RESPONSE_FACTOR = 2
 """Products with the response count so many times: errors in them matter most."""
 
@@ -56,9 +53,9 @@ class SumDesign:
         For every block whether a row with that code counts.
     steps
         The largest step.
-    coefficients
-        Of a logistic regression: what the linear predictor takes of every column but that of the
-        response, in `UNITS` of it; from paid output. None: products of the columns themselves.
+    scores
+        What a regression is scored at; from paid output. None: products of the columns
+        themselves.
     """
 
     design: Design
@@ -67,7 +64,7 @@ class SumDesign:
     lines: tuple[Int64, ...]
     usable: tuple[Usable, ...]
     steps: int
-    coefficients: Int64 | None = None
+    scores: Scores | None = None
 
     @property
     def columns(self) -> int:
@@ -82,7 +79,7 @@ class SumDesign:
 
     @cached_property
     def pairs(self) -> tuple[Int64, Int64]:
-        """The columns of every sum.
+        """The columns of every sum: of a scored regression, those with the residual.
 
         Products within a block are left out where they say nothing: two categories exclude
         each other, and what is 0 or 1 is its own square.
@@ -91,37 +88,32 @@ class SumDesign:
         block = self.block_of
         square = np.array([True, *(each.kind == "number" for each in self.design.blocks)])
         kept = (block[left] != block[right]) | ((left == right) & square[block[left]])
+        if self.scores is not None:
+            kept = (block[left] == 1) != (block[right] == 1)
         return left[kept].astype(np.int64), right[kept].astype(np.int64)
-
-    @cached_property
-    def with_response(self) -> Usable:
-        """Whether one of the two columns of every sum belongs to the response."""
-        left, right = (self.block_of[each] for each in self.pairs)
-        response: Usable = (left == 1) != (right == 1)
-        return response
 
     @cached_property
     def factors(self) -> Int64:
         """How many times every sum counts."""
-        return np.where(self.with_response, RESPONSE_FACTOR, 1).astype(np.int64)
+        left, right = (self.block_of[each] for each in self.pairs)
+        if self.scores is not None:
+            return np.ones(len(left), dtype=np.int64)
+        return np.where((left == 1) != (right == 1), RESPONSE_FACTOR, 1).astype(np.int64)
 
     def values(self, codes: Codes) -> Int64:
-        """Return the columns of rows, and what products without the response are scaled by.
+        """Return the columns of rows; of a scored regression the response is a residual.
 
-        Rows that do not count are 0 in all columns. Under coefficients the response is a
-        residual, and products of other columns are scaled by the spread of the response.
+        Rows that do not count are 0 in all columns.
         """
         found = self._columns_of(codes)
-        spread = np.full((len(codes), 1), self.steps, dtype=np.int64)
-        if self.coefficients is not None:
-            counts = found[:, 0] != 0
-            predictor = np.delete(found, 1, axis=1) @ self.coefficients
-            chances, spreads = score_tables(self.steps)
-            place = predictor * PLACES // (UNITS * self.steps) + len(chances) // 2
-            place = np.clip(place, 0, len(chances) - 1)
-            found[:, 1] = np.where(counts, found[:, 1] - chances[place], 0)
-            spread = spreads[place][:, None]
-        return np.concatenate([found, spread], axis=1)
+        if self.scores is not None:
+            found[:, 1] = self.scores.residuals(found, self.steps, self._parts)
+        return found
+
+    @property
+    def _parts(self) -> int:
+        """The most columns but the response's that are not 0 in one row."""
+        return len(self.lines)
 
     def _columns_of(self, codes: Codes) -> Int64:
         counts = np.ones(len(codes), dtype=bool)
@@ -139,39 +131,27 @@ class SumDesign:
     def multiplied(self, values: Int64) -> Int64:
         """Return the products of the columns of rows, without factors."""
         left, right = self.pairs
-        firsts = values[:, left]
-        scaled_down = firsts * values[:, -1:] // self.steps
-        added: Int64 = np.where(self.with_response, firsts, scaled_down) * values[:, right]
+        added: Int64 = values[:, left] * values[:, right]
         return added
 
     def largest(self, power: int) -> int:
         """Return the most that a row adds, each sum to a power, whatever its values.
 
         A block has at most one column that is not 0, and which code that is does not depend on
-        the other features: the largest of each block together are the largest of all. Under
-        coefficients residual and spread go together, and the largest is one over their table.
+        the other features: the largest of each block together are the largest of all. What a
+        row adds to a score is bounded by itself.
         """
         most = [self.steps, *(self._most(number) for number in range(len(self.lines)))]
-        if self.coefficients is None:
-            return self._largest(most, [self.steps], power)
-        chances, spreads = score_tables(self.steps)
-        return max(
-            self._largest([most[0], max(self.steps - chance, chance), *most[2:]], [spread], power)
-            for chance, spread in zip(chances.tolist(), spreads.tolist(), strict=True)
-        )
-
-    def _largest(self, most: Sequence[int], spread: Sequence[int], power: int) -> int:
+        if self.scores is not None:
+            return self.scores.largest([most[0], *most[2:]], self.steps, self._parts, power)
         numbers = [True, *(block.kind == "number" for block in self.design.blocks)]
         whole = 0
         for first, one in enumerate(most):
             for second, other in enumerate(most[first:], start=first):
                 if first == second and not numbers[first]:
                     continue
-                response = (first == 1) != (second == 1)
-                # Rounding down may add 1 to a negative number's size.
-                left = one if response else -(-one * spread[0] // self.steps)
-                factor = RESPONSE_FACTOR if response else 1
-                whole += (factor * left * other) ** power
+                factor = RESPONSE_FACTOR if (first == 1) != (second == 1) else 1
+                whole += (factor * one * other) ** power
         return whole
 
     def _most(self, block: int) -> int:
@@ -190,7 +170,7 @@ def sum_design(
     bounds: Bounds,
     *,
     steps: int = STEPS,
-    coefficients: Int64 | None = None,
+    scores: Scores | None = None,
 ) -> SumDesign:
     """Settle what a row adds.
 
@@ -200,7 +180,7 @@ def sum_design(
         The schema of the release, with edges and categories.
     bounds
         Where numbers with bins are clipped, by name: public, or paid for before.
-    coefficients
+    scores
         See `SumDesign`.
     """
     fine = fine_schema(design, schema)
@@ -211,18 +191,7 @@ def sum_design(
         lines.append(line)
         usable.append(counts)
     places = tuple(fine.index(block.feature) for block in design.blocks)
-    return SumDesign(design, fine, places, tuple(lines), tuple(usable), steps, coefficients)
-
-
-@lru_cache(maxsize=8)
-def score_tables(steps: int) -> tuple[Int64, Int64]:
-    """Return chance and four times its variance by the linear predictor, in whole steps."""
-    places = (np.arange(-REACH * PLACES, REACH * PLACES) + 0.5) / PLACES
-    chance = 1 / (1 + np.exp(-places))
-    return (
-        np.rint(steps * chance).astype(np.int64),
-        np.rint(steps * 4 * chance * (1 - chance)).astype(np.int64),
-    )
+    return SumDesign(design, fine, places, tuple(lines), tuple(usable), steps, scores)
 
 
 def fine_schema(design: Design, schema: Schema) -> Schema:
@@ -327,30 +296,6 @@ def _categories(feature: Feature, steps: int, *, response: bool) -> tuple[Int64,
     return line, usable
 
 
-def score_coefficients(design: SumDesign, codes: Codes) -> Int64:
-    """Fit a logistic regression to synthetic rows; return its coefficients in whole units.
-
-    Parameters
-    ----------
-    design
-        The analysis, without coefficients.
-    codes
-        Rows that come from paid output alone, under the schema of the design.
-    """
-    values = design.values(codes)[:, :-1]
-    values = values[values[:, 0] != 0] / design.steps
-    response, columns = values[:, 1], np.delete(values, 1, axis=1)
-    odds = np.zeros(columns.shape[1])
-    ridge = np.eye(len(odds)) * _RIDGE
-    for _ in range(_NEWTON):
-        chance = 1 / (1 + np.exp(-np.clip(columns @ odds, -REACH, REACH)))
-        slope = columns.T @ (response - chance) - ridge @ odds
-        curve = (columns * (chance * (1 - chance))[:, None]).T @ columns + ridge
-        odds = np.clip(odds + np.linalg.solve(curve, slope), -_MOST_ODDS, _MOST_ODDS)
-    whole: Int64 = np.rint(odds * UNITS).astype(np.int64)
-    return whole
-
-
 class SumCounter:
     """Sums over rows, batch by batch; sums of different rows add up."""
 
@@ -361,15 +306,9 @@ class SumCounter:
     def add(self, batch: Codes) -> None:
         """Add up one batch of code rows under the schema of the design."""
         design = self._design
-        values = design.values(batch)
+        columns = design.values(batch)
         left, right = design.pairs
-        columns = values[:, :-1]
-        gram = columns.T @ columns
-        added = gram[left, right]
-        if design.coefficients is not None:
-            scaled_down = (columns * values[:, -1:] // design.steps).T @ columns
-            added = np.where(design.with_response, added, scaled_down[left, right])
-        self._sums += added * design.factors
+        self._sums += (columns.T @ columns)[left, right] * design.factors
 
     def sums(self) -> Int64:
         """Return the sums so far."""

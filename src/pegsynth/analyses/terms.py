@@ -1,8 +1,8 @@
 """A declared analysis as blocks of columns: the intercept, the response, and a block a term (R26).
 
-The sums that are measured are those of products of any two columns. They are sufficient for a
-linear regression. For other families they are once the joint law of the explanatory features is
-known, so tables of these are measured as well.
+Products of the response, or of its residual, with the other columns are measured. They are
+sufficient once the joint law of the explanatory features is known, so tables of pairs of these
+are measured as well.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, TypeAlias
 
+from pegsynth.analyses.row_scores import SCORED
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.formula import Term, read_terms
 from pegsynth.evaluation.numeric import is_numeric
@@ -83,9 +84,7 @@ class Design:
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of explanatory features whose tables are measured: none for a linear regression."""
-        if self.analysis.family == "gaussian":
-            return ()
+        """Pairs of explanatory features whose tables are measured."""
         return tuple(combinations(self.explanatory, 2))
 
     def columns(self, schema: Schema) -> int:
@@ -95,7 +94,8 @@ class Design:
     def sums(self, schema: Schema) -> int:
         """Return how many sums are measured at most."""
         columns = self.columns(schema)
-        return columns * (columns + 1) // 2
+        scored = self.analysis.family in SCORED
+        return columns - 1 if scored else columns * (columns + 1) // 2
 
 
 def design_of(analysis: Analysis, schema: Schema) -> Design:

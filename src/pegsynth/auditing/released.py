@@ -44,7 +44,7 @@ from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.random import RandomStream
 from pegsynth.released import PrivacyFilter, Released, Steps
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.schema.declared import Analysis, WantedTable
+from pegsynth.schema.declared import Analysis, Family, WantedTable
 from pegsynth.schema.hierarchy import Hierarchy
 from pegsynth.schema.recoding import Recoding
 
@@ -347,7 +347,7 @@ def _with_detail() -> Schema:
     return Schema((Feature("x0", categories=("a", "b")), detail), reviewed=True)
 
 
-def with_analysis(unit: int | None = None, *, scored: bool = False) -> Schema:
+def with_analysis(unit: int | None = None, *, family: Family = "gaussian") -> Schema:
     """Return a schema of two small numbers that declares a regression and a table (R26)."""
     numbers = (
         Feature("x0", kind="ordinal", categories=("0", "1", "2")),
@@ -355,9 +355,7 @@ def with_analysis(unit: int | None = None, *, scored: bool = False) -> Schema:
     )
     declared: dict[str, Any] = {
         "analyses": (
-            Analysis("I(x0 > 0) ~ x1", "binomial", 0.3)
-            if scored
-            else Analysis("x0 ~ x1", share=0.3),
+            Analysis("I(x0 > 0) ~ x1" if family == "binomial" else "x0 ~ x1", family, 0.3),
         ),
         "tables_wanted": (WantedTable(("x0", "x1"), share=0.2),),
     }
@@ -434,7 +432,17 @@ def analysis_cases() -> list[ReleasedCase]:
             "declared logistic analysis, approximate",
             (3, 2),
             pairs=pair,
-            schema=with_analysis(scored=True),
+            schema=with_analysis(family="binomial"),
+            **near,
+        ),
+        released_case(
+            "declared products", (3, 2), pairs=pair, schema=with_analysis(family="poisson"), turns=1
+        ),
+        released_case(
+            "declared products, approximate",
+            (3, 2),
+            pairs=pair,
+            schema=with_analysis(family="poisson"),
             **near,
         ),
         released_case(

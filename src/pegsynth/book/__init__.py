@@ -2,7 +2,14 @@
 
 from pegsynth.book.book_file import Book, Entry, create_book, read_book
 from pegsynth.book.book_policy import BookPolicy
-from pegsynth.book.booking import NO_BOOKING, Booking, add_earlier, booked, withdraw
+from pegsynth.book.booking import (
+    NO_BOOKING,
+    Booking,
+    add_earlier,
+    booked,
+    booked_events,
+    withdraw,
+)
 from pegsynth.book.costs import Cost, added, cost_of
 
 __all__ = [
@@ -15,6 +22,7 @@ __all__ = [
     "add_earlier",
     "added",
     "booked",
+    "booked_events",
     "cost_of",
     "create_book",
     "read_book",

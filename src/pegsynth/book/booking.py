@@ -138,31 +138,69 @@ def booked(
             f"{path}: a model is booked for the total that may ever be drawn from it; state "
             "--epsilon, or leave out --book here and give it to pegs sample"
         )
-    booking = _reserve(path, schema, plan, run=run, seeded=seeded)
+    cost = _cost(path, schema, plan.events, delta=plan.budget.delta or 0.0, seeded=seeded)
+    if plan.budget.paid is not None:
+        # Edges or categories are measured first, by amounts that depend on what was seen.
+        cost = whole_cost(plan.budget, plan.budget.paid)
+    with _reserved(path, schema, cost, run=run, method=plan.method) as booking:
+        yield booking
+
+
+@contextmanager
+def booked_events(
+    path: Path | None,
+    schema: Schema,
+    events: Sequence[Event],
+    *,
+    delta: float,
+    run: str,
+    seeded: bool,
+) -> Iterator[Booking]:
+    """Reserve what fixed events cost, as `booked` does for a settled release.
+
+    Parameters
+    ----------
+    events
+        All that the run charges, beside what follows from the schema.
+    delta
+        What the run stated; 0 for a pure one.
+    """
+    if path is None:
+        yield NO_BOOKING
+        return
+    cost = _cost(path, schema, events, delta=delta, seeded=seeded)
+    with _reserved(path, schema, cost, run=run, method="") as booking:
+        yield booking
+
+
+def _cost(
+    path: Path, schema: Schema, planned: Sequence[Event], *, delta: float, seeded: bool
+) -> Cost:
+    """Price a run by its events; refuse one without a guarantee."""
+    known = schema_ledger(schema, accept_unreviewed=True)
+    known = seeded_ledger(known) if seeded else known
+    events = (*known.events, *planned)
+    cost = cost_of(events, delta=delta)
+    if cost is None:
+        raise _no_guarantee(path, Ledger(events, (), delta).not_covered)
+    return cost
+
+
+@contextmanager
+def _reserved(
+    path: Path, schema: Schema, cost: Cost, *, run: str, method: str
+) -> Iterator[Booking]:
+    """Write a reservation; give it back if the run fails before anything was read."""
+    with changing(path) as changes:
+        entry = _entry(changes, cost, run, method, rows_of_a_unit(schema))
+        _check(changes, entry, escaped(schema.unit) if schema.unit else "")
+        changes.write(entry)
+    booking = Booking(path, entry.number)
     try:
         yield booking
     except BaseException:
         booking.give_back()
         raise
-
-
-def _reserve(path: Path, schema: Schema, plan: Plan, *, run: str, seeded: bool) -> Booking:
-    known = schema_ledger(schema, accept_unreviewed=True)
-    known = seeded_ledger(known) if seeded else known
-    delta = plan.budget.delta or 0.0
-    events = (*known.events, *plan.events)
-    cost = cost_of(events, delta=delta)
-    if cost is None:
-        whole = Ledger(events, (), delta)
-        raise _no_guarantee(path, whole.not_covered)
-    if plan.budget.paid is not None:
-        # Edges or categories are measured first, by amounts that depend on what was seen.
-        cost = whole_cost(plan.budget, plan.budget.paid)
-    with changing(path) as changes:
-        entry = _entry(changes, cost, run, plan.method, rows_of_a_unit(schema))
-        _check(changes, entry, escaped(schema.unit) if schema.unit else "")
-        changes.write(entry)
-    return Booking(path, entry.number)
 
 
 def add_earlier(path: Path, sources: Sequence[Path]) -> list[Entry]:

@@ -32,6 +32,7 @@ def run(
     rows_in: int | None,
     ledger_file: Path | None,
     level: float,
+    analysis: str | None = None,
 ) -> None:
     """Read the estimates, combine them and print a table with its notes."""
     ledger = None if ledger_file is None else read_ledger(ledger_file)
@@ -44,6 +45,7 @@ def run(
         rows_in=rows_in,
         ledger=ledger,
         imputations=_imputations(next(iter(lines.values()))),
+        analysis=analysis,
     )
     print(escaped(text(combined, level)))
 

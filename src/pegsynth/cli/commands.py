@@ -522,11 +522,28 @@ def combine(
         Path | None, typer.Option("--ledger", help="The privacy.json of the release.")
     ] = None,
     level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95,
+    analysis: Annotated[
+        str | None,
+        typer.Option(
+            "--analysis",
+            metavar="TEXT",
+            help="What was estimated, such as 'los ~ age + sev': says whether published tables "
+            "hold it, by the ledger.",
+        ),
+    ] = None,
 ) -> None:
-    """Combine the estimates from several synthetic tables, with valid intervals."""
+    """Combine the estimates from several synthetic tables, by the rule that fits them."""
     from pegsynth.cli import combining
 
-    combining.run(estimates, rule=rule, rows=rows, rows_in=rows_in, ledger_file=ledger, level=level)
+    combining.run(
+        estimates,
+        rule=rule,
+        rows=rows,
+        rows_in=rows_in,
+        ledger_file=ledger,
+        level=level,
+        analysis=analysis,
+    )
 
 
 def inspect(

@@ -18,6 +18,7 @@ from pegsynth.evaluation.measured_codebook import measured_codebook
 from pegsynth.evaluation.measuring import Evaluation
 from pegsynth.evaluation.published_noise import published_noise
 from pegsynth.evaluation.records import Record, headline
+from pegsynth.evaluation.regression_records import SEPARATOR
 from pegsynth.inference.choice import rule_for
 from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.table_input import table_files
@@ -30,8 +31,10 @@ from pegsynth.schema import Schema
 
 PRIVATE = 0o600
 MOST_FAULTS = 20
+MOST_TERMS = 30
 _FAULTS = ("empty_table", "missing_column", "extra_columns", "unknown_values")
 _HEADER = ("measure", "value", "low", "high", "baseline", "better", "")
+_REGRESSION_HEADER = ("  term", "original", "low", "high", "synthetic", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ def run(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wish
         threads=wishes.threads,
         rule=None if ledger is None else rule_for(ledger, len(synthetic)).rule,
         noise=None if ledger is None else published_noise(ledger, schema),
+        ledger=ledger,
     )
     with progress_bar() as progress:
         found = evaluate_files(
@@ -107,6 +111,7 @@ def run(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wish
         found = with_verdict(found)
         _write(found, ledger, wishes)
     _print(found)
+    _print_regressions(found)
     _print_verdict(found)
     if wishes.outputs:
         say("CONFIDENTIAL: made from real data; nothing that was written here may be published.")
@@ -153,11 +158,7 @@ def _print(found: Evaluation) -> None:
     """Print the headline figures; those that could not be computed with their reason."""
     records = [_headline(found, name) for name in found.summary]
     known = [record for record in records if record.value is not None]
-    lines = [_HEADER, *(_line(record) for record in known)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(_HEADER))]
-    for line in lines:
-        cells = [text.ljust(width) for text, width in zip(line, widths, strict=True)]
-        print("  ".join(cells).rstrip())
+    _print_table([_HEADER, *(_line(record) for record in known)])
     for record in records:
         if record.value is None:
             print(f"{record.name}: {record.note or 'not computed'}")
@@ -166,6 +167,42 @@ def _print(found: Evaluation) -> None:
             say(f"warning: {record.note}")
         if record.name in _FAULTS:
             print(legible(f"{record.name.replace('_', ' ')}: {record.subject}: {record.note}"))
+
+
+def _print_regressions(found: Evaluation) -> None:
+    """Print the coefficients of every formula with their intervals, as the page has them."""
+    records = {(record.name, record.subject): record for record in found.records}
+    formulas: dict[str, list[tuple[str, Record, Record]]] = {}
+    for (name, subject), record in records.items():
+        if name == "coefficient_original":
+            formula, _, term = subject.partition(SEPARATOR)
+            own = records["coefficient", subject]
+            formulas.setdefault(formula, []).append((term, record, own))
+    for formula, terms in formulas.items():
+        print(legible(f"regression {formula}"))
+        lines = [
+            (f"  {legible(term)}", *_ends(first), *_ends(second))
+            for term, first, second in terms[:MOST_TERMS]
+        ]
+        _print_table([_REGRESSION_HEADER, *lines])
+        if len(terms) > MOST_TERMS:
+            print(f"  and {len(terms) - MOST_TERMS} more; --json FILE lists them")
+        how = next((second.note for _, _, second in terms if second.value is not None), "")
+        if how:
+            print(f"  synthetic: {how}")
+
+
+def _ends(record: Record) -> tuple[str, ...]:
+    figures = (record.value, record.low, record.high)
+    return tuple("" if figure is None else f"{figure:.4g}" for figure in figures)
+
+
+def _print_table(lines: Sequence[tuple[str, ...]]) -> None:
+    """Print lines of cells below each other."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = [text.ljust(width) for text, width in zip(line, widths, strict=True)]
+        print("  ".join(cells).rstrip())
 
 
 def _print_verdict(found: Evaluation) -> None:

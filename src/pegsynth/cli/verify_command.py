@@ -56,6 +56,7 @@ def verify(
     seed: Annotated[
         int | None, typer.Option("--seed", help="Reproducible, without guarantee; for tests.")
     ] = None,
+    book: Annotated[Path | None, flags.of("book")] = None,
     table: Annotated[str | None, flags.of("table")] = None,
     query: Annotated[str | None, flags.of("query")] = None,
     query_is_rowwise: Annotated[bool, flags.of("query_is_rowwise")] = False,
@@ -76,6 +77,7 @@ def verify(
         tolerance=tolerance,
         rows_in=rows_in,
         seed=seed,
+        book=book,
         table=table,
         query=query,
         query_is_rowwise=query_is_rowwise,

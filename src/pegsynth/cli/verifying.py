@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pegsynth.cli.console import say
-from pegsynth.cli.notes import say_guarantee
+from pegsynth.cli.notes import say_booking, say_guarantee
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import escaped
 from pegsynth.io.table_input import named_source
@@ -28,9 +28,11 @@ def run(
     file = ledger_file or folder.with_name(f"{folder.resolve().name}.verification.json")
     schema = options.get("schema")
     source = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
-    check_not_inputs((file,), source, *((schema,) if schema else ()))
-    found = answer(Question(data=source, release=release, ledger=file, **options))
+    inputs = [each for each in (schema, options.get("book")) if each]
+    check_not_inputs((file,), source, *inputs)
+    found, booking = answer(Question(data=source, release=release, ledger=file, **options))
     for line in str(found).splitlines():
         print(escaped(line))
     say(f"Charged to {file}, which holds all questions so far; the release comes on top.")
     say_guarantee(found.ledger)
+    say_booking(booking, found.ledger)

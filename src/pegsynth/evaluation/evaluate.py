@@ -99,6 +99,7 @@ def evaluate(
         noise=published_noise(synthetic.ledger, codebook)
         if isinstance(synthetic, ReleaseViews)
         else None,
+        ledger=synthetic.ledger if isinstance(synthetic, ReleaseViews) else None,
     )
     with shown(progress) as told:
         return evaluate_files(

@@ -11,6 +11,7 @@ from pegsynth.evaluation.formula import Formula, read_formula, read_response
 from pegsynth.evaluation.intruder import attacks_of
 from pegsynth.evaluation.statistics import LEVEL
 from pegsynth.inference.combining_rules import Rule
+from pegsynth.privacy import Ledger
 from pegsynth.processors import usable_processors
 from pegsynth.schema import Schema
 
@@ -44,6 +45,8 @@ class EvaluateOptions:
     noise
         Features to the standard deviation of the best count published of them, as
         `published_noise` reads it off a ledger; empty: not known.
+    ledger
+        That of the release, which tells what published tables hold; None: not known.
     """
 
     formulas: tuple[Formula, ...] = ()
@@ -54,6 +57,7 @@ class EvaluateOptions:
     level: float = LEVEL
     rule: Rule | None = None
     noise: Mapping[frozenset[str], float] = field(default_factory=dict)
+    ledger: Ledger | None = None
 
 
 def options_of(
@@ -67,6 +71,7 @@ def options_of(
     threads: int | None = None,
     rule: Rule | None = None,
     noise: Mapping[frozenset[str], float] | None = None,
+    ledger: Ledger | None = None,
 ) -> EvaluateOptions:
     """Read what the user asked for.
 
@@ -84,7 +89,7 @@ def options_of(
     formulas
         One or more regressions; None: the paper's two where the schema has their features,
         else none.
-    per_record, threads, rule, noise
+    per_record, threads, rule, noise, ledger
         As in `EvaluateOptions`; by default as many threads as there are processors.
 
     Raises
@@ -107,6 +112,7 @@ def options_of(
         threads or usable_processors(),
         rule=rule,
         noise=noise or {},
+        ledger=ledger,
     )
 
 

@@ -21,7 +21,7 @@ from pegsynth.evaluation.cell_faults import (
 from pegsynth.evaluation.coefficient_sides import CoefficientSides, coefficient_sides
 from pegsynth.evaluation.evaluate_options import EvaluateOptions
 from pegsynth.evaluation.fault_kinds import fault_records
-from pegsynth.evaluation.formula import read_response
+from pegsynth.evaluation.formula import Formula, read_response
 from pegsynth.evaluation.holdout import holdout_records
 from pegsynth.evaluation.judged_tables import Tables
 from pegsynth.evaluation.model_faults import (
@@ -44,8 +44,10 @@ from pegsynth.evaluation.records import (
 from pegsynth.evaluation.regression_records import compare, not_fitted, regression_records
 from pegsynth.evaluation.risk import RiskResult, risk_records
 from pegsynth.evaluation.table_distances import evaluate_codes
-from pegsynth.evaluation.value_regression import compare_values, has_values
+from pegsynth.evaluation.value_regression import compare_values, compare_weighted, has_values
 from pegsynth.evaluation.values import Numbers, numbers_found
+from pegsynth.inference.ledger_support import support_note
+from pegsynth.privacy import Ledger
 from pegsynth.progress import Progress, quiet
 from pegsynth.schema import Schema
 
@@ -150,18 +152,23 @@ def _regressions(work: _Work) -> tuple[list[Record], list[CoefficientSides]]:
     by_codes, by_values, left_out = [], [], []
     options, values = work.options, work.tables.values
     told: dict[str, Any] = {"rule": options.rule, "level": options.level}
+    codes = [work.original, *(table.T for table in work.tables.synthetic)]
+    replicated = any(each.replicates is not None for each in values[1:])
     for formula in options.formulas:
         lacking = _lacking(formula.features, work.tables)
         if lacking:
             left_out += not_fitted(formula.text, lacking)
             continue
-        on_codes = compare(
-            formula, work.original, work.synthetic, work.schema, threads=options.threads, **told
-        )
+        told["support"] = "" if options.ledger is None else _support(options.ledger, formula)
+        if replicated:
+            on_codes = compare_weighted(formula, codes, values, work.schema, **told)
+        else:
+            on_codes = compare(
+                formula, work.original, work.synthetic, work.schema, threads=options.threads, **told
+            )
         if not has_values(formula, work.schema, values):
             by_values.append(on_codes)
             continue
-        codes = [work.original, *(table.T for table in work.tables.synthetic)]
         on_values = compare_values(formula, codes, values, work.schema, **told)
         by_codes.append(on_codes)
         by_values.append(on_values)
@@ -170,6 +177,14 @@ def _regressions(work: _Work) -> tuple[list[Record], list[CoefficientSides]]:
     if by_codes:
         found += regression_records(by_codes, suffix=ON_CODES)
     return found, coefficients
+
+
+def _support(ledger: Ledger, formula: Formula) -> str:
+    """Say whether published tables hold a formula, where its features are published at all."""
+    try:
+        return support_note(ledger, " + ".join(formula.features))
+    except ParameterError:
+        return ""
 
 
 def _judged(

@@ -73,4 +73,7 @@ def how_pooled(tables: int, *, rule: Rule | None, replicates: int) -> str:
             f"{tables} synthetic tables with noise of their own pooled by T = (1 + 1/K) b, which "
             "holds sampling error and noise"
         )
-    return f"{tables} synthetic tables pooled by T = (n/N) v + b/K (plug-in rule)"
+    return (
+        f"{tables} synthetic tables pooled by T = (n/N) v + b/K (plug-in rule), which leaves out "
+        "noise, and the pull of virtual rows, that all tables share"
+    )

@@ -90,6 +90,7 @@ def compare(
     level: float = LEVEL,
     threads: int = 1,
     rule: Rule | None = None,
+    support: str = "",
 ) -> Comparison:
     """Fit a formula to the original and to every synthetic table, one feature a line."""
     samples = [sample_of(formula, table, schema) for table in (original, *synthetic)]
@@ -97,7 +98,16 @@ def compare(
     fits = tuple(
         fit(sample, columns, formula.kind, level=level, threads=threads) for sample in samples
     )
-    return comparison_of(formula, columns, fits, schema, level=level, rule=rule, sample=samples[0])
+    return comparison_of(
+        formula,
+        columns,
+        fits,
+        schema,
+        level=level,
+        rule=rule,
+        sample=samples[0],
+        support=support,
+    )
 
 
 def comparison_of(
@@ -111,6 +121,7 @@ def comparison_of(
     replicates: Sequence[RegressionFit] = (),
     values: Sequence[str] = (),
     sample: Sample | None = None,
+    support: str = "",
 ) -> Comparison:
     """Put the fits of a formula together.
 
@@ -126,9 +137,12 @@ def comparison_of(
         What was decided where numbers were used as they stand; empty: bins by their midpoints.
     sample
         The rows of the original that were used.
+    support
+        What published tables hold of the formula, where that is known.
     """
     names = (INTERCEPT, *(column.name for column in columns))
     how = how_pooled(len(fits) - 1, rule=rule, replicates=len(replicates))
+    how = f"{how}; {support}" if support else how
     return Comparison(
         formula,
         names,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +41,21 @@ def has_values(formula: Formula, schema: Schema, tables: Sequence[TableValues]) 
     return bool(names) and all(table.has(name) for table in tables for name in names)
 
 
+def compare_weighted(
+    formula: Formula,
+    codes: Sequence[Codes],
+    values: Sequence[TableValues],
+    schema: Schema,
+    **options: Any,
+) -> Comparison:
+    """Fit a formula to the codes of all tables, by the weights of the rows and their replicates.
+
+    Bins count by their midpoints; options are those of `compare_values`.
+    """
+    plain = [replace(each, columns={}) for each in values]
+    return compare_values(formula, codes, plain, schema, on_codes=True, **options)
+
+
 def compare_values(
     formula: Formula,
     codes: Sequence[Codes],
@@ -48,6 +64,8 @@ def compare_values(
     *,
     rule: Rule | None = None,
     level: float = LEVEL,
+    on_codes: bool = False,
+    support: str = "",
 ) -> Comparison:
     """Fit a formula to the numbers of all tables.
 
@@ -57,6 +75,10 @@ def compare_values(
         Codes, one feature a line, and numbers: of the original, then of each synthetic table.
     rule
         How several synthetic tables were made, where that is known.
+    on_codes
+        Whether the tables have no numbers beside their codes.
+    support
+        What published tables hold of the formula, where that is known.
     """
     samples = [value_sample(formula, *each, schema) for each in zip(codes, values, strict=True)]
     columns = columns_of(formula, samples, schema)
@@ -81,8 +103,9 @@ def compare_values(
         level=level,
         rule=rule,
         replicates=again,
-        values=remarks,
+        values=() if on_codes else remarks,
         sample=samples[0],
+        support=support,
     )
 
 

@@ -21,6 +21,7 @@ from pegsynth.inference.combining_rules import (
     Spread,
 )
 from pegsynth.inference.estimates import Table, alone, check_enough, matched, one_each
+from pegsynth.inference.ledger_support import NOT_ASKED, support_note
 from pegsynth.privacy import Ledger
 
 if TYPE_CHECKING:
@@ -33,10 +34,6 @@ Value: TypeAlias = float | Numbers
 NOT_COVERED: Final = (
     "no rule covers the bias of the virtual rows (alpha), or noise that all datasets share: "
     "the interval is about sampling and synthesis only"
-)
-NOT_HELD: Final = (
-    "the interval holds the sampling error and the noise; a relation that no published table holds "
-    "is covered by no rule (see supported)"
 )
 FEW_DATASETS: Final = 5
 _MOST_NAMED = 5
@@ -136,6 +133,7 @@ def combine(
     main: Any = None,
     floor: Floor | None = None,
     imputations: int | None = None,
+    analysis: str | None = None,
 ) -> Combined:
     """Combine the estimates from K >= 2 synthetic datasets.
 
@@ -165,6 +163,9 @@ def combine(
     imputations
         r, where missing values of every dataset were imputed r times (R23): there are then
         K r estimates, those of a dataset one after the other.
+    analysis
+        With the ledger of released blocks: the formula or features that the estimates are of,
+        such as ``los ~ age + sev``. A note then says whether published tables hold it.
 
     Returns
     -------
@@ -184,11 +185,13 @@ def combine(
         raise ParameterError(f"rule is one of {', '.join(RULES)}, not {rule!r}")
     if ledger is not None:
         check_rule(rule, ledger)
+    held = _support(ledger, analysis)
     _check_arguments(rule, variances, main, floor)
     nested.check_imputations(rule, imputations)
     if imputations is not None:
         notes.append(nested.NOT_AT_RANDOM)
     if rule in REPLICATED:
+        notes.append(held or NOT_ASKED)
         return _replicated(rule, estimates, main, floor, imputations, notes)
     table, checked = matched(estimates, variances)
     datasets = nested.datasets_of(len(table.values), imputations)
@@ -199,7 +202,17 @@ def combine(
     else:
         spread = _spread(rule, Moments.of(table.values, checked), share)
     notes += _remarks(rule, datasets, table, spread, share)
+    notes += [held] if held else []
     return _combined(rule, table, table.values.mean(axis=0), spread, (*notes, NOT_COVERED))
+
+
+def _support(ledger: Ledger | None, analysis: str | None) -> str:
+    """Return a note on what published tables hold of an analysis, if both are known."""
+    if analysis is None:
+        return ""
+    if ledger is None:
+        raise ParameterError("whether an analysis is held is read off the ledger; state it too")
+    return support_note(ledger, analysis)
 
 
 def _default_rule(
@@ -262,7 +275,7 @@ def _replicated(
                 f"below the noise{_where(below, table)}: the variance is that of the published "
                 "noise and of sampling"
             )
-    return _combined(rule, table, centre, spread, (*notes, NOT_HELD))
+    return _combined(rule, table, centre, spread, tuple(notes))
 
 
 def _share(

@@ -82,6 +82,7 @@ def pooled(
     rows_in: int | None = None,
     ledger: Ledger | None = None,
     imputations: int | None = None,
+    analysis: str | None = None,
 ) -> Pooled:
     """Fit a model to K >= 2 datasets and pool its coefficients.
 
@@ -98,7 +99,7 @@ def pooled(
         ones to keep.
     uncertainty
         What the second member of a pair is: "variance", or "std_error".
-    rule, rows, rows_in, ledger
+    rule, rows, rows_in, ledger, analysis
         As for `combine`; `rows` is by default the number of rows of a frame, and `ledger`
         that of the release.
     imputations
@@ -129,6 +130,7 @@ def pooled(
         rows_in=rows_in,
         ledger=ledger,
         imputations=imputations,
+        analysis=analysis,
     )
     return Pooled(result, frame_kind(tables[0]) if tables else None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.inference.choice import check_rule, from_released_blocks
 from pegsynth.inference.combine import Floor, combine
 from pegsynth.inference.combining_rules import Numbers
+from pegsynth.inference.ledger_support import NOT_ASKED, support_note
 from pegsynth.inference.pooled import Pooled, estimates_of
 from pegsynth.io.caller_frames import frame_kind
 from pegsynth.privacy import Ledger
@@ -26,6 +28,7 @@ def replicated(
     weight: str = WEIGHT,
     ledger: Ledger | None = None,
     floor: Floor | None = None,
+    analysis: str | None = None,
 ) -> Pooled:
     """Fit a model with the weights of a table and with each of its replicates.
 
@@ -41,7 +44,7 @@ def replicated(
         Coefficients to keep, or names for those that have none.
     weight
         The name of the first column of weights.
-    ledger, floor
+    ledger, floor, analysis
         As for `combine`.
 
     Returns
@@ -56,6 +59,11 @@ def replicated(
         check_rule("replicate-weights", ledger)
     # The ledger of a model says nothing of weights that were drawn from it; the columns do.
     result = combine(rest, rule="replicate-weights", main=main, floor=floor)
+    if analysis is not None:
+        if ledger is None:
+            raise ParameterError("whether an analysis is held is read off the ledger; state it too")
+        kept = tuple(note for note in result.notes if note != NOT_ASKED)
+        result = replace(result, notes=(*kept, support_note(ledger, analysis)))
     return Pooled(result, frame_kind(frame))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from pegsynth.analyses import design_of
 from pegsynth.analyses.measuring_sums import published_designs
+from pegsynth.analyses.row_scores import SCORED
 from pegsynth.arrays import Int64
 from pegsynth.errors import ModelError
 from pegsynth.methods.released_details import details_of
@@ -73,7 +74,7 @@ def _sum_arrays(sums: tuple[MeasuredSums, ...]) -> Arrays:
         "sum_deviations": np.array([each.deviation for each in sums]),
         "sum_bounds": np.concatenate([each.bounds for each in sums]),
         "sum_bound_sizes": np.array([len(each.bounds) for each in sums], dtype=np.int64),
-        "sum_scored_at": np.concatenate([each.coefficients for each in sums]),
+        "sum_scored_at": np.concatenate([each.scored_at for each in sums]),
     }
 
 
@@ -92,13 +93,13 @@ def _sums(held: Arrays, schema: Schema) -> tuple[MeasuredSums, ...]:
     sums = np.split(held["sums"].astype(np.int64), np.cumsum(sizes)[:-1])
     bounds = np.split(held["sum_bounds"], np.cumsum(bound_sizes)[:-1])
     scored = [
-        design.columns(schema) - 1 if design.analysis.family == "binomial" else 0
-        for design in designs
+        design.columns(schema) if design.analysis.family in SCORED else 0 for design in designs
     ]
     _require(sum(scored) == len(held["sum_scored_at"]))
     _require(bool((np.abs(held["sum_scored_at"]) < MOST_SCORED).all()))
-    coefficients = np.split(held["sum_scored_at"].astype(np.int64), np.cumsum(scored)[:-1])
-    found = tuple(map(MeasuredSums, bounds, sums, deviations, coefficients))
+    scored_at = np.split(held["sum_scored_at"].astype(np.int64), np.cumsum(scored)[:-1])
+    _require(all(each[-1] > 0 for each in scored_at if len(each)))
+    found = tuple(map(MeasuredSums, bounds, sums, deviations, scored_at))
     for design, each in zip(published_designs(schema, found), found, strict=True):
         _require(len(design.factors) == len(each.sums))
     return found

@@ -21,6 +21,7 @@ from pegsynth.numbers.paying import (
     wants_numbers,
 )
 from pegsynth.numbers.settle import Settled, bins_for, settle
+from pegsynth.numbers.shape_replicates import replicated_shapes, reweighed
 from pegsynth.numbers.tree import NumberTree, exact_tree, measure
 from pegsynth.numbers.value_decoding import ModelDecoder, decode_values, value_decoder
 
@@ -48,6 +49,8 @@ __all__ = [
     "measure",
     "paid_codec",
     "plan_numbers",
+    "replicated_shapes",
+    "reweighed",
     "settle",
     "value_decoder",
     "wants_codec",

@@ -16,12 +16,36 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Float64, Int64
 from pegsynth.errors import ParameterError
+from pegsynth.numbers.number_grid import Grid, grid_between, grid_of
+from pegsynth.numbers.tree import NumberTree
+from pegsynth.schema.feature import Feature
 
 Bins = NDArray[np.integer[Any]]
 
 _NOTHING = 1e-100
 _NEGLIGIBLE = 1e-12
 """Shares of a bin below this are left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeSource:
+    """The noisy tree that a shape was made of, for replicates of it (R28).
+
+    Parameters
+    ----------
+    tree
+        What was paid for.
+    bounds
+        The ends of the grid that was measured, where edges are private; None: the grid is that
+        of the public edges.
+    """
+
+    tree: NumberTree
+    bounds: tuple[float, float] | None = None
+
+    def grid(self, feature: Feature) -> Grid:
+        """Return the grid that was measured, of a feature with its settled edges."""
+        return grid_of(feature) if self.bounds is None else grid_between(feature, *self.bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +62,8 @@ class Shape:
         The step between values, 0 for none: pieces begin and end at multiples of it.
     shares
         The mass of every bin.
+    source
+        What it was made of; None where that is not kept.
     """
 
     low: Float64
@@ -45,6 +71,7 @@ class Shape:
     reached: Float64
     unit: float
     shares: Float64
+    source: ShapeSource | None = None
 
     def __post_init__(self) -> None:
         if not len(self.low) == len(self.high) == len(self.reached):

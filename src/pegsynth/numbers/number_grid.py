@@ -113,12 +113,20 @@ def grid_of(feature: Feature) -> Grid:
     """Return the grid of a numeric feature: a function of the schema alone."""
     if feature.calendar:
         return _calendar_grid(feature)
-    decimals = 0 if feature.integer else feature.decimals
     if feature.edges:
         lowest, highest = feature.edges[0], feature.edges[-1]
     else:
         lowest, highest = _bounds(feature)
-    return _grid(decimals, lowest, highest, feature.edges)
+    return _grid(_decimals(feature), lowest, highest, feature.edges)
+
+
+def grid_between(feature: Feature, lowest: float, highest: float) -> Grid:
+    """Return the grid of a feature whose edges were private when it was measured."""
+    return _grid(_decimals(feature), lowest, highest, ())
+
+
+def _decimals(feature: Feature) -> int | None:
+    return 0 if feature.integer else feature.decimals
 
 
 def grid_feature(feature: Feature) -> Feature:

@@ -8,13 +8,13 @@ zero, gets a bin of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pegsynth.arrays import Float64
 from pegsynth.errors import ParameterError
-from pegsynth.numbers.bin_shape import Shape
+from pegsynth.numbers.bin_shape import Shape, ShapeSource
 from pegsynth.numbers.estimate import cell_masses
 from pegsynth.numbers.number_grid import Grid, grid_of
 from pegsynth.numbers.rare_categories import merged_rare
@@ -103,28 +103,44 @@ def provisional(schema: Schema, bins: int) -> Schema:
 
 def _settled(feature: Feature, tree: NumberTree, bins: int) -> tuple[Feature, Shape]:
     grid = grid_of(feature)
-    masses, _ = cell_masses(tree, grid)
-    cells, edges = grid.edges, feature.edges
+    masses = measured_masses(feature, tree, grid, private_edges=feature.private_edges)
+    edges = feature.edges
     if feature.private_edges:
-        cells, masses = _without_taken(feature, grid, masses)
-        edges = _edges(cells, masses, bins, grid.unit)
-    shape = Shape.of(edges, cells, masses, grid.unit)
+        edges = _edges(grid.edges, masses, bins, grid.unit)
+    settled = feature.with_edges(edges)
+    shape = shape_of(settled, grid, masses)
     if feature.inside == "uniform":
-        shape = Shape.uniform(edges, grid.unit, shape.shares)
-    return feature.with_edges(edges), shape
+        return settled, Shape.uniform(edges, grid.unit, shape.shares)
+    if not feature.calendar and tree.noisy:
+        ends = float(grid.edges[0]), float(grid.edges[-1])
+        shape = replace(shape, source=ShapeSource(tree, ends if feature.private_edges else None))
+    return settled, shape
 
 
-def _without_taken(feature: Feature, grid: Grid, masses: Float64) -> tuple[Float64, Float64]:
+def measured_masses(
+    feature: Feature, tree: NumberTree, grid: Grid, *, private_edges: bool
+) -> Float64:
+    """Return the rows that a tree puts into every finest cell of its grid."""
+    masses, _ = cell_masses(tree, grid)
+    return _without_taken(feature, grid, masses) if private_edges else masses
+
+
+def shape_of(feature: Feature, grid: Grid, masses: Float64) -> Shape:
+    """Return the shape inside the bins of a settled feature."""
+    return Shape.of(feature.edges, grid.edges, masses, grid.unit)
+
+
+def _without_taken(feature: Feature, grid: Grid, masses: Float64) -> Float64:
     """Leave out cells of numbers that mean "missing": rows that have them are not here."""
     texts = (*feature.missing, *feature.not_applicable)
     if feature.after is not None:
-        return grid.edges, masses
+        return masses
     read = DateText(feature).number if feature.kind in TEMPORAL else parsed_number
     taken = [number for text in texts if (number := read(text)) is not None]
     low, high = grid.edges[:-1], grid.edges[1:]
     single = np.isin(low, taken) & (high - low <= max(grid.unit, 0.0) * 1.5)
-    masses = np.where(single, 0.0, masses)
-    return grid.edges, masses
+    kept: Float64 = np.where(single, 0.0, masses)
+    return kept
 
 
 def _edges(cells: Float64, masses: Float64, bins: int, unit: float) -> tuple[float, ...]:

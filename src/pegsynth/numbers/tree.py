@@ -92,6 +92,11 @@ class NumberTree:
     laplace: bool
 
     @property
+    def noisy(self) -> bool:
+        """Whether there is noise on its counts; exact ones are confidential."""
+        return self.levels[0].deviation > _NO_NOISE
+
+    @property
     def weekday(self) -> Level | None:
         """What was measured of weekdays, where it was: the level after all others."""
         return self.levels[LEVELS] if len(self.levels) > LEVELS else None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pegsynth.io.csv_text import protect
 from pegsynth.publishing.completed_texts import completed_name
+from pegsynth.publishing.r_example import weighted_share
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.column_decoding import How
@@ -73,10 +74,22 @@ print(dict(zip(names, means.tolist())), "(standard errors need rows_in)")
 
 @dataclass(frozen=True)
 class _Question:
-    """A yes-or-no question about a row, in words and as a Polars expression."""
+    """A yes-or-no question about a row, in words and as a Polars expression.
+
+    Parameters
+    ----------
+    column
+        The column that it is about, as the table has it.
+    equals, least
+        The text that the column is to have, or the number that it is not to be below; without
+        both, whether it has any value.
+    """
 
     words: str
     expression: str
+    column: str
+    equals: str | None = None
+    least: float | None = None
 
 
 def analysis_code(
@@ -128,7 +141,22 @@ def analysis_code(
         pieces = [_all_tables(read, table_format, known, files), _share(first, share)]
     if others:
         pieces.append(_regression(others, regression))
-    return [f"```python\n{piece.strip()}\n```" for piece in pieces]
+    blocks = [f"```python\n{piece.strip()}\n```" for piece in pieces]
+    if weights is not None:
+        blocks.append(
+            f"The same share in R:\n\n```r\n{_share_in_r(first, weights, table_format)}\n```"
+        )
+    return blocks
+
+
+def _share_in_r(question: _Question, weights: int, table_format: str) -> str:
+    return weighted_share(
+        question.column,
+        equals=question.equals,
+        least=question.least,
+        weights=weights,
+        table_format=table_format,
+    )
 
 
 def _subjects(schema: Schema) -> list[Feature]:
@@ -153,19 +181,22 @@ def _subjects(schema: Schema) -> list[Feature]:
 
 def _question(feature: Feature, table_format: str, decode: How) -> _Question:
     csv = table_format == "csv"
-    column = f"pl.col({_quoted(protect(feature.name) if csv else feature.name)})"
+    name = protect(feature.name) if csv else feature.name
+    column = f"pl.col({_quoted(name)})"
     if feature.kind in TEMPORAL and decode == "values":
-        return _Question(f"{feature.name} is known", f"{column}.is_not_null()")
+        return _Question(f"{feature.name} is known", f"{column}.is_not_null()", name)
     if feature.binned and decode == "values":
         edge = feature.edges[len(feature.edges) // 2]
         number = f"{column}.cast(pl.Float64, strict=False)"
-        return _Question(f"{feature.name} >= {edge:g}", f"{number} >= {edge!r}")
+        words = f"{feature.name} >= {edge:g}"
+        return _Question(words, f"{number} >= {edge!r}", name, least=float(edge))
     # A feature of special categories only has labels that no cell holds: a share of 0.
     listed = feature.labels[: feature.bin_count] or feature.labels
     label = next((text for text in listed if text.strip()), listed[0])
     text = column if csv else f"{column}.cast(pl.String)"
     written = protect(label) if csv else label
-    return _Question(f"{feature.name} = {label}", f"{text} == {_quoted(written)}")
+    words = f"{feature.name} = {label}"
+    return _Question(words, f"{text} == {_quoted(written)}", name, equals=written)
 
 
 def _reading(table_format: str) -> str:

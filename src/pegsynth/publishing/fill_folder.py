@@ -514,6 +514,7 @@ def write_internal(
         threads=threads,
         rule=rule,
         noise=noise,
+        ledger=ledger,
     )
     tables = read_tables(
         reader,

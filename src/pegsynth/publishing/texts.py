@@ -243,12 +243,10 @@ with `weight` and q_k those with the replicates:
 - variance: T = mean of (q_k - q)^2, with {count} degrees of freedom
 
 The noise that protects people is in the replicates, so it is in the interval. `pegsynth.replicated`
-does this. In R, with the package survey: `svrepdesign(data = table, weights = ~weight,
-repweights = "weight_[0-9]+", type = "other", scale = 1/{count}, rscales = rep(1, {count}),
-combined.weights = TRUE, mse = TRUE)`. In Stata: `svyset [pw=weight], sdrweight(weight_*)
-vce(sdr) mse`, whose standard errors are twice as large as they should be. In SAS:
-`VARMETHOD=JACKKNIFE` and `REPWEIGHTS weight_1-weight_{count} / JKCOEFS={1 / count:g}`. None of the
-three was run for this page."""
+does this. In R the package survey does (code below). In Stata: `svyset [pw=weight],
+sdrweight(weight_*) vce(sdr) mse`, whose standard errors are twice as large as they should be.
+In SAS: `VARMETHOD=JACKKNIFE` and `REPWEIGHTS weight_1-weight_{count} / JKCOEFS={1 / count:g}`.
+The code for Python and R is run by the tests of pegsynth; that for Stata and SAS is not."""
 
 
 def _one_table() -> str:
@@ -335,8 +333,11 @@ _LIMITS_OF_REPLICATES = """## What no rule covers
 
 Sampling error and the noise that protects people are in the intervals. Relations between
 features that no published table holds are not: they are filled in as if they were not there, in
-every replicate alike. `privacy.json` says of which features each noisy table is, and
-`pegs inspect MODEL --analysis FORMULA` whether a model can answer an analysis."""
+every replicate alike. An interval for such a relation is **not supported**, however it was
+made. `privacy.json` says of which features each noisy table is: state the analysis, as
+`pegsynth.replicated(.., ledger=ledger, analysis="y ~ x")` or `pegs combine --analysis "y ~ x"`,
+and a note says whether published tables hold it. `pegs inspect MODEL --analysis` says the same
+of a model."""
 
 
 _LIMITS = """## What no rule covers

@@ -42,14 +42,15 @@ class MeasuredSums:
         The sums; whole numbers but in a replicate (R28).
     deviation
         Standard deviation of the noise.
-    coefficients
-        Those that a logistic regression was scored at; empty for other families.
+    scored_at
+        Coefficients that a regression was scored at, and where its residuals were clipped;
+        empty where the sums are no score.
     """
 
     bounds: Float64
     sums: Int64 | Float64
     deviation: float
-    coefficients: Int64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    scored_at: Int64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)

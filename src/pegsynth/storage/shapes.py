@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ModelError, PegsynthError
-from pegsynth.numbers import Shape
-from pegsynth.schema import Schema
+from pegsynth.numbers import NumberTree, Shape
+from pegsynth.numbers.bin_shape import ShapeSource
+from pegsynth.numbers.number_grid import LEVELS
+from pegsynth.numbers.tree import FORMAT as TREE_FORMAT
+from pegsynth.schema import Feature, Schema
 
 _PREFIX = "shape of feature "
 _PARTS = ("low", "high", "reached", "shares", "unit")
+_TREE, _BOUNDS = "tree", "tree bounds"
+"""Deviations of its levels and whether they are Laplace noise's; the ends of its grid."""
+_MOST_LEVELS = 8
 
 
 def shape_arrays(shapes: Mapping[str, Shape]) -> dict[str, NDArray[Any]]:
@@ -21,8 +28,20 @@ def shape_arrays(shapes: Mapping[str, Shape]) -> dict[str, NDArray[Any]]:
     found: dict[str, NDArray[Any]] = {}
     for name, shape in shapes.items():
         parts = {**shape.arrays(), "unit": np.array([shape.header()["unit"]], dtype=np.float64)}
+        if shape.source is not None:
+            parts |= _source_arrays(shape.source)
         found |= {f"{_PREFIX}{name}: {part}": array for part, array in parts.items()}
     return found
+
+
+def _source_arrays(source: ShapeSource) -> dict[str, NDArray[Any]]:
+    tree = source.tree
+    deviations = [*(level.deviation for level in tree.levels), float(tree.laplace)]
+    return {
+        _TREE: np.array(deviations),
+        _BOUNDS: np.array(source.bounds or (), dtype=np.float64),
+        **{f"tree {part}": array for part, array in tree.arrays().items()},
+    }
 
 
 def stored_shapes(arrays: Mapping[str, NDArray[Any]], schema: Schema) -> dict[str, Shape]:
@@ -32,8 +51,58 @@ def stored_shapes(arrays: Mapping[str, NDArray[Any]], schema: Schema) -> dict[st
         held = {part: arrays.get(f"{_PREFIX}{name}: {part}") for part in _PARTS}
         if all(array is None for array in held.values()):
             continue
-        found[name] = _checked(schema, name, held)
+        shape = _checked(schema, name, held)
+        mine = {
+            part: arrays[key]
+            for part in (_TREE, _BOUNDS, *_tree_parts())
+            if (key := f"{_PREFIX}{name}: {part}") in arrays
+        }
+        if mine:
+            shape = replace(shape, source=_source(schema[name], mine))
+        found[name] = shape
     return found
+
+
+def _tree_parts() -> list[str]:
+    return [f"tree {part}{level}" for level in range(_MOST_LEVELS) for part in ("nodes", "counts")]
+
+
+def _source(feature: Feature, held: Mapping[str, NDArray[Any]]) -> ShapeSource:
+    """Rebuild the tree of a shape, checked against its grid."""
+    damaged = ModelError(f"the tree of feature {feature.name!r} does not fit the schema")
+    try:
+        *deviations, laplace = held[_TREE].astype(np.float64).tolist()
+        ends = held[_BOUNDS].astype(np.float64).tolist()
+        arrays = {
+            part.removeprefix("tree "): held[part].astype(np.int64)
+            for part in _tree_parts()
+            if part in held
+        }
+        header = {
+            "format": TREE_FORMAT,
+            "name": feature.name,
+            "deviations": deviations,
+            "laplace": laplace,
+        }
+        bounds = (ends[0], ends[1]) if ends else None
+        # Edges were made of the grid, so they lie in it.
+        if bounds and not bounds[0] <= feature.edges[0] < feature.edges[-1] <= bounds[1]:
+            raise damaged
+        source = ShapeSource(NumberTree.restored(header, arrays), bounds)
+        grid = source.grid(feature)
+    except (PegsynthError, ValueError, IndexError, TypeError, KeyError):
+        raise damaged from None
+    fits = len(source.tree.levels) >= LEVELS and all(
+        len(level.nodes) == len(level.counts)
+        and np.isfinite(level.deviation)
+        and (level.nodes >= 0).all()
+        and (number == 0 or (level.nodes < grid.nodes(number)).all())
+        for number, level in enumerate(source.tree.levels[:LEVELS])
+    )
+    first = source.tree.levels[0]
+    if not (fits and source.tree.noisy and len(first.nodes) >= grid.nodes(0)):
+        raise damaged
+    return source
 
 
 def _checked(schema: Schema, name: str, held: Mapping[str, Any]) -> Shape:

@@ -1,0 +1,150 @@
+"""Replicates of measured shapes: what other rows and other noise could have given (R21, R28).
+
+A shape inside bins comes from a noisy tree. Rows are drawn anew from the masses that the tree
+gave, fresh noise of the same law is added, and a shape is made of that as of the first tree.
+Only published counts are read, so nothing is charged. Rows that are there already are weighed
+by the new density over the old one; what a bin holds in all is left to the published tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from pegsynth.arrays import Float64, Int64
+from pegsynth.mechanisms.noise import add_noise
+from pegsynth.numbers.bin_shape import Shape
+from pegsynth.numbers.number_grid import Grid
+from pegsynth.numbers.settle import measured_masses, shape_of
+from pegsynth.numbers.tree import PURPOSE, Level, NumberTree
+from pegsynth.privacy import NoisyCounts
+from pegsynth.random import RandomStream
+from pegsynth.released.perturbed import split_counts
+from pegsynth.schema import Feature, Schema
+
+Shapes = Mapping[str, Shape]
+
+
+def replicated_shapes(
+    shapes: Shapes, schema: Schema, stream: RandomStream, *, count: int, design_effect: float = 1.0
+) -> list[dict[str, Shape]]:
+    """Return the shapes of a model with fresh sampling and noise, `count` times.
+
+    Parameters
+    ----------
+    schema
+        The settled schema.
+    design_effect
+        How many times the sampling variance of a count is that of independent rows.
+    """
+    lines = {
+        name: _replicates(shape, schema[name], stream.child(), count, design_effect)
+        for name, shape in shapes.items()
+    }
+    return [{name: next(line) for name, line in lines.items()} for _ in range(count)]
+
+
+def _replicates(
+    shape: Shape, feature: Feature, stream: RandomStream, count: int, design_effect: float
+) -> Iterator[Shape]:
+    source = shape.source
+    if source is None:
+        for _ in range(count):
+            yield shape
+        return
+    grid = source.grid(feature)
+    private = source.bounds is not None
+    masses = measured_masses(feature, source.tree, grid, private_edges=private)
+    words = stream.substream()
+    rows = np.array([max(round(float(masses.sum())), 1)])
+    expected = masses * (float(rows[0]) / max(float(masses.sum()), 1e-300))
+    one_level = np.zeros(len(masses), dtype=np.int64)
+    for _ in range(count):
+        drawn = split_counts(rows, one_level, masses, words)
+        moved = (drawn - expected) * math.sqrt(design_effect)
+        tree = _perturbed(source.tree, grid, moved, stream)
+        fresh = measured_masses(feature, tree, grid, private_edges=private)
+        yield replace(shape_of(feature, grid, fresh), source=source)
+
+
+def _perturbed(tree: NumberTree, grid: Grid, moved: Float64, stream: RandomStream) -> NumberTree:
+    """Return a tree whose counts have moved with other rows, and have other noise."""
+    levels = []
+    for number, level in enumerate(tree.levels):
+        if not len(level.nodes):
+            levels.append(level)
+            continue
+        if tree.weekday is level:
+            away = np.zeros(len(level.nodes))
+        else:
+            totals = np.add.reduceat(moved, grid.starts[number])
+            inside = level.nodes < len(totals)
+            # Nodes beyond the grid are special categories, which have no shape.
+            away = np.where(inside, totals[np.minimum(level.nodes, len(totals) - 1)], 0.0)
+        noise = add_noise(np.zeros(len(level.nodes), dtype=np.int64), _law(tree, level), stream)
+        counts = level.counts + np.rint(away).astype(np.int64) + noise
+        levels.append(replace(level, counts=counts))
+    return replace(tree, levels=tuple(levels))
+
+
+def _law(tree: NumberTree, level: Level) -> NoisyCounts:
+    if tree.laplace:
+        return NoisyCounts.laplace(level.deviation / math.sqrt(2.0), cells=1, purpose=PURPOSE)
+    return NoisyCounts.gaussian(level.deviation, cells=1, purpose=PURPOSE)
+
+
+def reweighed(
+    frame: pl.DataFrame,
+    weights: Float64,
+    schema: Schema,
+    shapes: Shapes,
+    replicates: Sequence[Shapes],
+) -> Float64:
+    """Return weights that follow the shapes of replicates inside every bin.
+
+    Parameters
+    ----------
+    frame
+        Rows whose values were drawn by `shapes`.
+    weights
+        A line for the published counts, which is left as it is, and one for each replicate.
+    """
+    found = weights.copy()
+    for name, shape in shapes.items():
+        column = frame.get_column(name)
+        if shape.source is None or not column.dtype.is_numeric():
+            continue
+        values = column.cast(pl.Float64).to_numpy()
+        rows = np.flatnonzero(np.isfinite(values))
+        values = values[rows]
+        bins = np.searchsorted(np.asarray(schema[name].edges[1:-1]), values, side="right")
+        usual = densities(shape, values)
+        for line, other in zip(found[1:], replicates, strict=True):
+            new = densities(other[name], values)
+            factors = np.divide(new, usual, out=np.ones_like(new), where=usual > 0)
+            line[rows] *= _kept_in_bins(factors, line[rows], bins, len(shape.shares))
+    return found
+
+
+def _kept_in_bins(factors: Float64, weights: Float64, bins: Int64, count: int) -> Float64:
+    """Scale factors so that every bin keeps its weight, where it has any left."""
+    before = np.bincount(bins, weights, count)
+    after = np.bincount(bins, weights * factors, count)
+    scale = np.divide(before, after, out=np.zeros(count), where=after > 0)
+    kept: Float64 = np.where(after[bins] > 0, factors * scale[bins], 1.0)
+    return kept
+
+
+def densities(shape: Shape, values: Float64) -> Float64:
+    """Return how dense values lie at numbers, as parts of the mass of their bin."""
+    bins = np.repeat(np.arange(len(shape.shares)), np.diff(shape.starts))
+    before = np.append(0.0, shape.reached[:-1])
+    within = shape.reached - np.maximum(before, bins)
+    piece = np.maximum(np.searchsorted(shape.low, values, side="right") - 1, 0)
+    inside = (values >= shape.low[piece]) & (values < shape.high[piece])
+    found: Float64 = np.where(inside, (within / (shape.high - shape.low))[piece], 0.0)
+    return found

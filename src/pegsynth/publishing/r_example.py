@@ -1,0 +1,74 @@
+"""R code for HOW-TO-ANALYSE.md: a share with the interval that replicate weights give.
+
+It uses the package survey and runs as it stands beside the tables.
+"""
+
+from __future__ import annotations
+
+_WIDEST = 0xFFFF
+_LONGEST = 4
+
+
+def weighted_share(
+    column: str, *, equals: str | None, least: float | None, weights: int, table_format: str
+) -> str:
+    """Return R code for the share of rows whose column has a value, or is not below a number.
+
+    Parameters
+    ----------
+    column
+        Name of the column, as the table has it.
+    equals, least
+        The value, or the number.
+    weights
+        Number of replicate weights.
+    """
+    if equals is not None:
+        answer = f"as.character(table[[{quoted(column)}]]) %in% {quoted(equals)}"
+    elif least is not None:
+        answer = f"(suppressWarnings(as.numeric(table[[{quoted(column)}]])) >= {least!r}) %in% TRUE"
+    else:
+        answer = f"!is.na(table[[{quoted(column)}]])"
+    return f"""library(survey)
+
+{_reading(table_format)}
+table$answer <- as.numeric({answer})
+design <- svrepdesign(
+  data = table, weights = ~weight, repweights = "^weight_[0-9]+$", type = "other",
+  scale = 1 / {weights}, rscales = rep(1, {weights}), combined.weights = TRUE, mse = TRUE
+)
+design$degf <- {weights}  # survey would count independent weights, less 1
+share <- svymean(~answer, design)
+print(share)
+print(confint(share, df = {weights}))"""
+
+
+def _reading(table_format: str) -> str:
+    if table_format == "parquet":
+        return 'table <- as.data.frame(arrow::read_parquet("synthetic-1.parquet"))'
+    return """table <- read.csv(
+  "synthetic-1.csv", colClasses = "character", check.names = FALSE, na.strings = "",
+  encoding = "UTF-8"
+)
+weights <- grep("^weight(_[0-9]+)?$", names(table))
+table[weights] <- lapply(table[weights], as.numeric)"""
+
+
+def quoted(text: str) -> str:
+    r"""Return a text as an R literal of plain letters on one line.
+
+    >>> quoted('a "b" é')
+    '"a \\"b\\" \\u00e9"'
+    """
+    return '"' + "".join(map(_letter, text)) + '"'
+
+
+def _letter(letter: str) -> str:
+    if letter in '"\\':
+        return f"\\{letter}"
+    if " " <= letter <= "~":
+        return letter
+    code = ord(letter)
+    if code > _WIDEST:
+        return f"\\U{code:08x}"
+    return f"\\u{code:0{_LONGEST}x}"

@@ -1,0 +1,141 @@
+"""Replicates of measured shapes vary as other rows and other noise make shapes vary (R28)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import pegsynth.numbers.shape_replicates as module
+from pegsynth import fit, load
+from pegsynth.auditing.numbers import exact_counts
+from pegsynth.errors import ModelError
+from pegsynth.numbers import Shape, measure, replicated_shapes, reweighed, settle
+from pegsynth.privacy import Allowance
+from pegsynth.random import RandomStream
+from pegsynth.released import PrivacyFilter
+from pegsynth.schema import Feature, Schema
+from pegsynth.storage.model_file import load_model
+from pegsynth.storage.shapes import shape_arrays, stored_shapes
+from significance import ALPHA
+
+ROWS, RUNS = 2000, 60
+PUBLIC = Feature(
+    "x", kind="numeric", edges=(0.0, 1024.0), dtype="int64", inside="measured", missing=("",)
+)
+PRIVATE = Feature("x", kind="numeric", edges="private", dtype="int64", missing=("",))
+LOUD, QUIET = Fraction(1, 8000), Fraction(100)
+"""Budgets under which noise outweighs sampling, and sampling noise."""
+
+
+def values(seed, rows=ROWS):
+    return np.floor(np.random.default_rng(seed).random(rows) ** 2 * 1024)
+
+
+def measured(seed, amount, *, feature=PUBLIC, route="zcdp"):
+    stream = RandomStream(f"shape {seed}")
+    budget_filter = PrivacyFilter(Allowance(route, amount), stream)
+    tree = measure(exact_counts(feature, values(seed).tolist()), feature, budget_filter, 1.0)
+    return settle(Schema((feature,)), {"x": tree}, 5)
+
+
+def mean_of(shape):
+    """Return the mean of the first bin of a shape."""
+    ranks = (np.arange(400) + 0.5) / 400
+    return float(shape.values(np.zeros(400, dtype=np.int64), ranks).mean())
+
+
+def means_of(settled, **options):
+    found = replicated_shapes(
+        settled.shapes, settled.schema, RandomStream("again"), count=RUNS, **options
+    )
+    return [mean_of(each["x"]) for each in found]
+
+
+def varies_alike(first, second):
+    """Whether two variances agree, at a false-alarm rate of `ALPHA`."""
+    ratio = np.var(first, ddof=1) / max(np.var(second, ddof=1), 1e-12)
+    low, high = stats.f.ppf([ALPHA / 2, 1 - ALPHA / 2], len(first) - 1, len(second) - 1)
+    return low < ratio < high
+
+
+@pytest.mark.parametrize("amount", [LOUD, QUIET])
+@pytest.mark.parametrize("route", ["zcdp", "pure"])
+def test_replicates_vary_as_fresh_tables_do(amount, route):
+    fresh = [mean_of(measured(seed, amount, route=route).shapes["x"]) for seed in range(RUNS)]
+    assert varies_alike(means_of(measured(999, amount, route=route)), fresh)
+
+
+def test_forgotten_noise_and_rows_that_are_not_drawn_anew_are_found_out(monkeypatch):
+    loud = [mean_of(measured(seed, LOUD).shapes["x"]) for seed in range(RUNS)]
+    quiet = [mean_of(measured(seed, QUIET).shapes["x"]) for seed in range(RUNS)]
+    assert not varies_alike(means_of(measured(999, QUIET), design_effect=0.0), quiet)
+    monkeypatch.setattr(module, "add_noise", lambda counts, *_: counts)
+    assert not varies_alike(means_of(measured(999, LOUD)), loud)
+
+
+def test_rows_follow_the_shapes_of_replicates_and_bins_keep_their_weight():
+    settled = measured(1, LOUD, feature=PRIVATE)
+    shapes, schema = settled.shapes, settled.schema
+    others = replicated_shapes(shapes, schema, RandomStream("k"), count=3)
+    bins = np.repeat(np.arange(len(shapes["x"].shares)), 3000)
+    drawn = shapes["x"].values(bins, np.tile((np.arange(3000) + 0.5) / 3000, len(bins) // 3000))
+    frame = pl.DataFrame({"x": pl.Series(drawn).cast(pl.Int64)}).with_columns(
+        pl.when(pl.int_range(pl.len()) == 0).then(None).otherwise(pl.col("x")).alias("x")
+    )
+    weights = np.random.default_rng(1).random((4, len(bins))) + 0.5
+    found = reweighed(frame, weights, schema, shapes, others)
+    assert (found[0] == weights[0]).all()
+    assert (found[:, 0] == weights[:, 0]).all()
+    for line, before in zip(found[1:], weights[1:], strict=True):
+        assert np.bincount(bins, line) == pytest.approx(np.bincount(bins, before))
+    flat = reweighed(frame, np.ones((4, len(bins))), schema, shapes, others)
+    first = bins == 0
+    for line, other in zip(flat[1:], others, strict=True):
+        wanted = mean_of(other["x"])
+        got = np.average(drawn[first][1:], weights=line[first][1:])
+        assert got == pytest.approx(wanted, rel=0.03)
+    same = reweighed(frame, weights, schema, shapes, [shapes] * 3)
+    assert np.allclose(same, weights)
+
+
+def test_shapes_without_a_tree_have_no_replicates():
+    shape = Shape.uniform((0.0, 8.0), 1.0, np.ones(1))
+    schema = Schema((replace(PUBLIC, edges=(0.0, 8.0)),))
+    assert replicated_shapes({"x": shape}, schema, RandomStream(1), count=2) == [{"x": shape}] * 2
+
+
+def people(rows=400):
+    return pl.DataFrame({"x": values(3, rows).astype(int), "g": ["a", "b"] * (rows // 2)})
+
+
+@pytest.mark.parametrize("feature", [PUBLIC, PRIVATE])
+def test_a_model_file_keeps_the_tree(tmp_path, feature):
+    schema = Schema((feature, Feature("g", categories=("a", "b"))), reviewed=True)
+    model = fit(people(), schema, method="pegs-once", epsilon=2.0, delta=1e-9)
+    model.save(tmp_path / "m.pegs")
+    kept = model.session.model.shapes["x"].source
+    again = load_model(tmp_path / "m.pegs").shapes["x"].source
+    assert again.bounds == kept.bounds
+    assert again.tree.header() == kept.tree.header()
+    for first, second in zip(again.tree.levels, kept.tree.levels, strict=True):
+        assert first.nodes.tolist() == second.nodes.tolist()
+        assert first.counts.tolist() == second.counts.tolist()
+    weights = load(tmp_path / "m.pegs").replicates(2, rows=50)
+    assert weights["weight_1"].to_list() != weights["weight_2"].to_list()
+    assert [table.height for table in model.sample(30, datasets=2).frames] == [30, 30]
+
+
+@pytest.mark.parametrize("part", ["tree", "tree bounds", "tree nodes0", "tree counts0"])
+def test_a_damaged_tree_is_refused(part):
+    settled = measured(1, QUIET, feature=PRIVATE)
+    arrays = shape_arrays(settled.shapes)
+    key = f"shape of feature x: {part}"
+    shifted = () if part == "tree counts0" else (arrays[key] * 0 - 1,)
+    for broken in (arrays[key][:-1], *shifted):
+        with pytest.raises(ModelError, match="tree of feature 'x'"):
+            stored_shapes({**arrays, key: broken}, settled.schema)
