@@ -24,6 +24,7 @@ from pegsynth.publishing.completed_texts import (
 from pegsynth.publishing.deed_texts import deeds_section
 from pegsynth.publishing.examples import analysis_code
 from pegsynth.publishing.missing_texts import blanks
+from pegsynth.publishing.other_programs import other_programs
 from pegsynth.publishing.wanted_texts import analyses_section, wanted_section
 from pegsynth.schema import Schema
 from pegsynth.schema.column_decoding import How
@@ -99,6 +100,15 @@ def how_to_analyse(
             weights=weights,
             versions=versions,
             estimates_only=estimates_only,
+        ),
+        ""
+        if versions
+        else other_programs(
+            schema,
+            datasets=datasets,
+            table_format=table_format,
+            weights=weights,
+            labels=decode == "labels",
         ),
         nested_in_r(datasets, versions, table_format)
         if choice.rule == "nested" and not estimates_only
@@ -229,8 +239,8 @@ does this. In R, with the package survey: `svrepdesign(data = table, weights = ~
 repweights = "weight_[0-9]+", type = "other", scale = 1/{count}, rscales = rep(1, {count}),
 combined.weights = TRUE, mse = TRUE)`. In Stata: `svyset [pw=weight], sdrweight(weight_*)
 vce(sdr) mse`, whose standard errors are twice as large as they should be. In SAS:
-`VARMETHOD=JACKKNIFE` and `REPWEIGHTS weight_1-weight_{count} / JKCOEFS={1 / count:g}`. None of the
-three was run for this page."""
+`VARMETHOD=JACKKNIFE` and `REPWEIGHTS weight_1-weight_{count} / JKCOEFS={1 / count:g}`. These three
+lines were not run for this page."""
 
 
 def _one_table() -> str:
