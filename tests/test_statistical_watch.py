@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from watch import laws
+from watch.bought import bought_checks
 from watch.pivots import pivot_checks
 from watch.rounds import Line, audits, watch_audit, watch_check
 from watch.run import main, row
@@ -18,6 +19,11 @@ from watch.run import main, row
 @pytest.mark.parametrize("check", laws.all_checks(), ids=lambda check: check.name)
 def test_named_rates_hold_and_twins_are_caught(check):
     assert watch_check(check, rounds=20, twins=2).good
+
+
+@pytest.mark.parametrize("check", bought_checks(), ids=lambda check: check.name)
+def test_intervals_of_bought_distances_hold_as_often_as_they_say(check):
+    assert watch_check(check, rounds=8, twins=2).good
 
 
 # Released blocks take minutes; tests/auditing has a shorter form of theirs.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
 from pegsynth.auditing.statistical import CONFIDENCE, Trial, lower_bound, trial
+from watch.bought import bought_checks
 from watch.laws import Check, all_checks
 from watch.pivots import pivot_checks
 
@@ -133,7 +134,7 @@ def watch_audit(audit: Audit, rounds: int, twins: int) -> Line:
 
 def watch_all(rounds: int, *, audit_rounds: int, releases: int) -> Iterator[Line]:
     """Yield the lines of the table as they come."""
-    for check in all_checks():
+    for check in (*all_checks(), *bought_checks()):
         yield watch_check(check, rounds, max(rounds // 10, 10))
     for check in pivot_checks() if rounds >= LEAST_FOR_PIVOTS else ():
         # A release and its replicates take a thousand times as long as a draw.

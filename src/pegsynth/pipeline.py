@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pegsynth.analyses.analysed_tables import affordable_tables
 from pegsynth.book import NO_BOOKING, Booking, booked
 from pegsynth.completion import check_completable
 from pegsynth.drawn_tables import (
@@ -33,7 +34,7 @@ from pegsynth.io.streams import held
 from pegsynth.io.table_input import open_table, same_file, table_files
 from pegsynth.io.table_output import open_writer
 from pegsynth.kernels.warm import warm_up
-from pegsynth.mechanisms.quality_distances import QualityPlan, settle_quality
+from pegsynth.mechanisms.quality_distances import MOST_CELLS, QualityPlan, settle_quality
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.drawn_features import replaced_features
@@ -154,7 +155,10 @@ def settle(
         plan = request.plan(book, source=source, saved=saved)
         return Settled(book, request, plan, notes, saved, long)
     _check_quality(book, request, panel=long is not None)
-    bought, rest = settle_quality(book, request.budget, *quality)
+    share, named = quality
+    # What was declared is bought without being named once more.
+    declared = affordable_tables(book, MOST_CELLS)
+    bought, rest = settle_quality(book, request.budget, share, (*named, *declared))
     plan = request.plan(book, source=source, saved=saved, budget=rest)
     return Settled(book, request, plan, notes, saved, long, bought)
 
@@ -163,7 +167,10 @@ def _check_quality(schema: Schema, request: Request, *, panel: bool) -> None:
     """Refuse distances where no result, or no expectation, would stand behind them."""
     reason = ""
     if wants_codec(schema):
-        reason = "edges and categories that the schema lists; these are measured"
+        reason = (
+            "edges and categories that the schema lists; these are measured by the release. List "
+            "public ones, as pegs schema --binning equal-width drafts them, or leave out --quality"
+        )
     elif not get(request.method or DEFAULT_METHOD).has_proof:
         reason = "methods that have a guarantee"
     elif request.replicates is not None or request.synthesize:

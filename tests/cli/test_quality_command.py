@@ -76,7 +76,8 @@ def test_a_release_that_is_not_accepted_is_paid_for_and_not_published(folder):
         spent = folder / f"strict.refused-{number}.privacy.json"
         assert Ledger.from_json(spent.read_bytes()).guarantee.epsilon == pytest.approx(8, rel=1e-3)
     (folder / "mild.toml").write_text("single = 1\npair = 1.0\ntable = 1\n")
-    made = released(folder, "mild", "--quality", 0.2, "--accept", folder / "mild.toml")
+    named = ("--quality-table", "sex,MDC,cat")
+    made = released(folder, "mild", "--quality", 0.2, *named, "--accept", folder / "mild.toml")
     assert made.code == 0, made.err
     found = json.loads((folder / "mild/public/QUALITY.json").read_text())
     assert found["accepted_by"] == {"single": 1.0, "pair": 1.0, "table": 1.0}
@@ -105,3 +106,42 @@ def test_bad_criteria_are_refused(folder):
         made = released(folder, "refused", "--quality", 0.1, "--accept", folder / "bad.toml")
         assert made.code == 2
         assert words in made.err
+
+
+def test_declared_analyses_and_tables_are_bought_without_being_named(folder):
+    (folder / "declared.toml").write_text(
+        '[[analyses]]\nformula = "charge ~ los + C(sev)"\n\n'
+        '[[tables_wanted]]\nfeatures = ["sex", "cat", "sev"]\n'
+    )
+    (folder / "analysis.toml").write_text("analysis = 0.0001\n")
+    more = ("--analyses", folder / "declared.toml", "--quality", 0.2)
+    made = released(folder, "declared", *more)
+    assert made.code == 0, made.err
+    public = folder / "declared" / "public"
+    bought = json.loads((public / "QUALITY.json").read_text())["bought"]
+    declared = {name: set(e["features"]) for e in bought["distances"] for name in e["declared"]}
+    assert declared == {
+        "charge ~ los + C(sev)": {"charge", "los", "sev"},
+        "sex, cat, sev": {"sex", "cat", "sev"},
+    }
+    assert bought["declared_not_bought"] == []
+    ledger = Ledger.from_json((public / "privacy.json").read_bytes())
+    (event,) = [e for e in ledger.events if getattr(e, "purpose", "") == "quality"]
+    # All figures are priced, those of declared analyses among them (R34).
+    assert event.cells == len(bought["distances"]) + ("units_cut" in bought)
+    assert ledger.guarantee.epsilon <= 8
+    assert "(declared: charge ~ los + C(sev))" in (public / "QUALITY.md").read_text()
+    made = released(folder, "unfit", *more, "--accept", folder / "analysis.toml")
+    assert made.code == 1
+    assert "the criterion analysis allows 0.01%" in made.err
+
+
+def test_a_criterion_that_no_figure_answers_is_refused_before_anything_is_read(folder):
+    (folder / "analysis.toml").write_text("analysis = 0.1\n")
+    made = released(folder, "none", "--quality", 0.2, "--accept", folder / "analysis.toml")
+    assert made.code == 2
+    assert "declares no analysis" in made.err
+    (folder / "table.toml").write_text("table = 0.1\n")
+    made = released(folder, "none", "--quality", 0.2, "--accept", folder / "table.toml")
+    assert made.code == 2
+    assert "--quality-table" in made.err

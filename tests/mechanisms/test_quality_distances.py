@@ -157,3 +157,20 @@ def test_what_cannot_be_bought_is_refused():
         settle_quality(schema(), Budget(alpha=1.0), 0.1)
     with pytest.raises(ParameterError, match="no feature 'z'"):
         settle_quality(schema(), budget, 0.1, [("a", "z")])
+
+
+def test_a_coefficient_is_no_figure_that_could_be_bought():
+    """Why an analysis is bought as the table of its features: one row moves a slope at will."""
+
+    def slope(counts):
+        values = np.repeat([(0, 0), (0, 1), (1, 0), (1, 1)], counts, axis=0).astype(float)
+        if len(values) < 2 or np.ptp(values[:, 0]) == 0:
+            return 0.0
+        return float(np.polyfit(values[:, 0], values[:, 1], 1)[0])
+
+    # In slopes of tables of many rows, where one row is a small part of the whole.
+    rows = np.array([10**6, 0, 0, 0])
+    more = rows + np.array([0, 0, 0, 1])
+    assert abs(slope(more) - slope(rows)) == pytest.approx(1.0)
+    # The table of both features is moved by 1 in a million.
+    assert distance(more, rows) == 1

@@ -168,8 +168,8 @@ def test_a_release_bears_its_names_in_every_paper(tmp_path):
     assert "One patient is protected, with all rows of that patient (at most 3;" in privacy
     assert "AMBER: epsilon is above 1" in privacy
     assert "Not stated by the publisher: why_epsilon, preprocessing" in privacy
-    assert "Geschützt ist: patient" in (public / "PRIVACY.de.md").read_text()
-    assert "É protegido: patient" in (public / "PRIVACY.pt.md").read_text()
+    assert "Geschützt wird: patient" in (public / "PRIVACY.de.md").read_text()
+    assert "O que se protege: patient" in (public / "PRIVACY.pt.md").read_text()
     readme = (public / "README.md").read_text()
     for words in ("# Hospital stays 2025", "One patient is protected", "(amber)", "pegs-once"):
         assert words in readme

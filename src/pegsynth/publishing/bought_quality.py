@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from pegsynth.analyses.analysed_tables import AnalysedTable, analysed_tables
 from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError, PegsynthError, legible
 from pegsynth.io.reader import TableReader
@@ -27,7 +28,8 @@ from pegsynth.schema.dtypes import unit_text
 from pegsynth.tables.code_table import CodeTable
 
 LEVEL: Final = 0.95
-_LIMITS: Final = ("single", "pair", "table")
+_LARGER: Final = 3
+_LIMITS: Final = ("single", "pair", "table", "analysis")
 
 
 class NotAcceptedError(PegsynthError):
@@ -45,7 +47,8 @@ class Bought:
     tables
         Features of tables that are named, beside single features and pairs.
     criteria
-        By kind of table the largest share of rows out of place; empty: any.
+        By kind of table the largest share of rows out of place; empty: any. The kind
+        "analysis" is that of tables of declared analyses, whatever their size.
     """
 
     share: float
@@ -66,9 +69,25 @@ class Bought:
         named = tuple(tuple(n.strip() for n in text.split(",")) for text in tables or ())
         return cls(share, named, () if criteria is None else read_criteria(criteria))
 
+    def check(self, schema: Schema) -> None:
+        """Refuse a criterion that no bought figure could answer, before anything is spent."""
+        asked, sizes = dict(self.criteria), {len(set(each)) for each in self.tables}
+        analysed = analysed_tables(schema) if "analysis" in asked or "table" in asked else ()
+        sizes |= {len(each.features) for each in analysed}
+        if "analysis" in asked and not analysed:
+            raise ParameterError(
+                "--accept: there is a criterion analysis, and the schema declares no analysis or "
+                "table; declare one with --analyses, or leave the criterion out"
+            )
+        if "table" in asked and max(sizes, default=0) < _LARGER:
+            raise ParameterError(
+                "--accept: there is a criterion table, and no table of three features or more is "
+                "bought; name one with --quality-table, or leave the criterion out"
+            )
+
 
 def read_criteria(path: Path) -> tuple[tuple[str, float], ...]:
-    """Read the file of criteria: ``single``, ``pair`` and ``table``, each a share of the rows."""
+    """Read the file of criteria: ``single``, ``pair``, ``table``, ``analysis``, each a share."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
@@ -78,8 +97,8 @@ def read_criteria(path: Path) -> tuple[tuple[str, float], ...]:
         number = isinstance(limit, int | float) and not isinstance(limit, bool)
         if name not in _LIMITS or not number or not 0 < limit <= 1:
             raise ParameterError(
-                f"{path}: criteria are single, pair and table, each a share of the rows between 0 "
-                f"and 1, as pair = 0.05; {legible(str(name))} is not"
+                f"{path}: criteria are single, pair, table and analysis, each a share of the rows "
+                f"between 0 and 1, as pair = 0.05; {legible(str(name))} is not"
             )
     if not content:
         raise ParameterError(f"{path}: there is no criterion in it; state one, as pair = 0.05")
@@ -106,21 +125,31 @@ def bought_fields(draws: Draws, schema: Schema, tables: Sequence[Path]) -> dict[
 def figure_fields(plan: QualityPlan, figures: BoughtFigures, schema: Schema) -> dict[str, Any]:
     """Write figures with their intervals as plain fields."""
     half, total = figures.half_width, figures.total
+    analysed = analysed_tables(schema)
+    bought = {frozenset(table) for table in plan.tables}
     fields: dict[str, Any] = {
         "level": LEVEL,
         "rows_counted": _interval(total, figures.total_half_width),
         "distances": [
             {
                 "features": [schema.names[i] for i in table],
+                "declared": [a.name for a in analysed if _places(a, schema) == frozenset(table)],
                 "rows_out_of_place": _interval(value, half, 0.5),
                 "share": _interval(value, half, 0.5 / total),
             }
             for table, value in zip(plan.tables, figures.distances, strict=True)
         ],
+        "declared_not_bought": [
+            each.name for each in analysed if _places(each, schema) not in bought
+        ],
     }
     if figures.units_cut is not None:
         fields["units_cut"] = _interval(figures.units_cut, half)
     return fields
+
+
+def _places(analysed: AnalysedTable, schema: Schema) -> frozenset[int]:
+    return frozenset(schema.index(name) for name in analysed.features)
 
 
 def check_accepted(fields: Mapping[str, Any], criteria: Sequence[tuple[str, float]]) -> None:
@@ -129,7 +158,9 @@ def check_accepted(fields: Mapping[str, Any], criteria: Sequence[tuple[str, floa
     for name, limit in criteria:
         for each in fields["distances"]:
             high = each["share"]["high"]
-            if kinds.get(len(each["features"]), "table") == name and high > limit:
+            own = {kinds.get(len(each["features"]), "table")}
+            own |= {"analysis"} if each["declared"] else set()
+            if name in own and high > limit:
                 features = ", ".join(each["features"])
                 raise NotAcceptedError(
                     f"the release was not accepted: of the table of {features} up to {high:.2%} of "

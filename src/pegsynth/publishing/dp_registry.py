@@ -75,7 +75,7 @@ def registry_record(facts: Facts) -> dict[str, Any]:
             "model_name": "Central",
             "actors": _actors(facts),
             "release_type": "One release",
-            "release_type_details": about.refresh,
+            "release_type_details": f"Refresh, as stated: {about.refresh}" if about.refresh else "",
             "access_type": "Non-interactive",
         },
         "implementation": {

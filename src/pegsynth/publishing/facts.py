@@ -82,6 +82,13 @@ class Facts:
         return self.ledger.guarantee.kind in ("pure", "approximate")
 
     @property
+    def not_stated(self) -> tuple[str, ...]:
+        """What the publisher could have said; a unit only where the schema names one."""
+        return tuple(
+            name for name in self.about.not_stated if name != "unit" or self.schema.unit is not None
+        )
+
+    @property
     def mark(self) -> str:
         """What every table says of itself."""
         kept = any(getattr(event, "code", "") == "kept-columns" for event in self.ledger.events)

@@ -140,6 +140,8 @@ def make_folder(
         book, labels=request.decode == "labels", completed=bool(request.versions)
     )
     papers.about.check(has_unit=bool(book.unit))
+    if bought is not None:
+        bought.check(request.written(book))
     replaced = folder.exists() and is_release(folder)
     quality = None if bought is None else (bought.share, bought.tables)
     refused: NotAcceptedError | None = None

@@ -31,6 +31,10 @@ class Messages:
         """Return a message with its places filled."""
         return all_messages()[key][self.language].format(**places)
 
+    def figure(self, text: str) -> str:
+        """Return a figure with the decimal mark of the language."""
+        return text if self.language == "en" else text.replace(".", ",")
+
     def known(self, key: str) -> bool:
         """Whether there is such a message."""
         return key in all_messages()

@@ -89,16 +89,17 @@ def _claim(guarantee: Guarantee, about: About, say: Messages) -> Iterator[str]:
         yield say("claim_none")
         return
     if guarantee.kind == "l-diversity":
-        yield say("claim_diversity", l=f"{guarantee.l:g}")
+        yield say("claim_diversity", l=say.figure(f"{guarantee.l:g}"))
         return
-    epsilon, delta = display_up(guarantee.epsilon or 0.0), display_up(guarantee.delta or 0.0)
+    amounts = (guarantee.epsilon or 0.0, guarantee.delta or 0.0)
+    epsilon, delta = (say.figure(display_up(each)) for each in amounts)
     yield say(f"claim_{guarantee.kind}", epsilon=epsilon, delta=delta)
     unit = named_unit(guarantee, about, say)
-    yield say("odds", factor=factor_text(guarantee.epsilon or 0.0), unit=unit)
+    yield say("odds", factor=say.figure(factor_text(guarantee.epsilon or 0.0)), unit=unit)
     if guarantee.delta:
         yield say("odds_delta", delta=delta)
     if guarantee.epsilon_per_row is not None:
-        yield say("per_row", epsilon=display_up(guarantee.epsilon_per_row))
+        yield say("per_row", epsilon=say.figure(display_up(guarantee.epsilon_per_row)))
 
 
 def _protected(ledger: Ledger, about: About, say: Messages) -> str:
@@ -119,15 +120,20 @@ def _means(guarantee: Guarantee, about: About, say: Messages) -> str:
     amber, red = f"{AMBER_ABOVE:g}", f"{RED_ABOVE:g}"
     by_epsilon = "red" if epsilon > RED_ABOVE else "amber" if epsilon > AMBER_ABOVE else "green"
     lines = [
-        f"## {say('means', epsilon=display_up(epsilon))}\n",
+        f"## {say('means', epsilon=say.figure(display_up(epsilon)))}\n",
         f"| {say('means_before', unit=unit)} | {say('means_after')} |",
         "|---|---|",
-        *(f"| {int(100 * each)} % | {certainty(each, epsilon)} |" for each in SUSPICIONS),
+        *(
+            f"| {int(100 * each)} % | {say.figure(certainty(each, epsilon))} |"
+            for each in SUSPICIONS
+        ),
         "",
         f"**{say(f'level_{by_epsilon}', amber=amber, red=red)}**",
     ]
     if (guarantee.delta or 0.0) > LARGEST_USUAL_DELTA:
-        lines.append(f"\n**{say('delta_amber', most=display_up(LARGEST_USUAL_DELTA))}**")
+        lines.append(
+            f"\n**{say('delta_amber', most=say.figure(display_up(LARGEST_USUAL_DELTA)))}**"
+        )
     lines.append(f"\n{say('means_note', unit=unit)} {say('thresholds', amber=amber, red=red)}")
     return "\n".join(lines)
 
@@ -192,5 +198,7 @@ def _done(policy: Policy, say: Messages) -> str:
     lines = []
     if policy.k is not None:
         lines.append(say("done_k", names=", ".join(policy.k_features), k=policy.k))
-    lines += [say("done_round", name=name, step=f"{step:g}") for name, step in policy.round_to]
+    lines += [
+        say("done_round", name=name, step=say.figure(f"{step:g}")) for name, step in policy.round_to
+    ]
     return "\n".join((f"## {say('done')}\n\n{say('done_policy')}\n", *(f"- {x}" for x in lines)))

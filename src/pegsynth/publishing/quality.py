@@ -222,7 +222,11 @@ def quality_tables(fields: dict[str, Any]) -> list[Table]:
 
 def _bought(each: dict[str, Any]) -> tuple[str, ...]:
     share = each["share"]
-    return (", ".join(each["features"]), *(f"{share[end]:.2%}" for end in ("value", "low", "high")))
+    declared = f" (declared: {'; '.join(each['declared'])})" if each.get("declared") else ""
+    return (
+        ", ".join(each["features"]) + declared,
+        *(f"{share[end]:.2%}" for end in ("value", "low", "high")),
+    )
 
 
 def quality_markdown(fields: dict[str, Any]) -> str:
@@ -248,15 +252,37 @@ def quality_html(fields: dict[str, Any]) -> str:
 def _paragraphs(fields: dict[str, Any]) -> list[str]:
     unit = fields["rows_per_unit"]
     return [
+        *_summary(fields),
         "Unless it says that it was bought, all of this follows from the codebook and the ledger; "
         "nothing was computed from the original for it, so that it may be published with the "
         "tables and costs nothing.",
         fields["note"],
         fields["trusted"],
-        f"At most {unit} row{'s' if unit > 1 else ''} of one protected unit were counted.",
+        f"At most {unit} rows of one protected unit were counted."
+        if unit > 1
+        else "One row of a protected unit was counted, and no more.",
         *fields["before_counting"],
         *_bought_words(fields.get("bought")),
     ]
+
+
+def _summary(fields: dict[str, Any]) -> list[str]:
+    """Say in a sentence what the tables below amount to."""
+    held, lacking = len(fields["pairs_held"]), len(fields["pairs_not_held"])
+    said = []
+    if fields["published_tables"]:
+        said.append(
+            f"{held:,} of {held + lacking:,} pairs of features are held by a published table."
+        )
+    distances = fields.get("bought", {}).get("distances", ())
+    for size, words in ((1, "single features"), (2, "pairs")):
+        ends = [each["share"]["high"] for each in distances if len(each["features"]) == size]
+        if ends:
+            said.append(
+                f"Of {words} up to {max(ends):.1%} of the rows may be out of place (the largest "
+                "upper end of the intervals below)."
+            )
+    return [" ".join(said)] if said else []
 
 
 def _bought_words(bought: dict[str, Any] | None) -> list[str]:
@@ -271,6 +297,11 @@ def _bought_words(bought: dict[str, Any] | None) -> list[str]:
         f"Rows of the original that were counted: {rows['value']:,.0f} "
         f"({rows['low']:,.0f} to {rows['high']:,.0f}).",
     ]
+    if bought.get("declared_not_bought"):
+        said.append(
+            "Declared, and not bought because the table of its features has too many cells: "
+            f"{'; '.join(bought['declared_not_bought'])}."
+        )
     if units is not None:
         said.append(
             f"Units with more rows than were counted of them: {units['value']:,.0f} "

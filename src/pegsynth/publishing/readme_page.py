@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pegsynth.privacy.rounding import display_up
 from pegsynth.publishing.facts import Facts
-from pegsynth.publishing.messages import LANGUAGES, Messages
+from pegsynth.publishing.messages import Messages
 from pegsynth.publishing.missing_texts import blanks
 from pegsynth.publishing.privacy_pages import level_of, named_unit
 from pegsynth.schema import Schema
@@ -18,8 +18,8 @@ _FILES = {
     "PRIVACY.md": "the promise in words",
     "HOW-TO-ANALYSE.md": "what the tables are good for, and code",
     "QUALITY.md": "what the tables hold, and what they do not",
-    "QUALITY.html": "the same as a page",
-    "QUALITY.json": "the same for programs",
+    "QUALITY.html": "what the tables hold, and what they do not, as a page for browsers",
+    "QUALITY.json": "what the tables hold, and what they do not, for programs",
     "schema.toml": "every column with its categories",
     "croissant.json": "the release for machine-learning catalogues (Croissant)",
     "dcat.jsonld": "the release for data catalogues (DCAT)",
@@ -27,6 +27,8 @@ _FILES = {
     "release.intoto.json": "checksums and promise as an in-toto statement (not signed)",
     "SHA256SUMS": "checksums of all files: `sha256sum -c SHA256SUMS`",
 }
+
+_NAMED = {"de": "German", "fr": "French", "es": "Spanish", "pt": "Portuguese"}
 
 
 def readme_page(facts: Facts, public: Path, *, more: Sequence[str] = ()) -> str:
@@ -85,8 +87,8 @@ def _tables(facts: Facts) -> str:
     each = "" if facts.datasets == 1 else " each"
     row = f" One row stands for one {facts.about.row}." if facts.about.row else ""
     return (
-        f"## Tables\n\n{many} of {facts.rows} rows{each}.{row} Read `HOW-TO-ANALYSE.md` before you "
-        "estimate anything."
+        f"## Tables\n\n{many} of {facts.rows:,} rows{each}.{row} Read `HOW-TO-ANALYSE.md` before "
+        "you estimate anything."
     )
 
 
@@ -114,7 +116,7 @@ def _what(name: str) -> str:
         return f"says that `{name.removesuffix('-metadata.json')}` is synthetic"
     if name.startswith("PRIVACY."):
         language = name.split(".")[1]
-        return f"the promise in words ({language})" if language in LANGUAGES else ""
+        return f"the promise in words, in {_NAMED[language]}" if language in _NAMED else ""
     if name.startswith("synthetic-"):
         return "a synthetic table"
     if name.startswith("completed-"):
@@ -123,7 +125,7 @@ def _what(name: str) -> str:
 
 
 def _missing(facts: Facts) -> str:
-    names = facts.about.not_stated
+    names = facts.not_stated
     if not names:
         return ""
     return (

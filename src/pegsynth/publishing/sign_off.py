@@ -40,7 +40,7 @@ def sign_off_page(facts: Facts, public: Path, *, book: str = "") -> str:
         "Date": facts.date,
         "Method": facts.method,
         "Made by": facts.programs,
-        "Tables": f"{facts.datasets} of {facts.rows} rows, {facts.table_format}",
+        "Tables": f"{facts.datasets:,} of {facts.rows:,} rows, {facts.table_format}",
         "Promise": _promise(facts),
         "Why this epsilon": about.why_epsilon,
         "Before the budget": about.preprocessing,
@@ -65,7 +65,7 @@ def sign_off_page(facts: Facts, public: Path, *, book: str = "") -> str:
         checks=_TO_CHECK,
         hashes=[tuple(line.split("  ", 1)) for line in lines],
         whole=sha256(public / CHECKSUMS),
-        not_stated=", ".join(about.not_stated),
+        not_stated=", ".join(facts.not_stated),
     )
 
 

@@ -24,6 +24,7 @@ from pegsynth.publishing.completed_texts import (
 from pegsynth.publishing.deed_texts import deeds_section
 from pegsynth.publishing.examples import analysis_code
 from pegsynth.publishing.missing_texts import blanks
+from pegsynth.publishing.other_programs import other_programs
 from pegsynth.publishing.wanted_texts import analyses_section, wanted_section
 from pegsynth.schema import Schema
 from pegsynth.schema.column_decoding import How
@@ -99,6 +100,15 @@ def how_to_analyse(
             weights=weights,
             versions=versions,
             estimates_only=estimates_only,
+        ),
+        ""
+        if versions
+        else other_programs(
+            schema,
+            datasets=datasets,
+            table_format=table_format,
+            weights=weights,
+            labels=decode == "labels",
         ),
         nested_in_r(datasets, versions, table_format)
         if choice.rule == "nested" and not estimates_only
@@ -243,10 +253,10 @@ with `weight` and q_k those with the replicates:
 - variance: T = mean of (q_k - q)^2, with {count} degrees of freedom
 
 The noise that protects people is in the replicates, so it is in the interval. `pegsynth.replicated`
-does this. In R the package survey does (code below). In Stata: `svyset [pw=weight],
-sdrweight(weight_*) vce(sdr) mse`, whose standard errors are twice as large as they should be.
-In SAS: `VARMETHOD=JACKKNIFE` and `REPWEIGHTS weight_1-weight_{count} / JKCOEFS={1 / count:g}`.
-The code for Python and R is run by the tests of pegsynth; that for Stata and SAS is not."""
+does this, and in R the package survey. Code for both is below, and is run by the tests of pegsynth.
+In Stata: `svyset [pw=weight], sdrweight(weight_*) vce(sdr) mse`, whose standard errors are twice as
+large as they should be. In SAS: `VARMETHOD=JACKKNIFE` and
+`REPWEIGHTS weight_1-weight_{count} / JKCOEFS={1 / count:g}`. These two were never run."""
 
 
 def _one_table() -> str:

@@ -385,8 +385,10 @@ def risk_utility_map(
     spot = base.mark_point(filled=True, size=70, opacity=1)
     layers.append(spot.encode(shape=style.shape(), description=description()))
     if any(row.get("label") for row in kept):
-        beside = base.mark_text(dy=-10, fontSize=10)
-        layers.append(beside.encode(text=alt.Text(field="label", type="nominal")))
+        # In ink: some colours of points are too faint for letters.
+        beside = base.mark_text(dy=-10, fontSize=11)
+        label = alt.Text(field="label", type="nominal")
+        layers.append(beside.encode(text=label, color=alt.value(INK)))
     return finish(alt.layer(*layers), kept, width=width, height=height)
 
 

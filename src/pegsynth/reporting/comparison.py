@@ -124,7 +124,11 @@ def render_comparison(releases: Sequence[Compared]) -> str:
                 tuple(f"{name}: {words['utility']} {words['risk']}" for name, words in said),
                 tables=(faults,) if faults.rows else (),
             ),
-            Section("Risk and utility on one map", figures=tuple(comparison_figures(releases))),
+            Section(
+                "Risk and utility on one map",
+                figures=tuple(comparison_figures(releases)),
+                narrow=True,
+            ),
             Section("Figures", tables=(utility, risk)),
         ),
         warning=WARNING,

@@ -25,12 +25,15 @@ class Section:
         Plain text.
     figures, tables
         What follows it, figures first.
+    narrow
+        Whether two figures fit side by side on paper.
     """
 
     heading: str
     paragraphs: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
+    narrow: bool = False
 
 
 def page(template: str, **content: Any) -> str:
@@ -60,6 +63,7 @@ def render_study(title: str, sections: Sequence[Section], *, warning: str = "") 
                 "paragraphs": section.paragraphs,
                 "figures": [drawn(figure) for figure in section.figures],
                 "tables": section.tables,
+                "narrow": section.narrow,
             }
             for section in sections
         ],

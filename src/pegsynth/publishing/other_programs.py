@@ -1,0 +1,112 @@
+"""HOW-TO-ANALYSE.md in R, Stata and SAS: the same share as the Python code, from the same files.
+
+The R code is run by the tests where R is installed; for replicate weights `r_example` has it.
+Stata and SAS are not to be had for tests, and the page says so.
+"""
+
+from __future__ import annotations
+
+from pegsynth.io.csv_text import protect
+from pegsynth.publishing.r_example import quoted
+from pegsynth.schema import Feature, Schema
+
+_NOTE = (
+    "The R code below is run by the tests of pegsynth; the code for Stata and SAS is shown, and "
+    "was never run. All three compute the estimate alone: intervals follow from the rule above."
+)
+_WEIGHTED_NOTE = "The code for Stata and SAS is shown, and was never run."
+
+
+def other_programs(
+    schema: Schema, *, datasets: int, table_format: str, weights: int | None, labels: bool
+) -> str:
+    """Return the section; empty where no example fits, as for Parquet and panels of two tables.
+
+    Parameters
+    ----------
+    weights
+        Number of replicate weights; None: there are none.
+    labels
+        Whether numbers are written as labels of bins.
+    """
+    feature = _subject(schema, labels=labels)
+    if feature is None or table_format != "csv" or (schema.panel and schema.panel.tables):
+        return ""
+    column, value = protect(feature.name), protect(_category(feature))
+    write = _weighted if weights is not None else _plain
+    blocks = write(column, value, weights or 0, datasets)
+    if weights is not None:
+        return "\n\n".join((f"## In Stata and SAS\n\n{_WEIGHTED_NOTE}", *blocks))
+    return "\n\n".join((f"## In R, Stata and SAS\n\n{_NOTE}", *blocks))
+
+
+def _subject(schema: Schema, *, labels: bool) -> Feature | None:
+    """Return the first feature whose cells hold texts of its categories."""
+    listed = (each for each in schema.features if labels or not each.binned)
+    return next((each for each in listed if each.category_count > 1 and _category(each)), None)
+
+
+def _category(feature: Feature) -> str:
+    labels = feature.labels[: feature.bin_count] or feature.labels
+    # Line breaks and quotes differ between the three; a plain category is asked for.
+    plain = (text for text in labels if text.strip() and text.isprintable() and '"' not in text)
+    return next((text for text in plain if "\\" not in text), "")
+
+
+def _plain(column: str, value: str, _weights: int, datasets: int) -> tuple[str, ...]:
+    return (
+        f"""```r
+files <- sort(Sys.glob("synthetic-*.csv"))
+tables <- lapply(files, read.csv, colClasses = "character", check.names = FALSE)
+shares <- sapply(tables, function(table) mean(table[[{quoted(column)}]] %in% {quoted(value)}))
+cat(sprintf("share: %.4f\\n", mean(shares)))
+```""",
+        f"""```stata
+* Not run. Stata changes names of columns that it cannot have; see "describe".
+forvalues number = 1/{datasets} {{
+    import delimited using "synthetic-`number'.csv", varnames(1) stringcols(_all) clear
+    generate byte outcome = {_stata_name(column)} == "{value}"
+    summarize outcome
+}}
+```""",
+        f"""```sas
+/* Not run. */
+proc import datafile="synthetic-1.csv" out=synthetic dbms=csv replace;
+    guessingrows=max;
+run;
+proc freq data=synthetic;
+    tables '{column.replace("'", "''")}'n / missing;
+run;
+```""",
+    )
+
+
+def _weighted(column: str, value: str, weights: int, _datasets: int) -> tuple[str, ...]:
+    return (
+        f"""```stata
+* Not run. Stata changes names of columns that it cannot have; see "describe".
+import delimited using "synthetic-1.csv", varnames(1) clear
+tostring {_stata_name(column)}, replace
+generate byte outcome = {_stata_name(column)} == "{value}"
+svyset [pw=weight], sdrweight(weight_*) vce(sdr) mse
+svy: mean outcome
+* The standard errors of vce(sdr) are twice as large as they should be here.
+```""",
+        f"""```sas
+/* Not run. */
+proc import datafile="synthetic-1.csv" out=synthetic dbms=csv replace;
+    guessingrows=max;
+run;
+proc surveyfreq data=synthetic varmethod=jackknife;
+    weight weight;
+    repweights weight_1-weight_{weights} / jkcoefs={1 / weights:g};
+    tables '{column.replace("'", "''")}'n / cl;
+run;
+```""",
+    )
+
+
+def _stata_name(column: str) -> str:
+    """Return a column as Stata would call it: letters, digits and underscores."""
+    name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in column.lower())
+    return name if name[:1].isalpha() or name[:1] == "_" else f"v_{name}"
