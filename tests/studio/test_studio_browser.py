@@ -99,7 +99,7 @@ def walked(chromium, tmp_path_factory):
         page.fill("#values-a", "f")
         page.fill("#values-b", "marker\nb")
         press(page, "Add it")
-        page.get_by_text("Never sex in f and ward in marker, b").wait_for()
+        page.get_by_text("Never sex in f and ward in b, marker").wait_for()
         page.get_by_role("button", name="Drop the rule").click()
         page.fill("#reviewer", "A. Reviewer")
         page.check("#declared")

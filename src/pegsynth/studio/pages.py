@@ -26,15 +26,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from pegsynth.errors import ParameterError, PegsynthError
-from pegsynth.studio import (
-    book_view,
-    codebook_forms,
-    jobs,
-    plan_view,
-    results_view,
-    spelled_commands,
-)
-from pegsynth.studio.deeds import CHANGES, Deeds, text_of
+from pegsynth.studio import codebook_forms, jobs, results_view, spelled_commands
+from pegsynth.studio.form_deeds import CHANGES, Deeds, text_of
 from pegsynth.studio.guard import FIELD, REPORT_POLICY, Guard
 from pegsynth.studio.project import CHOICES, COMPARISON, COUNTS, STEPS, Project
 from pegsynth.version import __version__
@@ -172,7 +165,7 @@ class _Studio:
         counts = counts if project.may_see else None
         shown = codebook_forms.details(schema, number, counts, may_see=project.may_see)
         if typed is not None:
-            texts = {name: str(typed[name]) for name in _TYPED if name in typed}
+            texts: dict[str, Any] = {name: str(typed[name]) for name in _TYPED if name in typed}
             shown = replace(shown, **texts)
         more = {"feature": shown, "number": number, "count": len(schema.columns)}
         status = 400 if problem else 200
@@ -283,6 +276,9 @@ def _codebook_told(project: Project) -> dict[str, Any]:
 
 
 def _plan_told(project: Project) -> dict[str, Any]:
+    # Planning needs every method and its kernels; the first page should not wait for them.
+    from pegsynth.studio import book_view, plan_view
+
     file = project.choices.get("book", "")
     try:
         chosen = plan_view.options_of(project)

@@ -10,11 +10,9 @@ from pathlib import Path
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import RedirectResponse, Response
 
-from pegsynth.book import BookPolicy, create_book
 from pegsynth.errors import ParameterError
 from pegsynth.io.atomic import atomic_text
-from pegsynth.privacy.conversion import check_delta
-from pegsynth.studio import codebook_changes, jobs, plan_view, spelled_commands
+from pegsynth.studio import codebook_changes, jobs, spelled_commands
 from pegsynth.studio.project import PLANNED, STEPS, Project
 
 CHANGES = ".studio/changes.py"
@@ -115,6 +113,8 @@ class Deeds:
 
     def choose_budget(self, project: Project, form: FormData) -> Response:
         """Take the choices of the plan, which must make a plan."""
+        from pegsynth.studio import plan_view
+
         kept = {name: text for name, text in project.choices.items() if name not in PLANNED}
         typed = {name: text_of(form, name) for name in PLANNED if text_of(form, name)}
         plan_view.forecast_of(project.changed(choices=kept | typed))
@@ -137,6 +137,9 @@ class Deeds:
         return RedirectResponse("/plan#book", 303)
 
     def _make_book(self, project: Project, form: FormData, file: str) -> None:
+        from pegsynth.book import BookPolicy, create_book
+        from pegsynth.privacy.conversion import check_delta
+
         schema = project.schema
         delta = _number(form, "book_delta")
         policy = BookPolicy(
