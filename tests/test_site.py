@@ -61,6 +61,13 @@ def test_the_index_names_every_page():
     assert names - listed == {"index"}
 
 
+def test_every_measure_has_a_formula():
+    from pegsynth.reporting.measures import MEASURES
+
+    page = (ROOT / "docs" / "measures.md").read_text()
+    assert [name for name in MEASURES if f"`{name}`" not in page] == []
+
+
 @pytest.mark.slow(seconds=90)
 def test_the_site_builds_and_opens_offline(tmp_path):
     """A broken reference, a page outside the index and a failing cell are errors (``-W``)."""

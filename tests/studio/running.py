@@ -87,7 +87,9 @@ class Client:
         kind = "application/x-www-form-urlencoded"
         headers = {"Origin": f"http://{self.host}", "Content-Type": kind}
         answer = self.ask("POST", path, body, headers)
-        return self.get(answer.headers["location"]) if answer.status == 303 else answer
+        if answer.status != 303:
+            return answer
+        return self.get(answer.headers["location"].partition("#")[0])
 
     def hand_over(self, name: str, content: bytes, **fields: str) -> Answer:
         """Send a form with a file."""

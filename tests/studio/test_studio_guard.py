@@ -88,6 +88,8 @@ def test_no_path_leads_out_of_the_releases(entered):
     for name in ("..", "%2e%2e", "..%2f..%2fetc", "none", "stays.csv"):
         assert entered.get(f"/report/{name}").status == 404
         assert entered.get(f"/download/{name}").status == 404
+        assert entered.get(f"/sign-off/{name}").status == 404
+        assert entered.get(f"/comparison/{name}").status == 404
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::"])

@@ -72,9 +72,10 @@ def draft_schema(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="DATA | check|show|review SCHEMA",
+            metavar="DATA | check|show|review SCHEMA | count SCHEMA DATA",
             help="A table to draft from, as DATA elsewhere; or what to do with a schema file: say "
-            "what it assumes, print it, ask what is open. A table of that name is ./check.",
+            "what it assumes, print it, ask what is open, count the rows that fit it "
+            "(CONFIDENTIAL). A table of that name is ./check.",
         ),
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Where to write.")] = None,
@@ -128,7 +129,7 @@ def draft_schema(
     *,
     request: Request,
 ) -> None:
-    """Draft a schema from DATA or a codebook, or check, show, review or export one."""
+    """Draft a schema from DATA or a codebook, or check, show, review, count or export one."""
     from pegsynth.cli import schema_commands
 
     wishes = schema_commands.DraftWishes(min_count, bins, binning, unit, force, private, types)

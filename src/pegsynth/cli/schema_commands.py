@@ -103,6 +103,9 @@ def run(asked: SchemaRequest, request: Request) -> None:
         "review": schema_review.review,
     }
     first = asked.words[0] if asked.words else ""
+    if first == "count" and asked.codebook is None and asked.export is None:
+        _count(asked, request)
+        return
     if first in actions and asked.codebook is None and asked.export is None:
         if len(asked.words) != 2:
             raise ParameterError(
@@ -114,7 +117,7 @@ def run(asked: SchemaRequest, request: Request) -> None:
     if len(asked.words) != wanted:
         raise ParameterError(
             "pegs schema takes one table, or one schema file with --to, or --from CODEBOOK and no "
-            "table, or check, show or review and a schema file"
+            "table, or check, show or review and a schema file, or count, a schema file and a table"
         )
     if asked.output is None:
         raise ParameterError("pegs schema needs -o FILE for what it writes")
@@ -126,6 +129,21 @@ def run(asked: SchemaRequest, request: Request) -> None:
         give(Path(source), asked.output, asked.export)
         return
     draft(_source(source, request), asked.output, asked.wishes, request.dialect)
+
+
+def _count(asked: SchemaRequest, request: Request) -> None:
+    """Count rows by a codebook, for a person who may see the table."""
+    from pegsynth.cli import schema_showing
+
+    if len(asked.words) != 3:
+        raise ParameterError(
+            "pegs schema count takes a schema file and its table; a table called count is ./count"
+        )
+    file, source = Path(asked.words[1]), _source(asked.words[2], request)
+    if asked.output is not None:
+        check_target(asked.output)
+        check_not_inputs((asked.output,), source, file)
+    schema_showing.count(file, source, asked.output)
 
 
 def _source(data: str, request: Request) -> Any:

@@ -18,6 +18,7 @@ from pegsynth.schema import Feature, Schema
 from pegsynth.schema.assumed import assumed
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.feature import ROLES
+from pegsynth.schema.rule_text import said
 from pegsynth.schema.toml import with_comments
 
 _MOST_SHOWN = 40
@@ -190,14 +191,10 @@ def _bound(text: str) -> Any:
 
 def _rules(schema: Schema) -> Schema:
     """Ask about rules that were found in the data; those that are no public knowledge go."""
-    from pegsynth.schema.rule_text import rule_labels
-
     kept = []
     for rule in schema.rules:
         if rule.drafted_from_data:
-            parts = rule_labels(rule, schema.features)
-            text = " and ".join(f"{n} in {', '.join(v)}" for n, v in parts.items())
-            say(f"Never in the data: {text}")
+            say(f"Never in the data: {said(rule, schema.features)}")
             if _ask("Is it publicly known that this cannot occur?", ("yes", "no")) == "no":
                 continue
         kept.append(rule)

@@ -1,14 +1,18 @@
-"""`schema check` and `schema show`: what a codebook says, and what it makes a guarantee assume."""
+"""`schema check`, `show` and `count`: what a codebook says, assumes, and how rows fit it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from pegsynth.cli.console import say
 from pegsynth.errors import escaped
+from pegsynth.io.atomic import atomic_text
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.assumed import assumed
 from pegsynth.schema.calendar_units import TEMPORAL
-from pegsynth.schema.rule_text import rule_labels
+from pegsynth.schema.codebook_counts import count_rows
+from pegsynth.schema.rule_text import said
 from pegsynth.schema.temporal import bound_text
 
 HEADER: tuple[str, ...] = (
@@ -23,6 +27,27 @@ def check(file: Path) -> None:
     print(escaped(f"{file}: valid, {len(schema.features)} features, {len(schema.rules)} rules."))
     for line in assumed(schema):
         print(escaped(f"  {line}"))
+
+
+def count(file: Path, data: Any, output: Path | None) -> None:
+    """Say how many rows fit a schema; nothing of it may be published."""
+    schema = Schema.load(file)
+    found = count_rows(data, schema)
+    print(f"{found.rows:,} rows.")
+    for each in found.features:
+        if each.refused:
+            print(
+                escaped(
+                    f"{each.name}: {each.unlisted:,} values are not listed and {each.missing:,} "
+                    "are missing; a release would refuse the table."
+                )
+            )
+    for rule, broken in zip(schema.rules, found.broken, strict=True):
+        told = "cannot be counted yet" if broken is None else f"{broken:,} rows break it"
+        print(escaped(f"rule {rule.label or ''}: never {said(rule, schema.features)}: {told}"))
+    if output is not None:
+        atomic_text(output, found.to_json(), mode=0o600)
+    say("CONFIDENTIAL: figures of the data under no guarantee; nothing of them may be published.")
 
 
 def show(file: Path) -> None:
@@ -43,9 +68,8 @@ def show(file: Path) -> None:
         if column.parent is not None:
             print(escaped(f"detail {column.name}: drawn given {column.parent}"))
     for rule in schema.rules:
-        parts = (f"{n} in {', '.join(v)}" for n, v in rule_labels(rule, schema.features).items())
         drafted = " (found in the data)" if rule.drafted_from_data else ""
-        print(escaped(f"rule {rule.label or ''}: never {' and '.join(parts)}{drafted}"))
+        print(escaped(f"rule {rule.label or ''}: never {said(rule, schema.features)}{drafted}"))
     print(
         "levels: categories with those for unlisted, not applicable and missing values. pair "
         "cells: noisy counts of all its pairs with others, over which a budget is spread."

@@ -62,6 +62,11 @@ def rule_labels(rule: Rule, features: Sequence[Feature]) -> dict[str, tuple[str,
     }
 
 
+def said(rule: Rule, features: Sequence[Feature]) -> str:
+    """Say in words what cannot occur together."""
+    return " and ".join(f"{n} in {', '.join(v)}" for n, v in rule_labels(rule, features).items())
+
+
 def _entry(number: int, table: Any) -> Entry:
     label = table.get("label") if isinstance(table, dict) else None
     name = f"rule {shown(label)}" if isinstance(label, str) and label else f"rule {number}"

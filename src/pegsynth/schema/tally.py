@@ -67,13 +67,17 @@ class QuantileSketch:
 
     def largest_share(self, edges: Sequence[float]) -> float:
         """Find the share of the weight in the fullest bin; what lies beyond is in the end bins."""
+        sums = self.weights(edges)
+        return max(sums) / sum(sums) if self._points is not None else 0.0
+
+    def weights(self, edges: Sequence[float]) -> list[int]:
+        """Add up the weight of every bin; what lies beyond is in the end bins."""
         if self._points is None:
-            return 0.0
+            return [0] * (len(edges) - 1)
         values, weights = self._points.get_columns()
         bins = values.search_sorted(pl.Series(edges[1:-1], dtype=pl.Float64), side="left")
         starts = [0, *bins, len(values)]
-        sums = [int(weights[a:b].sum()) for a, b in itertools.pairwise(starts)]
-        return max(sums) / sum(sums)
+        return [int(weights[a:b].sum()) for a, b in itertools.pairwise(starts)]
 
     def quantiles(self, parts: int) -> list[float]:
         """Find the inner values that cut the column into `parts` of about equal weight."""

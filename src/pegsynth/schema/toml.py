@@ -40,13 +40,15 @@ __all__ = ["FORMAT", "dumps", "load", "loads", "save", "with_comments"]
 MOST_BINS = 1 << 20
 
 
-def load(path: str | Path) -> Schema:
+def load(path: str | Path, *, notes: bool = False) -> Schema:
     """Read a schema file.
 
     Parameters
     ----------
     path
         The file, usually called ``schema.toml``.
+    notes
+        Whether the comments on features are kept as notes.
 
     Returns
     -------
@@ -72,7 +74,8 @@ def load(path: str | Path) -> Schema:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "the path is not valid"
         raise SchemaError(f"{source!r}: cannot be read ({reason}); check the path") from None
-    return loads(text, source, folder=Path(path).absolute().parent)
+    schema = loads(text, source, folder=Path(path).absolute().parent)
+    return with_comments(schema, text) if notes else schema
 
 
 def loads(text: str, source: str = "schema", *, folder: Path | None = None) -> Schema:

@@ -1,36 +1,31 @@
-"""The codebook as forms: what a page shows of it, and what a form changes.
-
-Every change goes through `Schema` and is refused as the command line would refuse it. A change to
-a reviewed codebook takes the review back: somebody has to look again.
-"""
+"""The codebook as pages show it: all columns in one table, and one column with everything."""
 
 from __future__ import annotations
 
-import datetime as dt
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
-from pegsynth.errors import ParameterError, SchemaError
+from pegsynth.errors import DataError
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.assumed import assumed
-from pegsynth.schema.feature import KINDS, ROLES
-from pegsynth.schema.rule_text import rule_labels
-from pegsynth.schema.toml import loads, save
+from pegsynth.schema.calendar_units import TEMPORAL
+from pegsynth.schema.codebook_counts import CodebookCounts, FeatureCounts
+from pegsynth.schema.feature import KINDS, ROLES, number_text
+from pegsynth.schema.rule_text import said
+from pegsynth.schema.temporal import bound_text
+from pegsynth.studio.codebook_changes import KEPT
+from pegsynth.studio.suggestions import Suggestion, suggestions
 
 _MOST_VALUES = 6
 _MOST_LISTED = 2_000
-_COMMENT = re.compile(r"^# (.+)$", re.MULTILINE)
-
-Told = Mapping[str, Sequence[str]]
+_MOST_SUGGESTED = 40
+_MOST_BARS = 60
 
 
 @dataclass(frozen=True)
 class Line:
-    """One feature in the table of all."""
+    """One column in the table of all."""
 
     number: int
     name: str
@@ -40,6 +35,17 @@ class Line:
     values: str
     missing: str
     drafted: bool
+    remarks: int
+    refused: str
+
+
+@dataclass(frozen=True)
+class RuleLine:
+    """A rule in words, and how many rows break it, where that was counted."""
+
+    text: str
+    drafted: bool
+    broken: str
 
 
 @dataclass(frozen=True)
@@ -49,18 +55,34 @@ class Overview:
     lines: tuple[Line, ...]
     unit: str
     rows_per_unit: int
+    time: str
+    fixed: tuple[str, ...]
     columns: tuple[str, ...]
-    rules: tuple[str, ...]
+    named: tuple[str, ...]
+    rules: tuple[RuleLine, ...]
     assumed: tuple[str, ...]
     reviewed: bool
     reviewed_by: str
     reviewed_on: str
+    suggested: tuple[Suggestion, ...]
+    more_suggested: int
+    suggested_roles: int
+    counted: str
     roles: tuple[str, ...] = ROLES
 
 
 @dataclass(frozen=True)
+class Bar:
+    """Rows of one category or bin: a share of the highest bar."""
+
+    name: str
+    rows: str
+    share: float
+
+
+@dataclass(frozen=True)
 class Details:
-    """What the page of one feature shows."""
+    """What the page of one column shows."""
 
     name: str
     label: str
@@ -69,191 +91,165 @@ class Details:
     categories: str
     listable: bool
     edges: str
+    lowest: str
+    highest: str
     missing: str
-    notes: tuple[str, ...]
+    unknown: str
+    parent: str
+    top: str
+    bottom: str
+    round: str
+    hierarchy: str
+    level: int
+    recoded: str
+    notes: tuple[Suggestion, ...]
     drafted: bool
     private: str
-    bars: tuple[tuple[str, float], ...]
+    bars: tuple[Bar, ...]
+    counted: tuple[str, ...]
+    others: tuple[str, ...]
     roles: tuple[str, ...] = ROLES
     kinds: tuple[str, ...] = KINDS
 
 
-def overview(schema: Schema) -> Overview:
-    """Return what the page of the codebook shows."""
-    rules = [
-        " and ".join(
-            f"{n} in {', '.join(v)}" for n, v in rule_labels(rule, schema.features).items()
-        )
-        + (" (seen in the table only)" if rule.drafted_from_data else "")
-        for rule in schema.rules
-    ]
+def overview(schema: Schema, counts: CodebookCounts | None, *, may_see: bool) -> Overview:
+    """Return what the page of the codebook shows; figures of rows only to those who may see."""
+    remarks = tuple(suggestions(schema)) if may_see else ()
+    asked = tuple(each for each in remarks if each.what)
+    by_name = {} if counts is None else {each.name: each for each in counts.features}
+    noted = [each.column for each in remarks]
+    panel = schema.panel
+    as_signed = replace(schema, reviewed=True)
     return Overview(
-        tuple(_line(number, column) for number, column in enumerate(schema.columns)),
+        tuple(
+            _line(number, column, noted.count(column.name), by_name.get(column.name))
+            for number, column in enumerate(schema.columns)
+        ),
         schema.unit or "",
-        schema.rows_per_unit,
+        panel.most if panel else schema.rows_per_unit,
+        panel.time if panel else "",
+        panel.fixed if panel else (),
         tuple(column.name for column in schema.columns),
-        tuple(rules),
-        tuple(assumed(replace(schema, reviewed=True))),
+        schema.names,
+        tuple(_rules(schema, counts)),
+        tuple(line for line in assumed(as_signed) if not line.startswith("Reviewed")),
         schema.reviewed,
         schema.reviewed_by or "",
         str(schema.reviewed_on or ""),
+        asked[:_MOST_SUGGESTED],
+        max(0, len(asked) - _MOST_SUGGESTED),
+        len({each.column for each in asked if each.what == "role"}),
+        "" if counts is None else f"{counts.rows:,}",
     )
 
 
-def _line(number: int, column: Feature) -> Line:
+def _rules(schema: Schema, counts: CodebookCounts | None) -> Iterable[RuleLine]:
+    own = [rule for rule in schema.rules if not rule.structural]
+    broken = counts.broken if counts is not None and len(counts.broken) == len(own) else ()
+    for place, rule in enumerate(own):
+        found = broken[place] if broken else None
+        told = "" if found is None else "no row breaks it" if not found else f"{found:,} rows do"
+        yield RuleLine(said(rule, schema.features), rule.drafted_from_data, told)
+
+
+def _line(number: int, column: Feature, remarks: int, counted: FeatureCounts | None) -> Line:
+    private = column.private_edges or column.private_categories
     labels = () if column.dropped else column.labels
     values = ", ".join(labels[:_MOST_VALUES]) + (", .." if len(labels) > _MOST_VALUES else "")
-    private = "private" if column.private_edges or column.private_categories else ""
+    refused = f"{counted.refused:,}" if counted is not None and counted.refused else ""
     return Line(
         number,
         column.name,
         "" if column.dropped else column.kind,
         column.role,
-        "" if column.dropped else private or str(column.bin_count),
+        "" if column.dropped or private else str(column.bin_count),
         "found by the release, which pays" if private else values,
         ", ".join(repr(text) for text in column.missing),
         column.drafted_from_data,
+        remarks,
+        refused,
     )
 
 
-def details(file: Path, schema: Schema, number: int) -> Details:
-    """Return what the page of one feature shows."""
+def details(
+    schema: Schema, number: int, counts: CodebookCounts | None, *, may_see: bool
+) -> Details:
+    """Return what the page of one column shows."""
     column = schema.columns[number]
-    text = file.read_text(encoding="utf-8")
-    entries = text.split("[[features]]")[1:]
-    notes = _COMMENT.findall(entries[number]) if number < len(entries) else []
-    categories = column.categories
+    recoding = column.recoding
+    hierarchy = recoding.hierarchy if recoding is not None else None
+    prefixes = ",".join(map(str, hierarchy.prefixes)) if hierarchy is not None else ""
+    bars, counted = _histogram(column, counts)
     return Details(
         column.name,
         column.label,
         column.kind,
         column.role,
-        "\n".join(categories[:_MOST_LISTED]),
-        len(categories) <= _MOST_LISTED and not column.binned and not column.private_categories,
-        " ".join(f"{edge:g}" for edge in column.edges),
+        "\n".join(column.categories[:_MOST_LISTED]),
+        len(column.categories) <= _MOST_LISTED,
+        " ".join(_edge(column, edge) for edge in column.edges),
+        _told(column.lowest),
+        _told(column.highest),
         "\n".join(column.missing),
-        tuple(notes),
+        column.unknown,
+        column.parent or "",
+        _told(recoding.top if recoding is not None else None),
+        _told(recoding.bottom if recoding is not None else None),
+        _told(recoding.round if recoding is not None else None),
+        "" if hierarchy is None else f"prefix:{prefixes}" if prefixes else KEPT,
+        recoding.level if recoding is not None else 1,
+        recoding.said() if recoding is not None else "",
+        tuple(each for each in suggestions(schema) if each.column == column.name and may_see),
         column.drafted_from_data,
         "edges" if column.private_edges else "categories" if column.private_categories else "",
-        _bars(column),
+        bars,
+        counted,
+        tuple(name for name in schema.names if name != column.name),
     )
 
 
-def _bars(column: Feature) -> tuple[tuple[str, float], ...]:
-    """Return the widths of public bins, for a picture; it shows no row."""
-    edges = column.edges
-    if len(edges) < 2:
-        return ()
-    whole = edges[-1] - edges[0]
-    return tuple(
-        (f"{low:g} to {high:g}", 100 * (high - low) / whole) for low, high in pairwise(edges)
+def _edge(column: Feature, edge: float) -> str:
+    return bound_text(column, edge) if column.kind in TEMPORAL else number_text(edge)
+
+
+def _told(number: float | None) -> str:
+    return "" if number is None else number_text(number)
+
+
+def _histogram(
+    column: Feature, counts: CodebookCounts | None
+) -> tuple[tuple[Bar, ...], tuple[str, ...]]:
+    """Return bars of rows for each category or bin, and what else was counted."""
+    found = [each for each in counts.features if each.name == column.name] if counts else []
+    if not found or column.dropped:
+        return (), ()
+    counted = found[0]
+    highest = max((rows for _, rows in counted.levels), default=0) or 1
+    bars = tuple(
+        Bar(name, f"{rows:,}", round(100 * rows / highest, 2))
+        for name, rows in counted.levels[:_MOST_BARS]
     )
+    lines = [
+        f"{counted.missing:,} rows have no value." if counted.missing else "",
+        f"{counted.unlisted:,} rows have a value that is not listed." if counted.unlisted else "",
+        f"A release would refuse the table for {counted.refused:,} of them: list the values, name "
+        'the texts that mean "not known", or let other values be a category.'
+        if counted.refused
+        else "",
+        f"{len(counted.levels) - _MOST_BARS:,} further bars are not shown."
+        if len(counted.levels) > _MOST_BARS
+        else "",
+        ""
+        if counted.settled
+        else "The release will make levels of its own; these are for the eye.",
+    ]
+    return bars, tuple(filter(None, lines))
 
 
-def apply(file: Path, told: Told) -> str:
-    """Do what a form of the codebook asks, save it, and return where to go then."""
-    if not file.is_file():
-        raise ParameterError("there is no codebook yet; choose a table first")
-    what = _one(told, "what")
-    text = file.read_text(encoding="utf-8")
-    if what == "text":
-        schema = loads(_one(told, "text").replace("\r\n", "\n"), file.name, folder=file.parent)
-        return _saved(file, _unreviewed(schema) if schema != Schema.load(file) else schema)
-    schema = loads(text, file.name, folder=file.parent)
-    changes = {
-        "roles": _roles,
-        "unit": _unit,
-        "feature": _feature,
-        "rule": _rule,
-        "review": _review,
-    }
-    if what not in changes:
-        raise ParameterError("this form is not one of the codebook's")
-    changed = changes[what](schema, told)
-    if what != "review" and changed != schema:
-        changed = _unreviewed(changed)
-    to = _one(told, "to")
-    return _saved(file, changed, to if to.startswith("/codebook") else "/codebook")
-
-
-def _saved(file: Path, schema: Schema, to: str = "/codebook") -> str:
-    save(schema, file)
-    return to
-
-
-def _unreviewed(schema: Schema) -> Schema:
-    return replace(schema, reviewed=False, reviewed_by="", reviewed_on="")
-
-
-def _roles(schema: Schema, told: Told) -> Schema:
-    """Give several features one role."""
-    role, chosen = _one(told, "role"), told.get("chosen", ())
-    if not chosen:
-        raise ParameterError("tick the features that should get this role")
-    for name in chosen:
-        schema = schema.with_feature(name, role=role)
-    return schema
-
-
-def _unit(schema: Schema, told: Told) -> Schema:
-    unit, rows = _one(told, "unit"), _one(told, "rows_per_unit") or "1"
-    if not rows.isdecimal():
-        raise ParameterError("rows per unit is a whole number, the most that one person may have")
-    return replace(schema, unit=unit or None, rows_per_unit=int(rows) if unit else 1)
-
-
-def _feature(schema: Schema, told: Told) -> Schema:
-    """Change one feature."""
-    name = _one(told, "name")
-    column = schema[name]
-    changes: dict[str, Any] = {"role": _one(told, "role"), "label": _one(told, "label")}
-    if changes["role"] in ("identifier", "drop"):
-        return schema.with_feature(name, role=changes["role"])
-    changes["missing"] = _lines(told, "missing")
-    if _one(told, "private") == "categories":
-        changes |= {"kind": "nominal", "categories": "private", "edges": ()}
-    elif _one(told, "private") == "edges":
-        changes |= {"kind": "numeric", "edges": "private", "categories": ()}
-    elif _one(told, "edges"):
-        changes |= {"edges": _numbers(_one(told, "edges")), "private_edges": False}
-        if not column.binned:
-            changes |= {"kind": "numeric", "categories": ()}
-    elif "categories" in told:
-        kind = _one(told, "kind")
-        changes |= {"categories": _lines(told, "categories")}
-        changes |= {"kind": kind} if kind in ("nominal", "ordinal") else {}
-    return schema.with_feature(name, **changes)
-
-
-def _rule(schema: Schema, told: Told) -> Schema:
-    """Drop a rule; new ones are written as text."""
-    number = _one(told, "number")
-    if not number.isdecimal() or int(number) >= len(schema.rules):
-        raise ParameterError("there is no such rule")
-    kept = [rule for place, rule in enumerate(schema.rules) if place != int(number)]
-    return replace(schema, rules=tuple(kept))
-
-
-def _review(schema: Schema, told: Told) -> Schema:
-    """Write down who declares all of it public knowledge."""
-    name = _one(told, "reviewer").strip()
-    if not name or _one(told, "declared") != "yes":
-        raise ParameterError("a review needs your name and your declaration")
-    day = dt.datetime.now(tz=dt.UTC).date().isoformat()
-    return replace(schema, reviewed=True, reviewed_by=name, reviewed_on=day)
-
-
-def _one(told: Told, name: str) -> str:
-    values = told.get(name, ())
-    return values[0] if values else ""
-
-
-def _lines(told: Told, name: str) -> tuple[str, ...]:
-    return tuple(_one(told, name).replace("\r\n", "\n").split("\n")) if _one(told, name) else ()
-
-
-def _numbers(text: str) -> tuple[float, ...]:
+def read_counts(file: Path, schema: Schema) -> CodebookCounts | None:
+    """Return the counts of rows; None where there are none of this codebook."""
     try:
-        return tuple(float(each) for each in text.split())
-    except ValueError:
-        raise SchemaError("edges are numbers with spaces between them") from None
+        counts = CodebookCounts.load(file)
+    except DataError:
+        return None
+    return counts if {each.name for each in counts.features} <= set(schema.names) else None

@@ -56,6 +56,13 @@ class Job:
         return shlex.join(("pegs", *self.words))
 
     @property
+    def step(self) -> str:
+        """Return the step whose page it was started from."""
+        if self.words[:2] == ("schema", "count"):
+            return "codebook"
+        return {"schema": "table", "compare": "results"}.get("".join(self.words[:1]), "release")
+
+    @property
     def outcome(self) -> str:
         """Say in a few words how it went."""
         if self.running:

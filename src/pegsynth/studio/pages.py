@@ -1,21 +1,21 @@
-"""The pages of the studio: what each shows and does. They call the pipeline and decide nothing."""
+"""The pages of the studio: what each shows. They call the pipeline and decide nothing."""
 
 from __future__ import annotations
 
 import asyncio
-import io
-import zipfile
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import FormData
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import (
+    FileResponse,
     HTMLResponse,
     JSONResponse,
     PlainTextResponse,
@@ -26,20 +26,17 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from pegsynth.errors import ParameterError, PegsynthError
-from pegsynth.studio import codebook_forms, jobs, plan_view, spelled_commands
+from pegsynth.studio import codebook_forms, jobs, results_view, spelled_commands
+from pegsynth.studio.form_deeds import CHANGES, Deeds, text_of
 from pegsynth.studio.guard import FIELD, REPORT_POLICY, Guard
-from pegsynth.studio.project import CHOICES, Project
+from pegsynth.studio.project import CHOICES, COMPARISON, COUNTS, STEPS, Project
 from pegsynth.version import __version__
 
-STEPS = {
-    "table": "Table",
-    "codebook": "Codebook",
-    "plan": "Plan",
-    "release": "Release",
-    "results": "Results",
-}
-_MOST_UPLOAD = 4 << 30
-_CHUNK = 1 << 20
+_TYPED = (
+    *("label", "kind", "role", "categories", "edges", "lowest", "highest", "missing", "unknown"),
+    *("parent", "top", "bottom", "round", "hierarchy", "private"),
+)
+_MAPS = COMPARISON.replace(".html", "-figures")
 
 Deed = Callable[[Project, FormData], Awaitable[Response] | Response]
 
@@ -47,20 +44,27 @@ Deed = Callable[[Project, FormData], Awaitable[Response] | Response]
 def application(folder: Path, token: str, hosts: frozenset[str]) -> Starlette:
     """Return the application of a project."""
     guard = Guard(token, hosts)
-    studio = _Studio(folder, guard)
+    studio, does = _Studio(folder, guard), Deeds(folder.absolute())
     deeds: dict[str, Deed] = {
-        "table": studio.choose_table,
-        "codebook": studio.change_codebook,
-        "plan": studio.choose_budget,
-        "release": studio.run_release,
-        "stop": studio.stop,
+        "table": does.choose_table,
+        "allow": does.allow,
+        "codebook": does.change_codebook,
+        "count": does.count,
+        "plan": does.choose_budget,
+        "book": does.choose_book,
+        "release": does.run_release,
+        "compare": does.compare,
+        "stop": does.stop,
     }
     routes = [
         Route("/", studio.home),
         *(Route(f"/{step}", studio.page(step)) for step in STEPS),
         Route("/codebook/{number:int}", studio.feature),
         Route("/job", studio.job),
-        Route("/report/{name}", studio.report),
+        Route("/report/{name}", studio.internal("report")),
+        Route("/sign-off/{name}", studio.internal("sign-off")),
+        Route("/comparison", studio.comparison),
+        Route("/comparison/{name}", studio.map),
         Route("/download/{name}", studio.download),
         *(Route(f"/{name}", studio.deed(deed), methods=["POST"]) for name, deed in deeds.items()),
         Mount("/static", StaticFiles(packages=[("pegsynth.studio", "static")])),
@@ -69,7 +73,7 @@ def application(folder: Path, token: str, hosts: frozenset[str]) -> Starlette:
 
 
 class _Studio:
-    """Handlers of one project; all they know is on disk, so that two tabs agree."""
+    """Pages of one project; all they know is on disk, so that two tabs agree."""
 
     def __init__(self, folder: Path, guard: Guard) -> None:
         self._folder, self._guard = folder.absolute(), guard
@@ -78,6 +82,11 @@ class _Studio:
         )
 
     def _shown(self, step: str, project: Project, *, status: int = 200, **more: Any) -> Response:
+        return self._rendered(step, step, project, status, {**_told(step, project), **more})
+
+    def _rendered(
+        self, template: str, step: str, project: Project, status: int, more: dict[str, Any]
+    ) -> Response:
         told = {
             "step": step,
             "steps": STEPS,
@@ -86,10 +95,9 @@ class _Studio:
             "version": __version__,
             "form_token": self._guard.form_token,
             "problem": "",
-            **_told(step, project),
             **more,
         }
-        return HTMLResponse(self._templates.get_template(f"{step}.html").render(told), status)
+        return HTMLResponse(self._templates.get_template(f"{template}.html").render(told), status)
 
     async def home(self, request: Request) -> Response:
         """Go to the step that comes next."""
@@ -112,107 +120,56 @@ class _Studio:
         """Return the handler of a form: it does something, or says why not."""
 
         async def handler(request: Request) -> Response:
-            async with request.form(max_files=1, max_part_size=1 << 24) as form:
+            async with request.form(max_files=2, max_part_size=1 << 24) as form:
                 if not self._guard.is_ours(form.get(FIELD)):
                     return PlainTextResponse("403: this form is not of the studio", 403)
-                project = Project.open(self._folder)
                 try:
-                    answer = do(project, form)
+                    answer = do(Project.open(self._folder), form)
                     return await answer if isinstance(answer, Awaitable) else answer
                 except PegsynthError as error:
-                    step = str(form.get("step", "table"))
-                    step = step if step in STEPS else "table"
-                    return self._shown(step, project, status=400, problem=str(error))
+                    return self._refused(form, str(error))
 
         return handler
 
-    async def choose_table(self, project: Project, form: FormData) -> Response:
-        """Take a table or a codebook, and draft from it."""
-        how = _text(form, "how")
-        if how == "codebook":
-            file = _text(form, "codebook")
-            if not file:
-                raise ParameterError("name the file of the codebook")
-            jobs.start(self._folder, spelled_commands.codebook(file).words)
-            return RedirectResponse("/table", 303)
-        sent = form.get("file")
-        data = _text(form, "data")
-        if isinstance(sent, UploadFile) and sent.filename:
-            data = await self._kept(sent)
-        if not data:
-            raise ParameterError("name a table: a file, a folder, an address or a database")
-        may_see = _text(form, "may_see") == "yes"
-        if how == "rows" and not may_see:
-            raise ParameterError(
-                "a draft from rows shows values of the table; say that you may see them, or draft "
-                "from names and types alone"
-            )
-        project = project.changed(data=data, table=_text(form, "table"), may_see=may_see)
-        words = spelled_commands.draft(project, private=how != "rows").words
-        jobs.start(self._folder, (*words, "--force") if _text(form, "replace") else words)
-        return RedirectResponse("/table", 303)
-
-    async def _kept(self, sent: UploadFile) -> str:
-        """Copy a file that the browser hands over into the project's folder."""
-        name = Path(sent.filename or "table").name
-        target = self._folder / f"table-{name}"
-        written = 0
-        with target.open("wb") as file:
-            target.chmod(0o600)
-            while part := await sent.read(_CHUNK):
-                written += len(part)
-                if written > _MOST_UPLOAD:
-                    raise ParameterError("the file is larger than 4 GiB; name its path instead")
-                await asyncio.to_thread(file.write, part)
-        return target.name
-
-    def change_codebook(self, project: Project, form: FormData) -> Response:
-        """Apply one form of the codebook, and save what came of it."""
-        told = {name: _texts(form, name) for name in form}
-        back = codebook_forms.apply(project.schema_file, told)
-        return RedirectResponse(back, 303)
+    def _refused(self, form: FormData, problem: str) -> Response:
+        """Show the page that a form came from again, with what was typed and why not."""
+        try:
+            project = Project.open(self._folder)
+        except PegsynthError:
+            project = Project(self._folder)
+        schema = project.schema
+        if text_of(form, "what") == "feature" and schema is not None:
+            names = [column.name for column in schema.columns]
+            if text_of(form, "name") in names:
+                number = names.index(text_of(form, "name"))
+                return self._column(project, number, typed=form, problem=problem)
+        step = text_of(form, "step")
+        step = step if step in STEPS else "table"
+        return self._shown(step, project, status=400, problem=problem)
 
     async def feature(self, request: Request) -> Response:
-        """Show one feature of the codebook."""
+        """Show one column of the codebook."""
         project = Project.open(self._folder)
-        schema = project.schema
         number = int(request.path_params["number"])
-        if schema is None or not 0 <= number < len(schema.columns):
+        if project.schema is None or not 0 <= number < len(project.schema.columns):
             return RedirectResponse("/codebook", 303)
-        shown = codebook_forms.details(project.schema_file, schema, number)
-        return HTMLResponse(
-            self._templates.get_template("feature.html").render(
-                step="codebook",
-                steps=STEPS,
-                project=project,
-                version=__version__,
-                form_token=self._guard.form_token,
-                problem="",
-                job=jobs.current(self._folder),
-                feature=shown,
-                number=number,
-                count=len(schema.columns),
-            )
-        )
+        return self._column(project, number)
 
-    def choose_budget(self, project: Project, form: FormData) -> Response:
-        """Take the choices of the plan, which must make a plan."""
-        choices = {name: _text(form, name) for name in CHOICES if _text(form, name)}
-        changed = project.changed(choices=choices)
-        plan_view.forecast_of(changed)
-        return RedirectResponse("/plan", 303)
-
-    def run_release(self, project: Project, form: FormData) -> Response:
-        """Start a release."""
-        if project.schema is None or not project.data:
-            raise ParameterError("choose a table and its codebook first")
-        jobs.start(self._folder, spelled_commands.release(project, project.next_release).words)
-        return RedirectResponse("/release", 303)
-
-    def stop(self, project: Project, form: FormData) -> Response:
-        """Stop the command that runs."""
-        jobs.stop(self._folder)
-        return RedirectResponse("/release", 303)
+    def _column(
+        self, project: Project, number: int, *, typed: FormData | None = None, problem: str = ""
+    ) -> Response:
+        schema = project.schema
+        if schema is None:
+            raise ParameterError("there is no codebook yet; choose a table first")
+        counts = codebook_forms.read_counts(self._folder / COUNTS, schema)
+        counts = counts if project.may_see else None
+        shown = codebook_forms.details(schema, number, counts, may_see=project.may_see)
+        if typed is not None:
+            texts: dict[str, Any] = {name: str(typed[name]) for name in _TYPED if name in typed}
+            shown = replace(shown, **texts)
+        more = {"feature": shown, "number": number, "count": len(schema.columns)}
+        status = 400 if problem else 200
+        return self._rendered("feature", "codebook", project, status, {**more, "problem": problem})
 
     async def job(self, request: Request) -> Response:
         """Say how far the running command is."""
@@ -227,13 +184,43 @@ class _Studio:
             }
         )
 
-    async def report(self, request: Request) -> Response:
-        """Show the internal report of a release."""
-        page = self._release(request) / "internal" / "report.html"
+    def internal(self, kind: str) -> Callable[[Request], Awaitable[Response]]:
+        """Return the handler that shows an internal page of a release."""
+
+        async def handler(request: Request) -> Response:
+            page = self._release(request) / "internal" / results_view.INTERNAL[kind]
+            return self._house_page(page, f"404: this release has no {kind} page")
+
+        return handler
+
+    async def comparison(self, request: Request) -> Response:
+        """Show releases side by side."""
+        return self._house_page(self._folder / COMPARISON, "404: nothing was compared yet")
+
+    def _house_page(self, page: Path, missing: str) -> Response:
+        """Show a page that was made from rows to those who may see them."""
         if not page.is_file():
-            return PlainTextResponse("404: this release has no internal report", 404)
+            return PlainTextResponse(missing, 404)
+        if not Project.open(self._folder).may_see:
+            return PlainTextResponse(
+                "403: this page shows figures of the table. Say on the page of results that you "
+                "may see them.",
+                403,
+            )
         return HTMLResponse(
             page.read_text(encoding="utf-8"), headers={"Content-Security-Policy": REPORT_POLICY}
+        )
+
+    async def map(self, request: Request) -> Response:
+        """Send a map of risk and utility as a picture."""
+        name = request.path_params["name"]
+        known = results_view.maps(self._folder / _MAPS)
+        if name not in known or not Project.open(self._folder).may_see:
+            return PlainTextResponse("404: there is no such map", 404)
+        return FileResponse(
+            self._folder / _MAPS / f"{name}.svg",
+            media_type="image/svg+xml",
+            headers={"Content-Security-Policy": REPORT_POLICY},
         )
 
     async def download(self, request: Request) -> Response:
@@ -241,12 +228,10 @@ class _Studio:
         folder = self._release(request)
         if not folder.is_dir():
             return PlainTextResponse("404: there is no such release", 404)
-        packed = await asyncio.to_thread(_packed, folder / "public")
-        return Response(
-            packed,
-            media_type="application/zip",
-            headers={"Content-Disposition": f'attachment; filename="{folder.name}-public.zip"'},
-        )
+        name = f"{folder.name}-public.zip"
+        target = self._folder / jobs.FOLDER / name
+        await asyncio.to_thread(results_view.pack, folder, target)
+        return FileResponse(target, media_type="application/zip", filename=name)
 
     def _release(self, request: Request) -> Path:
         """Return the folder of a release that is there; no other path can be named."""
@@ -257,41 +242,76 @@ class _Studio:
 
 def _told(step: str, project: Project) -> dict[str, Any]:
     """Return what a step shows beside the project itself."""
-    schema = project.schema
-    if step == "codebook":
-        shown = None if schema is None else codebook_forms.overview(schema)
-        text = project.schema_file.read_text(encoding="utf-8") if shown else ""
-        return {"book": shown, "book_text": text}
-    if step == "plan":
-        ready = schema is not None
-        return {
-            "plan": plan_view.view(project) if ready else None,
-            "chosen": {name: project.choices.get(name, "") for name in CHOICES},
-            "spelled": spelled_commands.plan(project),
-        }
-    if step == "release":
-        return {
-            "ready": schema is not None and bool(project.data),
-            "reviewed": schema is not None and schema.reviewed,
-            "spelled": spelled_commands.release(project, project.next_release),
-        }
-    if step == "results":
-        return {"results": [plan_view.result(folder) for folder in project.releases]}
+    shows: dict[str, Callable[[Project], dict[str, Any]]] = {
+        "table": _table_told,
+        "codebook": _codebook_told,
+        "plan": _plan_told,
+        "release": _release_told,
+        "results": _results_told,
+    }
+    return shows[step](project)
+
+
+def _table_told(project: Project) -> dict[str, Any]:
     return {"spelled": spelled_commands.draft(project, private=not project.may_see)}
 
 
-def _packed(folder: Path) -> bytes:
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(folder.iterdir()):
-            archive.write(file, file.name)
-    return held.getvalue()
+def _codebook_told(project: Project) -> dict[str, Any]:
+    schema = project.schema
+    noted = project.folder / CHANGES
+    changes = noted.read_text(encoding="utf-8") if noted.is_file() else ""
+    told: dict[str, Any] = {"book": None, "book_text": "", "spelled": None, "counting": None}
+    if schema is None:
+        there = project.schema_file.is_file()
+        text = project.schema_file.read_text(encoding="utf-8", errors="replace") if there else ""
+        return {**told, "book_text": text}
+    counts = codebook_forms.read_counts(project.folder / COUNTS, schema)
+    counts = counts if project.may_see else None
+    return {
+        "book": codebook_forms.overview(schema, counts, may_see=project.may_see),
+        "book_text": project.schema_file.read_text(encoding="utf-8"),
+        "spelled": spelled_commands.check(changes),
+        "counting": spelled_commands.count(project) if project.data else None,
+    }
 
 
-def _text(form: FormData, name: str) -> str:
-    value = form.get(name, "")
-    return value.strip() if isinstance(value, str) else ""
+def _plan_told(project: Project) -> dict[str, Any]:
+    # Planning needs every method and its kernels; the first page should not wait for them.
+    from pegsynth.studio import book_view, plan_view
+
+    file = project.choices.get("book", "")
+    try:
+        chosen = plan_view.options_of(project)
+    except PegsynthError:
+        chosen = {}
+    return {
+        "plan": plan_view.view(project) if project.schema is not None else None,
+        "chosen": {name: project.choices.get(name, "") for name in CHOICES},
+        "spelled": spelled_commands.plan(project),
+        "budget": book_view.view(project.folder, file, chosen),
+        "book_spelled": spelled_commands.book_show(file) if file else None,
+    }
 
 
-def _texts(form: FormData, name: str) -> list[str]:
-    return [value for value in form.getlist(name) if isinstance(value, str)]
+def _release_told(project: Project) -> dict[str, Any]:
+    schema = project.schema
+    return {
+        "ready": schema is not None and bool(project.data),
+        "reviewed": schema is not None and schema.reviewed,
+        "spelled": spelled_commands.release(project, project.next_release),
+        "chosen": {name: project.choices.get(name, "") for name in CHOICES},
+        "resumes": "resume" in project.choices,
+        "halfway": (project.folder / project.choices.get("resume", "-")).is_file(),
+    }
+
+
+def _results_told(project: Project) -> dict[str, Any]:
+    results = [results_view.result(folder) for folder in project.releases]
+    names = [each.name for each in results if each.comparable]
+    return {
+        "results": results,
+        "names": names,
+        "spelled": spelled_commands.compare(names),
+        "compared": (project.folder / COMPARISON).is_file(),
+        "maps": results_view.maps(project.folder / _MAPS),
+    }

@@ -1,19 +1,18 @@
-"""What the pages of plan and results show: predictions and promises in words."""
+"""What the page of the plan shows: predictions, and what a budget means in words."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 from pegsynth.api import plan
 from pegsynth.errors import ParameterError, PegsynthError
 from pegsynth.methods import names
 from pegsynth.methods.forecast import Forecast
-from pegsynth.privacy import Ledger
 from pegsynth.studio.project import Project
 
 _WHOLE = ("rows", "rows_in", "datasets", "replicates", "seed")
+_NUMBERS = (*_WHOLE, "epsilon", "delta")
 _CHANCES = (0.01, 0.5)
 
 
@@ -28,22 +27,11 @@ class PlanView:
     methods: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Result:
-    """A finished release."""
-
-    name: str
-    promise: str
-    kind: str
-    files: tuple[tuple[str, int], ...]
-    has_report: bool
-
-
 def options_of(project: Project) -> dict[str, float | int | str]:
     """Return the choices as the values of options."""
     found: dict[str, float | int | str] = {}
     for name, text in project.choices.items():
-        if name == "method":
+        if name not in _NUMBERS:
             found[name] = text
             continue
         try:
@@ -57,8 +45,8 @@ def options_of(project: Project) -> dict[str, float | int | str]:
 def forecast_of(project: Project) -> Forecast:
     """Settle what was chosen, without reading a row."""
     chosen = options_of(project)
-    chosen.pop("method", None)
-    chosen.pop("seed", None)
+    for name in ("method", "seed", "book", "resume"):
+        chosen.pop(name, None)
     return plan(project.schema_file, **chosen)
 
 
@@ -99,13 +87,3 @@ def _promised(epsilon: float | None, delta: float | None) -> str:
     if epsilon is None:
         return "none"
     return f"epsilon {epsilon:.4g}" + (f" at delta {delta:g}" if delta else "")
-
-
-def result(folder: Path) -> Result:
-    """Return what the page of results says of a release."""
-    public = folder / "public"
-    ledger = Ledger.from_json((public / "privacy.json").read_text(encoding="utf-8"))
-    files = tuple((file.name, file.stat().st_size) for file in sorted(public.iterdir()))
-    promise = ledger.statement().split("\n\n")[0].split(" In plain words")[0]
-    has_report = (folder / "internal" / "report.html").is_file()
-    return Result(folder.name, promise, ledger.guarantee.kind, files, has_report)

@@ -5,18 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pegsynth.errors import DataError, PegsynthError
 from pegsynth.io.atomic import atomic_text
 from pegsynth.schema import Schema
+from pegsynth.schema.toml import load
 
+STEPS = {
+    "table": "Table",
+    "codebook": "Codebook",
+    "plan": "Plan",
+    "release": "Release",
+    "results": "Results",
+}
+"""The pages of the studio in order, and what they are called."""
 STATE = "studio.json"
 SCHEMA = "schema.toml"
 FORMAT = 1
-CHOICES = ("epsilon", "delta", "rows", "rows_in", "datasets", "replicates", "method", "seed")
-"""What the page of the plan asks for; each is an option of ``pegs release``."""
+COUNTS = ".studio/counts.json"
+COMPARISON = "compare.html"
+PLANNED = ("epsilon", "delta", "rows", "rows_in", "datasets", "replicates", "method", "seed")
+"""What the form of the plan asks for; each is an option of ``pegs release``."""
+CHOICES = (*PLANNED, "book", "resume")
+"""All options of a release that a project keeps."""
 DEFAULTS = {"epsilon": "1", "delta": "1e-9", "rows": "1000", "datasets": "1", "method": "auto"}
 
 
@@ -84,11 +98,11 @@ class Project:
         """Return where the codebook stands."""
         return self.folder / SCHEMA
 
-    @property
+    @cached_property
     def schema(self) -> Schema | None:
-        """Return the codebook; None where there is none that can be read."""
+        """Return the codebook with its remarks; None where there is none that can be read."""
         try:
-            return Schema.load(self.schema_file)
+            return load(self.schema_file, notes=True)
         except PegsynthError:
             return None
 

@@ -24,16 +24,16 @@ def main() -> int:
     folder, *words = sys.argv[1:]
     job = Path(folder)
     commands: list[subprocess.Popen[bytes]] = []
+    asked: list[int] = []
 
     def stop(number: int, _: FrameType | None) -> None:
+        asked.append(number)
         for command in commands:
             command.send_signal(number)
 
     signal.signal(signal.SIGTERM, stop)
     # Whoever wants to stop us waits for the log: from here on a stop is heard.
     with os.fdopen(os.open(job / LOG, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as log:
-        # A stop waits while the command is being started, and reaches it then.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         command = subprocess.Popen(
             [sys.executable, "-m", "pegsynth.cli.main", *words],
             stdin=subprocess.DEVNULL,
@@ -41,17 +41,15 @@ def main() -> int:
             stderr=log,
             cwd=job.parent,
             env={**os.environ, "PEGSYNTH_PROGRESS": str(job / PROGRESS)},
-            preexec_fn=_unblocked,  # noqa: PLW1509 (this process has no threads)
         )
         commands.append(command)
-        _unblocked()
+        # A stop that came while the command was being started found nothing to pass it on to.
+        # Blocking the signal would not do: another thread of a library may take it.
+        for number in asked[:1]:
+            command.send_signal(number)
         status = command.wait()
     atomic_text(job / STATUS, str(status), mode=0o600)
     return status
-
-
-def _unblocked() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 if __name__ == "__main__":

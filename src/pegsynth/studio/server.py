@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import ipaddress
 import secrets
 import socket
+import threading
+import time
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +16,8 @@ from typing import Any
 from pegsynth.errors import ParameterError
 
 LOOPBACK = "127.0.0.1"
+_FIRST_PAGE = 0.5
+"""Seconds in which the first page is asked for and shown."""
 
 
 def serve(
@@ -69,8 +74,16 @@ def serve(
     say("Whoever has this address can use it. Ctrl-C ends it; a release that runs goes on.")
     if browser:
         webbrowser.open(address)
+    threading.Thread(target=_look_ahead, daemon=True).start()
     settings: dict[str, Any] = {"log_level": "error", "access_log": False, "server_header": False}
     uvicorn.Server(uvicorn.Config(app, **settings)).run(sockets=[listening])
+
+
+def _look_ahead() -> None:
+    """Import what the page of the plan needs while the user looks at the first one."""
+    time.sleep(_FIRST_PAGE)
+    importlib.import_module("pegsynth.studio.plan_view")
+    importlib.import_module("pegsynth.studio.book_view")
 
 
 def _check_host(host: str, *, anyone: bool) -> None:

@@ -9,9 +9,10 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pegsynth.studio.project import CHOICES, SCHEMA, Project
+from pegsynth.studio.project import CHOICES, COMPARISON, COUNTS, SCHEMA, Project
 
 _NUMBERS = ("epsilon", "delta", "rows", "rows_in", "datasets", "replicates", "seed")
+_RELEASED_ONLY = ("method", "seed", "book", "resume")
 
 
 @dataclass(frozen=True)
@@ -27,33 +28,72 @@ class Spelled:
         return shlex.join(("pegs", *self.words))
 
 
-def draft(project: Project, *, private: bool) -> Spelled:
+def draft(project: Project, *, private: bool, replace: bool = False) -> Spelled:
     """Draft the codebook of the table."""
     words = ["schema", project.data, *_table(project), "-o", SCHEMA]
     words += ["--private"] if private else []
-    told = f", table={project.table!r}" if project.table else ""
+    words += ["--force"] if replace else []
+    begin, source = _source(project)
     code = (
-        "import pegsynth\nfrom pegsynth.io.table_input import named_source, open_table\n\n"
-        f"with open_table(named_source({project.data!r}{told})) as rows:\n"
-        f"    pegsynth.Schema.draft(rows{', private=True' if private else ''}).save({SCHEMA!r})\n"
+        f"import pegsynth\n{begin}\npegsynth.Schema.draft({source}).save({SCHEMA!r})\n"
+        if not private
+        else f"import pegsynth\n{begin}from pegsynth.schema.toml import save\n\n"
+        f"save(pegsynth.Schema.draft({source}, private=True), {SCHEMA!r}, notes=True)\n"
     )
     return Spelled(tuple(words), code)
 
 
-def codebook(file: str) -> Spelled:
+def codebook(file: str, *, replace: bool = False) -> Spelled:
     """Take the schema from a codebook that exists."""
     code = (
-        "from pathlib import Path\n\nfrom pegsynth.schema.codebooks import read_codebook\n\n"
-        f"read_codebook(Path({file!r})).save({SCHEMA!r})\n"
+        "from pathlib import Path\n\nfrom pegsynth.schema.codebooks import read_codebook\n"
+        "from pegsynth.schema.toml import save\n\n"
+        f"save(read_codebook(Path({file!r})), {SCHEMA!r}, notes=True)\n"
     )
-    return Spelled(("schema", "--from", file, "-o", SCHEMA), code)
+    words = ("schema", "--from", file, "-o", SCHEMA, *(["--force"] if replace else []))
+    return Spelled(words, code)
+
+
+def check(changes: str) -> Spelled:
+    """Check the codebook; in Python, make the changes that were made here."""
+    code = changes or f"import pegsynth\n\nprint(pegsynth.Schema.load({SCHEMA!r}))\n"
+    return Spelled(("schema", "check", SCHEMA), code)
+
+
+def count(project: Project) -> Spelled:
+    """Count rows by the codebook."""
+    begin, source = _source(project)
+    words = ("schema", "count", SCHEMA, project.data, *_table(project), "-o", COUNTS)
+    code = (
+        f"import pegsynth\n{begin}from pegsynth.io.atomic import atomic_text\n"
+        "from pegsynth.schema.codebook_counts import count_rows\n\n"
+        f"found = count_rows({source}, pegsynth.Schema.load({SCHEMA!r}))\n"
+        f"atomic_text({COUNTS!r}, found.to_json(), mode=0o600)\n"
+    )
+    return Spelled(words, code)
+
+
+def book_show(file: str) -> Spelled:
+    """Show a budget book."""
+    code = (
+        "from pegsynth.book import read_book\nfrom pegsynth.book.book_page import page\n\n"
+        f"print(page(read_book({file!r})))\n"
+    )
+    return Spelled(("book", "show", file), code)
+
+
+def compare(names: Sequence[str]) -> Spelled:
+    """Put releases side by side."""
+    code = (
+        "from pathlib import Path\n\nfrom pegsynth.cli.comparing import run\n\n"
+        f"run([Path(name) for name in {list(names)!r}], Path({COMPARISON!r}))\n"
+    )
+    return Spelled(("compare", *names, "--report", COMPARISON), code)
 
 
 def plan(project: Project) -> Spelled:
     """Show what every method could do with the budget."""
-    chosen = {
-        name: text for name, text in _chosen(project).items() if name not in ("method", "seed")
-    }
+    chosen = {name: text for name, text in _chosen(project).items() if name not in _RELEASED_ONLY}
     code = f"import pegsynth\n\nprint(pegsynth.plan({SCHEMA!r}, {_keywords(chosen)}).to_frame())\n"
     return Spelled(("plan", "--schema", SCHEMA, *_flags(chosen)), code)
 
@@ -77,6 +117,14 @@ def _chosen(project: Project) -> dict[str, str]:
 
 def _table(project: Project) -> Sequence[str]:
     return ("--table", project.table) if project.table else ()
+
+
+def _source(project: Project) -> tuple[str, str]:
+    """Return what to import, and the table as Python code names it."""
+    if not project.table:
+        return "", repr(project.data)
+    told = f"named_source({project.data!r}, table={project.table!r})"
+    return "from pegsynth.io.table_input import named_source\n", told
 
 
 def _flags(chosen: dict[str, str]) -> list[str]:

@@ -5,13 +5,15 @@ const find = (name) => document.getElementById(name);
 const filter = find("filter");
 if (filter) {
   const role = find("filter-role");
+  const open = find("filter-open");
   const shown = find("filter-shown");
   const lines = [...document.querySelectorAll("tbody tr[data-name]")];
   const apply = () => {
     const wanted = filter.value.toLowerCase();
     let count = 0;
     for (const line of lines) {
-      const fits = line.dataset.name.toLowerCase().includes(wanted) && (!role.value || line.dataset.role === role.value);
+      const fits = line.dataset.name.toLowerCase().includes(wanted) && (!role.value || line.dataset.role === role.value)
+        && (!open.value || line.dataset.open.includes(open.value));
       line.hidden = !fits;
       count += fits ? 1 : 0;
     }
@@ -19,6 +21,7 @@ if (filter) {
   };
   filter.addEventListener("input", apply);
   role.addEventListener("change", apply);
+  open.addEventListener("change", apply);
   find("tick-all").addEventListener("change", (event) => {
     for (const line of lines) {
       if (!line.hidden) line.querySelector("input[type=checkbox]").checked = event.target.checked;
@@ -30,8 +33,10 @@ if (filter) {
 const slider = find("epsilon-slider");
 if (slider) {
   const number = find("epsilon");
+  const place = () => { if (Number(number.value) > 0) slider.value = Math.log10(Number(number.value)); };
   slider.addEventListener("input", () => { number.value = Number((10 ** Number(slider.value)).toPrecision(2)); });
-  number.addEventListener("input", () => { if (Number(number.value) > 0) slider.value = Math.log10(Number(number.value)); });
+  number.addEventListener("input", place);
+  place();
 }
 
 const bar = find("job-bar");
