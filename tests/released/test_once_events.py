@@ -118,7 +118,7 @@ def test_choices_say_what_was_chosen_and_among_how_many(budget):
 def test_candidates_are_counted():
     """Two features: the second with the first as head, or alone."""
     schema = Schema(tuple(Feature(name, categories=("x", "y")) for name in "ab"), reviewed=True)
-    _, events = released({"epsilon": 9.0}, schema=schema, data=pairs_of_two())
+    _, events = released({"epsilon": 60.0}, schema=schema, data=pairs_of_two())
     (heads,) = (each for each in events if getattr(each, "purpose", "") == "heads")
     assert heads.candidates == 2
     (first, *_) = (each for each in events if getattr(each, "purpose", "") == "second round")

@@ -20,7 +20,7 @@ from pegsynth.released.draw import fine_shares, pool_rows, released_total
 from pegsynth.released.first_round import FirstRound, block_counts, block_shares
 from pegsynth.released.level_merging import Merging
 from pegsynth.released.margins import Margins, anchored
-from pegsynth.released.pair_plan import PairPlan, pairs_are_quiet, plan_pairs
+from pegsynth.released.pair_plan import PairPlan, margins_beside_pairs, pairs_are_quiet, plan_pairs
 from pegsynth.released.pair_residuals import measure_pairs
 from pegsynth.released.published import NoisyTable, Released
 from pegsynth.released.residual_round import ResidualFit, ResidualRound
@@ -216,7 +216,10 @@ def _under_noise(
     elif error < steps.quiet_below * steps.wanted_margin_error:
         steps = steps.in_quiet()
     if pairs_are_quiet(price, total, category_counts, details, steps):
-        steps = steps.for_pairs()
+        known = margin_error(price, total, category_counts, weights, given_total=True)
+        steps = steps.for_pairs(
+            margins_beside_pairs(price, total, category_counts, details, known, steps)
+        )
     return steps, loud
 
 
@@ -286,11 +289,22 @@ def block_deviation(price: Price, split: Split, features: int) -> float:
 
 
 def margin_error(
-    price: Price, total: int, category_counts: Sequence[int], weights: Float64
+    price: Price,
+    total: int,
+    category_counts: Sequence[int],
+    weights: Float64,
+    *,
+    given_total: bool = False,
 ) -> float:
-    """Return the error of one-way tables if the whole budget went there."""
+    """Return the error of one-way tables if the whole budget went there.
+
+    It is smaller once the number of rows is given, which all tables together tell well.
+    """
     errors = [
-        math.sqrt(2 / math.pi) * count * price.deviation(float(weight)) / (2 * total)
+        math.sqrt(2 / math.pi)
+        * (math.sqrt(count * (count - 1)) if given_total else count)
+        * price.deviation(float(weight))
+        / (2 * total)
         for count, weight in zip(category_counts, weights, strict=True)
         if weight > 0
     ]

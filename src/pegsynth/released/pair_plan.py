@@ -6,6 +6,7 @@ of rows, and the levels that noisy one-way counts leave. The table itself is not
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,6 +64,37 @@ def pairs_are_quiet(
         return False
     share = steps.pairs_share * (1 - steps.least_margins)
     return noise_on_pairs(price, share, pairs, category_counts, total) <= steps.pairs_below
+
+
+def margins_beside_pairs(
+    price: Price,
+    total: int,
+    category_counts: Sequence[int],
+    details: Sequence[Detail],
+    margin_error: float,
+    steps: Steps,
+) -> float:
+    """Return the part of the budget for one-way counts that makes the error of pairs least.
+
+    With the part f a pair is off by A/sqrt(f) through its two margins and by B/sqrt(1 - f) through
+    its residual: the sum of their squares is least, and (A + B)^2, at f = A/(A + B). Pure budgets
+    have f in place of its root. Pairs have much in common, which lowers B.
+
+    Parameters
+    ----------
+    margin_error
+        The error of one-way tables if everything went there.
+    """
+    pairs = residual_pairs(category_counts, details)
+    ones = math.sqrt(2) * margin_error
+    apart = steps.told_together * noise_on_pairs(price, 1.0, pairs, category_counts, total)
+    wanted = steps.wanted_pair_error
+    if price.allowance.route == "pure":
+        ones, apart, wanted = math.sqrt(ones), math.sqrt(apart), math.sqrt(wanted)
+    needed = ((ones + apart) / wanted) ** 2
+    whole = min(max(needed, steps.least_all_pairs), 1.0)
+    least, most = steps.least_margins, steps.most_beside_pairs
+    return min(max(whole * ones / (ones + apart), least), most)
 
 
 def plan_pairs(

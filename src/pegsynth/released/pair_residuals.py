@@ -8,7 +8,7 @@ second round are residuals too, of pairs that deserve less noise and of triples.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -22,7 +22,7 @@ from pegsynth.released.details import Detail
 from pegsynth.released.margins import Margins
 from pegsynth.released.published import NoisyTable
 from pegsynth.released.row_pool import Features, cell_count
-from pegsynth.released.smoothing import fitted_to, on_simplex, shrunken
+from pegsynth.released.smoothing import fitted_to, on_simplex, ratio_weights, shrunken
 
 MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)
 PAIR = 2
@@ -120,6 +120,8 @@ class PairEstimates:
     sizes: tuple[int, ...]
     sums: dict[Features, Float64] = field(default_factory=dict)
     precisions: dict[Features, float] = field(default_factory=dict)
+    means: dict[Features, Float64] = field(default_factory=dict)
+    ratios: Float64 | None = None
 
     @classmethod
     def of(cls, residuals: Sequence[NoisyTable], sizes: tuple[int, ...]) -> PairEstimates:
@@ -142,29 +144,58 @@ class PairEstimates:
         self.sums[pair] = self.sums.get(pair, 0.0) + projected(table, levels) * precision
         self.precisions[pair] = self.precisions.get(pair, 0.0) + precision
 
+    def noisy(self, pair: Features, margins: Margins) -> Float64:
+        """Return a pair's table as one-way counts and its residual tell it, noise and all."""
+        levels = self._levels(pair)
+        mean = self._mean(pair, margins).ravel()
+        cells = mean - centred(mean, levels) + self.sums[pair] / self.precisions[pair]
+        return cells.reshape(levels)
+
+    def expect(self, law: Callable[[Features], Float64], margins: Margins) -> None:
+        """Expect what a law says of every pair; how much it says is told by all pairs together.
+
+        Parameters
+        ----------
+        law
+            Returns the cells of a pair in any unit; they are fitted to the one-way counts.
+        """
+        self.means = {
+            pair: fitted_to(law(pair) * margins.total, self._margins(pair, margins))
+            for pair in self.sums
+        }
+        cells = [mean.size for mean in self.means.values()]
+        deviations = [self.precisions[pair] ** -0.5 for pair in self.means]
+        self.ratios = ratio_weights(
+            np.concatenate([self.noisy(pair, margins).ravel() for pair in self.means]),
+            np.concatenate([mean.ravel() for mean in self.means.values()]),
+            np.repeat(deviations, cells),
+        )
+
     def counts(self, pair: Features, margins: Margins, *, shrink: bool) -> Float64:
         """Estimate the cells of a pair's table, with the one-way counts as its margins.
 
-        Shrinkage pulls it towards independence as far as the noise says; without it the table
-        is only projected on counts that are possible (R28).
+        Shrinkage pulls it towards what is expected as far as the noise says, which is
+        independence if nothing better is known; without it the table is only projected on
+        counts that are possible (R28).
         """
-        levels = self._levels(pair)
-        alone = np.outer(margins.counts(pair[0]), margins.shares[pair[1]])
-        told = alone.ravel() - centred(alone.ravel(), levels)
-        noisy = told + self.sums[pair] / self.precisions[pair]
+        noisy = self.noisy(pair, margins).ravel()
         deviation = self.precisions[pair] ** -0.5
         if shrink:
-            cells = shrunken(noisy, alone.ravel(), deviation)
+            cells = shrunken(noisy, self._mean(pair, margins).ravel(), deviation, self.ratios)
         else:
             cells = on_simplex(noisy, deviation**2, margins.total)
-        wanted: dict[tuple[int, ...], Float64] = {
-            (place,): margins.counts(each) for place, each in enumerate(pair)
-        }
-        return fitted_to(cells.reshape(levels), wanted)
+        return fitted_to(cells.reshape(self._levels(pair)), self._margins(pair, margins))
 
     def tables(self, margins: Margins, *, shrink: bool) -> dict[Features, Float64]:
         """Estimate all pair tables."""
         return {pair: self.counts(pair, margins, shrink=shrink) for pair in self.sums}
+
+    def _margins(self, pair: Features, margins: Margins) -> dict[tuple[int, ...], Float64]:
+        return {(place,): margins.counts(each) for place, each in enumerate(pair)}
+
+    def _mean(self, pair: Features, margins: Margins) -> Float64:
+        alone = np.outer(margins.counts(pair[0]), margins.shares[pair[1]])
+        return self.means.get(pair, alone)
 
     def _levels(self, features: Features) -> list[int]:
         return [self.sizes[each] for each in features]

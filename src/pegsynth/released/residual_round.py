@@ -19,6 +19,7 @@ from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.mechanisms.residuals import centred
 from pegsynth.released.counted import MergedTable
 from pegsynth.released.first_round import whole_penalty
+from pegsynth.released.hidden_classes import fitted_classes
 from pegsynth.released.pair_network import PairNetwork
 from pegsynth.released.pair_residuals import (
     PAIR,
@@ -55,6 +56,15 @@ class ResidualFit(PoolFit):
         Without blocks it is drawn here, by pair tables, in their own order or a given one.
         """
         self.estimates = PairEstimates.of(residuals, self.pool.sizes)
+        if self.steps.classes and self.steps.shrink:
+            law = fitted_classes(
+                self.estimates,
+                self.margins,
+                self.pool.uniforms,
+                most_turns=self.steps.class_turns,
+            )
+            if law is not None:
+                self.estimates.expect(law.pair, self.margins)
         tables = self.estimates.tables(self.margins, shrink=self.steps.shrink)
         if blocks:
             for features, _ in blocks:

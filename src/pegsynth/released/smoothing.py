@@ -17,6 +17,7 @@ _RATIO_SPREADS = np.concatenate(([0.0], np.geomspace(0.02, 8.0, 19)))
 _ITERATIONS = 30
 _FAITH_IN_NOTHING = 1.0
 _BISECTIONS = 100
+_HARDLY = 0.05
 
 
 def on_simplex(noisy: Float64, variance: Float64 | float, total: float) -> Float64:
@@ -68,40 +69,68 @@ def _shrunken(coefficients: Float64, deviation: float) -> Float64:
     return means
 
 
-def shrunken(noisy: Float64, expected: Float64, deviation: float) -> Float64:
+def shrunken(
+    noisy: Float64, expected: Float64, deviation: float, weights: Float64 | None = None
+) -> Float64:
     """Pull noisy counts towards what was expected of them, as far as the noise says.
 
     The ratio of a count to its expectation has a mixture of normals around 1 as prior,
     fitted to the cells of the table (empirical Bayes). Cells of which hardly anything is
     expected, compared with the noise, stay as expected.
+
+    Parameters
+    ----------
+    weights
+        Those of the prior, if more than this table tells them (`ratio_weights`).
     """
     result = expected.copy()
-    seen = expected > 0.05 * deviation
+    seen = expected > _HARDLY * deviation
     if not seen.any():
         return result
     mean = expected[seen]
     excess = noisy[seen] - mean
     prior = (_RATIO_SPREADS[:, None] * mean) ** 2
     variance = deviation**2 + prior
-    posterior = _mixture(excess, variance, faith=0.0)
-    gain = (posterior * (prior / variance)).sum(axis=0)
+    likelihood = _likelihood(excess, variance)
+    found = _weights(likelihood, faith=0.0) if weights is None else weights
+    gain = (_odds(likelihood, found) * (prior / variance)).sum(axis=0)
     result[seen] = np.maximum(mean + gain * excess, 0.0)
     return result
 
 
+def ratio_weights(noisy: Float64, expected: Float64, deviation: Float64) -> Float64:
+    """Return the weights of the prior of `shrunken` that cells of many tables tell together."""
+    seen = expected > _HARDLY * deviation
+    mean = expected[seen]
+    variance = deviation[seen] ** 2 + (_RATIO_SPREADS[:, None] * mean) ** 2
+    return _weights(_likelihood(noisy[seen] - mean, variance), faith=0.0)
+
+
 def _mixture(values: Float64, variance: Float64, *, faith: float) -> Float64:
     """Return the odds of every component for every value, weights by EM."""
+    likelihood = _likelihood(values, variance)
+    return _odds(likelihood, _weights(likelihood, faith=faith))
+
+
+def _likelihood(values: Float64, variance: Float64) -> Float64:
     logs = -0.5 * values**2 / variance - 0.5 * np.log(variance)
-    likelihood = np.exp(logs - logs.max(axis=0))
+    likelihood: Float64 = np.exp(logs - logs.max(axis=0)) if values.size else logs
+    return likelihood
+
+
+def _weights(likelihood: Float64, *, faith: float) -> Float64:
+    """Return the weights of a mixture's components by EM."""
     components = len(likelihood)
     weights = np.full(components, 0.5 / (components - 1))
     weights[0] = 0.5
-    for _ in range(_ITERATIONS):
-        odds = likelihood * weights[:, None]
-        odds /= odds.sum(axis=0)
-        weights = odds.sum(axis=1)
+    for _ in range(_ITERATIONS if likelihood.size else 0):
+        weights = _odds(likelihood, weights).sum(axis=1)
         weights[0] += faith
         weights /= weights.sum()
+    return weights
+
+
+def _odds(likelihood: Float64, weights: Float64) -> Float64:
     odds = likelihood * weights[:, None]
     fitted: Float64 = odds / odds.sum(axis=0)
     return fitted

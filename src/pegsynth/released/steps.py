@@ -46,6 +46,8 @@ class Steps:
     residuals
         Measure the residuals of all pairs once where that is quiet enough (R27), and nothing
         else but residuals after that; order and heads then follow from pair tables.
+    classes
+        Fit a law of hidden classes to all pairs at once, and expect of every pair what it says.
     exchange
         Passes that replace output rows so that all tables fit better.
     heads
@@ -67,6 +69,7 @@ class Steps:
     listen: bool = True
     larger_pool: bool = True
     residuals: bool = True
+    classes: bool = True
     exchange: int = 5
     heads: int = 3
     rounds: int = 40
@@ -98,21 +101,25 @@ class Steps:
     loudest_margins: float = 0.9
     pairs_below: float = 0.03
     most_pairs: int = 600
-    pairs_share: float = 0.9
+    pairs_share: float = 0.97
     least_pairs: float = 0.4
     blocks_beside_pairs: float = 0.6
-    wanted_pair_error: float = 0.004
+    wanted_pair_error: float = 0.002
     pairs_merge_below: float = 2.0
     pairs_least_levels: float = 0.5
     residual_divisor: int = 2
+    class_turns: int = 300
+    told_together: float = 0.85
+    least_all_pairs: float = 0.5
+    most_beside_pairs: float = 0.6
 
     def plain(self) -> Steps:
         """Return the steps of a fit without shrinkage (R28)."""
         return replace(self, shrink=False, smooth=False)
 
-    def for_pairs(self) -> Steps:
+    def for_pairs(self, margins: float) -> Steps:
         """Return the steps for a table whose pairs are all measured: nothing else tells margins."""
-        return replace(self, least_margins=0.2, most_margins=0.35)
+        return replace(self, least_margins=margins, most_margins=margins)
 
     def in_quiet(self) -> Steps:
         """Return the steps for a table that stands far above its noise: larger blocks."""
