@@ -23,7 +23,7 @@ from pegsynth.methods.released_blocks import ReleasedPlan, allowance_of, public_
 from pegsynth.methods.released_description import describe_released
 from pegsynth.methods.released_details import details_of
 from pegsynth.methods.stored_released import PREFIX, TRANSITIONS, loaded_under
-from pegsynth.panels.pooling import Pooling
+from pegsynth.panels.pooled_positions import Pooling
 from pegsynth.privacy import (
     Allowance,
     Event,
