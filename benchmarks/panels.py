@@ -3,7 +3,9 @@
 The invented panel (`datasets.panel`) is released by `pegs-once` at a total epsilon for each
 person, and compared by the measures of `evaluation/panel_records.py`. Beside it stands the same
 table with its rows bounded instead of folded (R12), at the same epsilon, whose rows carry no link:
-for its transitions consecutive rows of the table serve. Invented households with their members
+for its transitions consecutive rows of the table serve. With up to 12 and 40 rows for a person,
+transitions are pooled over positions; beside them stand those of every position folded, for 12.
+Invented households with their members
 (`datasets.households`) are released as two tables, beside each table released alone.
 """
 
@@ -20,7 +22,7 @@ import polars as pl
 
 from benchmarks.foundation import SEED, Setting
 from benchmarks.released import measure
-from benchmarks.timing import MEBIBYTE, Figure, run_program
+from benchmarks.timing import MEBIBYTE, Clock, Figure, run_program
 from pegsynth import Schema, synthesize
 from pegsynth.datasets import households, households_schema, panel, panel_schema
 from pegsynth.evaluation.panel_records import panel_records
@@ -34,6 +36,9 @@ HOUSEHOLDS = 50_000
 RUNS = 3
 MOST_BYTES = 2 << 30
 ASKED = {1.0: (0.03, 0.005), 10.0: (0.009, None)}
+MANY_ROWS = (12, 40)
+MOST_FOLDED = 12
+"""With more rows a folded table has too many features to be released in minutes."""
 
 
 def panels(setting: Setting) -> Iterator[Figure]:
@@ -53,6 +58,44 @@ def panels(setting: Setting) -> Iterator[Figure]:
         yield Figure(f"{name}: inconsistent people", value, 0, value + 1e-12, None, "")
     yield from _households(setting)
     yield from _large(setting)
+
+
+def many_rows(setting: Setting) -> Iterator[Figure]:
+    """How far transitions and rows per person are off where people have many rows."""
+    whole = setting.rows >= PEOPLE
+    people, repeats = min(PEOPLE, setting.rows), RUNS if whole else 1
+    for most in MANY_ROWS if whole else MANY_ROWS[:1]:
+        table, schema = panel(people, seed=SEED, most=most), panel_schema(most)
+        pooled, folded = (_with(schema, way) for way in ("pooled", "folded"))
+        for epsilon in ASKED if whole else (1.0,):
+            with Clock() as clock:
+                runs = [_measured(table, pooled, people, epsilon) for _ in range(repeats)]
+            found = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
+            beside = (
+                _measured(table, folded, people, epsilon) if whole and most <= MOST_FOLDED else {}
+            )
+            name = f"1 to {most} rows, {people:,} people, epsilon {epsilon:g}"
+            for key, words in _MANY:
+                yield Figure(
+                    f"{name}: {words}", found[key], None, found[key], beside.get(key), unit=""
+                )
+            seconds = clock.processor / repeats
+            yield Figure(f"{name}: processor time of a release", seconds, None, seconds)
+
+
+_MANY = (
+    ("transition_distance", "transitions off / folded"),
+    ("rows_per_unit_distance", "rows per person off / folded"),
+    ("gap_distance", "gaps off / folded"),
+    ("last_row_distance", "last rows off / folded"),
+    ("inconsistent_units", "inconsistent people / folded"),
+)
+
+
+def _with(schema: Schema, transitions: str) -> Schema:
+    if schema.panel is None:
+        raise ValueError("the schema has no panel")
+    return replace(schema, panel=replace(schema.panel, transitions=transitions))
 
 
 def _households(setting: Setting) -> Iterator[Figure]:
@@ -128,7 +171,10 @@ def _large(setting: Setting) -> Iterator[Figure]:
     yield Figure(f"{name}: memory / 2 GiB", done.peak_bytes / MOST_BYTES, 1, memory, unit="MiB")
 
 
-FIGURES: dict[str, Callable[[Setting], Iterable[Figure]]] = {"panels": panels}
+FIGURES: dict[str, Callable[[Setting], Iterable[Figure]]] = {
+    "panels": panels,
+    "many-rows": many_rows,
+}
 
 
 if __name__ == "__main__":

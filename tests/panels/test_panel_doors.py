@@ -17,7 +17,7 @@ from pegsynth.auditing.doors import temporary_folder
 from pegsynth.errors import PegsynthError
 from pegsynth.io.table_input import open_table
 from pegsynth.panels import folded_reader, folding
-from pegsynth.panels.pooling import Pooling
+from pegsynth.panels.pooled_positions import Pooling
 from pegsynth.schema.codec import encode_table
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.wide_schema import wide_schema

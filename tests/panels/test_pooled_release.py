@@ -219,7 +219,7 @@ def test_a_damaged_file_is_refused(model, tmp_path):
         method.load(StoredModel(arrays=kept), inner.schema, inner.plan)
 
 
-@pytest.mark.slow(10)
+@pytest.mark.slow(seconds=10)
 def test_the_commands_know_it(table, tmp_path):
     table.write_csv(tmp_path / "stays.csv")
     panel_schema(MOST).save(tmp_path / "schema.toml")

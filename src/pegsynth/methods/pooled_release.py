@@ -23,7 +23,7 @@ from pegsynth.methods.released_blocks import ReleasedPlan, allowance_of, public_
 from pegsynth.methods.released_description import describe_released
 from pegsynth.methods.released_details import details_of
 from pegsynth.methods.stored_released import PREFIX, TRANSITIONS, loaded_under
-from pegsynth.panels.pooling import Pooling
+from pegsynth.panels.pooled_positions import Pooling
 from pegsynth.privacy import (
     Allowance,
     Event,
@@ -228,7 +228,8 @@ def fit_pooled(
             progress=progress,
         )
         found.append(released)
-        spent += _pooled_events(budget_filter.events, design.rows_per_unit)
+        events = budget_filter.events
+        spent += events if design is first else _pooled_events(events, design.rows_per_unit)
     return PooledFit(found[0], found[1], fresh=True), replace(plan, spent=tuple(spent))
 
 
@@ -236,7 +237,7 @@ def _pooled_events(events: Sequence[Event], rows_per_unit: int) -> list[Event]:
     """Say with every step how many rows of a unit its table has; amounts are for whole units."""
     return [
         PooledRows(rows_per_unit=rows_per_unit, step=event)
-        if rows_per_unit > 1 and isinstance(event, NoisyCounts | NoisyResiduals | Selection)
+        if isinstance(event, NoisyCounts | NoisyResiduals | Selection)
         else event
         for event in events
     ]
@@ -300,15 +301,15 @@ class PooledSampler(Sampler):
         """Return both releases as replicates want them."""
         events, steps = self._plan.events, steps_of(self._plan)
         pooled = [event.step for event in events if isinstance(event, PooledRows)]
-        alike = float(self._transitions.rows_per_unit)
         return (
             Source(self._fit.first, events, steps, self._first.rules, given=self._given),
             Source(
                 self._fit.transitions,
-                pooled if alike > 1 else events,
+                pooled,
                 steps,
                 self._transitions.rules,
-                design_effect=alike,
+                # Transitions of one unit may all be alike: a safe bound on the variance.
+                design_effect=float(self._transitions.rows_per_unit),
             ),
         )
 

@@ -21,7 +21,6 @@ from pegsynth.schema.schema import Schema
 MOST_CELLS = 1 << 26
 """Cells of long rows to hold at once; a text takes 16 bytes and more."""
 _MOST_SHARES = 1 << 12
-_ROWS = 1 << 16
 
 
 def folded_reader(
@@ -125,10 +124,10 @@ class FoldedPart:
             rows, shares = self._rows(share, shares)
             units = None if self.units is None else self._units(share, shares, rows)
             there = rows.height if units is None else units.height
-            wide = self.folding.fold(rows, units).select(columns) if there else rows[:0]
-            for start in range(min(skip, wide.height), wide.height, _ROWS):
-                yield wide[start : start + _ROWS]
-            skip = max(skip - wide.height, 0)
+            for wide in self.folding.parts(rows, units) if there else ():
+                if skip < wide.height:
+                    yield wide[skip:].select(columns)
+                skip = max(skip - wide.height, 0)
             share += 1
 
     def _rows(self, share: int, shares: int) -> tuple[pl.DataFrame, int]:

@@ -8,7 +8,7 @@ adding or removing a unit adds or removes one wide row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,6 +27,8 @@ from pegsynth.schema.schema import Schema
 from pegsynth.schema.wide_schema import wide_schema
 
 UNIT, SPECIAL, TIME = "unit", "special", "time"
+MOST_UNITS = 1 << 16
+"""Units whose wide rows are made at once."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +103,15 @@ class Folding:
         units
             Prepared rows of the first of two tables, one for each unit.
         """
+        return pl.concat(list(self.parts(rows, units)))
+
+    def parts(
+        self, rows: pl.DataFrame, units: pl.DataFrame | None = None, *, size: int = MOST_UNITS
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the same in parts of so many units: wide rows take more room than long ones."""
         rows = _in_order(rows, len(self._features))
         starts, counts = _units(rows.get_column(UNIT))
-        made: dict[str, pl.Series] = {}
+        own: dict[str, pl.Series] = {}
         if units is not None:
             units = units.sort(UNIT)
             names = rows.get_column(UNIT).gather(starts)
@@ -112,38 +120,40 @@ class Folding:
             starts, counts = (
                 found.get_column(n).fill_null(0).to_numpy() for n in found.columns[1:]
             )
-            made = {name: units.get_column(name) for name in self.panel.fixed}
+            own = {name: units.get_column(name) for name in self.panel.fixed}
         kept = np.minimum(counts, self.panel.most)
-        made[self.panel.count] = pl.Series(kept)
+        own[self.panel.count] = pl.Series(kept)
+        changing: list[tuple[str, pl.Series, pl.Series]] = []
         for place, feature in enumerate(self._features):
             values = rows.get_column(_name(place))
             if feature.name in self.panel.fixed:
-                made[feature.name] = values.gather(_first_known(feature, values, starts))
+                own[feature.name] = values.gather(_first_known(feature, values, starts))
                 continue
+            later = values
             if feature.name == self.panel.time and feature.kind == "numeric":
-                made |= self._times(feature, values, rows, starts, kept)
-                continue
-            for position in self.panel.positions:
-                name = self.panel.at(feature.name, position)
-                made[name] = _at(values, starts, kept, position)
-        return pl.DataFrame([made[name].alias(name) for name in self.wide_names])
+                later = self._since(feature, rows)
+            changing.append((feature.name, values, later))
+        ordered = self.wide_names
+        for first in range(0, max(len(starts), 1), size):
+            part = slice(first, first + size)
+            made = {name: column[part] for name, column in own.items()}
+            for name, values, later in changing:
+                for position in self.panel.positions:
+                    column = values if position == 1 else later
+                    made[self.panel.at(name, position)] = _at(
+                        column, starts[part], kept[part], position
+                    )
+            yield pl.DataFrame([made[name].alias(name) for name in ordered])
 
-    def _times(
-        self, time: Feature, values: pl.Series, rows: pl.DataFrame, starts: Int64, kept: Int64
-    ) -> dict[str, pl.Series]:
-        """Return the first time of every unit, and how long after the row before others are."""
+    def _since(self, time: Feature, rows: pl.DataFrame) -> pl.Series:
+        """Return how long after the row before every row is."""
         numbers = rows.get_column(TIME).to_numpy()
         known = rows.get_column(SPECIAL).to_numpy() == 0
         since = np.full(len(numbers), np.nan)
         since[1:] = np.where(known[1:] & known[:-1], numbers[1:] - numbers[:-1], np.nan)
         texts = pl.Series(since).fill_nan(None)
         texts = as_text(texts.cast(pl.Int64) if time.integer else texts)
-        texts = _in_dialect(texts, self.schema)
-        name = self.panel.at(time.name, 1)
-        return {name: _at(values, starts, kept, 1)} | {
-            self.panel.at(time.name, position): _at(texts, starts, kept, position)
-            for position in self.panel.positions[1:]
-        }
+        return _in_dialect(texts, self.schema)
 
 
 def _name(place: int) -> str:

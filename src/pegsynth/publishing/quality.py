@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any
 
 from pegsynth.evaluation.published_noise import noise_variance, published_noise
-from pegsynth.panels.pooling import measured_tables
+from pegsynth.panels.pooled_positions import measured_tables
 from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals, PooledRows
 from pegsynth.privacy.statement import rows_counted
 from pegsynth.publishing.deed_texts import deeds_said

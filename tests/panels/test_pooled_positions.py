@@ -15,7 +15,7 @@ from test_folding import people
 
 from pegsynth.io.table_input import open_table
 from pegsynth.panels import folded_reader
-from pegsynth.panels.pooling import Pooling, measured_tables
+from pegsynth.panels.pooled_positions import Pooling, measured_tables
 from pegsynth.random import RandomStream
 from pegsynth.released.details import Detail
 from pegsynth.released.next_rows import NextRows
