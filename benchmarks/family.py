@@ -15,17 +15,22 @@ which setting the other tables would have chosen and what that gives on the one 
 
     python -m benchmarks.family --tables panel census --epsilons 0.1 1 --runs 3 --no-auc
     python -m benchmarks.family --tables tuning --try "" --try "first_round=0.3, rounds=80"
+
+``--keep FILE`` writes every run down as it ends. The same command takes up where a stopped one
+left off, and with more ``--runs`` adds to what is there; name another file after a change.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
+from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
@@ -225,21 +230,80 @@ def run_ours(table: Table, epsilon: float, steps: Steps, *, with_auc: bool) -> S
     return scores(table, rows, with_auc=with_auc) | {"seconds": seconds}
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Runs that were written down, a line of JSON for each.
+
+    Parameters
+    ----------
+    path
+        The file; without it nothing is kept.
+    settings
+        What else the runs depend on.
+    """
+
+    path: Path | None = None
+    settings: str = ""
+
+    def runs(
+        self, table: str, epsilon: float, kind: str, count: int, run: Callable[[], Scores]
+    ) -> list[Scores]:
+        """Return so many runs: those that are there, and new ones."""
+        name = [table, epsilon, kind, self.settings]
+        found = [scores for key, scores in self._lines() if key == name][:count]
+        while len(found) < count:
+            found.append(run())
+            if self.path is not None:
+                # A line of its own, even where a stopped run left half of one.
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write("\n" + json.dumps([name, found[-1]]) + "\n")
+        return found
+
+    def _lines(self) -> Iterator[tuple[list[Any], Scores]]:
+        if self.path is None or not self.path.exists():
+            return
+        for line in self.path.read_text(encoding="utf-8").splitlines():
+            try:
+                key, scores = json.loads(line)
+            except ValueError:
+                continue
+            yield key, scores
+
+
 def measured(
-    names: Sequence[str], epsilons: Sequence[float], runs: int, steps: Steps, *, with_auc: bool
+    names: Sequence[str],
+    epsilons: Sequence[float],
+    runs: int,
+    steps: Steps,
+    *,
+    with_auc: bool,
+    kept: Kept | None = None,
 ) -> Iterator[Cell]:
     """Measure ours and noisy one-way counts, cell by cell."""
+    kept = kept or Kept()
     for name in names:
         table = _table(name)
-        # Kernels are compiled or loaded by a release that is not timed.
-        one_release(_first_rows(table, 1_000), 1.0, None, steps)
+        ready = False
+
+        def ours(epsilon: float, table: Table = table) -> Scores:
+            nonlocal ready
+            if not ready:
+                # Kernels are compiled or loaded by a release that is not timed.
+                one_release(_first_rows(table, 1_000), 1.0, None, steps)
+                ready = True
+            return run_ours(table, epsilon, steps, with_auc=with_auc)
+
+        def noisy(epsilon: float, table: Table = table) -> Scores:
+            return scores(table, noisy_independence(table, epsilon), with_auc=False)
+
         for epsilon in epsilons:
-            ours = [run_ours(table, epsilon, steps, with_auc=with_auc) for _ in range(runs)]
-            noisy = [
-                scores(table, noisy_independence(table, epsilon), with_auc=False)
-                for _ in range(max(runs, 2))
-            ]
-            yield Cell(name, epsilon, ours, noisy)
+            kind = "ours" if with_auc else "ours, no auc"
+            yield Cell(
+                name,
+                epsilon,
+                kept.runs(name, epsilon, kind, runs, partial(ours, epsilon)),
+                kept.runs(name, epsilon, "DPind", max(runs, 2), partial(noisy, epsilon)),
+            )
 
 
 def _first_rows(table: Table, rows: int) -> Table:
@@ -263,11 +327,14 @@ def page(options: argparse.Namespace, steps: Steps) -> None:
         cells = []
         for name in names:
             table = _table(name)
-            alone = scores(table, exact_independence(table), with_auc=False)["tvd2"]
-            floor = scores(table, bootstrap(table), with_auc=options.auc)
+            kept = Kept(options.keep, options.steps)
+            alone, floor = (
+                _once(kept, table, "independence", exact_independence, with_auc=False)["tvd2"],
+                _once(kept, table, "bootstrap", bootstrap, with_auc=options.auc),
+            )
             floors = " / ".join(f"{floor[key]:.4f}" for key in SCORES[1:5])
             for cell in measured(
-                [name], options.epsilons, options.runs, steps, with_auc=options.auc
+                [name], options.epsilons, options.runs, steps, with_auc=options.auc, kept=kept
             ):
                 cells.append(cell)
                 means = {key: mean(each[key] for each in cell.ours) for key in cell.ours[0]}
@@ -280,6 +347,17 @@ def page(options: argparse.Namespace, steps: Steps) -> None:
                     flush=True,
                 )
         _print_summary(title, cells)
+
+
+def _once(
+    kept: Kept, table: Table, kind: str, make: Callable[[Table], Codes], *, with_auc: bool
+) -> Scores:
+    """Score rows that no budget was spent on, one time."""
+    kind += "" if with_auc else ", no auc"
+    (found,) = kept.runs(
+        table.name, 0.0, kind, 1, lambda: scores(table, make(table), with_auc=with_auc)
+    )
+    return found
 
 
 def _print_summary(title: str, cells: Sequence[Cell]) -> None:
@@ -373,6 +451,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--steps", default="", metavar="SETTINGS", help='such as "rounds=80, first_round=0.3"')
     add("--try", dest="variants", action="append", default=[], metavar="SETTINGS")
     add("--score", choices=SCORES, default="tvd2", help="what --try compares")
+    add("--keep", type=Path, metavar="FILE", help="where runs are written down as they end")
     add("--no-auc", dest="auc", action="store_false", help="leave out the classifier")
     options = parser.parse_args(arguments)
     options.tables = _present(options.tables)

@@ -55,3 +55,20 @@ def test_page_and_comparison_of_settings(capsys):
     assert "Confirming" not in page
     family.main([*asked, "--try", "", "--try", "second_round=False"])
     assert "what the other tables choose" in capsys.readouterr().out
+
+
+def test_runs_are_kept_and_taken_up_again(tmp_path):
+    path = tmp_path / "runs"
+    made = iter(range(10))
+
+    def run():
+        return {"tvd2": float(next(made))}
+
+    kept = family.Kept(path, "rounds=80")
+    assert kept.runs("t", 1.0, "ours", 2, run) == [{"tvd2": 0.0}, {"tvd2": 1.0}]
+    with path.open("a", encoding="utf-8") as file:
+        file.write('[["t", 1.0, "ours", "rounds=80"], {"tvd2": 9')
+    assert kept.runs("t", 1.0, "ours", 2, run) == [{"tvd2": 0.0}, {"tvd2": 1.0}]
+    assert kept.runs("t", 10.0, "ours", 1, run) == [{"tvd2": 2.0}]
+    assert family.Kept(path).runs("t", 1.0, "ours", 1, run) == [{"tvd2": 3.0}]
+    assert family.Kept().runs("t", 1.0, "ours", 1, run) == [{"tvd2": 4.0}]

@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 
 from pegsynth.mechanisms.residuals import residual_of
 from pegsynth.released import hidden_classes
+from pegsynth.released.candidates import pairs_at_once, rows_at_once
 from pegsynth.released.hidden_classes import classes_to_try, fitted_classes
 from pegsynth.released.margins import Margins
 from pegsynth.released.pair_residuals import PairEstimates
@@ -89,7 +90,7 @@ def test_slopes_are_those_of_the_misfit():
 def test_tables_without_noise_come_back(seed):
     joint = joint_of(seed)
     estimates, margins = measured(joint, 0.5)
-    law = fitted_classes(estimates, margins, uniforms_of(5), most_turns=2_000)
+    law = fitted_classes(estimates, margins, uniforms_of(5), most_turns=2_000, most_misfit=math.inf)
     for pair in combinations(range(len(SIZES)), 2):
         away = 0.5 * np.abs(law.pair(pair) - shares_of(joint, pair)).sum()
         assert away < 0.005
@@ -178,13 +179,20 @@ def test_numbers_of_classes_grow_and_end():
     assert len(classes_to_try(5_000, 300)) == 1
 
 
-def test_weights_of_one_table_are_those_it_would_find_itself():
+def test_other_tables_say_what_a_small_one_cannot():
     generator = np.random.default_rng(12)
-    expected = generator.uniform(5, 100, 40)
-    noisy = expected * generator.normal(1, 0.3, 40) + generator.normal(0, 4, 40)
-    weights = ratio_weights(noisy, expected, np.full(40, 4.0))
-    assert shrunken(noisy, expected, 4.0, weights) == pytest.approx(shrunken(noisy, expected, 4.0))
-    nothing = ratio_weights(noisy, np.zeros(40), np.full(40, 4.0))
+    expected = generator.uniform(50, 100, 400)
+    right = expected + generator.normal(0, 10, 400)
+    weights = ratio_weights(right, expected, np.full(400, 10.0))
+    assert weights.sum() == pytest.approx(1)
+    # Where expectations are right everywhere else, a cell that is off by its noise is noise.
+    four, off = expected[:4], expected[:4] + np.array([25.0, -25.0, -25.0, 25.0])
+    alone, together = shrunken(off, four, 10.0), shrunken(off, four, 10.0, weights)
+    assert np.abs(together - four).sum() < 0.6 * np.abs(alone - four).sum()
+    # Cells that no noise could have made stay as they are, whatever others say.
+    far = expected[:4] * np.array([3.0, 0.1, 0.1, 3.0])
+    assert shrunken(far, four, 1.0, weights) == pytest.approx(far, rel=0.05)
+    nothing = ratio_weights(right, np.zeros(400), np.full(400, 4.0))
     assert nothing.sum() == pytest.approx(1)
 
 
@@ -196,3 +204,11 @@ def test_a_law_that_misses_by_far_more_than_noise_is_left_out():
     assert fitted_classes(estimates, margins, uniforms_of(13), **options) is None
     found = fitted_classes(estimates, margins, uniforms_of(13), most_misfit=math.inf, **options)
     assert found is not None
+
+
+def test_many_pairs_leave_room_for_fewer_rows():
+    assert pairs_at_once(1 << 20, 600) == 600
+    assert pairs_at_once(50_000, 600) > 4_950
+    assert rows_at_once(600, 1 << 20) == 1 << 20
+    assert 50_000 < rows_at_once(4_950, 1 << 20) < 60_000
+    assert rows_at_once(1 << 28, 1 << 20) == 1 << 14

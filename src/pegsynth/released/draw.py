@@ -12,6 +12,7 @@ from pegsynth.arrays import Float64
 from pegsynth.errors import DataError
 from pegsynth.kernels.pool_loops import uniforms
 from pegsynth.random import RandomStream
+from pegsynth.released.candidates import rows_at_once
 from pegsynth.released.dependences import agreed_shares, tell, told_details
 from pegsynth.released.details import Detail
 from pegsynth.released.diverse_shares import Diverse
@@ -66,8 +67,9 @@ def draw_rows(
         pool = Pool(released.sizes, size, stream, rules=rules, threads=threads)
         return rebuild(released, pool, steps, diverse)
 
-    for start in range(0, rows, LOT):
-        wanted = min(LOT, rows - start)
+    lot = lot_rows(released)
+    for start in range(0, rows, lot):
+        wanted = min(lot, rows - start)
         size = pool_rows(released, wanted, steps)
         if given:
             yield _given(released, wanted, size, stream, given, fresh)
@@ -75,11 +77,18 @@ def draw_rows(
             yield take_rows(released, fresh(size), wanted, stream)
 
 
+def lot_rows(released: Released) -> int:
+    """Return how many rows are drawn at a time: fewer where very many pairs were measured."""
+    return rows_at_once(len(released.residuals), LOT)
+
+
 def pool_rows(released: Released, rows: int, steps: Steps) -> int:
     """Return the rows of the pool: several times those wanted where the table is small."""
     count = max(released.total[0], 1)
     times = min(max(steps.pool_rows / count, 1.0), steps.most_pools) if steps.larger_pool else 1.0
-    return max(math.ceil(rows * times), 1)
+    lot = lot_rows(released)
+    larger = max(math.ceil(rows * times), 1)
+    return larger if lot == LOT else min(larger, max(rows, lot))
 
 
 def rebuild(
@@ -253,7 +262,7 @@ def _given(
     for number in range(MOST_POOLS_FOR_GIVEN):
         if number >= _POOLS_TO_JUDGE_BY and have * MOST_POOLS_FOR_GIVEN < rows * number:
             break
-        fit = fresh(min(size, LOT))
+        fit = fresh(min(size, lot_rows(released)))
         weights = fit.pool.weights
         for feature, code in given.items():
             level = released.levels[feature][code]

@@ -11,7 +11,7 @@ import numpy as np
 from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.random import RandomStream
-from pegsynth.released.candidates import rounds_for
+from pegsynth.released.candidates import rounds_for, rows_at_once
 from pegsynth.released.counted import CountedRows, CountedTable, MergedTable
 from pegsynth.released.dependences import Search, told_details
 from pegsynth.released.details import Detail, details_on_levels
@@ -122,7 +122,7 @@ def release_blocks(
     known = tuple(public) or (None,) * features
     weights = margin_weights(category_counts, known)
     steps, loud = _under_noise(
-        budget_filter.price, max(total[0], 1), category_counts, weights, details, steps
+        budget_filter.price, max(total[0], 1), category_counts, weights, details, steps, rows or 1
     )
     split = split_budget(
         budget_filter.price,
@@ -144,7 +144,10 @@ def release_blocks(
     shares = fine_shares(measured, steps)
     told = told_details(measured.maps, category_counts)
     merging = Merging(steps, ordered, whole, above, details, told)
-    plan = plan_pairs(budget_filter.price, split.rest, shares, rows_estimated, merging, steps)
+    drawn = rows if rows is not None else round(rows_estimated)
+    plan = plan_pairs(
+        budget_filter.price, split.rest, shares, rows_estimated, merging, steps, drawn
+    )
     noise = block_deviation(budget_filter.price, split, features - len(details) - len(told))
     least = steps.merge_below * noise
     levels = plan.levels or merging.levels(shares, rows_estimated, least)
@@ -152,10 +155,12 @@ def release_blocks(
     merged_table = table.merged(levels)
     scaled = anchored(one_ways, is_public, rows_estimated)
     margins = Margins.of(scaled, levels, shares, rows_estimated, on_levels)
-    drawn = rows if rows is not None else round(rows_estimated)
     pool = Pool(
         margins.sizes,
-        min(pool_rows(measured, max(drawn, 1), steps), _MOST_POOL),
+        min(
+            pool_rows(measured, max(drawn, 1), steps),
+            rows_at_once(len(plan.pairs), _MOST_POOL),
+        ),
         stream,
         rules=diverse.rules if diverse.levels else rules,
         threads=threads,
@@ -206,6 +211,7 @@ def _under_noise(
     weights: Float64,
     details: Sequence[Detail],
     steps: Steps,
+    rows: int,
 ) -> tuple[Steps, bool]:
     """Return the steps that the noise asks for, and whether it is loud."""
     error = margin_error(price, total, category_counts, weights)
@@ -215,7 +221,7 @@ def _under_noise(
         steps = steps.under_noise(louder)
     elif error < steps.quiet_below * steps.wanted_margin_error:
         steps = steps.in_quiet()
-    if pairs_are_quiet(price, total, category_counts, details, steps):
+    if pairs_are_quiet(price, total, category_counts, details, steps, rows):
         known = margin_error(price, total, category_counts, weights, given_total=True)
         steps = steps.for_pairs(
             margins_beside_pairs(price, total, category_counts, details, known, steps)

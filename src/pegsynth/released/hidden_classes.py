@@ -115,21 +115,21 @@ def fitted_classes(
     counts
         Numbers of classes to try, from the smallest on.
     most_misfit
-        The most squared misfit, in units of what noise explains. A law that misses by more is
-        further from the true tables than the measurements are.
+        The most of that sum, in units of what noise explains. Less one it estimates the squared
+        distance of the law from the true tables, of which that of the measurements is one.
     """
     wanted = _Wanted.of(estimates, margins)
     best: HiddenClasses | None = None
-    least = left = math.inf
+    least = math.inf
     for classes in counts or classes_to_try(len(wanted.ones), most_turns):
         law, missed = _fitted(wanted, margins.sizes, classes, uniforms, most_turns)
         figures = (classes - 1) * (len(wanted.ones) - len(margins.sizes) + 1)
         if missed + 2 * figures >= least:
             break
-        best, least, left = law, missed + 2 * figures, missed
+        best, least = law, missed + 2 * figures
         if missed <= wanted.free:
             break
-    return best if left <= most_misfit * wanted.free else None
+    return best if least <= most_misfit * wanted.free else None
 
 
 def classes_to_try(levels: int, most_turns: int) -> list[int]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from pegsynth.arrays import Float64, Int64
 from pegsynth.mechanisms.privacy_filter import Price
+from pegsynth.released.candidates import pairs_at_once
 from pegsynth.released.counted import level_counts
 from pegsynth.released.details import Detail
 from pegsynth.released.level_merging import Merging
@@ -22,6 +23,7 @@ from pegsynth.released.pair_residuals import (
     noise_on_pairs,
     pair_weights,
     residual_pairs,
+    saved_by_residuals,
 )
 from pegsynth.released.row_pool import Features
 from pegsynth.released.steps import Steps
@@ -57,13 +59,31 @@ def pairs_are_quiet(
     category_counts: Sequence[int],
     details: Sequence[Detail],
     steps: Steps,
+    rows: int = 1,
 ) -> bool:
-    """Say whether all pairs can be measured on all categories, before anything else is known."""
+    """Say whether all pairs can be measured on all categories, before anything else is known.
+
+    Parameters
+    ----------
+    rows
+        Rows that are to be drawn.
+    """
     pairs = residual_pairs(category_counts, details)
-    if not (steps.residuals and steps.second_round and 0 < len(pairs) <= steps.most_pairs):
+    most = pairs_at_once(max(rows, total), steps.most_pairs)
+    if not (steps.residuals and steps.second_round and 0 < len(pairs) <= most):
         return False
     share = steps.pairs_share * (1 - steps.least_margins)
-    return noise_on_pairs(price, share, pairs, category_counts, total) <= steps.pairs_below
+    noise = noise_on_pairs(price, share, pairs, category_counts, total)
+    return noise <= bearable_noise(pairs, category_counts, steps)
+
+
+def bearable_noise(pairs: Sequence[Features], sizes: Sequence[int], steps: Steps) -> float:
+    """Return the noise up to which all pairs are measured at once.
+
+    The more of a full table's budget goes to margins, the worse are blocks, and the louder
+    residuals may be.
+    """
+    return steps.pairs_below * saved_by_residuals(pairs, sizes)
 
 
 def margins_beside_pairs(
@@ -93,7 +113,7 @@ def margins_beside_pairs(
         ones, apart, wanted = math.sqrt(ones), math.sqrt(apart), math.sqrt(wanted)
     needed = ((ones + apart) / wanted) ** 2
     whole = min(max(needed, steps.least_all_pairs), 1.0)
-    least, most = steps.least_margins, steps.most_beside_pairs
+    least, most = steps.least_beside_pairs, steps.most_beside_pairs
     return min(max(whole * ones / (ones + apart), least), most)
 
 
@@ -104,6 +124,7 @@ def plan_pairs(
     total: float,
     merging: Merging,
     steps: Steps,
+    rows: int = 1,
 ) -> PairPlan:
     """Return what to measure of all pairs; of `rest` they get the more, the louder they are.
 
@@ -113,6 +134,8 @@ def plan_pairs(
         The part of the budget that one-way counts leave.
     shares
         Noisy shares of all categories.
+    rows
+        Rows that are to be drawn.
     """
     fine = [len(line) for line in shares]
     every = _worth_measuring(residual_pairs(fine, merging.details, most_cells=_ANY_CELLS), merging)
@@ -125,12 +148,17 @@ def plan_pairs(
     # Few levels make little noise because they tell little.
     few = sum(sizes) < steps.pairs_least_levels * sum(fine)
     # Every pair takes memory and time for each row of the pool.
-    if few or not 0 < len(pairs) <= steps.most_pairs:
+    most = pairs_at_once(max(rows, round(total)), steps.most_pairs)
+    if few or not 0 < len(pairs) <= most:
         return PairPlan()
     whole = noise_on_pairs(price, rest, pairs, sizes, total)
     needed = (whole / steps.wanted_pair_error) ** 2
     part = min(max(needed, steps.least_pairs), steps.pairs_share)
-    if noise_on_pairs(price, part * rest, pairs, sizes, total) > steps.pairs_below:
+    bearable = bearable_noise(pairs, sizes, steps)
+    if noise_on_pairs(price, part * rest, every, fine, total) > bearable_noise(every, fine, steps):
+        # What is quiet only after merging tells less than it seems to.
+        bearable = min(bearable, steps.merged_pairs_below)
+    if noise_on_pairs(price, part * rest, pairs, sizes, total) > bearable:
         return PairPlan()
     first = steps.first_round * (1 - part) * rest if part <= steps.blocks_beside_pairs else 0.0
     return PairPlan(tuple(pairs), levels, part * rest, first)

@@ -51,6 +51,15 @@ def free_cells(levels: Sequence[int]) -> int:
     return math.prod(count - 1 for count in levels)
 
 
+def saved_by_residuals(pairs: Sequence[Features], sizes: Sequence[int]) -> float:
+    """Return how many times the cells of all pairs are those that margins leave free.
+
+    So much more budget would full tables of these pairs take for the same noise.
+    """
+    levels = [[sizes[each] for each in pair] for pair in pairs]
+    return sum(map(math.prod, levels)) / sum(map(free_cells, levels))
+
+
 def pair_weights(pairs: Sequence[Features], sizes: Sequence[int]) -> Float64:
     """Return how a budget is split over pairs: such that the sum of errors is least.
 

@@ -21,10 +21,10 @@ from pegsynth.random import RandomStream
 from pegsynth.released.dependences import tell
 from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.draw import (
-    LOT,
     MOST_POOLS_FOR_GIVEN,
     draw_rows,
     fine_shares,
+    lot_rows,
     plain_margins,
     pool_rows,
     rebuild,
@@ -185,8 +185,9 @@ def replicate_weights(
     for number in range(MOST_POOLS_FOR_GIVEN):
         if have >= rows and (have or not rows):
             return
-        wanted = min(LOT, rows - have)
-        size = min(max(wanted << number, _SMALLEST_GIVEN), LOT) if source.given else wanted
+        most = lot_rows(source.released)
+        wanted = min(most, rows - have)
+        size = min(max(wanted << number, _SMALLEST_GIVEN), most) if source.given else wanted
         lot = _lot(source, replicates, size, wanted, stream, threads)
         have += len(lot.codes)
         if len(lot.codes):
@@ -251,8 +252,10 @@ class Refit:
         steps = self.fit.steps
         self.fit.margins = plain_margins(counts, steps)
         # Tables that disagree a little take long to settle; few rows are raked quickly.
-        times = _MORE_SWEEPS if self.fit.pool.rows <= _FEW_ROWS else 1
-        self.fit.meet(plain_targets(counts, self.fit.margins), times * steps.last_sweeps)
+        targets = plain_targets(counts, self.fit.margins)
+        visits = self.fit.pool.rows * max(len(targets) / steps.most_pairs, 1.0)
+        times = _MORE_SWEEPS if visits <= _FEW_ROWS else 1
+        self.fit.meet(targets, times * steps.last_sweeps)
         return self.fit.pool.weights
 
 

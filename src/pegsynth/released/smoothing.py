@@ -16,6 +16,7 @@ _SPREADS = np.concatenate(([0.0], np.geomspace(0.25, 64.0, 17), [1e3, 1e6]))
 _RATIO_SPREADS = np.concatenate(([0.0], np.geomspace(0.02, 8.0, 19)))
 _ITERATIONS = 30
 _FAITH_IN_NOTHING = 1.0
+_FAITH_IN_OTHERS = 20.0
 _BISECTIONS = 100
 _HARDLY = 0.05
 
@@ -81,7 +82,8 @@ def shrunken(
     Parameters
     ----------
     weights
-        Those of the prior, if more than this table tells them (`ratio_weights`).
+        Those of the prior that many tables tell together (`ratio_weights`), which count as much
+        as some cells of this table do.
     """
     result = expected.copy()
     seen = expected > _HARDLY * deviation
@@ -92,7 +94,8 @@ def shrunken(
     prior = (_RATIO_SPREADS[:, None] * mean) ** 2
     variance = deviation**2 + prior
     likelihood = _likelihood(excess, variance)
-    found = _weights(likelihood, faith=0.0) if weights is None else weights
+    faith = np.zeros(len(likelihood)) if weights is None else _FAITH_IN_OTHERS * weights
+    found = _weights(likelihood, faith)
     gain = (_odds(likelihood, found) * (prior / variance)).sum(axis=0)
     result[seen] = np.maximum(mean + gain * excess, 0.0)
     return result
@@ -103,13 +106,15 @@ def ratio_weights(noisy: Float64, expected: Float64, deviation: Float64) -> Floa
     seen = expected > _HARDLY * deviation
     mean = expected[seen]
     variance = deviation[seen] ** 2 + (_RATIO_SPREADS[:, None] * mean) ** 2
-    return _weights(_likelihood(noisy[seen] - mean, variance), faith=0.0)
+    return _weights(_likelihood(noisy[seen] - mean, variance), np.zeros(len(variance)))
 
 
 def _mixture(values: Float64, variance: Float64, *, faith: float) -> Float64:
-    """Return the odds of every component for every value, weights by EM."""
+    """Return the odds of every component for every value, with faith in the first one."""
     likelihood = _likelihood(values, variance)
-    return _odds(likelihood, _weights(likelihood, faith=faith))
+    sure = np.zeros(len(likelihood))
+    sure[0] = faith
+    return _odds(likelihood, _weights(likelihood, sure))
 
 
 def _likelihood(values: Float64, variance: Float64) -> Float64:
@@ -118,14 +123,14 @@ def _likelihood(values: Float64, variance: Float64) -> Float64:
     return likelihood
 
 
-def _weights(likelihood: Float64, *, faith: float) -> Float64:
-    """Return the weights of a mixture's components by EM."""
+def _weights(likelihood: Float64, faith: Float64) -> Float64:
+    """Return the weights of a mixture's components by EM; faith counts like sure values."""
     components = len(likelihood)
     weights = np.full(components, 0.5 / (components - 1))
     weights[0] = 0.5
     for _ in range(_ITERATIONS if likelihood.size else 0):
         weights = _odds(likelihood, weights).sum(axis=1)
-        weights[0] += faith
+        weights += faith
         weights /= weights.sum()
     return weights
 

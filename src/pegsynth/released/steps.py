@@ -99,7 +99,8 @@ class Steps:
     quiet_below: float = 0.5
     loud_margins: float = 0.7
     loudest_margins: float = 0.9
-    pairs_below: float = 0.03
+    pairs_below: float = 0.05
+    merged_pairs_below: float = 0.03
     most_pairs: int = 600
     pairs_share: float = 0.97
     least_pairs: float = 0.4
@@ -111,6 +112,7 @@ class Steps:
     class_turns: int = 300
     told_together: float = 0.85
     least_all_pairs: float = 0.5
+    least_beside_pairs: float = 0.2
     most_beside_pairs: float = 0.6
 
     def plain(self) -> Steps:
