@@ -136,7 +136,7 @@ def settle(
     if request.complete:
         check_completable(book, dict(request.where))
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
-    request, notes = request.settled(request.planned_schema(book), saved=saved)
+    request, notes = request.settled(book, saved=saved)
     unpriced = not request.has_budget and request.delta is None
     if saved and unpriced and get(request.method).fits_unpriced:
         if wants_codec(book):
