@@ -17,7 +17,7 @@ from pegsynth.fitted import FittedModel, SavedModel, as_fitted
 from pegsynth.forks import check_threads
 from pegsynth.io.caller_frames import to_kind, with_index
 from pegsynth.io.table_input import named_source, open_table
-from pegsynth.methods.forecast import Forecast, forecast
+from pegsynth.methods.forecast import Forecast
 from pegsynth.methods.session import Session
 from pegsynth.option_kinds import keywords, python_names
 from pegsynth.options import AUTO
@@ -194,7 +194,7 @@ def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
         raise BudgetError("a plan needs --epsilon, the total for the whole release")
     replace(request, method=AUTO).budget  # noqa: B018 (a budget that cannot be is refused as such)
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
-    return forecast(request.planned_schema(book), request.asked(lenient=True))
+    return request.forecast(book)
 
 
 @keywords(Request, without=_ELSEWHERE, more=registered_options, method=AUTO)

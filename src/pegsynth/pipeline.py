@@ -142,7 +142,7 @@ def settle(
     if request.complete:
         check_completable(book, dict(request.where))
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
-    request, notes = request.settled(request.planned_schema(book), saved=saved)
+    request, notes = request.settled(book, saved=saved)
     book = _with_transitions(book, request, long)
     unpriced = not request.has_budget and request.delta is None
     if saved and unpriced and get(request.method).fits_unpriced:

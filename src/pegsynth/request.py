@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.methods import get, methods, taking
-from pegsynth.methods.forecast import Asked, settle_method
+from pegsynth.methods.forecast import Asked, Forecast, forecast, settle_method
 from pegsynth.methods.registry import method_options
 from pegsynth.numbers import foreseen, wants_codec
 from pegsynth.option_kinds import check_options
@@ -165,14 +165,16 @@ class Request(
 
         Parameters
         ----------
+        schema
+            The codebook as it is written; what it leaves to be measured is foreseen here.
         saved
             Whether the model is saved and sampled later.
         """
         partial = bool(self.synthesize)
         method, reason = self._declared_method(schema) or settle_method(
             self.method or DEFAULT_METHOD,
-            schema,
-            self.asked(saved=saved),
+            self.planned_schema(schema),
+            self.asked(schema, saved=saved),
             epsilon=self.epsilon,
             partial=partial,
         )
@@ -197,21 +199,35 @@ class Request(
             )
         return None
 
-    def asked(self, *, saved: bool = False, lenient: bool = False) -> Asked:
-        """Return what is asked of each method by its name."""
+    def asked(self, schema: Schema, *, saved: bool = False, lenient: bool = False) -> Asked:
+        """Return what is asked of each method by its name: the budget that its codec leaves."""
+        book = wide_schema(schema)
 
         def of(name: str) -> tuple[Budget, Any]:
-            options = self.options_for(get(name), saved=saved, lenient=lenient)
-            return replace(self, method=name).budget, options
+            method = get(name)
+            options = self.options_for(method, saved=saved, lenient=lenient)
+            budget = replace(self, method=name).budget
+            if not wants_codec(book):
+                return budget, options
+            rows = self.rows_in or self.rows
+            return foreseen(book, budget, rows=rows, private=method.has_proof).budget, options
 
         return of
 
+    def forecast(self, schema: Schema) -> Forecast:
+        """Compare all methods under the stated epsilon, each with the flags that it takes."""
+        found = forecast(self.planned_schema(schema), self.asked(schema, lenient=True))
+        return replace(found, at=lambda epsilon: replace(self, epsilon=epsilon).forecast(schema))
+
     def assumed(self) -> tuple[str, ...]:
-        """Say what a method is chosen by where the number of original rows was not stated."""
+        """Say that predictions are guesses where the number of original rows was not stated."""
         if self.rows_in is not None:
             return ()
-        instead = "--rows" if self.rows is not None else "1, for want of --rows"
-        return (f"The number of original rows was not stated (--rows-in); taken to be {instead}.",)
+        instead = f"{self.rows:,}, as --rows" if self.rows is not None else "1, for want of --rows"
+        return (
+            "The number of original rows was not stated (--rows-in), so predicted errors are a "
+            f"guess: taken to be {instead}.",
+        )
 
     def changed(self) -> list[str]:
         """Return the flags on how to draw that differ from their defaults."""

@@ -2,6 +2,7 @@
 
 import json
 
+import polars as pl
 import pytest
 
 from command import pegs
@@ -9,7 +10,7 @@ from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.evaluation.table_distances import evaluate_codes
 from pegsynth.io.table_input import open_table
 from pegsynth.privacy import Ledger
-from pegsynth.schema import Schema
+from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import encode_table
 
 ROWS = 4_000
@@ -145,3 +146,26 @@ def test_a_criterion_that_no_figure_answers_is_refused_before_anything_is_read(f
     made = released(folder, "none", "--quality", 0.2, "--accept", folder / "table.toml")
     assert made.code == 2
     assert "--quality-table" in made.err
+
+
+def test_tables_of_units_are_bought_too(folder):
+    """The column of the unit is in the original alone; units that the cap cuts have a figure."""
+    schema = discharge_schema()
+    table = discharge(ROWS, seed=1).with_columns(pl.int_range(ROWS).floordiv(3).alias("person"))
+    table.write_csv(folder / "people.csv")
+    person = Feature("person", role="identifier")
+    Schema((person, *schema.columns), unit="person", rows_per_unit=2, reviewed=True).save(
+        folder / "people.toml"
+    )
+    made = pegs(
+        *("release", folder / "people.csv", "--schema", folder / "people.toml"),
+        *("-o", folder / "people", "--method", "pegs-once", "--rows", 500, "--epsilon", 8),
+        *("--delta", 1e-6, "--public-only", "--quality", 0.2),
+    )
+    assert made.code == 0, made.err
+    public = folder / "people" / "public"
+    bought = json.loads((public / "QUALITY.json").read_text())["bought"]
+    cut = bought["units_cut"]
+    # Nearly all of 1,334 people have three rows; ten half widths are never passed.
+    assert abs(cut["value"] - ROWS // 3) < 10 * (cut["high"] - cut["value"])
+    assert Ledger.from_json((public / "privacy.json").read_bytes()).guarantee.epsilon <= 8

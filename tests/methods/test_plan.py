@@ -1,12 +1,13 @@
 """The plan: every method side by side, from public quantities alone."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 import pegsynth
 from command import check_refused, done, pegs
-from pegsynth.errors import BudgetError
+from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods.forecast import forecast
 from pegsynth.methods.gibbs.data_share import LEVEL_TIMES
 from pegsynth.privacy import Ledger
@@ -27,7 +28,7 @@ DETAILED = Schema(
 
 def planned(epsilon=1.0, delta=None, schema=SCHEMA, **draw):
     request = Request(**({"rows": 1000, "epsilon": epsilon, "delta": delta} | draw))
-    return forecast(schema, request.asked(lenient=True))
+    return forecast(schema, request.asked(schema, lenient=True))
 
 
 @pytest.mark.parametrize("delta", [None, 1e-9])
@@ -75,7 +76,49 @@ def test_the_choice_is_the_smallest_error():
     assert found.best.method == "pegs-once"
     assert found.reason.startswith("pegs-once, for its smallest predicted error")
     few = planned(1.0, rows_in=50)
-    assert few.best.method == "pegs-capped"
+    assert few.best.method == "pegs-once"
+
+
+def test_a_method_that_measured_worse_on_like_tables_is_not_taken(monkeypatch):
+    """Whatever the formula says of it: here it promises that pegs makes no error."""
+    found = planned(1.0, 1e-9, rows_in=10_000)
+    eager = tuple(
+        replace(each, error=0.0) if each.method == "pegs" else each for each in found.predictions
+    )
+    tempted = replace(found, predictions=eager)
+    assert tempted.best.method == "pegs-once"
+    assert "measured best on tables like this one" in tempted.reason
+    # Among those that are left it is the smallest error again.
+    without = replace(found, predictions=tuple(p for p in eager if p.method != "pegs-once"))
+    assert without.best.method != "pegs-once"
+    assert replace(tempted, figures=None).best.method == "pegs"
+
+
+def test_a_budget_that_cannot_carry_the_table_is_told_before_anything_is_read():
+    assert planned(1.0, 1e-9, rows_in=100_000, rows=10_000).warning == ""
+    poor = planned(0.05, rows_in=200, rows=200)
+    assert poor.best.columns_error > 0.1
+    assert poor.warning.startswith(
+        f"This budget cannot carry this table: expect columns off by {poor.best.columns_error:.0%}"
+    )
+    assert poor.warning in poor._repr_html_()
+
+
+def test_the_curve_falls_and_is_text_and_a_picture(tmp_path):
+    found = pegsynth.plan(SCHEMA, rows=1000, rows_in=5000, epsilon=1.0, delta=1e-9)
+    curve = found.curve((0.1, 1.0, 10.0))
+    assert [point.epsilon for point in curve.points] == [0.1, 1.0, 10.0]
+    for first, second in pairwise(curve.points):
+        assert first.columns > second.columns
+        assert first.pairs > second.pairs
+    assert curve.points[1].pairs == found.best.error
+    head, *lines = curve.lines()
+    assert head.split() == ["epsilon", "columns", "off", "pairs", "off"]
+    assert [len(line.split("#")) > len(lines[-1].split("#")) for line in lines[:-1]] == [True] * 2
+    svg, _ = curve.plot().save(tmp_path / "curve")
+    assert "epsilon" in svg.read_text()
+    with pytest.raises(ParameterError, match=r"pegsynth\.plan"):
+        replace(found, at=None).curve()
 
 
 def test_without_rows_in_the_original_is_taken_to_be_as_long_as_the_output():
@@ -146,6 +189,20 @@ def test_the_command_prints_every_method_and_the_choice(schema_file):
     assert (
         "not stated (--rows-in)"
         in done("plan", "--schema", schema_file, *flags[:2], *flags[4:]).out
+    )
+
+
+def test_the_command_draws_the_curve_warns_and_says_that_it_guesses(schema_file, tmp_path):
+    flags = ("--rows", 100, "--epsilon", 0.05, "--curve", tmp_path / "errors.svg")
+    out = done("plan", "--schema", schema_file, *flags).out
+    assert "so predicted errors are a guess: taken to be 100, as --rows." in out
+    assert "This budget cannot carry this table: expect columns off by" in out
+    assert "Predicted for the best method at other budgets:" in out
+    assert (tmp_path / "errors.svg").read_text().startswith("<svg")
+    assert (tmp_path / "errors.png").is_file()
+    check_refused(
+        pegs("plan", "--schema", schema_file, *flags[:4], "--curve", tmp_path / "no" / "x.svg"),
+        "no",
     )
 
 

@@ -78,7 +78,7 @@ def test_it_opens_with_the_warning_then_privacy_verdict_summary(page):
     order = [
         "Made from real data. Not for release.",
         "if you rerun or choose because of what you read here, the guarantees add up",
-        "ε = 0.99 at δ = 1e-09",
+        "ε = 0.99 at δ = 1e-9",
         "This release is private.",
         "the schema & its edges",
         "Close to the original.",

@@ -159,13 +159,19 @@ def draft_schema(
 )
 def plan(
     schema: flags.SchemaFile,
+    curve: Annotated[
+        Path | None,
+        typer.Option(
+            "--curve", help="Draw predicted error against epsilon here, as .svg and .png."
+        ),
+    ] = None,
     *,
     request: Request,
 ) -> None:
     """Show what every pegs method could do with a budget; reads no data."""
     from pegsynth.cli import planning
 
-    planning.show(schema, request)
+    planning.show(schema, request, curve)
 
 
 @flags.taking(

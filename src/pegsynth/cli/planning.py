@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pegsynth.analyses.declared_plan import declared_costs
 from pegsynth.errors import BudgetError
+from pegsynth.io.atomic import check_target
 from pegsynth.methods.base import Prediction
-from pegsynth.methods.forecast import forecast
 from pegsynth.numbers import check_budget, wants_codec
 from pegsynth.numbers.codec_costs import codec_costs
 from pegsynth.numbers.edges_plan import price_of
@@ -27,15 +27,24 @@ _HEADER = (
     "alpha",
     "virtual rows",
     "prior share",
-    "error",
+    "columns off",
+    "pairs off",
     "pure total",
     "total",
     "detail",
 )
 
 
-def show(schema_file: Path, request: Request) -> None:
-    """Print the table and the choice."""
+def show(schema_file: Path, request: Request, curve: Path | None = None) -> None:
+    """Print the table, the curve and the choice.
+
+    Parameters
+    ----------
+    curve
+        Where to draw the curve too, as SVG and PNG; the suffix does not matter.
+    """
+    if curve is not None:
+        check_target(curve.with_suffix(".svg"))
     if request.epsilon is None:
         raise BudgetError("a plan needs --epsilon, the total for the whole release")
     budget = replace(request, method=AUTO).budget  # A budget that cannot be is refused as such.
@@ -43,9 +52,8 @@ def show(schema_file: Path, request: Request) -> None:
     if wants_codec(schema):
         check_budget(schema, budget)
     costs = tuple(codec_costs(schema, budget, request.rows_in)) if wants_codec(schema) else ()
-    # Flags that only one method takes are left out for the others.
-    schema = request.planned_schema(schema)
-    found = forecast(schema, request.asked(lenient=True))
+    found = request.forecast(schema)
+    planned = request.planned_schema(schema)
     lines = [_HEADER, *(_line(each) for each in found.predictions)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(_HEADER))]
     for line in lines:
@@ -54,13 +62,17 @@ def show(schema_file: Path, request: Request) -> None:
         )
     for method, why in found.refused:
         print(f"{method}: {why}")
-    declared = declared_costs(schema, price_of(schema, whole_of(budget)))
-    for note in (*costs, *declared, *_folded(schema), *request.assumed()):
+    declared = declared_costs(planned, price_of(planned, whole_of(budget)))
+    for note in (*costs, *declared, *_folded(planned), *request.assumed()):
         print(f"\n{note}")
     if found.best is None:
         raise BudgetError(
             "no method can meet this budget; raise epsilon, add delta or draw fewer rows"
         )
+    errors = found.curve()
+    print("\nPredicted for the best method at other budgets:", *errors.lines(), sep="\n")
+    if curve is not None:
+        errors.plot().save(curve.with_suffix(""))
     # The choice is that of --method auto: methods that do not take a flag are left out.
     _, (choice, *_) = replace(request, method=AUTO).settled(schema)
     print(f"\nChoice: {choice.removeprefix('Method: ')}")
@@ -91,6 +103,7 @@ def _line(each: Prediction) -> tuple[str, ...]:
         "-" if each.alpha is None else f"{each.alpha:.4g}",
         "-" if each.virtual_rows is None else f"{each.virtual_rows:.4g}",
         "-" if each.prior_share is None else f"{each.prior_share:.0%}",
+        "-" if each.columns_error is None else f"{each.columns_error:.3f}",
         f"{each.error:.3f}",
         "none" if pure is None else display_up(pure),
         "none" if stated.epsilon is None else f"{display_up(stated.epsilon)} at {stated.delta:g}",

@@ -152,7 +152,7 @@ class Prediction:
     plan
         The settled release.
     error
-        Predicted total variation of a pair table, sampling noise aside.
+        Predicted total variation of pair tables from the original, what drawing adds included.
     pure, stated
         The guarantee without a delta, and at the stated one.
     detail
@@ -166,6 +166,8 @@ class Prediction:
         draws do not mix the two.
     noise
         Standard deviation of the noise on a released block; None where there is none.
+    columns_error
+        Predicted total variation of one-way tables; None where only pairs are predicted.
     """
 
     plan: Plan
@@ -178,6 +180,7 @@ class Prediction:
     virtual_rows: float | None = None
     prior_share: float | None = None
     noise: float | None = None
+    columns_error: float | None = None
 
     @property
     def method(self) -> str:

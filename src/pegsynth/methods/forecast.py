@@ -8,17 +8,19 @@ Python. No data is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods.base import Plan, Prediction
+from pegsynth.methods.error_curve import EPSILONS, ErrorCurve, error_curve
+from pegsynth.methods.plan_model import PublicFigures, beaten, figures_of
 from pegsynth.methods.registry import methods
 from pegsynth.notebook import card, table
 from pegsynth.options import AUTO, DEFAULT_METHOD
 from pegsynth.picture import Picture
-from pegsynth.privacy import Budget, Guarantee, Ledger
+from pegsynth.privacy import Budget, Guarantee, Ledger, Unspent
 from pegsynth.privacy.ledger_views import promise
 
 if TYPE_CHECKING:
@@ -26,24 +28,61 @@ if TYPE_CHECKING:
 
     from pegsynth.schema import Schema
 
-UNIFORM_LOSS = 0.4
-MARGINAL_LOSS = 0.1
-"""How far a pair table of the data is from that of the prior, in total variation: about
-these figures on the built-in data for uniform virtual rows (independent columns of equal
-shares) and for marginal ones (independent columns of the right shares)."""
+CARRIES = 0.1
+"""A budget carries a table if columns are off by no more than this share of the rows."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """All methods under one budget, those that cannot meet it with the reason."""
+    """All methods under one budget, those that cannot meet it with the reason.
+
+    Parameters
+    ----------
+    predictions, refused
+        Methods that can meet it, and the others with the reason.
+    figures
+        What the formula went by, which like tables are found by; None: unknown.
+    at
+        Makes the same for another epsilon; None where there is no other.
+    """
 
     predictions: tuple[Prediction, ...]
     refused: tuple[tuple[str, str], ...]
+    figures: PublicFigures | None = None
+    at: Callable[[float], Forecast] | None = field(default=None, repr=False, compare=False)
 
     @property
     def best(self) -> Prediction | None:
-        """The method with the smallest predicted error."""
-        return min(self.predictions, key=lambda each: each.error, default=None)
+        """The method with the smallest predicted error.
+
+        One that measured worse than another of them on like tables is never taken, whatever
+        is predicted.
+        """
+        listed = [each.method for each in self.predictions]
+        kept = [
+            each
+            for each in self.predictions
+            if self.figures is None or not beaten(each.method, listed, self.figures)
+        ]
+        return min(kept, key=lambda each: each.error, default=None)
+
+    @property
+    def warning(self) -> str:
+        """Say that the budget cannot carry the table, if so; empty otherwise."""
+        best = self.best
+        if best is None or best.columns_error is None or best.columns_error <= CARRIES:
+            return ""
+        return (
+            f"This budget cannot carry this table: expect columns off by {best.columns_error:.0%} "
+            f"and pairs by {best.error:.0%}. A larger epsilon, more original rows, or fewer and "
+            "coarser columns would help."
+        )
+
+    def curve(self, epsilons: Sequence[float] = EPSILONS) -> ErrorCurve:
+        """Predict errors over a range of epsilons, all else the same."""
+        if self.at is None:
+            raise ParameterError("a curve follows from pegsynth.plan and from pegs plan")
+        return error_curve(self.at, epsilons)
 
     @property
     def reason(self) -> str:
@@ -51,24 +90,32 @@ class Forecast:
         best = self.best
         if best is None:
             return "no method can meet this budget"
-        others = [f"{p.method} {p.error:.3f}" for p in self.predictions if p is not best]
-        than = f" ({', '.join(others)})" if others else ""
+        others = [p for p in self.predictions if p is not best]
+        named = ", ".join(f"{p.method} {p.error:.3f}" for p in others)
+        than = f" ({named})" if others else ""
+        smallest = all(best.error <= p.error for p in others)
+        why = (
+            "for its smallest predicted error of pair tables"
+            if smallest
+            else "which measured best on tables like this one; predicted error of pair tables"
+        )
         return (
-            f"{best.method}, for its smallest predicted error of pair tables, {best.error:.3f}"
-            f"{than}; predicted from the schema, the budget and the stated numbers of rows alone"
+            f"{best.method}, {why}, {best.error:.3f}{than}; predicted from the schema, the budget "
+            "and the stated numbers of rows alone"
         )
 
     def to_frame(self) -> pl.DataFrame:
         """Return one line for each method (Polars); those that cannot meet it have a reason."""
         import polars as pl
 
-        kinds = {"method": pl.String, "error": pl.Float64, "pure_epsilon": pl.Float64}
+        kinds = {"method": pl.String, "error": pl.Float64, "columns_error": pl.Float64}
+        kinds |= {"pure_epsilon": pl.Float64}
         kinds |= {"epsilon": pl.Float64, "delta": pl.Float64, "reason": pl.String}
         lines: list[tuple[Any, ...]] = [
-            (p.method, p.error, p.pure.epsilon, p.stated.epsilon, p.stated.delta, "")
+            (p.method, p.error, p.columns_error, p.pure.epsilon, *_stated(p.stated), "")
             for p in self.predictions
         ]
-        lines += [(method, None, None, None, None, why) for method, why in self.refused]
+        lines += [(method, None, None, None, None, None, why) for method, why in self.refused]
         return pl.DataFrame(lines, schema=kinds, orient="row")
 
     def plot(self) -> Picture:
@@ -78,11 +125,12 @@ class Forecast:
 
     def _repr_html_(self) -> str:
         rows: list[tuple[Any, ...]] = [
-            (p.method, p.error, promise(p.stated), "") for p in self.predictions
+            (p.method, p.columns_error, p.error, promise(p.stated), "") for p in self.predictions
         ]
-        rows += [(method, None, "", why) for method, why in self.refused]
-        header = ("method", "predicted error", "promised", "why not")
-        return card("Methods under one budget", [self.reason], table=table(header, rows))
+        rows += [(method, None, None, "", why) for method, why in self.refused]
+        header = ("method", "columns off", "pairs off", "promised", "why not")
+        said = [self.reason, *([self.warning] if self.warning else [])]
+        return card("Methods under one budget", said, table=table(header, rows))
 
 
 Asked: TypeAlias = Callable[[str], tuple[Budget, Any]]
@@ -122,7 +170,8 @@ def settle_method(
     found = forecast(schema, asked)
     if found.best is None:
         raise _none_can(found)
-    return found.best.method, found.reason
+    warned = f". {found.warning.removesuffix('.')}" if found.warning else ""
+    return found.best.method, found.reason + warned
 
 
 def forecast(schema: Schema, asked: Asked) -> Forecast:
@@ -136,7 +185,12 @@ def forecast(schema: Schema, asked: Asked) -> Forecast:
             predictions.append(method.predict(schema, method.settle(schema, budget, options)))
         except (BudgetError, ParameterError) as error:
             refused.append((method.name, str(error)))
-    return Forecast(tuple(predictions), tuple(refused))
+    figures = figures_of(schema, predictions[0].plan) if predictions else None
+    return Forecast(tuple(predictions), tuple(refused), figures)
+
+
+def _stated(guarantee: Guarantee) -> tuple[float | None, float | None]:
+    return guarantee.epsilon, guarantee.delta
 
 
 def _none_can(found: Forecast) -> BudgetError:
@@ -149,6 +203,12 @@ def _none_can(found: Forecast) -> BudgetError:
 
 
 def guarantees(plan: Plan) -> tuple[Guarantee, Guarantee]:
-    """Return what a plan guarantees without a delta, and at the stated one."""
-    stated = Ledger(plan.events, (), plan.budget.delta or 0.0)
-    return Ledger(plan.events).guarantee, stated.guarantee
+    """Return what a plan guarantees without a delta, and at the stated one.
+
+    What was set aside before it, for edges and categories, counts as well.
+    """
+    paid, events = plan.budget.paid, plan.events
+    if paid is not None:
+        events = (*events, Unspent.of(paid.amount, route=paid.route))
+    stated = Ledger(events, (), plan.budget.delta or 0.0)
+    return Ledger(events).guarantee, stated.guarantee

@@ -143,16 +143,28 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit | PooledFit"]):
         )
 
     def predict(self, schema: Schema, plan: ReleasedPlan) -> Prediction:
-        """Predict the noise on a block, and what of the pairs it drowns."""
+        """Predict the noise on a block, and how far off tables will be."""
         from pegsynth.methods.forecast import guarantees
+        from pegsynth.methods.plan_model import expected
         from pegsynth.methods.pooled_release import is_pooled
-        from pegsynth.methods.released_prediction import released_error
+        from pegsynth.methods.released_prediction import block_noise, released_figures
 
-        noise, error = released_error(schema, plan)
+        noise, error = (
+            block_noise(schema, plan),
+            expected(self.name, released_figures(schema, plan)),
+        )
         pure, stated = guarantees(plan)
         pooled = " of transitions pooled over positions" if is_pooled(schema) else ""
-        detail = f"noise of {noise:.4g} rows on a block{pooled}, then any number of rows"
-        return Prediction(plan, error, pure, stated, detail, heads=plan.heads, noise=noise)
+        return Prediction(
+            plan,
+            error.pairs,
+            pure,
+            stated,
+            f"noise of {noise:.4g} rows on a block{pooled}, then any number of rows",
+            heads=plan.heads,
+            noise=noise,
+            columns_error=error.columns,
+        )
 
     def describe(self, model: Model, *, confidential: bool) -> Iterable[str]:
         """Yield the published tables, their levels and their noise."""

@@ -1,14 +1,14 @@
-"""How far released tables will be from those of the data, predicted from public figures."""
+"""What released blocks will be worth, from public figures alone."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pegsynth.arrays import Float64
 from pegsynth.mechanisms.privacy_filter import Price
-from pegsynth.methods.forecast import MARGINAL_LOSS, UNIFORM_LOSS
+from pegsynth.methods.plan_model import PublicFigures, figures_of
 from pegsynth.methods.pooled_release import is_pooled, parts_of, transition_design
 from pegsynth.methods.released_blocks import ReleasedPlan, allowance_of, price_of, public_lines
 from pegsynth.released import Steps
@@ -17,44 +17,43 @@ from pegsynth.released.fit import block_deviation, margin_weights, split_budget
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
-_MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)
+
+def block_noise(schema: Schema, plan: ReleasedPlan) -> float:
+    """Return the standard deviation of the noise on a block of the first round."""
+    table = _measured_table(schema, plan)
+    weights = margin_weights(table.counts, table.public)
+    steps = Steps(heads=plan.heads)
+    split = split_budget(table.price, table.rows_in, table.counts, weights, steps)
+    return block_deviation(table.price, split, len(table.counts))
 
 
-def released_error(schema: Schema, plan: ReleasedPlan) -> tuple[float, float]:
-    """Predict the noise on a block of released tables, and the error of pair tables.
+def released_figures(schema: Schema, plan: ReleasedPlan) -> PublicFigures:
+    """Return what the formula of the plan needs; of a pooled panel, about its transitions (R24)."""
+    if not is_pooled(schema):
+        return figures_of(schema, plan)
+    table = _measured_table(schema, plan)
+    return PublicFigures.of(
+        table.counts, table.price, rows_in=table.rows_in, rows=plan.options.rows or 1
+    )
 
-    One-way counts are off by their noise; of what pairs add to them, the part is lost that
-    the noise of a block of average size would drown. Where transitions are pooled, it is about
-    their table (R24).
-    """
+
+@dataclass(frozen=True)
+class _MeasuredTable:
+    """The table whose noise counts most: its categories, public shares, price and rows."""
+
+    counts: Sequence[int]
+    public: Sequence[Float64 | None]
+    price: Price
+    rows_in: int
+
+
+def _measured_table(schema: Schema, plan: ReleasedPlan) -> _MeasuredTable:
     rows_in = plan.options.rows_in or (plan.options.rows or 1)
     if not is_pooled(schema):
         lines = public_lines(schema)
-        return _error(schema.category_counts, lines, price_of(plan), rows_in, plan.heads)
+        return _MeasuredTable(schema.category_counts, lines, price_of(plan), rows_in)
     design = transition_design(schema)
     price = Price(parts_of(allowance_of(plan.budget))[1], design.rows_per_unit)
     # How many rows units have is not known before: half of what they may.
-    rows_in *= -(-design.rows_per_unit // 2)
-    return _error(design.sizes, design.public, price, rows_in, plan.heads)
-
-
-def _error(
-    counts: Sequence[int],
-    public: Sequence[Float64 | None],
-    price: Price,
-    rows_in: int,
-    heads: int,
-) -> tuple[float, float]:
-    steps = Steps(heads=heads)
-    weights = margin_weights(counts, public)
-    split = split_budget(price, rows_in, counts, weights, steps)
-    one_way = [
-        _MEAN_ABSOLUTE_NORMAL * count * price.deviation(split.margins * float(weight)) / 2
-        for count, weight in zip(counts, weights, strict=True)
-        if weight > 0
-    ]
-    margins = min(sum(one_way) / len(counts) / rows_in / 2, UNIFORM_LOSS)
-    noise = block_deviation(price, split, len(counts))
-    cells = math.exp(2 * sum(map(math.log, counts)) / len(counts))
-    drowned = _MEAN_ABSOLUTE_NORMAL * noise * cells / (2 * rows_in)
-    return noise, margins + MARGINAL_LOSS * drowned / (1 + drowned)
+    half = -(-design.rows_per_unit // 2)
+    return _MeasuredTable(design.sizes, design.public, price, rows_in * half)

@@ -176,7 +176,8 @@ def _interval(value: float, half: float, unit: float = 1.0) -> dict[str, float]:
 def _written(tables: Sequence[Path], schema: Schema) -> Iterator[Codes]:
     for path in tables:
         with open_table(str(path), dialect=schema.dialect) as reader:
-            yield from encode_table(reader, schema)
+            # Synthetic rows belong to nobody: the column of the unit is not written.
+            yield from encode_table(reader, schema, need_unit=False)
 
 
 def _units_cut(reader: TableReader, schema: Schema) -> int:

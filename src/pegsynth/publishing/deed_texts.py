@@ -46,8 +46,9 @@ def _cap(schema: Schema, ledger: Ledger) -> Iterator[str]:
         if isinstance(event, UnitBound):
             unit, most = schema.unit or "unit", event.rows_per_unit
             rows = "one row" if most == 1 else f"{most} rows"
+            counted = "was counted" if most == 1 else "were counted"
             yield (
-                f"At most {rows} of one `{unit}` were counted, drawn at random; a `{unit}` with "
+                f"At most {rows} of one `{unit}` {counted}, drawn at random; a `{unit}` with "
                 "more counts for less than its rows. So whatever goes with having many rows comes "
                 "out too rare: shares are pulled towards those of units with few rows, and "
                 "totals are too small. Shares among units with few rows are not touched."

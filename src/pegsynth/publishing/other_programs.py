@@ -12,7 +12,7 @@ from pegsynth.schema import Feature, Schema
 
 _NOTE = (
     "The R code below is run by the tests of pegsynth; the code for Stata and SAS is shown, and "
-    "was never run. All three compute the estimate alone: intervals follow from the rule above."
+    "was never run. All three compute the estimate alone."
 )
 _WEIGHTED_NOTE = "The code for Stata and SAS is shown, and was never run."
 

@@ -59,13 +59,20 @@ _PREDICTION = (
 )
 
 
+def _said(fault: Record) -> str:
+    """Write a fault as a sentence; the name of a feature stays as it is."""
+    note = fault.note
+    named = any(name and note.startswith(name) for name in (fault.subject or "").split(", "))
+    return f"{note if named else note[:1].upper() + note[1:]}."
+
+
 def verdict(found: Lookup) -> dict[str, Any]:
     """Say what the figures mean: a headline and a few sentences on utility, and on risk."""
     pairs = found.record("tvd2_weighted") or found.record("tvd2")
     off = by_kind(found)
     said = _worst_of_each(off)
     utility = [
-        *(f"{each.note[:1].upper()}{each.note[1:]}." for each in said),
+        *(_said(each) for each in said),
         _unsaid(len(found.subjects(OFF)) - len(said)),
         *_numbers_unjudged(found),
         _sentence(found.record("tvd2"), _OUT_OF_PLACE.replace("TABLE", "two-way"), percent),

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pegsynth.privacy.rounding import display_up
+
 NOT_COMPUTED = "n/a"
 LONGEST_LABEL = 80
 
@@ -87,11 +89,13 @@ def guarantee_headline(guarantee: Mapping[str, Any]) -> str:
     """Say the guarantee in one line."""
     match guarantee.get("kind"):
         case "pure":
-            return f"Differentially private, ε = {guarantee.get('epsilon')}, for the whole release"
+            return (
+                f"Differentially private, ε = {_shown(guarantee['epsilon'])}, for the whole release"
+            )
         case "approximate":
             return (
-                f"Differentially private, ε = {guarantee.get('epsilon')} at "
-                f"δ = {guarantee.get('delta')}, for the whole release"
+                f"Differentially private, ε = {_shown(guarantee['epsilon'])} at "
+                f"δ = {_shown(guarantee['delta'])}, for the whole release"
             )
         case "l-diversity":
             return f"l-diverse, l = {guarantee.get('l')}; not differentially private"
@@ -99,12 +103,18 @@ def guarantee_headline(guarantee: Mapping[str, Any]) -> str:
             return "No privacy guarantee"
 
 
+def _shown(value: Any) -> str:
+    """Write a figure of a ledger as its statement does: rounded up, 1e-6 and not 1e-06."""
+    return display_up(value) if isinstance(value, float) else str(value)
+
+
 def guarantee_facts(guarantee: Mapping[str, Any]) -> list[tuple[str, str]]:
     """List the stated parts of a guarantee, as they stand in the ledger."""
     if guarantee.get("kind", "none") == "none":
         return []
     return [
-        (words, str(guarantee[name]))
+        # An l is a lower bound, which rounding up would make false.
+        (words, str(guarantee[name]) if name == "l" else _shown(guarantee[name]))
         for name, words in _FACTS.items()
         if guarantee.get(name) is not None
     ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pegsynth.methods.base import Prediction
-from pegsynth.methods.forecast import MARGINAL_LOSS, UNIFORM_LOSS, guarantees
+from pegsynth.methods.forecast import guarantees
 from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan, used_entries
+from pegsynth.methods.plan_model import expected, figures_of
 
 if TYPE_CHECKING:
     from pegsynth.methods.gibbs.method import GibbsMethod
@@ -17,17 +18,17 @@ LEVEL_TIMES = 64.0
 
 
 def predict_gibbs(method: GibbsMethod, schema: Schema, plan: GibbsPlan) -> Prediction:
-    """Predict the error of pair tables: the part of the draws that virtual rows answer."""
+    """Predict errors by the fitted formula, and the part of the draws that virtual rows answer."""
     mean_count = sum(schema.category_counts) / len(schema.category_counts)
     times = {"uniform": mean_count, "marginal": plan.resolution * mean_count, "levels": LEVEL_TIMES}
     virtual = plan.alpha * times[plan.prior]
     prior_share = 1 - _data_share(method, schema, plan, virtual)
-    loss = UNIFORM_LOSS if plan.prior == "uniform" else MARGINAL_LOSS
+    error = expected(method.name, figures_of(schema, plan))
     pure, stated = guarantees(plan)
     detail = method.detail(plan)
     return Prediction(
         plan,
-        prior_share * loss,
+        error.pairs,
         pure,
         stated,
         f"{detail}; order {plan.keys.order}, prior {plan.prior}, seeds {plan.seed_pool}",
@@ -35,6 +36,7 @@ def predict_gibbs(method: GibbsMethod, schema: Schema, plan: GibbsPlan) -> Predi
         alpha=plan.alpha,
         virtual_rows=virtual,
         prior_share=prior_share,
+        columns_error=error.columns,
     )
 
 
