@@ -68,11 +68,12 @@ def test_every_measure_has_a_formula():
     assert [name for name in MEASURES if f"`{name}`" not in page] == []
 
 
-@pytest.mark.slow(seconds=90)
-def test_the_site_builds_and_opens_offline(tmp_path):
-    """A broken reference, a page outside the index and a failing cell are errors (``-W``)."""
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built once: a broken reference, a lost page and a failing cell are errors."""
+    folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", "docs", str(tmp_path / "site")],
+        [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", "docs", str(folder)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -80,11 +81,46 @@ def test_the_site_builds_and_opens_offline(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    pages = list((tmp_path / "site").rglob("*.html"))
+    return folder
+
+
+@pytest.mark.slow(seconds=90)
+def test_the_site_builds_and_opens_offline(site):
+    pages = list(site.rglob("*.html"))
     assert len(pages) > 30
     assert [page.name for page in pages if EXTERNAL.search(page.read_text())] == []
-    assert (tmp_path / "site" / "searchindex.js").stat().st_size > 100_000
-    assert len(list((tmp_path / "site").glob("report-*.html"))) == 3
-    analysed = (tmp_path / "site" / "tutorials" / "analyst.html").read_text()
+    assert (site / "searchindex.js").stat().st_size > 100_000
+    assert len(list(site.glob("report-*.html"))) == 3
+    analysed = (site / "tutorials" / "analyst.html").read_text()
     assert "replicate-weights" in analysed
     assert "NOT AS LISTED" not in re.sub(r"<pre>.*?</pre>", "", analysed, count=4, flags=re.DOTALL)
+
+
+@pytest.mark.slow
+def test_links_lead_to_pages_and_places_that_are_there(site):
+    """Sphinx checks references that it knows; this looks at what stands in the pages."""
+    texts = {page: page.read_text() for page in site.rglob("*.html")}
+    places = {page: set(re.findall(r'\bid="([^"]+)"', text)) for page, text in texts.items()}
+    broken = []
+    for page, text in texts.items():
+        for target in set(re.findall(r'<a [^>]*href="([^"]+)"', text)):
+            if re.match(r"[a-z]+:", target):
+                continue
+            name, _, anchor = target.partition("#")
+            linked = (page.parent / name).resolve() if name else page
+            known = places.get(linked)
+            if not linked.exists() or (anchor and known is not None and anchor not in known):
+                broken.append(f"{page.name}: {target}")
+    assert broken == []
+
+
+@pytest.mark.slow
+def test_search_works_on_pages_that_are_opened_as_files(site):
+    from browser import browser
+
+    with browser() as chromium:
+        page = chromium.new_context().new_page()
+        page.set_default_timeout(60_000)
+        page.goto(f"{(site / 'search.html').as_uri()}?q=l-diversity")
+        page.locator("#search-results li a").first.wait_for()
+        assert page.locator("#search-results li a").count() > 2
