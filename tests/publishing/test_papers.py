@@ -285,13 +285,17 @@ def test_bad_words_of_a_publisher_are_refused(tmp_path, text, words):
 
 
 def test_a_unit_is_asked_for_where_there_is_one(tmp_path):
-    for schema, about, words in (
-        (BY_UNIT, ROWS, "say whom its unit column names"),
-        (small_schema(), STATED, "names no unit column"),
-    ):
-        with pytest.raises(ParameterError, match=words):
-            released(tmp_path / "r", schema=schema, about=about)
+    with pytest.raises(ParameterError, match="say whom its unit column names"):
+        released(tmp_path / "r", schema=BY_UNIT, about=ROWS)
     assert not (tmp_path / "r").exists()
+
+
+def test_a_unit_without_a_column_is_the_publishers_statement(tmp_path):
+    data = TABLE.drop("person")
+    public = released(tmp_path / "r", data=data, schema=small_schema(), about=STATED)
+    text = (public / "PRIVACY.md").read_text()
+    assert "One patient is protected, provided that each patient has only one row" in text
+    assert "no unit column enforced it" in text
 
 
 def test_the_command_line_refuses_bad_papers_before_it_reads(tmp_path):

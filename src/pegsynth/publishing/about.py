@@ -31,7 +31,8 @@ class About:
     title, owner, contact
         What the release is called, who publishes it, and whom to ask.
     row, unit
-        What one row is, such as a hospital stay, and whom a unit column names, such as a patient.
+        What one row is, such as a hospital stay, and whom a unit column names, such as a patient;
+        without such a column, of whom each row is the only one.
     purpose
         What the tables are for.
     why_epsilon
@@ -71,18 +72,16 @@ class About:
         return tuple(e.name for e in fields(self) if e.name != "date" and not getattr(self, e.name))
 
     def check(self, *, has_unit: bool, source: str = "about.toml") -> None:
-        """Refuse a unit that the schema does not have, and ask for one that it has."""
+        """Ask for the name of a unit that the schema has.
+
+        A unit without a column is a statement of the publisher: each has one row.
+        """
         if self == NOTHING:
             return
         if has_unit and not self.unit:
             raise ParameterError(
                 f"{source}: the schema protects units; say whom its unit column names, as "
                 'unit = "patient"'
-            )
-        if self.unit and not has_unit:
-            raise ParameterError(
-                f"{source}: the schema names no unit column, so that single rows are protected; "
-                "leave unit out, or name the column in the schema"
             )
 
     @classmethod

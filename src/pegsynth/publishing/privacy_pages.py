@@ -109,6 +109,8 @@ def _protected(ledger: Ledger, about: About, say: Messages) -> str:
     unit = named_unit(guarantee, about, say)
     if guarantee.unit == "unit":
         return say("protected_unit", unit=unit, rows=rows_counted(ledger))
+    if about.unit and about.unit != about.row:
+        return say("protected_single", unit=about.unit, row=unit)
     return say("protected_row", row=unit)
 
 
