@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PRODUCT := $(VENV)/.product
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-fast test-lowest test-newest check format bench bench-peers audit fuzz faults soak watch \
+.PHONY: demo test test-fast test-lowest test-newest check format plan-model bench bench-peers audit fuzz faults soak watch \
 	docs lock bom advisories wheel clean packages-locked packages-newest packages-lowest
 
 # The versions of the locks, checked by their hashes; REQUIREMENTS=newest or =lowest for others.
@@ -75,6 +75,11 @@ audit: $(STAMP)
 # How often checks of correct draws raise an alarm, and whether broken ones are always caught.
 watch: $(STAMP)
 	$(BIN)/python -m watch.run
+
+# What `pegs plan` predicts, fitted anew after a method has changed: about 10 minutes of processor time.
+plan-model: $(STAMP)
+	$(BIN)/python -m benchmarks.plan_cells --again
+	$(BIN)/python -m benchmarks.plan_accuracy --fit
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run

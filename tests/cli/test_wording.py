@@ -6,7 +6,10 @@ from command import check_refused, done, pegs
 
 PER_ROW = ("--epsilon-per-row", 1)
 TOTAL = ("--epsilon", 5, "--delta", 1e-6)
-ASSUMED = "The number of original rows was not stated (--rows-in); taken to be "
+ASSUMED = (
+    "The number of original rows was not stated (--rows-in), so predicted errors are a guess: "
+    "taken to be "
+)
 
 
 def table(folder, schema="schema.toml"):
@@ -68,7 +71,7 @@ def chosen(folder, command, *extra):
 def test_an_assumed_number_of_rows_is_said(folder, command):
     said = chosen(folder, command, "--rows", 20, *TOTAL)
     assert "Method: " in said
-    assert f"\n{ASSUMED}--rows.\n" in said
+    assert f"\n{ASSUMED}20, as --rows.\n" in said
 
 
 @pytest.mark.parametrize("command", ["release", "fit", "synthesize"])
@@ -81,7 +84,7 @@ def test_where_nothing_is_assumed_nothing_is_said(folder, command, extra):
 
 def test_plan_says_it_in_the_same_words(folder):
     flags = ("--schema", folder / "schema.toml", "--rows", 20, *TOTAL)
-    assert f"\n\n{ASSUMED}--rows.\n\nChoice: " in done("plan", *flags).out
+    assert f"\n\n{ASSUMED}20, as --rows.\n\nPredicted for " in done("plan", *flags).out
     assert ASSUMED not in done("plan", *flags, "--rows-in", 300).out
 
 

@@ -20,7 +20,7 @@ from pegsynth.methods.plan_model import PublicFigures, expected, measured_method
 from pegsynth.methods.registry import methods
 from pegsynth.privacy import Budget
 
-LEAST_TABLES, LEAST_COLUMNS, LEAST_PAIRS = 9, 0.8, 0.75
+LEAST_TABLES, LEAST_COLUMNS, LEAST_PAIRS = 12, 0.84, 0.73
 
 
 @pytest.fixture(scope="module")

@@ -87,3 +87,14 @@ def test_a_release_with_a_guarantee_has_one_and_no_other(tmp_path):
     bare = pegsynth.synthesize(frame, schema, method="bootstrap", rows=50)
     bare.save(tmp_path / "without")
     assert not (tmp_path / "without/public/QUALITY.json").exists()
+
+
+def test_code_is_marked_up_and_criteria_are_told():
+    fields = quality_fields(SCHEMA, LEDGER)
+    fields |= {"before_counting": ["Numbers of `a<b` were cut.", "A `lonely mark"]}
+    fields |= {"accepted_by": {"single": 0.02, "pair": 0.05}}
+    page = quality_html(fields)
+    assert "Numbers of <code>a&lt;b</code> were cut." in page
+    assert "A `lonely mark" in page
+    for text in (page, quality_markdown(fields)):
+        assert "criteria that were stated before: single at most 2.00%, pair at most 5.00%" in text

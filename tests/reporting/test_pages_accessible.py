@@ -14,6 +14,9 @@ from browser import FAINT, OVERFLOWING, PHONE, WIDE, browser, opened
 from command import done
 from pegsynth.schema import Feature, Schema
 
+# Two releases and a browser come before the first test.
+pytestmark = pytest.mark.slow(seconds=12)
+
 PAGES = ("report", "QUALITY", "sign-off", "compare")
 TAGS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 A4_WIDTH, A4_HEIGHT = 695, 1017
@@ -67,7 +70,6 @@ def violations(page):
     return [(each["id"], each["nodes"][0]["html"][:120]) for each in found.response["violations"]]
 
 
-@pytest.mark.slow(seconds=20)
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing(chromium, pages, name):
     for viewport in (WIDE, PHONE):

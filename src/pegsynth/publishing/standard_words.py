@@ -50,8 +50,8 @@ def limitations(facts: Facts) -> str:
     """Say what users must not expect."""
     return (
         "Rows are synthetic and may not be linked to people. Small groups carry more noise than "
-        "large ones, and relations that no published table holds are not there. Standard errors "
-        "need the rules of HOW-TO-ANALYSE.md."
+        "large ones, and relations that no published table holds are not there: QUALITY.json lists "
+        "what is held, and how precisely. Standard errors need the rules of HOW-TO-ANALYSE.md."
     )
 
 
@@ -59,7 +59,7 @@ def maintained(facts: Facts) -> str:
     """Say what is planned, as far as it was stated."""
     about = facts.about
     parts = [
-        f"Further releases: {about.refresh.rstrip('.')}." if about.refresh else "",
+        f"Further releases, as stated: {about.refresh.rstrip('.')}." if about.refresh else "",
         f"To be reviewed by {about.review_date}." if about.review_date else "",
     ]
     return " ".join(part for part in parts if part)

@@ -62,7 +62,8 @@ def view(project: Project) -> PlanView:
         for each in found.predictions
     ]
     lines += [(method, "", "", why) for method, why in found.refused]
-    return PlanView(tuple(lines), found.reason, odds(options_of(project)), "", methods)
+    said = f"{found.reason}. {found.warning}" if found.warning else found.reason
+    return PlanView(tuple(lines), said, odds(options_of(project)), "", methods)
 
 
 def odds(chosen: dict[str, float | int | str]) -> tuple[str, ...]:
