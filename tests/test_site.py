@@ -61,6 +61,13 @@ def test_the_index_names_every_page():
     assert names - listed == {"index"}
 
 
+def test_every_page_has_one_title():
+    """A second one would stand in the list of pages as a page of its own."""
+    for page in (ROOT / "docs" / "tutorials").glob("*.md"):
+        prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        assert len(re.findall(r"^# ", prose, re.MULTILINE)) == 1, page.name
+
+
 def test_every_measure_has_a_formula():
     from pegsynth.reporting.measures import MEASURES
 

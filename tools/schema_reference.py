@@ -21,9 +21,9 @@ counts, and from nothing else. It is written by a person, drafted from the table
 (`pegs schema --private DATA -o schema.toml`), or made from a codebook that exists
 (`pegs schema --from CODEBOOK -o schema.toml`; what that does not tell is left to the release).
 `pegs schema check FILE` says what a guarantee will assume, `pegs schema show FILE` prints it as a
-table, and `pegs schema review FILE` asks what is still open. `pegs schema count FILE DATA` counts the
-rows of every category and bin, the values that a release would refuse and the rows that break a rule:
-figures of the table for those who may see it, under no guarantee.
+table, and `pegs schema review FILE` asks what is still open. `pegs schema count FILE DATA`
+counts the rows of every category and bin, the values that a release would refuse and the rows that
+break a rule: figures of the table for those who may see it, under no guarantee.
 
 ```toml
 format = 1

@@ -17,7 +17,7 @@ for python in "$@"; do
     "$home/env/bin/pegs" inspect demo/public/privacy.json >"$home/log" 2>&1 || { cat "$home/log"; exit 1; }
     "$home/env/bin/pegs" studio project --no-browser 2>"$home/said" &
     studio=$!
-    until grep -q http "$home/said"; do sleep 0.2; done
+    until grep -q http "$home/said" 2>/dev/null; do sleep 0.2; done
     "$home/env/bin/python" - "$home/said" <<'CODE'
 import re, sys, urllib.request
 address = re.search(r"http://\S+", open(sys.argv[1]).read())[0]

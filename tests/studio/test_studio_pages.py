@@ -34,6 +34,10 @@ def test_rows_are_not_shown_before_the_user_says_so(browser):
     pages = [browser.client.get(path).text for path in ("/table", "/codebook", "/codebook/1")]
     assert not any("marker" in page for page in pages)
     assert Schema.load(browser.folder / "schema.toml")["ward"].private_categories
+    # What is measured costs anew each time, so there is nothing to go on from.
+    assert 'name="resume"' not in browser.client.get("/release").text
+    browser.drafted()
+    assert 'name="resume"' in browser.client.get("/release").text
 
 
 def test_a_draft_from_rows_shows_them(browser):

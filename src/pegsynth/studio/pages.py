@@ -300,6 +300,8 @@ def _release_told(project: Project) -> dict[str, Any]:
         "reviewed": schema is not None and schema.reviewed,
         "spelled": spelled_commands.release(project, project.next_release),
         "chosen": {name: project.choices.get(name, "") for name in CHOICES},
+        # What is measured costs anew each time, so that nothing could be gone on from.
+        "can_resume": schema is not None and not schema.unsettled,
         "resumes": "resume" in project.choices,
         "halfway": (project.folder / project.choices.get("resume", "-")).is_file(),
     }
