@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 
 from pegsynth.auditing.panels import ALPHA, PANELS, PanelCase, folded_codes, panel_cases
+from pegsynth.auditing.pooled_transitions import pooled_cases
 from pegsynth.auditing.run import audit
 
 CASES = panel_cases()
@@ -72,8 +73,9 @@ def test_names_that_are_kept_are_found():
     assert case.loss().epsilon == math.inf
 
 
-@pytest.mark.slow(15)
+@pytest.mark.slow(seconds=30)
 def test_the_audit_has_lines_for_panels():
     findings = list(audit(PANELS))
-    assert [finding.name for finding in findings] == [case.name for case in CASES]
+    cases = [*CASES, *pooled_cases()]
+    assert [finding.name for finding in findings] == [case.name for case in cases]
     assert all(finding.holds for finding in findings)
