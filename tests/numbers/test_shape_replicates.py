@@ -130,7 +130,7 @@ def test_a_model_file_keeps_the_tree(tmp_path, feature):
     assert [table.height for table in model.sample(30, datasets=2).frames] == [30, 30]
 
 
-@pytest.mark.parametrize("part", ["tree", "tree bounds", "tree nodes0", "tree counts0"])
+@pytest.mark.parametrize("part", ["tree", "tree nodes0", "tree counts0"])
 def test_a_damaged_tree_is_refused(part):
     settled = measured(1, QUIET, feature=PRIVATE)
     arrays = shape_arrays(settled.shapes)

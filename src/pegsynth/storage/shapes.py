@@ -18,9 +18,10 @@ from pegsynth.schema import Feature, Schema
 
 _PREFIX = "shape of feature "
 _PARTS = ("low", "high", "reached", "shares", "unit")
-_TREE, _BOUNDS = "tree", "tree bounds"
-"""Deviations of its levels and whether they are Laplace noise's; the ends of its grid."""
-_MOST_LEVELS = 8
+_TREE = "tree"
+"""Deviations of its levels, whether they are Laplace noise's, whether edges were private, and the
+ends of the grid if they were."""
+_MOST_LEVELS, _MOST_ROWS = 8, 1 << 53
 
 
 def shape_arrays(shapes: Mapping[str, Shape]) -> dict[str, NDArray[Any]]:
@@ -36,12 +37,11 @@ def shape_arrays(shapes: Mapping[str, Shape]) -> dict[str, NDArray[Any]]:
 
 def _source_arrays(source: ShapeSource) -> dict[str, NDArray[Any]]:
     tree = source.tree
-    deviations = [*(level.deviation for level in tree.levels), float(tree.laplace)]
-    return {
-        _TREE: np.array(deviations),
-        _BOUNDS: np.array(source.bounds or (), dtype=np.float64),
-        **{f"tree {part}": array for part, array in tree.arrays().items()},
-    }
+    deviations = [level.deviation for level in tree.levels]
+    about = [float(tree.laplace), float(source.bounds is not None), *(source.bounds or (0.0, 0.0))]
+    # A level at which nothing was looked at has a deviation of 0 and no arrays.
+    levels = {f"tree {part}": array for part, array in tree.arrays().items() if len(array)}
+    return {_TREE: np.array([*deviations, *about]), **levels}
 
 
 def stored_shapes(arrays: Mapping[str, NDArray[Any]], schema: Schema) -> dict[str, Shape]:
@@ -54,7 +54,7 @@ def stored_shapes(arrays: Mapping[str, NDArray[Any]], schema: Schema) -> dict[st
         shape = _checked(schema, name, held)
         mine = {
             part: arrays[key]
-            for part in (_TREE, _BOUNDS, *_tree_parts())
+            for part in (_TREE, *_tree_parts())
             if (key := f"{_PREFIX}{name}: {part}") in arrays
         }
         if mine:
@@ -70,32 +70,38 @@ def _tree_parts() -> list[str]:
 def _source(feature: Feature, held: Mapping[str, NDArray[Any]]) -> ShapeSource:
     """Rebuild the tree of a shape, checked against its grid."""
     damaged = ModelError(f"the tree of feature {feature.name!r} does not fit the schema")
+    wanted = {part: np.float64 if part == _TREE else np.int64 for part in held}
+    if any(array.dtype != wanted[part] or array.ndim != 1 for part, array in held.items()):
+        raise damaged
     try:
-        *deviations, laplace = held[_TREE].astype(np.float64).tolist()
-        ends = held[_BOUNDS].astype(np.float64).tolist()
+        *deviations, laplace, private, low, high = held[_TREE].tolist()
+        nothing = np.zeros(0, dtype=np.int64)
         arrays = {
-            part.removeprefix("tree "): held[part].astype(np.int64)
-            for part in _tree_parts()
-            if part in held
+            f"{part}{level}": held[f"tree {part}{level}"] if deviation else nothing
+            for level, deviation in enumerate(deviations)
+            for part in ("nodes", "counts")
         }
+        # Edges were made of the grid, so they lie in it.
+        inside = low <= feature.edges[0] < feature.edges[-1] <= high
+        if laplace not in (0.0, 1.0) or private not in (0.0, 1.0) or (private and not inside):
+            raise damaged
         header = {
             "format": TREE_FORMAT,
             "name": feature.name,
             "deviations": deviations,
             "laplace": laplace,
         }
-        bounds = (ends[0], ends[1]) if ends else None
-        # Edges were made of the grid, so they lie in it.
-        if bounds and not bounds[0] <= feature.edges[0] < feature.edges[-1] <= bounds[1]:
-            raise damaged
+        bounds = (low, high) if private else None
         source = ShapeSource(NumberTree.restored(header, arrays), bounds)
         grid = source.grid(feature)
     except (PegsynthError, ValueError, IndexError, TypeError, KeyError):
         raise damaged from None
     fits = len(source.tree.levels) >= LEVELS and all(
         len(level.nodes) == len(level.counts)
-        and np.isfinite(level.deviation)
+        and 0 <= level.deviation < np.inf
         and (level.nodes >= 0).all()
+        and (level.counts > -_MOST_ROWS).all()
+        and (level.counts < _MOST_ROWS).all()
         and (number == 0 or (level.nodes < grid.nodes(number)).all())
         for number, level in enumerate(source.tree.levels[:LEVELS])
     )
