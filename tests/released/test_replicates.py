@@ -10,6 +10,7 @@ from once_tables import COUNTS, ORDERED, released_of, table_of_codes, whole_of
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.random import RandomStream
 from pegsynth.released import Diverse, PrivacyFilter, Steps, draw_rows, release_blocks
+from pegsynth.released import draw as drawing
 from pegsynth.released import replicates as making
 from pegsynth.released.draw import fine_shares, plain_margins, released_total
 from pegsynth.released.plain import plain_targets
@@ -88,7 +89,7 @@ def test_a_stream_decides_and_the_threads_do_not():
 
 
 def test_rows_come_in_lots_that_share_their_replicates(monkeypatch):
-    monkeypatch.setattr(making, "LOT", 1500)
+    monkeypatch.setattr(drawing, "LOT", 1500)
     source = source_of()
     lots = list(replicate_weights(source, 4000, RandomStream(1), count=3))
     assert [len(lot.codes) for lot in lots] == [1500, 1500, 1000]
@@ -163,7 +164,7 @@ def test_given_values(given):
 
 
 def test_values_that_no_row_has_are_refused(monkeypatch):
-    monkeypatch.setattr(making, "LOT", 1 << 14)
+    monkeypatch.setattr(drawing, "LOT", 1 << 14)
     monkeypatch.setattr(making, "MOST_POOLS_FOR_GIVEN", 3)
     source = source_of(rules=RULES, whole=APART, given={0: 0, 3: 1})
     with pytest.raises(DataError, match="--where"):

@@ -73,7 +73,12 @@ def _by_parts(table: NoisyTable, pairs: Mapping[Features, Float64], margins: Mar
     told = _without_residual(wanted, levels, margins.total)
     noisy = told.ravel() + projected(table, levels)
     cells = on_simplex(noisy, cell_noise(table.deviation, levels) ** 2, margins.total)
-    return fitted_to(cells.reshape(levels), wanted).ravel()
+    for start in (cells.reshape(levels), np.ones(levels)):
+        fitted = fitted_to(start, wanted)
+        if fitted.any():
+            return fitted.ravel()
+    # Loud noise may leave no cell that all pairs allow; such a residual says nothing.
+    return np.full(len(cells), margins.total / len(cells))
 
 
 def _without_residual(

@@ -75,7 +75,7 @@ class ResidualFit(PoolFit):
         for features, counts in blocks:
             shape = [self.pool.sizes[each] for each in features]
             target = fitted_to(counts.reshape(shape), self._parts(features)).ravel()
-            self._aim(features, target)
+            self._aim(features, target if target.any() else self.pool.expected(features))
         # What is left over afterwards should be what these tables do not tell.
         self.sweep(_FIRST_SWEEPS)
 

@@ -99,6 +99,9 @@ class Steps:
     quiet_below: float = 0.5
     loud_margins: float = 0.7
     loudest_margins: float = 0.9
+    drowned_above: float = 4.0
+    drowned_margins: float = 0.97
+    loud_choices: float = 0.6
     pairs_below: float = 0.05
     merged_pairs_below: float = 0.03
     most_pairs: int = 600
@@ -142,13 +145,15 @@ class Steps:
         if not self.listen:
             return self
         margins = min(self.loud_margins * max(louder, 1.0), self.loudest_margins)
+        if louder > self.drowned_above:
+            margins = self.drowned_margins
         return replace(
             self,
             # What one-way counts leave must be enough for both rounds.
             dependences=self.dependences and margins < 1 - 2 * self.most_dependences,
             pulled=1.0,
             block_penalty=1.5,
-            first_choices=0.06,
+            first_choices=min(0.06, self.loud_choices * (1 - margins)),
             second_choices=0.15,
             most_margins=margins,
         )
