@@ -129,6 +129,19 @@ def test_the_exact_tree_is_the_table(values):
     assert special[0] == counts[-1]
 
 
+@pytest.mark.parametrize("number", [500, 50_000, 1_000_000])
+def test_rows_heaped_at_a_large_number_stay_there(number):
+    """Within 6 standard deviations of the finest noise: a false alarm in 5e8 runs."""
+    drawn = np.exp(np.random.default_rng(1).normal(np.log(number), 1, 20_000)).astype(int)
+    drawn[:1_000] = number
+    counts = exact_counts(WHOLE, drawn.astype(float).tolist())
+    tree = measure(counts, WHOLE, filter_of(Fraction(1, 50)), 1.0)
+    masses, _ = cell_masses(tree, grid_of(WHOLE))
+    cell = np.searchsorted(grid_of(WHOLE).edges, number, side="right") - 1
+    assert counts[cell] >= 1_000
+    assert abs(masses[cell] - counts[cell]) < 6 * tree.levels[-1].deviation
+
+
 def test_noise_on_empty_octaves_becomes_no_number():
     tree = measure(exact_counts(WHOLE, [50.0] * 5000), WHOLE, filter_of(Fraction(1, 1000)), 1.0)
     masses, _ = cell_masses(tree, grid_of(WHOLE))

@@ -11,7 +11,7 @@ import numpy as np
 
 from pegsynth.arrays import Float64, Int64
 from pegsynth.numbers.number_grid import LEVELS, Grid
-from pegsynth.numbers.tails import Seen, continued, visible_masses
+from pegsynth.numbers.tails import Seen, continued, standing_out, visible_masses
 from pegsynth.numbers.tree import Level, NumberTree
 
 _ENDED_BELOW, _VISIBLE_ABOVE = 2.0, 6.0
@@ -52,7 +52,9 @@ def _dealt(
     slopes = _slopes(masses, grid)
     for level in range(1, LEVELS):
         weights = _weights(tree, grid, slopes, level)
-        masses = _downwards(masses, weights, estimates[level], variances[level], grid, level)
+        masses = _downwards(
+            masses, weights, estimates[level], variances[level], grid, level, laplace=tree.laplace
+        )
     return masses
 
 
@@ -162,17 +164,25 @@ def _downwards(
     variances: Float64,
     grid: Grid,
     level: int,
+    *,
+    laplace: bool,
 ) -> Float64:
     """Deal the masses of a level to its children: as they were measured, or by their shape."""
     parents = grid.parents(level)
     whole = np.bincount(parents, weights=weights, minlength=len(masses))
     dealt: Float64 = masses[parents] * weights / whole[parents]
     measured = np.flatnonzero(np.isfinite(variances))
+    outstanding = standing_out(max(len(measured), 1), 1.0, laplace=laplace)
     groups = np.split(measured, np.flatnonzero(np.diff(parents[measured])) + 1)
     for children in groups:
         if len(children):
             total = float(masses[parents[children[0]]])
             expected = (_ROUGHNESS * dealt[children]) ** 2
+            # A value at which rows heap up has a cell far too narrow for its mass: what stands
+            # out of the noise is believed, however little the shape of its octave expects there.
+            more = estimates[children] - dealt[children]
+            heaped = more > outstanding * np.sqrt(variances[children])
+            expected = np.where(heaped, np.maximum(expected, more**2), expected)
             weight = expected / (expected + variances[children])
             pulled = dealt[children] + weight * (estimates[children] - dealt[children])
             dealt[children] = _projected(pulled, weight * variances[children], total)
