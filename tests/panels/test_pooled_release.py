@@ -20,7 +20,7 @@ from pegsynth.schema import Schema
 from pegsynth.schema.panel import FOLDED, POOLED, Panel
 from pegsynth.schema.wide_schema import long_schema, wide_schema
 
-PEOPLE, MOST = 400, 9
+PEOPLE, MOST = 400, 13
 ONCE = {"method": "pegs-once", "epsilon": 8.0, "delta": 1e-9, "progress": False}
 
 
@@ -48,14 +48,14 @@ def model(table, _small_pools):
 
 
 def test_the_way_follows_from_public_figures():
-    assert not Panel("u", "t", 6).pooled
-    assert Panel("u", "t", 7).pooled
+    assert not Panel("u", "t", 12).pooled
+    assert Panel("u", "t", 13).pooled
     assert Panel("u", "t", 3, transitions=POOLED).pooled
     assert not Panel("u", "t", 40, transitions=FOLDED).pooled
-    assert not Panel("u", "t", 8, ("z",), tables=("a", "b")).pooled
+    assert not Panel("u", "t", 20, ("z",), tables=("a", "b")).pooled
     # Codebooks of models that were written before there was a choice are folded.
-    assert not Panel("u", "t", 12, wide=True).pooled
-    for schema in (panel_schema(4), panel_schema(9), stated(FOLDED), stated(POOLED, 3)):
+    assert not Panel("u", "t", 20, wide=True).pooled
+    for schema in (panel_schema(4), panel_schema(MOST), stated(FOLDED), stated(POOLED, 3)):
         assert long_schema(wide_schema(schema)).panel == schema.panel
 
 
@@ -96,7 +96,7 @@ def test_the_ledger_prices_transitions_for_all_rows_of_a_unit(model):
     assert rho <= 0.75 * ledger.guarantee.rho * (1 + 1e-9) <= rho + unspent + 1e-9
     (assumed,) = [each for each in ledger.assumptions if each.code == "panel"]
     assert assumed.parameters["transitions"] == "pooled"
-    assert "at most 8 of each unit" in ledger.explain()
+    assert "at most 12 of each unit" in ledger.explain()
     assert pegsynth.Ledger.from_json(ledger.to_json()) == ledger
 
 
@@ -224,7 +224,7 @@ def test_the_commands_know_it(table, tmp_path):
     table.write_csv(tmp_path / "stays.csv")
     panel_schema(MOST).save(tmp_path / "schema.toml")
     shown = done("plan", "--schema", tmp_path / "schema.toml", "--epsilon", 1, "--rows", 1000)
-    assert "in one table for all positions, in which a unit has up to 8 rows" in shown.out
+    assert "in one table for all positions, in which a unit has up to 12 rows" in shown.out
     common = ("--schema", tmp_path / "schema.toml", "--method", "pegs-once", "--epsilon", 4)
     done(
         *("release", tmp_path / "stays.csv", *common, "--delta", 1e-9, "--rows", 120),
@@ -234,12 +234,12 @@ def test_the_commands_know_it(table, tmp_path):
     check_people(pl.read_csv(public / "synthetic-1.csv"), 120, most=MOST)
     assert Schema.load(public / "schema.toml").panel == panel_schema(MOST).panel
     privacy = (public / "PRIVACY.md").read_text()
-    assert "(at most 9; the limit" in privacy
-    assert "in which one patient has at most 8 rows" in privacy
+    assert "(at most 13; the limit" in privacy
+    assert "in which one patient has at most 12 rows" in privacy
     advice = (public / "HOW-TO-ANALYSE.md").read_text()
     assert "Cluster standard errors by `patient`" in advice
     assert "was measured for all positions together" in advice
-    assert "the first 9 count, in their order" in advice
+    assert "the first 13 count, in their order" in advice
     quality = (public / "QUALITY.md").read_text()
     assert "ward (next)" in quality
     assert "ward_3" not in quality

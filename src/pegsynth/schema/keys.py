@@ -290,7 +290,7 @@ KEYS: tuple[Key, ...] = (
         "panel",
         "transitions",
         "text",
-        "`pooled` above six rows, with `pegs-once`",
+        "`pooled` above twelve rows, with `pegs-once`",
         '"pooled"',
         "How one row leads to the next: measured at every position by itself, or in one table for "
         "all positions ([panels.md](panels.md#many-rows)).",

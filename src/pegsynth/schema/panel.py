@@ -23,7 +23,7 @@ ABSENT = "(none)"
 MOST_POSITIONS = 64
 PRIVATE = "private"
 POOLED, FOLDED = "pooled", "folded"
-MOST_FOLDED = 6
+MOST_FOLDED = 12
 """Above as many rows of a unit a release measures transitions pooled over positions (R24)."""
 _DATED = ("date", "datetime")
 
