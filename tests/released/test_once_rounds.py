@@ -468,7 +468,16 @@ def test_without_noise_the_released_tables_are_those_of_the_table():
     budget_filter = WatchedFilter(
         whole_of(10.0), stream, answer=silent(lambda s: int(np.argmax(s)))
     )
-    released, _ = release_blocks(codes, COUNTS, budget_filter, stream, ordered=ORDERED, rows=500)
+    # Residuals have tests of their own (test_residual_release.py).
+    released, _ = release_blocks(
+        codes,
+        COUNTS,
+        budget_filter,
+        stream,
+        ordered=ORDERED,
+        rows=500,
+        steps=Steps(residuals=False),
+    )
     assert released.total[0] == 500
     for feature, table in enumerate(released.one_ways):
         counts = np.bincount(codes[:, feature], minlength=COUNTS[feature])
