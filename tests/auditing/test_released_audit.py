@@ -17,6 +17,7 @@ from noise_laws import gaussian, laplace
 from pegsynth.auditing.noise_laws import noise_law, noise_probability, shifted
 from pegsynth.auditing.released import (
     AUDITED,
+    ORDERS,
     ReleasedCase,
     audit_paths,
     cell_share,
@@ -298,6 +299,14 @@ def test_laws_of_noise_are_their_probability_functions():
         assert abs(law[0] + 2 * sum(share for size, share in law.items() if size) - 1) < 1e-30
         for size in range(12):
             assert float(law[size]) == pytest.approx(float(expected[size]), rel=1e-14)
+
+
+@pytest.mark.parametrize("variance", ["0.2", "0.22", "0.2299", "0.23", "0.25", "0.4"])
+def test_little_noise_is_added_up_as_it_is(variance):
+    """Of discrete Gaussian noise shifted by 1 no order costs more than 1/(2 variance) (R10)."""
+    squared = Fraction(variance)
+    for order in ORDERS:
+        assert shifted(Noise.gaussian(squared), 1, order) <= 1 / (2 * squared) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("order", [2.0, 4.0, 8.0])

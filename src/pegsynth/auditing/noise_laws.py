@@ -25,6 +25,13 @@ from pegsynth.mechanisms.noise import Levels
 CHOICE_BITS = 256
 """Levels of a choice are told apart to this many bits."""
 
+NOISE_BITS = 512
+"""Sizes of noise are told apart to this many bits.
+
+At order 8 a divergence is decided by values about 8 variances out: with a variance of .23 these
+have a chance of 2**-254, whose rounding to 256 bits would look like a loss beyond the claim.
+"""
+
 LIKELY = Fraction(1, 1 << 9)
 """Values of noise at least as likely as this are compared with the compiled sampler."""
 
@@ -80,15 +87,15 @@ def _choice_law(scores: tuple[int, ...], epsilon: Fraction) -> tuple[Fraction, .
 
 @lru_cache(maxsize=1 << 10)
 def noise_law(noise: Noise) -> dict[int, Fraction]:
-    """Return the probability of every size of noise, one sign, up to 2**-250 or so.
+    """Return the probability of every size of noise, one sign, up to 2**-500 or so.
 
     The compiled sampler must give the likely ones as many of its words; it gives all
     others as many as the same table says, or more bits decide.
     """
     if noise.width_bits:
         raise ParameterError("the exact audit takes noise of a small scale")
-    cumulated = [0, *noise.cumulated(CHOICE_BITS)]
-    both = {k: Fraction(b - a, 1 << CHOICE_BITS) for k, (a, b) in enumerate(pairwise(cumulated))}
+    cumulated = [0, *noise.cumulated(NOISE_BITS)]
+    both = {k: Fraction(b - a, 1 << NOISE_BITS) for k, (a, b) in enumerate(pairwise(cumulated))}
     law = {size: share / (2 if size else 1) for size, share in both.items() if share > 0}
     for value in (0, 1, -1, 2, -2):
         share = law[abs(value)]
@@ -101,7 +108,7 @@ def noise_law(noise: Noise) -> dict[int, Fraction]:
 def shifted(noise: Noise, shift: int, order: float) -> float:
     """Return the Renyi divergence of noise and shifted noise, divided by its order.
 
-    The sum runs over the values that either holds with a chance of about 2**-250.
+    The sum runs over the values that either holds with a chance of about 2**-500.
     """
     law = {k: float(share) for k, share in noise_law(noise).items()}
     if not law:
