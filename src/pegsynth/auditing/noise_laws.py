@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import numpy as np
 
@@ -34,6 +34,9 @@ have a chance of 2**-254, whose rounding to 256 bits would look like a loss beyo
 
 LIKELY = Fraction(1, 1 << 9)
 """Values of noise at least as likely as this are compared with the compiled sampler."""
+
+_TOLD = Fraction(1, 1 << (NOISE_BITS - 40))
+"""Rarer sizes are left out: what is left of them after rounding has too few digits."""
 
 _CERTAIN = 1 << 52
 _ROUNDING = 1e-9
@@ -87,7 +90,7 @@ def _choice_law(scores: tuple[int, ...], epsilon: Fraction) -> tuple[Fraction, .
 
 @lru_cache(maxsize=1 << 10)
 def noise_law(noise: Noise) -> dict[int, Fraction]:
-    """Return the probability of every size of noise, one sign, up to 2**-500 or so.
+    """Return the probability of every size of noise, one sign, up to 2**-470 or so.
 
     The compiled sampler must give the likely ones as many of its words; it gives all
     others as many as the same table says, or more bits decide.
@@ -96,7 +99,10 @@ def noise_law(noise: Noise) -> dict[int, Fraction]:
         raise ParameterError("the exact audit takes noise of a small scale")
     cumulated = [0, *noise.cumulated(NOISE_BITS)]
     both = {k: Fraction(b - a, 1 << NOISE_BITS) for k, (a, b) in enumerate(pairwise(cumulated))}
-    law = {size: share / (2 if size else 1) for size, share in both.items() if share > 0}
+    law = {
+        size: share / (2 if size else 1)
+        for size, share in takewhile(lambda each: each[1] >= _TOLD, both.items())
+    }
     for value in (0, 1, -1, 2, -2):
         share = law[abs(value)]
         if share > LIKELY and abs(noise_probability(noise, value) / share - 1) > _ROUNDING:
@@ -108,7 +114,7 @@ def noise_law(noise: Noise) -> dict[int, Fraction]:
 def shifted(noise: Noise, shift: int, order: float) -> float:
     """Return the Renyi divergence of noise and shifted noise, divided by its order.
 
-    The sum runs over the values that either holds with a chance of about 2**-500.
+    The sum runs over the values that either holds with a chance of about 2**-470.
     """
     law = {k: float(share) for k, share in noise_law(noise).items()}
     if not law:
