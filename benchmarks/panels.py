@@ -55,7 +55,7 @@ def panels(setting: Setting) -> Iterator[Figure]:
         value = found["rows_per_unit_distance"]
         yield Figure(f"{name}: rows per person off", value, rows, value, None, "")
         value = found["inconsistent_units"]
-        yield Figure(f"{name}: inconsistent people", value, 0, value + 1e-12, None, "")
+        yield Figure(f"{name}: inconsistent people", value, 0, value, None, "")
     yield from _households(setting)
     yield from _large(setting)
 

@@ -73,7 +73,10 @@ def _moved(text: str, *, from_root: bool) -> str:
     for outside, inside in COPIED.items():
         text = text.replace(f"]({up}{outside}", f"]({down}{inside}")
     text = text.replace(f"]({up}README.md", f"]({'' if down else '../'}index.md")
-    return text.replace("](docs/", "](../") if from_root else text
+    if from_root:
+        # The results stand in a folder of their own beside this one.
+        text = text.replace("](docs/", "](../").replace("](../docs/", "](../")
+    return text
 
 
 def _generate() -> None:

@@ -30,7 +30,9 @@ def test_quick_form_computes_every_figure(tmp_path):
     saved = json.loads((tmp_path / "results.json").read_text())
     figures = saved["figures"]
     assert saved["quick"]
-    assert all(math.isfinite(f["value"]) and f["ours"] > 0 and f["load"] >= 0 for f in figures)
+    assert all(math.isfinite(f["value"]) and f["load"] >= 0 for f in figures)
+    # Nobody is inconsistent, and nothing else is 0.
+    assert all(f["ours"] > 0 or "inconsistent people" in f["what"] for f in figures)
     assert all(f["what"] in done.stdout for f in figures)
     # One figure per promise that has a number; the others are reported without one.
     assert [f["asked"] for f in figures if f["asked"] is not None] == [
