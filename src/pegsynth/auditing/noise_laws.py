@@ -120,8 +120,11 @@ def shifted(noise: Noise, shift: int, order: float) -> float:
     if not law:
         return math.inf
     reach = max(law)
-    terms = (
-        math.exp(order * math.log(law[abs(k)]) + (1 - order) * math.log(law[abs(k - shift)]))
+    exponents = [
+        order * math.log(law[abs(k)]) + (1 - order) * math.log(law[abs(k - shift)])
         for k in range(shift - reach, reach + 1)
-    )
-    return math.log(math.fsum(terms)) / ((order - 1) * order)
+    ]
+    # Ratios of rare values are beyond a double, their logarithms are not.
+    largest = max(exponents)
+    terms = math.fsum(math.exp(each - largest) for each in exponents)
+    return (largest + math.log(terms)) / ((order - 1) * order)
