@@ -132,7 +132,7 @@ def test_the_fit_is_as_close_as_that_of_a_slow_solver():
 def test_noise_is_not_fitted_and_what_pairs_share_is():
     """On average over noisy measurements the law is closer than each residual by itself.
 
-    The seeds are fixed, so there is no false alarm; the ratio of both errors is about 0.7.
+    The seeds are fixed, so there is no false alarm.
     """
     joint = joint_of(9)
     errors = {"law": [], "alone": []}
