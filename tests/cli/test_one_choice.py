@@ -213,7 +213,7 @@ def test_options_that_no_method_takes_are_said_once(home, settled):
     assert said == "log_linear goes with method contingency only"
     asked = {"rows": 5, "epsilon": 1.0, "block_size": 4, "visits": 8}
     said = in_python(home, "plain", asked, settled)
-    assert said.startswith("no method can do this (pegs: ")
+    assert said.startswith("no method can do this (pegs")
     assert "block_size goes with method pegs-rs only" in said
 
 

@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def write_table(folder: Path, draw: random.Random) -> str:
         table.write_parquet(folder / "stays.parquet")
         return "stays.parquet"
     else:
-        with sqlite3.connect(folder / "stays.db") as base:
+        with closing(sqlite3.connect(folder / "stays.db")) as base, base:
             base.execute("create table stays (sex text, ward text, age integer)")
             base.executemany("insert into stays values (?, ?, ?)", table.rows())
         return f"sqlite:///{folder / 'stays.db'}"
@@ -95,7 +96,7 @@ def refused(outcome) -> str:
     if outcome.code == 0:
         return ""
     assert outcome.code == 2, outcome
-    return outcome.err.rpartition("pegs: ")[2].strip()
+    return re.split(r"^pegs: ", outcome.err, flags=re.MULTILINE)[-1].strip()
 
 
 def told_alike(by_command: str, by_code: str) -> bool:

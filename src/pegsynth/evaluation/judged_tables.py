@@ -24,7 +24,7 @@ from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.statistics import NOTHING, Estimate, spread
 from pegsynth.evaluation.value_columns import TableValues, ValueCollector, weight_columns
 from pegsynth.evaluation.weighted_rows import plain_rows
-from pegsynth.io.table_input import open_table
+from pegsynth.io.table_input import opened
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Encoder, one_matrix
 from pegsynth.schema.column_encoders import column_encoders
@@ -155,15 +155,15 @@ def _check_common(original: Any, tables: Sequence[_Read], schema: Schema) -> Non
 
 def _read_original(source: Any, schema: Schema) -> tuple[Codes, TableValues, tuple[Record, ...]]:
     """Read codes and numbers of the original, which must fit the schema, and deeds to it."""
-    reader = open_table(source, dialect=schema.dialect)
-    encoder = Encoder(schema, source=reader.source, columns=reader.columns, need_unit=False)
-    collector = ValueCollector(schema)
-    deeds = DeedCollector.of(schema, reader.columns)
-    parts = []
-    for frame in reader.batches((*schema.names, *deeds.columns), hints=encoder.hints):
-        parts.append(encoder.encode(frame))
-        collector.add(frame, parts[-1])
-        deeds.add(frame)
+    with opened(source, dialect=schema.dialect) as reader:
+        encoder = Encoder(schema, source=reader.source, columns=reader.columns, need_unit=False)
+        collector = ValueCollector(schema)
+        deeds = DeedCollector.of(schema, reader.columns)
+        parts = []
+        for frame in reader.batches((*schema.names, *deeds.columns), hints=encoder.hints):
+            parts.append(encoder.encode(frame))
+            collector.add(frame, parts[-1])
+            deeds.add(frame)
     encoder.finish()
     codes = one_matrix(parts)
     return codes, collector.finish(), deeds.records(codes)
@@ -171,26 +171,26 @@ def _read_original(source: Any, schema: Schema) -> tuple[Codes, TableValues, tup
 
 def _read(source: Any, schema: Schema, threads: int) -> _Read:
     try:
-        reader = open_table(source, dialect=schema.dialect)
-        present = [name for name in schema.names if name in reader.columns]
-        encoders = column_encoders(schema, spare=True)
-        dtype = np.min_scalar_type(max(schema.category_counts))
-        hints = {e.feature.name: e.hint for e in encoders if e.hint is not None}
-        weights = weight_columns(reader.columns, schema)
-        collector = ValueCollector(schema, weights)
-        wanted = [*present, *weights]
-        parts = []
-        with ThreadPoolExecutor(threads) as pool:
-            # A table without any known column still has its number of rows.
-            for frame in reader.batches(wanted or reader.columns[:1], hints=hints):
-                part = np.zeros((frame.height, len(encoders)), dtype=dtype)
+        with opened(source, dialect=schema.dialect) as reader:
+            present = [name for name in schema.names if name in reader.columns]
+            encoders = column_encoders(schema, spare=True)
+            dtype = np.min_scalar_type(max(schema.category_counts))
+            hints = {e.feature.name: e.hint for e in encoders if e.hint is not None}
+            weights = weight_columns(reader.columns, schema)
+            collector = ValueCollector(schema, weights)
+            wanted = [*present, *weights]
+            parts = []
+            with ThreadPoolExecutor(threads) as pool:
+                # A table without any known column still has its number of rows.
+                for frame in reader.batches(wanted or reader.columns[:1], hints=hints):
+                    part = np.zeros((frame.height, len(encoders)), dtype=dtype)
 
-                def fill(index: int, frame: Any = frame, part: Any = part) -> None:
-                    part[:, index] = encoders[index].encode_batch(frame)
+                    def fill(index: int, frame: Any = frame, part: Any = part) -> None:
+                        part[:, index] = encoders[index].encode_batch(frame)
 
-                list(pool.map(fill, [schema.index(name) for name in present]))
-                parts.append(part)
-                collector.add(frame, part)
+                    list(pool.map(fill, [schema.index(name) for name in present]))
+                    parts.append(part)
+                    collector.add(frame, part)
     except EmptyTableError as error:
         nothing = np.empty((0, len(schema.names)), dtype=np.uint8)
         return _Read(str(error).partition(": the table has")[0], nothing, ())

@@ -9,6 +9,7 @@ the file and the column or line, never a value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -111,8 +112,24 @@ def open_table(source: Source, *, dialect: Dialect | None = None) -> TableReader
     )
 
 
+@contextmanager
+def opened(source: Source, *, dialect: Dialect | None = None) -> Iterator[TableReader]:
+    """Open a table, and let go of it at the end; a reader that was open already stays so."""
+    reader = open_table(source, dialect=dialect)
+    try:
+        yield reader
+    finally:
+        if reader is not source:
+            reader.close()
+
+
 def _open_pair(source: TablePair, dialect: Dialect | None) -> TableReader:
-    units, rows = (open_table(each, dialect=dialect) for each in (source.units, source.rows))
+    units = open_table(source.units, dialect=dialect)
+    try:
+        rows = open_table(source.rows, dialect=dialect)
+    except BaseException:
+        units.close()
+        raise
     return replace(units, children=rows)
 
 

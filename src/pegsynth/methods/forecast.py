@@ -194,11 +194,13 @@ def _stated(guarantee: Guarantee) -> tuple[float | None, float | None]:
 
 
 def _none_can(found: Forecast) -> BudgetError:
-    """Say why no method can be chosen, once where all say the same."""
-    reasons = {reason for _, reason in found.refused}
-    if len(reasons) == 1:
-        return BudgetError(reasons.pop())
-    why = "; ".join(f"{method}: {reason}" for method, reason in found.refused)
+    """Say why no method can be chosen, once for all methods with the same reason."""
+    saying: dict[str, list[str]] = {}
+    for method, reason in found.refused:
+        saying.setdefault(reason, []).append(method)
+    if len(saying) == 1:
+        return BudgetError(*saying)
+    why = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in saying.items())
     return BudgetError(f"no method can do this ({why})")
 
 

@@ -296,11 +296,10 @@ def _joined(batches: Iterable[Codes]) -> Iterator[Codes]:
 
 def encode(data: Any, schema: Schema, *, need_unit: bool = True) -> Codes:
     """Return the codes of a file or dataframe as one matrix."""
-    from pegsynth.io.table_input import open_table
+    from pegsynth.io.table_input import opened
 
-    return one_matrix(
-        encode_table(open_table(data, dialect=schema.dialect), schema, need_unit=need_unit)
-    )
+    with opened(data, dialect=schema.dialect) as reader:
+        return one_matrix(encode_table(reader, schema, need_unit=need_unit))
 
 
 def one_matrix(batches: Iterable[Codes]) -> Codes:

@@ -22,7 +22,7 @@ from pegsynth.io.dialect_guess import check_known, recognised
 from pegsynth.io.file_sets import DATABASES, find_files, scheme_of
 from pegsynth.io.object_values import object_texts
 from pegsynth.io.reader import TableReader
-from pegsynth.io.table_input import named_source, open_table
+from pegsynth.io.table_input import named_source, opened
 from pegsynth.schema import suggest
 from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
 from pegsynth.schema.date_guess import Guess
@@ -132,11 +132,11 @@ def draft(
         The table cannot be read or is empty.
     """
     options = _Options(min_count, bins, binning)
-    table = open_table(data, dialect=table_dialect(data, dialect or Dialect()))
-    if unit is not None and unit not in table.columns:
-        raise SchemaError(f"{table.source}: there is no column {unit!r} to be the unit")
     look = suggest.Look()
-    tallies, types = _tally(table, options, look)
+    with opened(data, dialect=table_dialect(data, dialect or Dialect())) as table:
+        if unit is not None and unit not in table.columns:
+            raise SchemaError(f"{table.source}: there is no column {unit!r} to be the unit")
+        tallies, types = _tally(table, options, look)
     declared = _declared_categories(data, types)
     dtypes = declared_types(table)
     columns = tuple(

@@ -12,7 +12,7 @@ from typing import Any
 
 from pegsynth.errors import SchemaError
 from pegsynth.io.reader import TableReader
-from pegsynth.io.table_input import open_table
+from pegsynth.io.table_input import opened
 from pegsynth.schema import suggest
 from pegsynth.schema.date_guess import guess_of_type
 from pegsynth.schema.dialect import Dialect
@@ -45,19 +45,21 @@ def draft_private(
     types
         Arrow types of columns that the table does not declare, such as those of a CSV file.
     """
-    table = open_table(data, dialect=dialect or Dialect())
-    stated = dict(types or {})
-    for name in (*stated, *((unit,) if unit is not None else ())):
-        if name not in table.columns:
-            raise SchemaError(f"{table.source}: there is no column {name!r}")
-    declared = declared_types(table)
-    columns = tuple(
-        unit_column(name)
-        if name == unit
-        else _feature(table, name, stated.get(name, declared[name]), declared=name not in stated)
-        for name in table.columns
-    )
-    return Schema(columns, unit=unit, dialect=stated_dialect(table))
+    with opened(data, dialect=dialect or Dialect()) as table:
+        stated = dict(types or {})
+        for name in (*stated, *((unit,) if unit is not None else ())):
+            if name not in table.columns:
+                raise SchemaError(f"{table.source}: there is no column {name!r}")
+        declared = declared_types(table)
+        columns = tuple(
+            unit_column(name)
+            if name == unit
+            else _feature(
+                table, name, stated.get(name, declared[name]), declared=name not in stated
+            )
+            for name in table.columns
+        )
+        return Schema(columns, unit=unit, dialect=stated_dialect(table))
 
 
 def _feature(table: TableReader, name: str, dtype: str, *, declared: bool) -> Feature:

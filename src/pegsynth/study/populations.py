@@ -15,7 +15,7 @@ import numpy as np
 
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import DataError
-from pegsynth.io.table_input import open_table
+from pegsynth.io.table_input import opened
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import decode, encode, one_matrix
@@ -51,7 +51,8 @@ def of_user(data: Any, schema: Schema, seed: int) -> dict[str, Population]:
     the study's epsilons are those of a row.
     """
     stream = RandomStream(f"study table {seed}")
-    codes = one_matrix(bounded_codes(open_table(data, dialect=schema.dialect), schema, stream)())
+    with opened(data, dialect=schema.dialect) as reader:
+        codes = one_matrix(bounded_codes(reader, schema, stream)())
     if len(codes) < LEAST_ROWS:
         raise DataError(
             f"the table has {len(codes)} rows; a study needs at least {LEAST_ROWS} to hold some out"

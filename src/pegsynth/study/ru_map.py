@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.statistics import Estimate
-from pegsynth.io.table_input import open_table
+from pegsynth.io.table_input import opened
 from pegsynth.methods import get, names
 from pegsynth.notebook import CONFIDENTIAL, card, table
 from pegsynth.picture import Picture
@@ -267,10 +267,8 @@ _SOME = 100
 
 
 def _population(data: Any, schema: Schema, pool: Any, holdout: Any) -> tuple[Population, Pool]:
-    table = bounded_codes(
-        open_table(data, dialect=schema.dialect), schema, RandomStream("study table")
-    )
-    codes = one_matrix(table())
+    with opened(data, dialect=schema.dialect) as reader:
+        codes = one_matrix(bounded_codes(reader, schema, RandomStream("study table"))())
     book = replace(schema, unit=None, columns=schema.features, rows_per_unit=1)
     nothing = codes[:0]
     named: Pool = "public"
