@@ -13,14 +13,14 @@ import pytest
 from once_tables import COUNTS, ORDERED, released_of, table_of_codes, whole_of
 
 from pegsynth.auditing.watched import WatchedFilter
-from pegsynth.mechanisms.privacy_filter import Price
+from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.privacy import Allowance, NoisyCounts, Selection, Unspent
 from pegsynth.random import RandomStream
 from pegsynth.released import NoisyTable, Steps, release_blocks
 from pegsynth.released.candidates import Room, cheap_to_score, rounds_for, spread_out
 from pegsynth.released.counted import MergedRows
 from pegsynth.released.first_round import FirstRound, block_counts, block_shares
-from pegsynth.released.fit import margin_error, margin_weights, split_budget
+from pegsynth.released.fit import choice_error, margin_error, margin_weights, split_budget
 from pegsynth.released.levels import alone
 from pegsynth.released.margins import Margins
 from pegsynth.released.row_pool import Pool, cell_count
@@ -442,7 +442,9 @@ def test_the_split_by_hand():
 def test_the_parts_never_add_up_to_more_than_the_whole(total, route):
     price = Price(Allowance(route, Fraction(1, 2)))
     steps = Steps()
-    for each in (steps, steps.under_noise(), steps.in_quiet(), replace(steps, second_round=False)):
+    drowned = steps.under_noise(drowned=True)
+    without = replace(steps, second_round=False)
+    for each in (steps, steps.under_noise(), drowned, steps.in_quiet(), without):
         weights = margin_weights(COUNTS)
         split = split_budget(price, total, COUNTS, weights, each)
         choices = split.choice * (len(COUNTS) - 1)
@@ -450,6 +452,32 @@ def test_the_parts_never_add_up_to_more_than_the_whole(total, route):
         assert 1 - 1e-6 < parts <= 1
         assert each.least_margins <= split.margins <= each.most_margins
         assert (split.second > 0) == each.second_round
+
+
+@pytest.mark.parametrize("route", ["pure", "zcdp"])
+def test_what_stands_out_by_the_error_of_a_choice_is_chosen(route):
+    """Half of the time at least; one that stands out by a tenth of it hardly ever.
+
+    A pair that stands out by log(m) noise scales among m has the odds m : m - 1, and 1 : m^0.9 at
+    a tenth. False alarms: binomial tails below 1e-9.
+    """
+    features, total, steps = 40, 10_000, Steps()
+    price = Price(Allowance(route, Fraction(1, 100)))
+    error = choice_error(price, total, features, steps)
+    share = steps.under_noise().first_choices / (features - 1)
+    pairs = features * (features - 1) // 2
+    runs, found = 200, []
+    for part in (1.0, 0.1):
+        scores = [round(part * error * 2 * total), *[0] * (pairs - 1)]
+        chosen = 0
+        for seed in range(runs):
+            spent = PrivacyFilter(price.allowance, RandomStream(f"choice {seed}"))
+            chosen += spent.choose(scores, share, purpose="heads") == 0
+        found.append(chosen)
+    assert found[0] > 0.29 * runs
+    assert found[1] < 0.08 * runs
+    assert choice_error(price, 10 * total, features, steps) == pytest.approx(error / 10)
+    assert choice_error(price, total, 2, steps) == 0.0
 
 
 def test_wide_features_get_more_and_public_ones_nothing():

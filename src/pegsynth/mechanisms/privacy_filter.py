@@ -75,6 +75,12 @@ class Price:
             return math.sqrt(2.0) * self.rows_per_unit / amount
         return self.rows_per_unit / math.sqrt(2.0 * amount)
 
+    def choice_noise(self, share: float) -> float:
+        """Return the scale of the noise that a choice adds to scores of sensitivity 1 (R10)."""
+        amount = share * float(self.allowance.amount)
+        pure = self.allowance.route == "pure"
+        return 2 * self.rows_per_unit / (amount if pure else math.sqrt(8 * amount))
+
     def residual_noise(self, share: float, levels: Sequence[int]) -> float:
         """Return b or s of the noise on a cell of a residual that a part of the whole buys."""
         amount = share * float(self.allowance.amount)

@@ -215,13 +215,15 @@ def _under_noise(
 ) -> tuple[Steps, bool]:
     """Return the steps that the noise asks for, and whether it is loud."""
     error = margin_error(price, total, category_counts, weights)
-    louder = error / (steps.loud_above * steps.wanted_margin_error)
-    loud = louder > 1
+    all_pairs = pairs_are_quiet(price, total, category_counts, details, steps, rows)
+    placed = len(category_counts) - len(details)
+    drowned = not all_pairs and choice_error(price, total, placed, steps) > steps.drowned_above
+    loud = drowned or error > steps.loud_above * steps.wanted_margin_error
     if loud:
-        steps = steps.under_noise(louder)
+        steps = steps.under_noise(drowned=drowned)
     elif error < steps.quiet_below * steps.wanted_margin_error:
         steps = steps.in_quiet()
-    if pairs_are_quiet(price, total, category_counts, details, steps, rows):
+    if all_pairs:
         known = margin_error(price, total, category_counts, weights, given_total=True)
         steps = steps.for_pairs(
             margins_beside_pairs(price, total, category_counts, details, known, steps)
@@ -315,6 +317,19 @@ def margin_error(
         if weight > 0
     ]
     return float(np.sum(errors)) / len(category_counts)
+
+
+def choice_error(price: Price, total: int, features: int, steps: Steps) -> float:
+    """Return by how much the best of all pairs must stand out to be chosen, as a part of all rows.
+
+    A choice adds noise to the distance of every candidate; the largest of so many is about the
+    logarithm of their number, in units of that noise.
+    """
+    pairs = features * (features - 1) / 2
+    if pairs < 2:
+        return 0.0
+    share = steps.under_noise().first_choices / (features - 1)
+    return price.choice_noise(share) * math.log(pairs) / (2 * total)
 
 
 def split_budget(

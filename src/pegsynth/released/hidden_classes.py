@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,7 +27,7 @@ _APART = 0.5
 _RATE, _LAST_RATE = 0.1, 0.02
 _SLOW, _SLOWER = 0.9, 0.99
 _FEWEST, _GROWTH = 2, 1.5
-_MOST_WORK = 5_000_000_000
+_MOST_WORK = 20_000_000_000
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,16 @@ class HiddenClasses:
     laws
         A line for every class: its shares of the levels of the first feature, then of the
         second, and so on.
+    misfit
+        The squared misfit plus twice the number of free figures, in units of what noise explains.
+        Less one it estimates the squared distance of the law from the true tables, of which that
+        of the measurements is one.
     """
 
     sizes: tuple[int, ...]
     shares: Float64
     laws: Float64
+    misfit: float = math.inf
 
     def pair(self, pair: Features) -> Float64:
         """Return the shares of a pair's cells."""
@@ -101,9 +106,8 @@ def fitted_classes(
     *,
     most_turns: int,
     counts: Sequence[int] = (),
-    most_misfit: float = 3.0,
-) -> HiddenClasses | None:
-    """Fit a law to one-way counts and residuals of pairs; None if it tells nothing new of them.
+) -> HiddenClasses:
+    """Fit a law to one-way counts and residuals of pairs.
 
     Of several numbers of classes the one is kept that should miss the true tables by least: the
     squared misfit plus twice the number of free figures, all in units of noise (Mallows).
@@ -114,12 +118,9 @@ def fitted_classes(
         Makes uniform numbers, by which classes start a little apart.
     counts
         Numbers of classes to try, from the smallest on.
-    most_misfit
-        The most of that sum, in units of what noise explains. Less one it estimates the squared
-        distance of the law from the true tables, of which that of the measurements is one.
     """
     wanted = _Wanted.of(estimates, margins)
-    best: HiddenClasses | None = None
+    best = _one_class(margins)
     least = math.inf
     for classes in counts or classes_to_try(len(wanted.ones), most_turns):
         law, missed = _fitted(wanted, margins.sizes, classes, uniforms, most_turns)
@@ -129,7 +130,12 @@ def fitted_classes(
         best, least = law, missed + 2 * figures
         if missed <= wanted.free:
             break
-    return best if least <= most_misfit * wanted.free else None
+    return replace(best, misfit=least / max(wanted.free, 1))
+
+
+def _one_class(margins: Margins) -> HiddenClasses:
+    """Return the law of independent features."""
+    return HiddenClasses(margins.sizes, np.ones(1), np.concatenate(margins.shares)[None, :])
 
 
 def classes_to_try(levels: int, most_turns: int) -> list[int]:

@@ -19,12 +19,13 @@ from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.mechanisms.residuals import centred
 from pegsynth.released.counted import MergedTable
 from pegsynth.released.first_round import whole_penalty
-from pegsynth.released.hidden_classes import fitted_classes
+from pegsynth.released.hidden_classes import HiddenClasses, fitted_classes
 from pegsynth.released.pair_network import PairNetwork
 from pegsynth.released.pair_residuals import (
     PAIR,
     PairEstimates,
     cell_noise,
+    free_cells,
     projected,
     summed_noise,
 )
@@ -53,24 +54,28 @@ class ResidualFit(PoolFit):
     ) -> None:
         """Weigh the pool to one-way counts, all pairs and blocks.
 
-        Without blocks it is drawn here, by pair tables, in their own order or a given one.
+        Without blocks it is drawn here, by pair tables, in their own order or a given one. Where
+        these have more free cells than weights can meet, it is drawn by hidden classes.
         """
-        self.estimates = PairEstimates.of(residuals, self.pool.sizes)
-        if self.steps.classes and self.steps.shrink:
+        steps, sizes = self.steps, self.pool.sizes
+        self.estimates = PairEstimates.of(residuals, sizes)
+        free = sum(free_cells([sizes[each] for each in pair]) for pair in self.estimates.pairs)
+        crowded = steps.classes and free > steps.most_crowded * self.pool.rows
+        law = None
+        if steps.classes and (steps.shrink or crowded):
             law = fitted_classes(
-                self.estimates,
-                self.margins,
-                self.pool.uniforms,
-                most_turns=self.steps.class_turns,
+                self.estimates, self.margins, self.pool.uniforms, most_turns=steps.class_turns
             )
-            if law is not None:
+            if steps.shrink and law.misfit <= steps.most_misfit:
                 self.estimates.expect(law.pair, self.margins)
-        tables = self.estimates.tables(self.margins, shrink=self.steps.shrink)
+        tables = self.estimates.tables(self.margins, shrink=steps.shrink)
+        if crowded:
+            self.pace = steps.crowded_pace
         if blocks:
             for features, _ in blocks:
                 self.links.update(combinations(sorted(features), PAIR))
         else:
-            self._draw(tables, order)
+            self._draw(tables, order, law if crowded else None)
         self.start([(pair, table.ravel()) for pair, table in tables.items()])
         for features, counts in blocks:
             shape = [self.pool.sizes[each] for each in features]
@@ -79,9 +84,15 @@ class ResidualFit(PoolFit):
         # What is left over afterwards should be what these tables do not tell.
         self.sweep(_FIRST_SWEEPS)
 
-    def _draw(self, tables: Mapping[Features, Float64], order: Sequence[int]) -> None:
-        """Draw all features, details after the others."""
+    def _draw(
+        self,
+        tables: Mapping[Features, Float64],
+        order: Sequence[int],
+        law: HiddenClasses | None = None,
+    ) -> None:
+        """Draw all features, by a law of hidden classes or by their heads, details after others."""
         pool, margins = self.pool, self.margins
+        classes = pool.deal(law.shares) if law is not None else None
         details = {each.feature: each for each in margins.details}
         network = PairNetwork.of(tables, pool.sizes, self.steps)
         plain = [each for each in range(len(pool.sizes)) if each not in details]
@@ -91,7 +102,9 @@ class ResidualFit(PoolFit):
                 details[feature].place(pool, margins.shares[parent], margins.shares[feature])
                 continue
             heads = network.heads_of(feature, [each for each in pool.placed if each not in details])
-            if heads:
+            if law is not None and classes is not None:
+                pool.draw_by(feature, classes, law.of(feature))
+            elif heads:
                 pool.draw(feature, heads, network.shares(feature, heads, pool, margins))
             else:
                 pool.draw(feature, (), margins.shares[feature][None, :])

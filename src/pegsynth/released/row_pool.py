@@ -114,8 +114,18 @@ class Pool:
 
     def draw(self, feature: int, heads: Features, shares: Float64) -> None:
         """Draw a column given its heads; `shares` has a line for every key."""
-        groups = self.cells(heads)
-        keys = self.keys(heads)
+        self.draw_by(feature, self.keys(heads), shares)
+
+    def deal(self, shares: Float64) -> UInt16:
+        """Return a class for every row, as many rows of each as its share says."""
+        counts = whole_numbers(shares * self.rows, self.rows)
+        classes: UInt16 = np.repeat(np.arange(len(shares), dtype=np.uint16), counts)
+        return classes[self.permutation()]
+
+    def draw_by(self, feature: int, keys: UInt16, shares: Float64) -> None:
+        """Draw a column given a key for every row; `shares` has a line for every key."""
+        groups = len(shares)
+        shares = np.ascontiguousarray(shares)
         rows, starts = kernels.grouped(keys, self.permutation(), groups)
         drawn = kernels.spread(rows, starts, shares, self.uniforms(groups))
         expected = np.diff(starts) @ shares

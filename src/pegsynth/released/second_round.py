@@ -24,13 +24,21 @@ from pegsynth.released.steps import Steps
 
 UInt16 = NDArray[np.uint16]
 
+_PAIR = 2
 _ALL_ANEW = 10
 _ALL_SWEPT = 160
 
 
 @dataclass
 class PoolFit:
-    """A pool, the tables that its weights should meet, and how to get there."""
+    """A pool, the tables that its weights should meet, and how to get there.
+
+    Parameters
+    ----------
+    pace
+        Part of the way that weights go to meet a pair at its turn, on the scale of logarithms.
+        Pairs that no weights can meet all at once would undo each other at full pace.
+    """
 
     pool: Pool
     margins: Margins
@@ -38,6 +46,7 @@ class PoolFit:
     features: list[Features] = field(default_factory=list)
     keys: list[UInt16] = field(default_factory=list)
     targets: list[Float64] = field(default_factory=list)
+    pace: float = 1.0
 
     def start(self, blocks: Sequence[tuple[Features, Float64]]) -> None:
         """Weigh all rows alike, then meet the one-way counts and the blocks."""
@@ -109,6 +118,8 @@ class PoolFit:
         for turn in range(times * len(turns)):
             table, following = turns[turn % len(turns)], turns[(turn + 1) % len(turns)]
             factors = kernels.rake_factors(sums, self.targets[table], self.steps.most_factor)
+            if self.pace < 1 and len(self.features[table]) == _PAIR:
+                factors **= self.pace
             sums = self.pool.scale(
                 self.keys[table], factors, self.keys[following], len(self.targets[following])
             )

@@ -39,8 +39,8 @@ class Steps:
         Pull noisy tables towards what is expected of them. Without it every table is only
         projected on counts that are possible, which is what replicates need (R28).
     listen
-        Take the steps of `under_noise` where one-way counts alone would be far off, and
-        those of `in_quiet` where they would be close.
+        Take the steps of `under_noise` where one-way counts alone would be far off or nothing
+        could be chosen, and those of `in_quiet` where they would be close.
     larger_pool
         The pool of a small table has several times as many rows as are asked for.
     residuals
@@ -97,9 +97,8 @@ class Steps:
     triple_divisor: int = 4
     loud_above: float = 3.0
     quiet_below: float = 0.5
-    loud_margins: float = 0.7
-    loudest_margins: float = 0.9
-    drowned_above: float = 4.0
+    loud_margins: float = 0.65
+    drowned_above: float = 0.16
     drowned_margins: float = 0.97
     loud_choices: float = 0.6
     pairs_below: float = 0.05
@@ -113,6 +112,9 @@ class Steps:
     pairs_least_levels: float = 0.5
     residual_divisor: int = 2
     class_turns: int = 300
+    most_misfit: float = 3.0
+    most_crowded: float = 0.5
+    crowded_pace: float = 0.1
     told_together: float = 0.85
     least_all_pairs: float = 0.5
     least_beside_pairs: float = 0.2
@@ -130,23 +132,20 @@ class Steps:
         """Return the steps for a table that stands far above its noise: larger blocks."""
         return replace(self, block_penalty=0.5) if self.listen else self
 
-    def under_noise(self, louder: float = 1.0) -> Steps:
+    def under_noise(self, *, drowned: bool = False) -> Steps:
         """Return the steps for a table whose noise is loud: choose with care, trust little.
 
         A larger part goes to choices, weak blocks are left out, and blocks are pulled
-        towards independence. One-way counts get the more, the louder it is: in the end hardly
-        anything else can be heard.
+        towards independence.
 
         Parameters
         ----------
-        louder
-            How many times the error of one-way counts is that from which noise is loud.
+        drowned
+            No choice could be heard, so that one-way counts get nearly everything.
         """
         if not self.listen:
             return self
-        margins = min(self.loud_margins * max(louder, 1.0), self.loudest_margins)
-        if louder > self.drowned_above:
-            margins = self.drowned_margins
+        margins = self.drowned_margins if drowned else self.loud_margins
         return replace(
             self,
             # What one-way counts leave must be enough for both rounds.
@@ -155,5 +154,7 @@ class Steps:
             block_penalty=1.5,
             first_choices=min(0.06, self.loud_choices * (1 - margins)),
             second_choices=0.15,
+            # Three features at once cannot be heard.
+            triples=False,
             most_margins=margins,
         )
