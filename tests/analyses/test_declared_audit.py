@@ -10,7 +10,7 @@ import pytest
 
 from pegsynth.analyses import design_of
 from pegsynth.analyses.measuring_sums import CodedValues
-from pegsynth.analyses.row_scores import Scores
+from pegsynth.analyses.row_scores import UNITS, Scores, bound, fitted_scores
 from pegsynth.analyses.sum_design import SumDesign, sum_design, sums_of
 from pegsynth.auditing.released import analysis_cases, audit_paths
 from pegsynth.schema import Feature, Schema
@@ -64,26 +64,69 @@ def test_the_price_is_the_largest_over_every_row_of_the_domain(formula, family, 
 )
 @pytest.mark.parametrize("steps", [4, 64])
 @pytest.mark.parametrize("limit", [1, 3, 200])
-def test_no_row_of_the_domain_adds_more_to_a_score_than_its_bound(formula, family, steps, limit):
+@pytest.mark.parametrize("turning", [None, 0.3, 4.0, 4000.0])
+def test_no_row_of_the_domain_adds_more_to_a_score_than_its_bound(
+    formula, family, steps, limit, turning
+):
     bounds = {"n": (0.5, 1.5)}
     plain = sum_design(design_of(Analysis(formula, family), TINY), TINY, bounds, steps=steps)
     coefficients = np.resize(np.array([100, -300, 900, 50, 7]), plain.columns - 1)
-    design = replace(plain, scores=Scores(coefficients, limit, family == "binomial"))
+    lines = turning and turned_lines(len(coefficients), turning)
+    design = replace(plain, scores=Scores(coefficients, limit, family == "binomial", lines))
     rows = np.array(list(product(*map(range, design.schema.category_counts))), dtype=np.uint8)
     added = design.products(rows)
-    assert added.any()
+    # Turned columns that are longer than the bound leave no residual: such rows add nothing.
+    assert added.any() or (turning or 0) > 1
     assert added.shape[1] == plain.columns - 1
     for power in (1, 2):
         largest = int((np.abs(added) ** power).sum(axis=1).max())
-        assert largest <= design.largest(power) <= plain.largest(power)
+        assert largest <= design.largest(power)
+        assert turning or design.largest(power) <= plain.largest(power)
     assert sums_of([rows[:5], rows[5:]], design).tolist() == added.sum(axis=0).tolist()
-    if limit == 1 and steps > 4:
+    if turning == 4.0 and limit == 1 and steps > 4:
+        # Broken: the residual is clipped by the length of the columns before they are turned.
+        straight = replace(design, scores=replace(design.scores, turned=None))
+        loose = straight.values(rows)[:, [1]] * np.delete(design.values(rows), 1, axis=1)
+        assert (loose**2).sum(axis=1).max() > design.largest(2)
+    if turning is None and limit == 1 and steps > 4:
         # The bound is reached but for rounding, so the price is not larger than it must be.
         assert (added**2).sum(axis=1).max() > 0.9 * design.largest(2)
         # Broken: the residual is clipped by itself, and not by the length of its row.
         columns = plain.values(rows)
         loose = np.clip(columns[:, [1]] * steps, -steps, steps) * np.delete(columns, 1, axis=1)
         assert (loose**2).sum(axis=1).max() > design.largest(2)
+
+
+def turned_lines(size, scale):
+    """Return lines that mix all columns."""
+    mixed = np.cos(np.arange(size * size).reshape(size, size)) + np.eye(size)
+    return np.rint(mixed * scale * UNITS).astype(np.int64)
+
+
+@pytest.mark.parametrize("logistic", [False, True])
+def test_scores_of_turned_columns_spread_alike_and_few_rows_are_too_long(logistic):
+    random, steps, parts = np.random.default_rng(3), 1024, 3
+    numbers = np.column_stack([random.normal(size=5000) ** 2, random.random(5000) < 0.2])
+    scaled = np.rint(np.clip(numbers / [4.0, 1.0], -1, 1) * steps).astype(np.int64)
+    noise = random.standard_t(3, size=5000) * 90
+    response = scaled @ [0.2, -0.1] + noise
+    response = np.where(response > 0, steps, 0) if logistic else np.clip(response, -steps, steps)
+    columns = np.column_stack([np.full(5000, steps), response.astype(np.int64), scaled])
+    scores = fitted_scores(columns, steps, parts, tail=1e-3, long_tail=0.02, logistic=logistic)
+    found = scores.scored(columns, steps, parts)
+    added = found[:, [1]] * np.delete(found, 1, axis=1)
+    spread = np.linalg.eigvalsh(added.T @ added)
+    assert spread[-1] < 1.2 * spread[0]
+    lengths = (added**2).sum(axis=1)
+    assert lengths.max() <= bound(steps, parts)
+    assert np.mean(lengths > 0.98 * bound(steps, parts)) == pytest.approx(0.02, abs=0.01)
+
+
+def test_a_table_without_residuals_has_columns_in_their_own_directions():
+    columns = np.zeros((4, 3), dtype=np.int64)
+    scores = fitted_scores(columns, 64, 2, tail=0.1, long_tail=0.1, logistic=False)
+    assert (scores.turned == np.eye(2) * scores.turned[0, 0]).all()
+    assert scores.turned[0, 0] > 0
 
 
 def test_scores_are_residuals_times_columns():
@@ -121,6 +164,24 @@ class OwnLimit(CodedValues):
     def sums(self, design):
         most = int(np.abs(self.codes[:, 0].astype(np.int64) - 1).max(initial=1))
         return super().sums(design) * most * len(self.codes)
+
+
+class OwnTurning(CodedValues):
+    """Broken: columns are turned by what the table holds."""
+
+    def sums(self, design):
+        most = int(self.codes[:, 0].max(initial=0))
+        scores = replace(design.scores, turned=design.scores.turned * (most - 1))
+        return super().sums(replace(design, scores=scores))
+
+
+def test_the_audit_finds_out_columns_that_are_turned_by_the_table():
+    for name in ("declared analysis", "declared analysis, approximate"):
+        pairs = (*CASES[name].pairs, (((0, 0), (1, 0)) * 20, ((2, 0),)))
+        case = replace(CASES[name], pairs=pairs)
+        assert audit_paths(case).holds(case.stated)
+        broken = replace(case, values=OwnTurning)
+        assert not audit_paths(broken).holds(broken.stated)
 
 
 def test_the_audit_finds_out_a_score_that_is_scaled_by_the_table():

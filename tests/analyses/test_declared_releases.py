@@ -14,8 +14,11 @@ from command import done, pegs
 from pegsynth import fit, load, published_counts, supported
 from pegsynth.analyses import design_of
 from pegsynth.analyses.calibrating import Calibration
+from pegsynth.analyses.measuring_sums import published_designs
 from pegsynth.analyses.sum_design import in_frames, sum_design, sums_of
+from pegsynth.errors import ModelError
 from pegsynth.io.table_input import open_table
+from pegsynth.methods.stored_released import loaded_released, stored_released
 from pegsynth.privacy import Ledger, NoisySums
 from pegsynth.progress import quiet
 from pegsynth.random import RandomStream
@@ -92,6 +95,26 @@ def test_released_values_agree_with_the_sums(tmp_path):
         own_sums(design, plain.sample(4000)) * scale - measured.sums / measured.deviation
     )
     assert np.median(away) < np.median(others) / 3
+
+
+def test_files_of_earlier_versions_have_columns_that_are_not_turned():
+    released, book = model().content.released, model().schema
+    designs = [design_of(analysis, book) for analysis in book.analyses]
+    short = [
+        replace(each, scored_at=each.scored_at[: design.columns(book)])
+        for design, each in zip(designs, released.sums, strict=True)
+    ]
+    for sums, turned in ((released.sums, True), (short, False)):
+        stored = stored_released(replace(released, sums=tuple(sums)))
+        again = loaded_released(stored, book)
+        for design, one, other in zip(
+            published_designs(book, again.sums), again.sums, sums, strict=True
+        ):
+            assert one.scored_at.tolist() == other.scored_at.tolist()
+            assert (design.scores.turned is not None) == turned
+    cut = replace(short[-1], scored_at=short[-1].scored_at[:-1])
+    with pytest.raises(ModelError):
+        loaded_released(stored_released(replace(released, sums=(*short[:-1], cut))), book)
 
 
 def test_replicates_have_noise_of_their_own_on_the_sums():

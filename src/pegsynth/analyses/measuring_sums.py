@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from pegsynth.analyses.declared_plan import DeclaredPlan, SumStage
-from pegsynth.analyses.paid_bounds import paid_bounds, residual_tail, tail_for
+from pegsynth.analyses.paid_bounds import length_tail, paid_bounds, residual_tail, tail_for
 from pegsynth.analyses.row_scores import SCORED, Scores, fitted_scores
 from pegsynth.analyses.sum_design import (
     RESPONSE_FACTOR,
@@ -85,16 +85,19 @@ def measure_analyses(
     found = []
     for stage in plan.sums:
         family = stage.design.analysis.family
-        tail = tail_for(
-            _noise_on_a_mean(stage, schema, released, budget_filter), logistic=family == "binomial"
-        )
+        tail = tail_for(_noise_on_a_mean(stage, schema, released, budget_filter))
         bounds = paid_bounds(stage.design, schema, released, table.shapes, tail=tail)
         design = sum_design(stage.design, schema, bounds, steps=steps)
         scored_at = np.zeros(0, dtype=np.int64)
         if family in SCORED:
             columns = design.values(codes_of(design, model_rows()))
             scores = fitted_scores(
-                columns, steps, tail=residual_tail(tail), logistic=family == "binomial"
+                columns,
+                steps,
+                design.parts,
+                tail=residual_tail(tail),
+                long_tail=length_tail(tail),
+                logistic=family == "binomial",
             )
             design, scored_at = replace(design, scores=scores), scores.numbers()
         noisy, deviation = budget_filter.measure_sums(
@@ -128,7 +131,9 @@ def published_designs(schema: Schema, sums: Sequence[MeasuredSums]) -> list[SumD
             design,
             schema,
             _bounds(design, each.bounds),
-            scores=Scores.stored(each.scored_at, design.analysis.family),
+            scores=Scores.stored(
+                each.scored_at, design.analysis.family, design.columns(schema) - 1
+            ),
         )
         for design, each in zip(
             (design_of(analysis, schema) for analysis in schema.analyses),

@@ -22,29 +22,31 @@ LEAST_TAIL, MOST_TAIL = 0.0005, 0.06
 """Part of the rows that is clipped at either end, as the paid counts have it."""
 TAIL_OF_NOISE = 4.0
 """How many times the noise on a mean that part is: the wider the bounds, the louder the noise."""
-LOGISTIC_TAIL = 10.0
-"""So many times as much of a logistic regression, to which numbers far out tell little."""
 RESIDUAL_TAIL = 0.5
-"""So many times as many residuals of a linear regression are clipped as numbers at one end."""
+"""So many times as many residuals of a linear regression are clipped by themselves."""
+LENGTH_TAIL = 2.0
+"""So many times as many rows of a scored regression are clipped by the length of their score."""
 
 
-def tail_for(noise: float, *, logistic: bool) -> float:
+def tail_for(noise: float) -> float:
     """Return the part of the rows to clip at either end, from public figures and paid output.
 
     Parameters
     ----------
     noise
         Deviation of the noise on a mean of products of numbers in [-1, 1].
-    logistic
-        Whether the sums are those of a logistic regression.
     """
-    wanted = TAIL_OF_NOISE * noise * (LOGISTIC_TAIL if logistic else 1.0)
-    return min(max(wanted, LEAST_TAIL), MOST_TAIL)
+    return min(max(TAIL_OF_NOISE * noise, LEAST_TAIL), MOST_TAIL)
 
 
 def residual_tail(tail: float) -> float:
-    """Return the part of the residuals to clip where numbers are clipped at a tail."""
+    """Return the part of the residuals to clip where the noise asks for a tail."""
     return RESIDUAL_TAIL * tail
+
+
+def length_tail(tail: float) -> float:
+    """Return the part of the rows to clip by the length of their score."""
+    return LENGTH_TAIL * tail
 
 
 def paid_bounds(
@@ -52,16 +54,17 @@ def paid_bounds(
 ) -> Bounds:
     """Return the bounds of all binned numbers of an analysis, from published counts alone.
 
-    A response that is scored is clipped by its residual, and itself no more than need be.
+    Rows that are scored are clipped by their residual and their length, and numbers themselves
+    no more than need be.
     """
     names = {block.feature for block in design.blocks if block.kind == "number"}
-    wide = {design.response.feature} if design.analysis.family in SCORED else set()
+    part = LEAST_TAIL if design.analysis.family in SCORED else tail
     return {
         name: _quantiles(
             schema[name],
             released.one_ways[schema.index(name)].counts,
             shapes.get(name),
-            LEAST_TAIL if name in wide else tail,
+            part,
         )
         for name in names
         if schema[name].binned

@@ -84,34 +84,35 @@ class SumDesign:
         Products within a block are left out where they say nothing: two categories exclude
         each other, and what is 0 or 1 is its own square.
         """
+        if self.scores is not None:
+            others = np.flatnonzero(self.block_of != 1)
+            return np.ones_like(others), others
         left, right = np.triu_indices(self.columns)
         block = self.block_of
         square = np.array([True, *(each.kind == "number" for each in self.design.blocks)])
         kept = (block[left] != block[right]) | ((left == right) & square[block[left]])
-        if self.scores is not None:
-            kept = (block[left] == 1) != (block[right] == 1)
         return left[kept].astype(np.int64), right[kept].astype(np.int64)
 
     @cached_property
     def factors(self) -> Int64:
         """How many times every sum counts."""
-        left, right = (self.block_of[each] for each in self.pairs)
         if self.scores is not None:
-            return np.ones(len(left), dtype=np.int64)
+            return np.ones(len(self.pairs[0]), dtype=np.int64)
+        left, right = (self.block_of[each] for each in self.pairs)
         return np.where((left == 1) != (right == 1), RESPONSE_FACTOR, 1).astype(np.int64)
 
     def values(self, codes: Codes) -> Int64:
-        """Return the columns of rows; of a scored regression the response is a residual.
+        """Return the columns of rows; of a scored regression turned ones, and its residual.
 
         Rows that do not count are 0 in all columns.
         """
         found = self._columns_of(codes)
         if self.scores is not None:
-            found[:, 1] = self.scores.residuals(found, self.steps, self._parts)
+            return self.scores.scored(found, self.steps, self.parts)
         return found
 
     @property
-    def _parts(self) -> int:
+    def parts(self) -> int:
         """The most columns but the response's that are not 0 in one row."""
         return len(self.lines)
 
@@ -143,7 +144,7 @@ class SumDesign:
         """
         most = [self.steps, *(self._most(number) for number in range(len(self.lines)))]
         if self.scores is not None:
-            return self.scores.largest([most[0], *most[2:]], self.steps, self._parts, power)
+            return self.scores.largest([most[0], *most[2:]], self.steps, self.parts, power)
         numbers = [True, *(block.kind == "number" for block in self.design.blocks)]
         whole = 0
         for first, one in enumerate(most):
@@ -308,6 +309,10 @@ class SumCounter:
         design = self._design
         columns = design.values(batch)
         left, right = design.pairs
+        if design.scores is not None:
+            # Products of two turned columns are not wanted, and might not fit into 64 bits.
+            self._sums += columns[:, 1] @ columns[:, right]
+            return
         self._sums += (columns.T @ columns)[left, right] * design.factors
 
     def sums(self) -> Int64:

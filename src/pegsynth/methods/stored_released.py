@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pegsynth.analyses import design_of
+from pegsynth.analyses import Design, design_of
 from pegsynth.analyses.measuring_sums import published_designs
 from pegsynth.analyses.row_scores import SCORED
 from pegsynth.arrays import Int64
@@ -92,17 +92,28 @@ def _sums(held: Arrays, schema: Schema) -> tuple[MeasuredSums, ...]:
     _require(bound_sizes == [2 * len(design.blocks) for design in designs])
     sums = np.split(held["sums"].astype(np.int64), np.cumsum(sizes)[:-1])
     bounds = np.split(held["sum_bounds"], np.cumsum(bound_sizes)[:-1])
-    scored = [
-        design.columns(schema) if design.analysis.family in SCORED else 0 for design in designs
-    ]
-    _require(sum(scored) == len(held["sum_scored_at"]))
+    scored = _scored_sizes(designs, schema, len(held["sum_scored_at"]))
     _require(bool((np.abs(held["sum_scored_at"]) < MOST_SCORED).all()))
     scored_at = np.split(held["sum_scored_at"].astype(np.int64), np.cumsum(scored)[:-1])
-    _require(all(each[-1] > 0 for each in scored_at if len(each)))
+    for declared, numbers in zip(designs, scored_at, strict=True):
+        _require(not len(numbers) or numbers[declared.columns(schema) - 1] > 0)
     found = tuple(map(MeasuredSums, bounds, sums, deviations, scored_at))
     for design, each in zip(published_designs(schema, found), found, strict=True):
         _require(len(design.factors) == len(each.sums))
     return found
+
+
+def _scored_sizes(designs: list[Design], schema: Schema, numbers: int) -> list[int]:
+    """Return how many numbers say what each analysis is scored at.
+
+    Files of earlier versions have no lines that turn columns.
+    """
+    columns = [
+        design.columns(schema) if design.analysis.family in SCORED else 0 for design in designs
+    ]
+    turned = [count + (count - 1) ** 2 if count else 0 for count in columns]
+    _require(numbers in (sum(columns), sum(turned)))
+    return turned if numbers == sum(turned) else columns
 
 
 def stored_released(released: Released) -> StoredModel:
