@@ -110,7 +110,7 @@ def main(handle: int) -> None:
             if not order:
                 break
             if order == b"w":
-                asking.send(_ANSWER.pack(*_ended(living)))
+                asking.send(_ANSWER.pack(*ended(living)))
                 continue
             pid = os.fork()
             if pid == 0:
@@ -125,7 +125,7 @@ def main(handle: int) -> None:
     gc.unfreeze()
 
 
-def _ended(living: set[int]) -> Readers:
+def ended(living: set[int]) -> Readers:
     """Wait for processes, stop those that do not end, and add up what they took."""
     seconds, memory, crashed, stuck = 0.0, 0, 0, 0
     until = time.monotonic() + LEAVING_SECONDS
