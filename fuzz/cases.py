@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fuzz import corpus, oracle
+from fuzz.forked import Readers
 
 MOST_SECONDS = 10.0
 MOST_MEMORY = 2 << 30
@@ -42,16 +43,18 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a case."""
+    """What came of a case; `crashed` counts processes of readers that a signal ended."""
 
     faults: tuple[str, ...]
     code: int
     seconds: float
     memory: int
     detail: str = ""
+    crashed: int = 0
 
 
 Make = Callable[[random.Random, Path], Case]
+NO_READERS = Readers(0.0, 0, 0, 0)
 
 
 def source_of(seed: int, target: str, number: int) -> random.Random:
@@ -69,8 +72,18 @@ def prepare(root: Path) -> None:
         corpus.build(Path("good"))
 
 
-def run_case(case: Case, root: Path, seen: list[str]) -> Verdict:
-    """Put a case's files in place, run its commands and judge them."""
+def run_case(
+    case: Case, root: Path, seen: list[str], readers: Callable[[], Readers] = lambda: NO_READERS
+) -> Verdict:
+    """Put a case's files in place, run its commands and judge them.
+
+    Parameters
+    ----------
+    seen
+        What the watch over this process fills, see `oracle.watch`.
+    readers
+        Says what processes that read for this one took since it was last asked.
+    """
     for name in ("in", "out"):
         shutil.rmtree(root / name, ignore_errors=True)
         (root / name).mkdir()
@@ -83,9 +96,12 @@ def run_case(case: Case, root: Path, seen: list[str]) -> Verdict:
     started = time.process_time()
     with _captured() as spoken:
         found, code, detail = _run_commands(case)
-    seconds = time.process_time() - started
-    memory = _memory("VmHWM") - resting
+    read = readers()
+    seconds = time.process_time() - started + read.seconds
+    memory = max(_memory("VmHWM") - resting, read.memory)
     found += seen
+    if read.stuck:
+        found.append("hang: a reader went on when the command had ended")
     native = spoken.pop() if spoken else ""
     if native:
         found.append("output that bypasses Python: " + native.splitlines()[0][:80])
@@ -101,7 +117,7 @@ def run_case(case: Case, root: Path, seen: list[str]) -> Verdict:
         found.append("hang: more than 10 s")
     if memory > MOST_MEMORY:
         found.append("memory: more than 2 GiB")
-    return Verdict(tuple(found), code, seconds, memory, detail + native)
+    return Verdict(tuple(found), code, seconds, memory, detail + native, read.crashed)
 
 
 def _run_commands(case: Case) -> tuple[list[str], int, str]:
@@ -111,8 +127,10 @@ def _run_commands(case: Case) -> tuple[list[str], int, str]:
         if command[0] == REVIEW:
             corpus.review(Path(command[1]))
             continue
+        before = oracle.files_below(Path("out"))
         outcome = oracle.run(command)
         found += oracle.faults(command, outcome)
+        found += oracle.written_faults(Path("out"), before, outcome)
         code, detail = outcome.code, outcome.error + outcome.err
         if code or outcome.error:
             break

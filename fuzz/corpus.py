@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from unittest import mock
 
 import polars as pl
 
-from fuzz.office import duckdb_bytes
+from fuzz.office import duckdb_bytes, sas_sample
 from fuzz.oracle import run
 from fuzz.tables import COLUMNS, VALID
 
@@ -88,6 +89,9 @@ def build(folder: Path) -> None:
     schema = folder / "schema.toml"
     _done("schema", folder / "data.csv", "--binning", "equal-width", "-o", schema)
     review(schema)
+    (folder / "iris.csv").write_text(_sas_table())
+    _done("schema", folder / "iris.csv", "--binning", "equal-width", "-o", folder / "iris.toml")
+    review(folder / "iris.toml")
     table = (folder / "data.csv", "--schema", schema, "--threads", "1")
     for name, flags in MODELS.items():
         _done("fit", *table, "-o", folder / name, *flags)
@@ -144,6 +148,17 @@ def _table() -> str:
         picks = (source.choice(VALID[name]) for name in COLUMNS)
         lines.append(",".join("" if value is None else str(value) for value in picks))
     return "\n".join(lines) + "\n"
+
+
+def _sas_table() -> str:
+    """Return the rows of the sound SAS data set as CSV."""
+    import pyreadstat
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "iris.sas7bdat")
+        path.write_bytes(sas_sample())
+        found, _ = pyreadstat.read_sas7bdat(str(path), output_format="dict")
+    return pl.DataFrame(found).write_csv()
 
 
 def _done(*arguments: object) -> None:

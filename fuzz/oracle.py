@@ -13,7 +13,7 @@ import signal
 import sys
 import tomllib
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -172,6 +172,43 @@ def watch() -> list[str]:
 
     sys.addaudithook(hook)
     return seen
+
+
+def files_below(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """List the files below a folder with their numbers, sizes and times."""
+    found = {}
+    for root, _, files in os.walk(folder):
+        for name in files:
+            path = os.path.join(root, name)
+            state = os.stat(path)
+            found[path] = (state.st_ino, state.st_size, state.st_mtime_ns)
+    return found
+
+
+def written_faults(
+    folder: Path, before: Mapping[str, tuple[int, int, int]], outcome: Outcome
+) -> list[str]:
+    """Look at what a command wrote: nothing if it refused, and schemas that can be read again."""
+    after = files_below(folder)
+    if outcome.code or outcome.error:
+        changed = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+        return [f"a refusal that changes files: {', '.join(changed)[:80]}"] if changed else []
+    return [
+        f"{path} was written and cannot be read again"
+        for path in sorted(after)
+        if path.endswith(".toml") and before.get(path) != after[path] and not _is_schema(path)
+    ]
+
+
+def _is_schema(path: str) -> bool:
+    from pegsynth import Schema
+    from pegsynth.errors import PegsynthError
+
+    try:
+        Schema.load(path)
+    except PegsynthError:
+        return False
+    return True
 
 
 def surroundings(folder: Path) -> dict[str, tuple[int, int]]:

@@ -31,12 +31,16 @@ _GRACE_SECONDS = 50.0
 
 @dataclass
 class Record:
-    """What a campaign has done: the next case of each target, outcomes and findings."""
+    """What a campaign has done: the next case of each target, outcomes and findings.
+
+    `crashed` counts cases whose reader was ended by a signal, which a command must survive.
+    """
 
     seed: int = 1
     next: dict[str, int] = field(default_factory=dict)
     codes: dict[str, Counter[str]] = field(default_factory=dict)
     slowest: dict[str, float] = field(default_factory=dict)
+    crashed: dict[str, int] = field(default_factory=dict)
     findings: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -49,6 +53,8 @@ class Record:
         self.next[target] = number + 1
         self.codes.setdefault(target, Counter())[str(line.get("code", "lost"))] += 1
         self.slowest[target] = max(self.slowest.get(target, 0.0), line.get("seconds", 0.0))
+        if line.get("crashed"):
+            self.crashed[target] = self.crashed.get(target, 0) + 1
         for fault in line.get("faults", ()):
             self.findings.append(
                 {"target": target, "case": number, "fault": fault, "detail": line.get("detail", "")}
@@ -165,12 +171,16 @@ def campaign(
     cases: int,
     seconds: float,
     targets: tuple[str, ...] = tuple(TARGETS),
+    equal: bool = False,
     lot: int = LOT,
     saved: Path | None = None,
 ) -> None:
-    """Run cases of all targets in turn until there are `cases` in all, or time is up."""
+    """Run cases of all targets in turn until there are `cases` in all, or time is up.
+
+    Targets have the shares of `TARGETS`, or the same share each.
+    """
     worker = Worker(root)
-    shares = {name: TARGETS[name][0] for name in targets}
+    shares = {name: 1 if equal else TARGETS[name][0] for name in targets}
     until = time.monotonic() + seconds
     try:
         while (left := cases - record.cases) > 0 and time.monotonic() < until:
@@ -185,13 +195,14 @@ def campaign(
 
 def summary(record: Record) -> str:
     """Return a table of what was run and a list of what was found, each kind once."""
-    lines = [f"{'target':<10}{'cases':>9}{'read':>9}{'refused':>9}{'slowest':>9}{'findings':>9}"]
+    titles = ("cases", "read", "refused", "crashed", "slowest", "findings")
+    lines = [f"{'target':<10}" + "".join(f"{title:>9}" for title in titles)]
     for name in record.next:
         codes = record.codes.get(name, Counter())
         faulty = len({each["case"] for each in record.findings if each["target"] == name})
         lines.append(
             f"{name:<10}{record.next[name]:>9,}{codes['0'] + codes['1']:>9,}{codes['2']:>9,}"
-            f"{record.slowest.get(name, 0):>8.2f}s{faulty:>9}"
+            f"{record.crashed.get(name, 0):>9,}{record.slowest.get(name, 0):>8.2f}s{faulty:>9}"
         )
     lines.append(f"{'in all':<10}{record.cases:>9,}")
     kinds = Counter((each["target"], each["fault"]) for each in record.findings)
@@ -224,6 +235,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=7200.0, help="stop after so long")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--targets", default=",".join(TARGETS), help="names with commas")
+    parser.add_argument("--equal", action="store_true", help="as many cases of every target")
     parser.add_argument("--out", type=Path, default=Path("fuzz-out"), help="folder of the record")
     parser.add_argument("--only", metavar="TARGET:CASE", help="run one case again")
     flags = parser.parse_args()
@@ -240,6 +252,7 @@ def main() -> int:
             cases=flags.cases,
             seconds=flags.seconds,
             targets=tuple(flags.targets.split(",")),
+            equal=flags.equal,
             saved=saved,
         )
     print(summary(record))

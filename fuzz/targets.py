@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fuzz import model_cases, office, state_cases
@@ -18,22 +18,41 @@ from fuzz.trees import changed, json_text, toml_text
 SCHEMA = ("--schema", "good/schema.toml")
 ONE = ("--threads", "1")
 ROWS = ("--rows", "5", *PER_ROW)
+BUDGETS = (*(PER_ROW,) * 4, ("--epsilon", "1"))
+"""A budget of the whole pays for edges too, and takes twenty times as long."""
 
 
-def table_commands(data: str, source: random.Random, *extra: str) -> tuple[Command, ...]:
-    """Choose what reads a table: a draft, a fit, a release of rows, an evaluation."""
+def table_commands(
+    data: str,
+    source: random.Random,
+    *extra: str,
+    good: str = "data.csv",
+    schema: Command = SCHEMA,
+    budgets: Sequence[Command] = (PER_ROW,),
+) -> tuple[Command, ...]:
+    """Choose what reads a table: a draft, a fit, a release of rows, an evaluation.
+
+    Parameters
+    ----------
+    good, schema
+        A sound table of the same columns, and its schema.
+    budgets
+        What a release by the draft may cost.
+    """
     kind = source.random()
     drafted: Command = ("schema", data, *extra, "-o", "out/s.toml")
     if kind < 0.3:
         return (drafted,)
     if kind < 0.5:
-        return (("fit", data, *extra, *SCHEMA, *ONE, "-o", "out/m.pegs"),)
+        return (("fit", data, *extra, *schema, *ONE, "-o", "out/m.pegs"),)
     if kind < 0.7:
-        return (("synthesize", data, *extra, *SCHEMA, *ONE, *ROWS, "-o", "out/o.csv"),)
+        return (("synthesize", data, *extra, *schema, *ONE, *ROWS, "-o", "out/o.csv"),)
     if kind < 0.8 and not extra:
         output = ("--json", "out/m.json")
-        return (("evaluate", "good/data.csv", data, *SCHEMA, *ONE, *output),)
-    drawn = ("--schema", "out/s.toml", *ONE, *ROWS, "-o", source.choice(("out/o.csv", "out/o.pq")))
+        return (("evaluate", f"good/{good}", data, *schema, *ONE, *output),)
+    # A draft leaves edges of numbers to a release, which only a budget of the whole pays for.
+    rows = ("--rows", "5", *(source.choice(budgets) if len(budgets) > 1 else budgets[0]))
+    drawn = ("--schema", "out/s.toml", *ONE, *rows, "-o", source.choice(("out/o.csv", "out/o.pq")))
     return drafted, (REVIEW, "out/s.toml"), ("synthesize", data, *extra, *drawn)
 
 
@@ -74,9 +93,8 @@ def sqlite(source: random.Random, root: Path) -> Case:
 
 def dialect(source: random.Random, root: Path) -> Case:
     """Attack the readers of text in other dialects, compressed or not."""
-    name, found, flags = office.dialect_case(source)
-    found = damaged(found, source) if source.random() < 0.4 else found
-    return Case({name: found}, table_commands(f"in/{name}", source, *flags))
+    name, found, flags = office.dialect_case(source, damaged)
+    return Case({name: found}, table_commands(f"in/{name}", source, *flags, budgets=BUDGETS))
 
 
 def statistics(source: random.Random, root: Path) -> Case:
@@ -85,14 +103,18 @@ def statistics(source: random.Random, root: Path) -> Case:
     found = office.statistics_bytes(source, extension)
     found = damaged(found, source, (found[::-1],)) if source.random() < 0.7 else found
     name = f"bad.{extension}"
-    return Case({name: found}, table_commands(f"in/{name}", source))
+    return Case({name: found}, table_commands(f"in/{name}", source, budgets=BUDGETS))
 
 
 def sas(source: random.Random, root: Path) -> Case:
     """Attack the reader of SAS data sets."""
     found = office.sas_bytes(source)
-    found = damaged(found, source, (found[::-1],)) if source.random() < 0.3 else found
-    return Case({"bad.sas7bdat": found}, table_commands("in/bad.sas7bdat", source))
+    found = damaged(found, source, (found[::-1],)) if source.random() < 0.2 else found
+    schema = ("--schema", "good/iris.toml")
+    commands = table_commands(
+        "in/bad.sas7bdat", source, good="iris.csv", schema=schema, budgets=BUDGETS
+    )
+    return Case({"bad.sas7bdat": found}, commands)
 
 
 def codebook(source: random.Random, root: Path) -> Case:
@@ -106,20 +128,27 @@ def excel(source: random.Random, root: Path) -> Case:
     """Attack the reader of workbooks, from outside and from within their archive."""
     found = office.excel_bytes(source)
     kind = source.random()
-    if kind < 0.3:
+    if kind < 0.2:
         found = damaged(found, source, (found[::-1],))
     elif kind < 0.7:
         found = office.inner_damage(found, source, damaged)
-    name = source.choice(("bad.xlsx", "bad.xlsx", "bad.xlsm", "bad.xls", "bad.xlsb"))
-    return Case({name: found}, table_commands(f"in/{name}", source))
+    name = source.choice(("bad.xlsx",) * 5 + ("bad.xlsm", "bad.xls", "bad.xlsb"))
+    return Case({name: found}, table_commands(f"in/{name}", source, budgets=BUDGETS))
 
 
 def duckdb(source: random.Random, root: Path) -> Case:
-    """Attack the reader of DuckDB files."""
+    """Attack the reader of DuckDB files, mostly with checksums that fit."""
     found = (root / "good/data.duckdb").read_bytes()
-    found = damaged(found, source, (found[::-1],)) if source.random() < 0.8 else found
-    flags = source.choice(((), ("--table", "t"), ("--table", "u"), ("--query", "SELECT a FROM t")))
-    return Case({"bad.duckdb": found}, table_commands("in/bad.duckdb", source, *flags))
+    kind = source.random()
+    if kind < 0.6:
+        found = office.duckdb_mended(office.rewritten(found, source))
+    elif kind < 0.9:
+        found = damaged(found, source, (found[::-1],))
+    flags = source.choice(
+        ((), (), ("--table", "t"), ("--table", "u"), ("--query", "SELECT a FROM t"))
+    )
+    commands = table_commands("in/bad.duckdb", source, *flags, budgets=BUDGETS)
+    return Case({"bad.duckdb": found}, commands)
 
 
 def schema(source: random.Random, root: Path) -> Case:

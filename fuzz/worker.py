@@ -6,6 +6,7 @@ was given: a number before a case starts, its verdict when it has ended.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -28,6 +29,8 @@ def main(handle: int, root: Path) -> None:
     warnings.simplefilter("error")
     tempfile.tempdir = str(root.parent)
     prepare(root)
+    # What is loaded by now stays; else it would be searched through again and again.
+    gc.freeze()
     _limit()
     with Forker() as forker, os.fdopen(handle, "w", buffering=1) as report:
         foreign_read.LAUNCH = forker.launch
@@ -38,12 +41,15 @@ def main(handle: int, root: Path) -> None:
             for number in range(int(first), int(end)):
                 report.write(json.dumps({"start": number}) + "\n")
                 case = TARGETS[target][1](source_of(int(seed), target, number), root)
-                verdict = run_case(case, root, seen)
+                verdict = run_case(case, root, seen, forker.readers)
                 content = {"done": number, "code": verdict.code, "seconds": verdict.seconds}
+                if verdict.crashed:
+                    content["crashed"] = verdict.crashed
                 if verdict.faults:
                     content |= {"faults": verdict.faults, "detail": verdict.detail[-6000:]}
                 report.write(json.dumps(content) + "\n")
             report.write(json.dumps({"end": int(end)}) + "\n")
+    gc.unfreeze()
 
 
 def _limit() -> None:

@@ -1,13 +1,18 @@
 """The judge of the fuzzing campaign: every kind of fault, made on purpose, is caught."""
 
 import os
+import subprocess
+import sys
 import time
 
+import polars as pl
 import pytest
 from fuzz import oracle
 from fuzz.cases import Case, run_case, source_of
+from fuzz.forked import Readers, ended
+from fuzz.office import duckdb_bytes, duckdb_mended
 from fuzz.oracle import Outcome, faults
-from fuzz.run import Record, Worker, summary
+from fuzz.run import Record, Worker, campaign, summary
 from fuzz.tables import SECRET, SECRET_NUMBER, pickled
 from fuzz.targets import TARGETS
 
@@ -80,6 +85,58 @@ def test_a_long_case_is_a_fault(root, monkeypatch):
     assert "hang: more than 10 s" in judged(root, busy)
 
 
+@pytest.mark.parametrize(
+    ("readers", "fault"),
+    [
+        (Readers(0.1, 1 << 28, 1, 0), None),
+        (Readers(11.0, 0, 0, 0), "hang: more than 10 s"),
+        (Readers(0.0, 3 << 30, 0, 0), "memory: more than 2 GiB"),
+        (Readers(0.0, 0, 0, 1), "hang: a reader went on when the command had ended"),
+    ],
+)
+def test_reading_processes_are_judged(root, readers, fault):
+    found = run_case(Case({}, calls=(lambda: None,)), root, [], lambda: readers)
+    assert found.faults == (() if fault is None else (fault,))
+    assert found.crashed == readers.crashed
+
+
+@pytest.mark.parametrize(
+    ("code", "crashed", "stuck"),
+    [("", 0, 0), ("import os; os.abort()", 1, 0), ("import time; time.sleep(60)", 0, 1)],
+)
+def test_reading_processes_are_waited_for(monkeypatch, code, crashed, stuck):
+    monkeypatch.setattr("fuzz.forked.LEAVING_SECONDS", 1.0 if stuck else 60.0)
+    process = subprocess.Popen([sys.executable, "-c", code])
+    found = ended({process.pid})
+    assert (found.crashed, found.stuck) == (crashed, stuck)
+    assert found.memory > 1 << 20
+    # Its end was taken from it, and it shall not complain.
+    process.returncode = 0
+
+
+def test_a_refusal_that_leaves_a_file_is_a_fault(root):
+    (root / "out" / "old").write_text("x")
+    before = oracle.files_below(root / "out")
+    refusal, success = Outcome(2, "", "pegs: no\n"), Outcome(0, "", "")
+    assert oracle.written_faults(root / "out", before, refusal) == []
+    (root / "out" / "half").write_text("x")
+    assert oracle.written_faults(root / "out", before, success) == []
+    (found,) = oracle.written_faults(root / "out", before, refusal)
+    assert found.startswith("a refusal that changes files")
+    (root / "out" / "half").unlink()
+    (root / "out" / "old").write_text("other")
+    assert len(oracle.written_faults(root / "out", before, refusal)) == 1
+
+
+def test_a_schema_that_cannot_be_read_again_is_a_fault(root):
+    path = root / "out" / "s.toml"
+    path.write_text('[[features]]\nname = "a"\ncategories = ["x"]\n')
+    assert oracle.written_faults(root / "out", {}, Outcome(0, "", "")) == []
+    path.write_text('# \x7f\n[[features]]\nname = "a"\ncategories = ["x"]\n')
+    (found,) = oracle.written_faults(root / "out", {}, Outcome(0, "", ""))
+    assert "cannot be read again" in found
+
+
 def test_formulas_are_seen_and_numbers_are_not_formulas(root):
     (root / "out" / "o.csv").write_text('a,b\n-1,+2.5e3\n"\'=1+1",x\n')
     assert oracle.output_faults(root / "out") == []
@@ -139,6 +196,22 @@ def test_a_process_that_dies_or_hangs_is_noted_and_the_next_case_runs(
     assert f"{target}:1" in summary(record)
 
 
+def test_checksums_of_a_changed_database_are_those_that_duckdb_writes():
+    content = duckdb_bytes(pl.DataFrame({"a": [1, 2]}))
+    assert duckdb_mended(content) == content
+    assert duckdb_mended(bytes(8) + content[8:]) == content
+
+
+def test_targets_may_have_equal_shares(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "fuzz.run.Worker.run",
+        lambda self, target, first, end, record: record.next.update({target: end}),
+    )
+    record, names = Record(), ("csv", "sas")
+    campaign(record, tmp_path, cases=40, seconds=60, targets=names, equal=True, lot=5)
+    assert record.next == {"csv": 20, "sas": 20}
+
+
 def test_a_record_goes_on_where_it_stopped(tmp_path):
     record = Record(seed=5)
     record.note("csv", 0, {"code": 2, "seconds": 0.1})
@@ -150,9 +223,12 @@ def test_a_record_goes_on_where_it_stopped(tmp_path):
     assert Record.load(tmp_path / "r.json", 6).cases == 0
 
 
-@pytest.mark.parametrize("target", ["csv", "parquet", "arrow", "sqlite"])
+@pytest.mark.parametrize(
+    "target", ["csv", "parquet", "arrow", "sqlite", "dialect", "statistics", "sas", "duckdb"]
+)
 def test_a_case_is_fixed_by_its_number(root, target):
     (root / "good" / "data.csv").write_text("a,b\nx,y\n")
+    (root / "good" / "data.duckdb").write_bytes(duckdb_bytes(pl.DataFrame({"a": [1]})))
     (root / "good" / "estimates.csv").write_text("term,estimate,variance\nx,1,1\n")
     make = TARGETS[target][1]
     first, again, other = (make(source_of(1, target, n), root) for n in (7, 7, 8))

@@ -490,6 +490,13 @@ def test_notes_are_comments_of_the_draft_file_and_nowhere_else(tmp_path):
     assert "different values" not in path.read_text()
 
 
+def test_a_note_holds_no_control_characters():
+    """A draft of a file with such values could not be read again: found by a hostile SAS file."""
+    schema = Schema((Feature("x", categories=("a",), notes=('rows: "\x7f\x85\x1b" 1',)),))
+    assert '# rows: "\\u007f \\u001b" 1\nname' in dumps(schema, notes=True)
+    assert loads(dumps(schema, notes=True)) == schema
+
+
 def test_a_note_stays_one_comment():
     schema = Schema((Feature("x", categories=("a",), notes=("one\ntwo = 2\r\n",)),))
     assert "# one two = 2\nname" in dumps(schema, notes=True)

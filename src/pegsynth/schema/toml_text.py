@@ -12,7 +12,7 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from pegsynth.errors import SchemaError
+from pegsynth.errors import SchemaError, escaped
 from pegsynth.schema.date_toml import date_lines, moment_toml
 from pegsynth.schema.declared import declared_blocks
 from pegsynth.schema.feature import PRIVATE, Feature, number_text
@@ -87,7 +87,8 @@ def _blocks(schema: Schema, notes: bool) -> Iterator[str]:
     elif schema.panel:
         yield _block("[panel]", panel_lines(schema.panel, _text, _list))
     for column in schema.columns:
-        comments = [f"# {' '.join(note.split())}" for note in column.notes if notes]
+        # A comment may hold no control characters either, and notes quote what stands in cells.
+        comments = [f"# {escaped(' '.join(note.split()))}" for note in column.notes if notes]
         yield _block("[[features]]", [*comments, *_feature_lines(column)])
     for rule in schema.rules:
         if rule.structural:
