@@ -98,7 +98,7 @@ class Steps:
     loud_above: float = 3.0
     quiet_below: float = 0.5
     loud_margins: float = 0.65
-    drowned_above: float = 0.16
+    drowned_above: float = 0.14
     drowned_margins: float = 0.97
     loud_choices: float = 0.6
     pairs_below: float = 0.05
