@@ -115,20 +115,25 @@ def _households(setting: Setting) -> Iterator[Figure]:
     first = tables[0].drop(panel.unit)
     apart = synthesize(first, units, rows=count, **told).frames[0]
     name = f"{count:,} households, epsilon 1"
-    ours, theirs = (_pairs(original, each, flat) for each in (together, alone))
+    ours, theirs = (pair_error(original, each, flat) for each in (together, alone))
     yield Figure(f"{name}: pairs of both tables off / flattened", ours / theirs, None, ours, theirs)
-    ours, theirs = (_pairs(first, each, units) for each in (pair[0].drop(panel.unit), apart))
+    ours, theirs = (pair_error(first, each, units) for each in (pair[0].drop(panel.unit), apart))
     yield Figure(f"{name}: pairs of households off / alone", ours / theirs, None, ours, theirs)
-    records = panel_records(original, [together], schema)
-    siblings = next(each.value or 0.0 for each in records if each.name == "transition_distance")
+    siblings = sibling_error(original, together, schema)
     yield Figure(f"{name}: pairs of siblings off", siblings, None, siblings, unit="")
 
 
-def _pairs(original: pl.DataFrame, synthetic: pl.DataFrame, schema: Schema) -> float:
+def pair_error(original: pl.DataFrame, synthetic: pl.DataFrame, schema: Schema) -> float:
     """Return the mean distance of all two-way tables."""
     book = replace(schema, unit=None, rows_per_unit=1, columns=schema.features)
     codes = [encode(each.select(book.names), book) for each in (original, synthetic)]
     return evaluate_codes(codes[0], [codes[1]], book).summary["tvd2"] or 0.0
+
+
+def sibling_error(original: pl.DataFrame, synthetic: pl.DataFrame, schema: Schema) -> float:
+    """Return how far a member's values with those of the next member are off, over features."""
+    records = panel_records(original, [synthetic], schema)
+    return next(each.value or 0.0 for each in records if each.name == "transition_distance")
 
 
 def _measured(table: pl.DataFrame, schema: Schema, people: int, epsilon: float) -> dict[str, float]:

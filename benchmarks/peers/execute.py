@@ -85,7 +85,7 @@ def execute(tool: Tool, table: Table, key: Key, setting: Setting) -> Result:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     _write_job(folder, tool, table, key, setting)
-    measured = _launch(folder, tool, setting)
+    measured = launch(folder, tool, setting)
     times, scores, status = _outcome(folder, table, measured)
     if status == "done":
         _keep_rows(folder, rows_file(key, setting.output), table)
@@ -138,7 +138,7 @@ def _write_job(folder: Path, tool: Tool, table: Table, key: Key, setting: Settin
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
 
 
-def _launch(folder: Path, tool: Tool, setting: Setting) -> dict[str, Any]:
+def launch(folder: Path, tool: Tool, setting: Setting) -> dict[str, Any]:
     """Run the program of a tool under the cap; return what the launcher measured."""
     python = python_of(tool.environment, setting.environments)
     report = folder / "report.json"

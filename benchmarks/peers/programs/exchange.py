@@ -82,11 +82,11 @@ def serve(
     """
     job = Job.read(Path(sys.argv[1]))
     prepared = prepare(job)
-    start = _clocks()
+    start = clocks()
     model = fit(job, prepared)
-    fitted = _clocks()
+    fitted = clocks()
     drawn = np.asarray(sample(job, model))
-    end = _clocks()
+    end = clocks()
     np.save(job.folder / "synthetic.npy", drawn.astype(np.int64))
     times = {
         "fit": fitted[0] - start[0],
@@ -98,7 +98,7 @@ def serve(
     (job.folder / "times.json").write_text(json.dumps(times), encoding="utf-8")
 
 
-def _clocks() -> tuple[float, float]:
+def clocks() -> tuple[float, float]:
     """Wall time, and processor time of this process and its finished children."""
     spent = os.times()
     return time.perf_counter(), sum(spent[:4])
