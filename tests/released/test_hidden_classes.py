@@ -13,7 +13,7 @@ from pegsynth.released import hidden_classes
 from pegsynth.released.candidates import pairs_at_once, rows_at_once
 from pegsynth.released.hidden_classes import classes_to_try, fitted_classes
 from pegsynth.released.margins import Margins, with_floor
-from pegsynth.released.pair_residuals import PairEstimates
+from pegsynth.released.pair_residuals import PairEstimates, free_cells
 from pegsynth.released.published import NoisyTable
 from pegsynth.released.residual_round import ResidualFit
 from pegsynth.released.row_pool import Pool
@@ -214,12 +214,12 @@ def test_a_law_that_misses_by_far_more_than_noise_says_so():
     assert fitted_classes(estimates, margins, uniforms_of(13), most_turns=300).misfit < 3
 
 
-def crowded_fit(steps, seed=15):
+def crowded_fit(steps, seed=15, rows=400):
     """Return a pool of few rows after it was drawn and weighed to all pairs of a law."""
     joint = joint_of(seed, classes=3)
     _, margins = measured(joint, 5.0)
     margins.shares = [with_floor(line) for line in margins.shares]
-    pool = Pool(SIZES, 400, RandomStream("crowded"))
+    pool = Pool(SIZES, rows, RandomStream("crowded"))
     fit = ResidualFit(pool, margins, steps)
     fit.begin(residuals_of(joint, 5.0))
     return fit, joint
@@ -236,8 +236,11 @@ def test_a_crowded_pool_is_drawn_by_classes_and_weighed_slowly():
     fast, _ = crowded_fit(Steps(most_crowded=0.0, crowded_pace=1.0))
     spread = [np.std(each.pool.weights) / np.mean(each.pool.weights) for each in (slow, fast)]
     assert spread[0] < spread[1]
-    roomy, _ = crowded_fit(Steps(most_crowded=1.0))
-    assert roomy.pace == 1.0
+    # Few rows that are asked for do not make a table crowded: a sample is drawn like a release.
+    roomy, _ = crowded_fit(Steps())
+    assert sum(map(free_cells, combinations(SIZES, 2))) * 10 < roomy.pool.rows
+    small, _ = crowded_fit(Steps(), rows=10)
+    assert roomy.pace == small.pace == 1.0
 
 
 def test_rows_are_dealt_to_classes_by_their_shares():

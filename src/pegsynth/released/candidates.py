@@ -13,6 +13,8 @@ import numpy as np
 
 from pegsynth.released.row_pool import Features, Pool, cell_count
 
+MOST_POOL = 1 << 20
+"""The most rows of a pool; fewer where it has to meet very many tables."""
 _MOST_VISITS = 2_000_000_000
 """Rows of the pool that are visited when the distances of all pairs are taken: seconds."""
 _MOST_CELLS = 1 << 24

@@ -12,7 +12,7 @@ from pegsynth.arrays import Float64
 from pegsynth.errors import DataError
 from pegsynth.kernels.pool_loops import uniforms
 from pegsynth.random import RandomStream
-from pegsynth.released.candidates import rows_at_once
+from pegsynth.released.candidates import MOST_POOL, rows_at_once
 from pegsynth.released.dependences import agreed_shares, tell, told_details
 from pegsynth.released.details import Detail
 from pegsynth.released.diverse_shares import Diverse
@@ -31,7 +31,7 @@ from pegsynth.schema.rules import Rule
 
 Codes = NDArray[np.uint32]
 
-LOT = 1 << 20
+LOT = MOST_POOL
 MOST_POOLS_FOR_GIVEN = 64
 _SMALLEST_GIVEN = 1 << 14
 _POOLS_TO_JUDGE_BY = 8

@@ -11,7 +11,7 @@ import numpy as np
 from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.random import RandomStream
-from pegsynth.released.candidates import rounds_for, rows_at_once
+from pegsynth.released.candidates import MOST_POOL, rounds_for, rows_at_once
 from pegsynth.released.counted import CountedRows, CountedTable, MergedTable
 from pegsynth.released.dependences import Search, told_details
 from pegsynth.released.details import Detail, details_on_levels
@@ -32,7 +32,6 @@ from pegsynth.schema.rules import Rule
 
 Progress = Callable[[str, int, int | None], None]
 
-_MOST_POOL = 1 << 20
 _PUBLIC_DEVIATION = 0.5
 
 
@@ -159,7 +158,7 @@ def release_blocks(
         margins.sizes,
         min(
             pool_rows(measured, max(drawn, 1), steps),
-            rows_at_once(len(plan.pairs), _MOST_POOL),
+            rows_at_once(len(plan.pairs), MOST_POOL),
         ),
         stream,
         rules=diverse.rules if diverse.levels else rules,

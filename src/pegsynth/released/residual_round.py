@@ -17,6 +17,7 @@ from pegsynth.arrays import Float64, Int64
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.mechanisms.residuals import centred
+from pegsynth.released.candidates import MOST_POOL, rows_at_once
 from pegsynth.released.counted import MergedTable
 from pegsynth.released.first_round import whole_penalty
 from pegsynth.released.hidden_classes import HiddenClasses, fitted_classes
@@ -55,12 +56,14 @@ class ResidualFit(PoolFit):
         """Weigh the pool to one-way counts, all pairs and blocks.
 
         Without blocks it is drawn here, by pair tables, in their own order or a given one. Where
-        these have more free cells than weights can meet, it is drawn by hidden classes.
+        these have more free cells than the weights of the largest pool can meet, whatever rows are
+        asked for, it is drawn by hidden classes.
         """
         steps, sizes = self.steps, self.pool.sizes
         self.estimates = PairEstimates.of(residuals, sizes)
-        free = sum(free_cells([sizes[each] for each in pair]) for pair in self.estimates.pairs)
-        crowded = steps.classes and free > steps.most_crowded * self.pool.rows
+        pairs = self.estimates.pairs
+        free = sum(free_cells([sizes[each] for each in pair]) for pair in pairs)
+        crowded = steps.classes and free > steps.most_crowded * rows_at_once(len(pairs), MOST_POOL)
         law = None
         if steps.classes and (steps.shrink or crowded):
             law = fitted_classes(
