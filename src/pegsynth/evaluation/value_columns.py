@@ -124,7 +124,7 @@ class ValueCollector:
         for line, name in enumerate(self._names):
             part[line] = self._column(frame, codes, name)
         for line, name in enumerate(self.weights, start=len(self._names)):
-            part[line] = _weight(frame.get_column(name))
+            part[line] = _weight(frame.get_column(name), self._numbers)
         first = -self._seen % self._every
         self._seen += frame.height
         self._keep(part[:, first :: self._every])
@@ -219,8 +219,10 @@ def _looked_at(text: pl.Series, written: NumberText) -> Float64:
     return _floats(text.replace_strict(distinct, numbers, default=None, return_dtype=pl.Float64))
 
 
-def _weight(values: pl.Series) -> Float64:
+def _weight(values: pl.Series, written: NumberText) -> Float64:
     """Read a column of weights; what is no positive number does not count."""
+    if values.dtype == pl.String and not written.usual:
+        values = written.plain(values)
     numbers = _floats(values.cast(pl.Float64, strict=False))
     numbers[~(np.isfinite(numbers) & (numbers > 0))] = 0.0
     return numbers

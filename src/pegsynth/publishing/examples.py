@@ -15,6 +15,7 @@ from pegsynth.publishing.r_example import weighted_share
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.column_decoding import How
+from pegsynth.schema.dialect import Dialect
 
 _MOST_INPUTS = 2
 
@@ -121,10 +122,13 @@ def analysis_code(
     estimates_only
         Whether no rule gives intervals for several tables.
     """
-    first, *others = [_question(feature, table_format, decode) for feature in _subjects(schema)]
-    read = _reading(table_format)
+    written = schema.dialect
+    first, *others = [
+        _question(feature, table_format, decode, written) for feature in _subjects(schema)
+    ]
+    read = _reading(table_format, written)
     if weights is not None:
-        pieces = [_weighted_table(read, table_format), _weighted_share(first)]
+        pieces = [_weighted_table(read, table_format, written), _weighted_share(first)]
         regression = _WEIGHTED_REGRESSION.lstrip()
     elif datasets == 1:
         pieces = [_one_table(read, table_format, versions), _share_alone(first)]
@@ -143,19 +147,19 @@ def analysis_code(
         pieces.append(_regression(others, regression))
     blocks = [f"```python\n{piece.strip()}\n```" for piece in pieces]
     if weights is not None:
-        blocks.append(
-            f"The same share in R:\n\n```r\n{_share_in_r(first, weights, table_format)}\n```"
-        )
+        in_r = _share_in_r(first, weights, table_format, written)
+        blocks.append(f"The same share in R:\n\n```r\n{in_r}\n```")
     return blocks
 
 
-def _share_in_r(question: _Question, weights: int, table_format: str) -> str:
+def _share_in_r(question: _Question, weights: int, table_format: str, written: Dialect) -> str:
     return weighted_share(
         question.column,
         equals=question.equals,
         least=question.least,
         weights=weights,
         table_format=table_format,
+        written=written,
     )
 
 
@@ -179,7 +183,7 @@ def _subjects(schema: Schema) -> list[Feature]:
     return varied[: 1 + _MOST_INPUTS] or ordered[:1]
 
 
-def _question(feature: Feature, table_format: str, decode: How) -> _Question:
+def _question(feature: Feature, table_format: str, decode: How, written_as: Dialect) -> _Question:
     csv = table_format == "csv"
     name = protect(feature.name) if csv else feature.name
     column = f"pl.col({_quoted(name)})"
@@ -187,7 +191,8 @@ def _question(feature: Feature, table_format: str, decode: How) -> _Question:
         return _Question(f"{feature.name} is known", f"{column}.is_not_null()", name)
     if feature.binned and decode == "values":
         edge = feature.edges[len(feature.edges) // 2]
-        number = f"{column}.cast(pl.Float64, strict=False)"
+        point = _point(written_as) if csv else ""
+        number = f"{column}{point}.cast(pl.Float64, strict=False)"
         words = f"{feature.name} >= {edge:g}"
         return _Question(words, f"{number} >= {edge!r}", name, least=float(edge))
     # A feature of special categories only has labels that no cell holds: a share of 0.
@@ -199,10 +204,17 @@ def _question(feature: Feature, table_format: str, decode: How) -> _Question:
     return _Question(words, f"{text} == {_quoted(written)}", name, equals=written)
 
 
-def _reading(table_format: str) -> str:
-    if table_format == "csv":
-        return "pl.read_csv(file, infer_schema=False)"
-    return "pl.read_parquet(file)"
+def _reading(table_format: str, written: Dialect) -> str:
+    if table_format != "csv":
+        return "pl.read_parquet(file)"
+    more = f", separator={written.separator!r}" if written.separator else ""
+    more += f", encoding={written.codec!r}" if written.encoding not in ("", "utf-8") else ""
+    return f"pl.read_csv(file, infer_schema=False{more})"
+
+
+def _point(written: Dialect) -> str:
+    """Return code that gives numbers a decimal point, where they have another mark."""
+    return "" if written.decimal in ("", ".") else f'.str.replace("{written.decimal}", ".")'
 
 
 def _one_table(read: str, table_format: str, versions: int) -> str:
@@ -215,7 +227,8 @@ table = {read}{_text_remark(table_format)}
 """
 
 
-def _weighted_table(read: str, table_format: str) -> str:
+def _weighted_table(read: str, table_format: str, written: Dialect) -> str:
+    point = _point(written) if table_format == "csv" else ""
     return f"""from pathlib import Path
 
 import numpy as np
@@ -225,7 +238,7 @@ import pegsynth
 
 file = "synthetic-1.{table_format}"
 table = {read}{_text_remark(table_format)}
-table = table.with_columns(pl.col("^weight(_[0-9]+)?$").cast(pl.Float64))
+table = table.with_columns(pl.col("^weight(_[0-9]+)?$"){point}.cast(pl.Float64))
 ledger = pegsynth.Ledger.from_json(Path("privacy.json").read_text(encoding="utf-8"))
 """
 

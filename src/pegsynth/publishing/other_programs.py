@@ -22,6 +22,8 @@ def other_programs(
 ) -> str:
     """Return the section; empty where no example fits, as for Parquet and panels of two tables.
 
+    Text of another form than the usual one has none either: each program reads that its own way.
+
     Parameters
     ----------
     weights
@@ -30,7 +32,8 @@ def other_programs(
         Whether numbers are written as labels of bins.
     """
     feature = _subject(schema, labels=labels)
-    if feature is None or table_format != "csv" or (schema.panel and schema.panel.tables):
+    two_tables = schema.panel is not None and schema.panel.tables is not None
+    if feature is None or table_format != "csv" or two_tables or schema.dialect:
         return ""
     column, value = protect(feature.name), protect(_category(feature))
     write = _weighted if weights is not None else _plain

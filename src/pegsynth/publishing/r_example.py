@@ -5,12 +5,20 @@ It uses the package survey and runs as it stands beside the tables.
 
 from __future__ import annotations
 
+from pegsynth.schema.dialect import Dialect
+
 _WIDEST = 0xFFFF
 _LONGEST = 4
 
 
 def weighted_share(
-    column: str, *, equals: str | None, least: float | None, weights: int, table_format: str
+    column: str,
+    *,
+    equals: str | None,
+    least: float | None,
+    weights: int,
+    table_format: str,
+    written: Dialect | None = None,
 ) -> str:
     """Return R code for the share of rows whose column has a value, or is not below a number.
 
@@ -22,7 +30,10 @@ def weighted_share(
         The value, or the number.
     weights
         Number of replicate weights.
+    written
+        How a table that is text is written.
     """
+    written = written or Dialect()
     if equals is not None:
         answer = f"as.character(table[[{quoted(column)}]]) %in% {quoted(equals)}"
     elif least is not None:
@@ -31,7 +42,7 @@ def weighted_share(
         answer = f"!is.na(table[[{quoted(column)}]])"
     return f"""library(survey)
 
-{_reading(table_format)}
+{_reading(table_format, written)}
 table$answer <- as.numeric({answer})
 design <- svrepdesign(
   data = table, weights = ~weight, repweights = "^weight_[0-9]+$", type = "other",
@@ -43,15 +54,21 @@ print(share)
 print(confint(share, df = {weights}))"""
 
 
-def _reading(table_format: str) -> str:
+def _reading(table_format: str, written: Dialect) -> str:
     if table_format == "parquet":
         return 'table <- as.data.frame(arrow::read_parquet("synthetic-1.parquet"))'
-    return """table <- read.csv(
+    usual = written.encoding in ("", "utf-8")
+    spelt = 'encoding = "UTF-8"' if usual else f'fileEncoding = "{written.encoding}"'
+    separated = f", sep = {quoted(written.separator)}" if written.separator else ""
+    number = "as.numeric"
+    if written.decimal not in ("", "."):
+        number = f'function(text) as.numeric(sub("{written.decimal}", ".", text, fixed = TRUE))'
+    return f"""table <- read.csv(
   "synthetic-1.csv", colClasses = "character", check.names = FALSE, na.strings = "",
-  encoding = "UTF-8"
+  {spelt}{separated}
 )
 weights <- grep("^weight(_[0-9]+)?$", names(table))
-table[weights] <- lapply(table[weights], as.numeric)"""
+table[weights] <- lapply(table[weights], {number})"""
 
 
 def quoted(text: str) -> str:

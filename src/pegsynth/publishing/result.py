@@ -96,11 +96,11 @@ class Release(ReleaseViews):
         schema = Schema.load(public / "schema.toml")
         frames: list[Any] = []
         if schema.panel is not None and schema.panel.tables is not None:
-            frames = list(zip(*_pairs_in(public, schema.panel.tables), strict=True))
+            frames = list(zip(*_pairs_in(public, schema), strict=True))
         else:
-            frames += [table for _, table in _tables_in(public, "synthetic")]
+            frames += [table for _, table in _tables_in(public, "synthetic", schema)]
         completed: list[list[pl.DataFrame]] = [[] for _ in frames]
-        for (number, _), table in _tables_in(public, "completed"):
+        for (number, _), table in _tables_in(public, "completed", schema):
             completed[number - 1].append(table)
         return cls(
             frames,
@@ -117,31 +117,37 @@ def _plain(table: Any) -> pl.DataFrame:
     return from_frame(table).lazy().collect()
 
 
-def _pairs_in(public: Path, names: tuple[str, str]) -> Iterator[list[pl.DataFrame]]:
+def _pairs_in(public: Path, schema: Schema) -> Iterator[list[pl.DataFrame]]:
     """Yield both tables of a release of two, each for all datasets in order."""
-    import polars as pl
-
-    for name in names:
+    names = schema.panel.tables if schema.panel is not None else None
+    for name in names or ():
         found = [path for path in public.glob("synthetic-*") if path.stem.endswith(f"-{name}")]
         files = [path for path in found if path.suffix in (".csv", ".parquet")]
         ordered = sorted(files, key=lambda path: int(path.name.split("-")[1]))
-        yield [
-            pl.read_parquet(path)
-            if path.suffix == ".parquet"
-            else pl.read_csv(path, infer_schema_length=None)
-            for path in ordered
-        ]
+        yield [_table_of(path, schema) for path in ordered]
 
 
-def _tables_in(public: Path, name: str) -> Iterator[tuple[tuple[int, ...], pl.DataFrame]]:
+def _tables_in(
+    public: Path, name: str, schema: Schema
+) -> Iterator[tuple[tuple[int, ...], pl.DataFrame]]:
     """Yield the tables of a release folder of that name, with their numbers, in order."""
-    import polars as pl
-
     found = [*public.glob(f"{name}-*.csv"), *public.glob(f"{name}-*.parquet")]
     numbered = {tuple(map(int, path.stem.split("-")[1:])): path for path in found}
     for numbers, path in sorted(numbered.items()):
-        if path.suffix == ".parquet":
-            yield numbers, pl.read_parquet(path)
-        else:
-            # A text may come late in a column that begins with numbers.
-            yield numbers, pl.read_csv(path, infer_schema_length=None)
+        yield numbers, _table_of(path, schema)
+
+
+def _table_of(path: Path, schema: Schema) -> pl.DataFrame:
+    """Read a table of a release; text is in the dialect of the original."""
+    import polars as pl
+
+    if path.suffix == ".parquet":
+        return pl.read_parquet(path)
+    written = schema.dialect.settled(path.name)
+    return pl.read_csv(
+        path,
+        separator=written.separator,
+        decimal_comma=written.decimal == ",",
+        encoding="utf8" if written.encoding == "utf-8" else written.codec,
+        infer_schema_length=None,  # a text may come late in a column that begins with numbers
+    )

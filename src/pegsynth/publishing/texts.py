@@ -127,13 +127,15 @@ def _code(schema: Schema, *, table_format: str, **told: Any) -> Sequence[str]:
     if panel is None or panel.tables is None:
         return analysis_code(schema, table_format=table_format, **told)
     read = "read_parquet" if table_format == "parquet" else "read_csv"
+    separator = schema.dialect.separator if table_format == "csv" else ""
+    more = f", separator={separator!r}" if separator else ""
     units, rows = (f"synthetic-1-{name}.{table_format}" for name in panel.tables)
     return (
         f"""```python
 import polars as pl
 
-units = pl.{read}("{units}")
-rows = pl.{read}("{rows}")
+units = pl.{read}("{units}"{more})
+rows = pl.{read}("{rows}"{more})
 table = rows.join(units, on="{panel.unit}")
 print(table.height, units.height)
 ```""",
