@@ -1,6 +1,7 @@
 """A law of hidden classes against finite differences, a slow solver, and tables without noise."""
 
 import math
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -221,26 +222,41 @@ def crowded_fit(steps, seed=15, rows=400):
     margins.shares = [with_floor(line) for line in margins.shares]
     pool = Pool(SIZES, rows, RandomStream("crowded"))
     fit = ResidualFit(pool, margins, steps)
-    fit.begin(residuals_of(joint, 5.0))
+    fit.draw(residuals_of(joint, 5.0))
     return fit, joint
 
 
-def test_a_crowded_pool_is_drawn_by_classes_and_weighed_slowly():
-    """Weights that meet no pair all the way stay close to each other; the full pace is a twin."""
-    slow, joint = crowded_fit(Steps(most_crowded=0.0, crowded_pace=0.1))
-    assert slow.pace == 0.1
+def test_a_crowded_pool_is_drawn_by_classes():
+    crowded, joint = crowded_fit(Steps(most_crowded=0.0))
     for pair in combinations(range(len(SIZES)), 2):
-        counted = slow.pool.counts(pair) / slow.pool.rows
+        counted = crowded.pool.counts(pair) / crowded.pool.rows
         # 400 rows: a table of at most 12 cells is off by .05 once in 1e9, were they drawn freely.
         assert 0.5 * np.abs(counted - shares_of(joint, pair).ravel()).sum() < 0.12
-    fast, _ = crowded_fit(Steps(most_crowded=0.0, crowded_pace=1.0))
-    spread = [np.std(each.pool.weights) / np.mean(each.pool.weights) for each in (slow, fast)]
-    assert spread[0] < spread[1]
     # Few rows that are asked for do not make a table crowded: a sample is drawn like a release.
-    roomy, _ = crowded_fit(Steps())
-    assert sum(map(free_cells, combinations(SIZES, 2))) * 10 < roomy.pool.rows
-    small, _ = crowded_fit(Steps(), rows=10)
-    assert roomy.pace == small.pace == 1.0
+    for rows in (400, 10):
+        roomy, _ = crowded_fit(Steps(), rows=rows)
+        assert sum(map(free_cells, combinations(SIZES, 2))) < 0.5 * rows_at_once(6, 1 << 20)
+        assert np.array_equal(roomy.pool.columns.shape, (len(SIZES), rows))
+
+
+def test_a_pool_follows_a_law_that_is_likelier_than_what_drew_it():
+    """Independent columns are an unlikely pool for classes; their own law is a likely one."""
+    fit, joint = crowded_fit(Steps(), rows=4_000)
+    for feature, line in enumerate(fit.margins.shares):
+        fit.pool.draw(feature, (), line[None, :])
+    fit.pool.weigh(fit.margins.total)
+    fit.law = replace(fit.law, misfit=1.0)
+    assert fit._law_is_likelier()
+    fit._follow_law()
+    pair = (0, 1)
+    told = fit.pool.expected(pair) / fit.pool.weights.sum()
+    assert 0.5 * np.abs(told - fit.law.pair(pair).ravel()).sum() < 0.02
+    assert 0.5 * np.abs(told - shares_of(joint, pair).ravel()).sum() < 0.05
+    # A law that misses pairs by far more than noise does is not followed, nor without shrinkage.
+    fit.law = replace(fit.law, misfit=10.0)
+    assert not fit._law_is_likelier()
+    fit.law, fit.steps = replace(fit.law, misfit=1.0), Steps(shrink=False)
+    assert not fit._law_is_likelier()
 
 
 def test_rows_are_dealt_to_classes_by_their_shares():

@@ -11,7 +11,7 @@ from contract import contract_schema, contract_table
 from pegsynth import synthesize
 from pegsynth.errors import ParameterError
 from pegsynth.methods import released_blocks
-from pegsynth.privacy import NoisyCounts, Selection, Unspent
+from pegsynth.privacy import NoisyCounts, NoisyResiduals, Selection, Unspent
 from pegsynth.random import RandomStream
 from pegsynth.released import PrivacyFilter
 from pegsynth.released.dependences import MAP_PURPOSES
@@ -68,10 +68,15 @@ def test_events_describe_the_tables_that_were_released(budget):
     model, events = released(budget)
     names, tables = WIDE.names, model.content.released
     noise = [event for event in events if isinstance(event, NoisyCounts)]
+    apart = [event for event in events if isinstance(event, NoisyResiduals)]
     assert sum(event.purpose == "map" for event in noise) == len(tables.maps)
     choices = [event for event in events if isinstance(event, Selection)]
     assert isinstance(events[-1], Unspent)
-    assert len(noise) + len(choices) + 1 == len(events)
+    assert len(noise) + len(apart) + len(choices) + 1 == len(events)
+    assert len(apart) == len(tables.residuals)
+    for event, table in zip(apart, tables.residuals, strict=True):
+        assert event.features == tuple(names[i] for i in table.features)
+        assert event.levels == tuple(tables.sizes[i] for i in table.features)
     total, *others = (event for event in noise if event.purpose not in MAP_PURPOSES)
     assert (total.features, total.levels, total.table_cells) == ((), (), 1)
     measured = (*tables.one_ways, *tables.blocks, *tables.extra)
@@ -110,8 +115,10 @@ def test_choices_say_what_was_chosen_and_among_how_many(budget):
         for each in events
         if isinstance(each, Selection) and each.purpose not in ("heads", "dependence")
     ]
-    extra = [tuple(WIDE.names[i] for i in table.features) for table in tables.extra]
-    assert [each.chosen for each in later] == extra
+    extra = [
+        tuple(WIDE.names[i] for i in table.features) for table in (*tables.extra, *tables.residuals)
+    ]
+    assert sorted(each.chosen for each in later) == sorted(extra)
     assert all(each.purpose == "second round" and each.candidates for each in later)
 
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from pegsynth.errors import SchemaError
 from pegsynth.random import RandomStream
+from pegsynth.released.joint_fit import JointFit
 from pegsynth.released.margins import Margins
+from pegsynth.released.pool_fit import PoolFit
 from pegsynth.released.row_pool import Pool, cell_count, whole_numbers
 from pegsynth.released.rows import _systematic, choose_rows, exchange_rows
-from pegsynth.released.second_round import PoolFit
 from pegsynth.released.steps import Steps
 from pegsynth.schema import Rule
 from significance import fits
@@ -169,8 +170,10 @@ def test_nothing_depends_on_the_number_of_threads(monkeypatch):
 
 
 def margins_of(pool):
-    shares = [pool.counts((f,)) / pool.rows for f in range(len(pool.sizes))]
-    return Margins(pool.sizes, 1.0, [], [], shares)
+    counts = [pool.counts((f,)).astype(float) for f in range(len(pool.sizes))]
+    measured = tuple((line, np.ones(len(line))) for line in counts)
+    shares = [line / pool.rows for line in counts]
+    return Margins(pool.sizes, float(pool.rows), [], [], shares, measured=measured)
 
 
 def weighted(seed=4, rows=500):
@@ -212,7 +215,7 @@ def test_rows_without_weight_are_never_chosen(offset):
 
 def squared_excess(fit, chosen):
     total = 0.0
-    for keys, target in zip(fit.keys, fit.targets, strict=True):
+    for keys, target in fit.aims():
         counts = np.bincount(keys[chosen], minlength=len(target))
         total += ((counts - target * len(chosen) / target.sum()) ** 2).sum()
     return total
@@ -221,8 +224,9 @@ def squared_excess(fit, chosen):
 def test_exchanged_rows_fit_all_tables_better():
     fit = weighted(rows=2000)
     target = np.random.default_rng(5).dirichlet(np.ones(24)) * 900
-    fit._aim((0, 1, 2), target)
-    fit._aim((1,), target.reshape(2, 3, 4).sum(axis=(0, 2)))
+    fit.features = [(0, 1, 2), (1,)]
+    fit.keys = [fit.pool.keys(each) for each in fit.features]
+    fit.targets = [target, target.reshape(2, 3, 4).sum(axis=(0, 2))]
     chosen = choose_rows(fit, 600)
     kept = chosen.copy()
     before = squared_excess(fit, chosen)
@@ -231,3 +235,27 @@ def test_exchanged_rows_fit_all_tables_better():
     assert np.array_equal(chosen, kept)
     assert (fit.pool.weights[better] > 0).all()
     assert exchange_rows(fit, chosen, 0) is chosen
+
+
+def test_rows_meet_pairs_that_nobody_measured():
+    pool = Pool((3,) * 8, 4000, RandomStream(6))
+    for feature in range(8):
+        pool.draw(feature, (), np.full((1, 3), 1 / 3))
+    fit = JointFit(pool, margins_of(pool), Steps())
+    fit.start([])
+    chosen = choose_rows(fit, 600)
+    # Rows are chosen along the features that were placed first; these two were last.
+    wanted = fit.pool.expected((6, 7)) * (600 / pool.weights.sum())
+    apart = []
+    for rows in (chosen, exchange_rows(fit, chosen, 5)):
+        found = np.bincount(pool.keys((6, 7))[rows], minlength=9)
+        apart.append(np.abs(found - wanted).sum())
+    assert apart[1] < 0.5 * apart[0]
+
+
+def test_without_room_only_measured_tables_are_aimed_at(monkeypatch):
+    monkeypatch.setattr("pegsynth.released.joint_fit._MOST_AIMS", 100)
+    pool = drawn_pool(2000)
+    fit = JointFit(pool, margins_of(pool), Steps())
+    fit.start([])
+    assert len(fit.aims()) == len(fit.keys)

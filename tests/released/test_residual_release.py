@@ -9,7 +9,7 @@ from four_categories import break_noise
 from once_tables import COUNTS, released_of, table_of_codes
 from scipy import stats
 
-from pegsynth.errors import ModelError
+from pegsynth.errors import ModelError, ParameterError
 from pegsynth.mechanisms.residuals import residual_of
 from pegsynth.methods.released_description import describe_released
 from pegsynth.methods.stored_model import StoredModel
@@ -17,6 +17,7 @@ from pegsynth.methods.stored_released import loaded_released, stored_released
 from pegsynth.privacy import NoisyCounts, NoisyResiduals, Selection
 from pegsynth.random import RandomStream
 from pegsynth.released import Steps, draw_rows
+from pegsynth.released.asked_counts import asked_counts
 from pegsynth.released.counted import MergedRows
 from pegsynth.released.draw import plain_margins, rebuild
 from pegsynth.released.held import cell_deviation, missing_pairs, together
@@ -74,10 +75,10 @@ def test_every_pair_is_measured_once_and_the_rest_is_chosen():
 
 def test_a_loud_table_is_not_measured_by_residuals():
     released, _, events = released_of(0.3, 1e-9, steps=Steps())
-    assert not released.residuals
-    assert not any(isinstance(event, NoisyResiduals) for event in events)
+    assert not released.by_pairs
+    assert not any(getattr(event, "purpose", "") == "pairs" for event in events)
     quiet, _, _ = released_of(30.0, 1e-9, steps=Steps())
-    assert quiet.residuals
+    assert quiet.by_pairs
     turned_off, _, _ = released_of(30.0, 1e-9, steps=Steps(residuals=False))
     assert not turned_off.residuals
 
@@ -251,3 +252,73 @@ def test_the_description_names_residuals():
     text = "\n".join(describe_released(released, [f"x{i}" for i in range(len(COUNTS))]))
     assert f"residuals of {len(PAIRS)} pairs" in text
     assert ", given" not in text
+
+
+# Counts of a table that is asked for
+
+
+def counts_asked(released, features):
+    stream = RandomStream("asked")
+    return asked_counts(released, features, SCHEMA.names, stream, pure=False, steps=STEPS)
+
+
+def test_counts_that_residuals_tell_are_the_sum_of_all_parts():
+    """Without noise on any part they are the counts of the table, in any order of features."""
+    released, _, _ = by_residuals()
+    codes = table_of_codes()
+    levels = tuple(np.arange(count) for count in COUNTS)
+    ones = tuple(
+        NoisyTable((f,), np.bincount(codes[:, f], minlength=COUNTS[f]), 2.0)
+        for f in range(len(COUNTS))
+    )
+    merged = MergedRows(codes.T.astype(np.uint16), COUNTS)
+
+    def residual(features):
+        shape = [COUNTS[f] for f in features]
+        return NoisyTable(features, residual_of(merged.count(features), shape), 3.0)
+
+    exact = replace(
+        released,
+        total=(len(codes), 1.0),
+        one_ways=ones,
+        levels=levels,
+        residuals=(*map(residual, PAIRS), residual((0, 1, 3))),
+    )
+    for features in ((0, 1), (1, 0), (2, 4), (3, 1, 0)):
+        found = counts_asked(exact, features)
+        assert found.raw == pytest.approx(merged.count(features).astype(float), abs=1e-6)
+        cell = dict.fromkeys(features, 0)
+        assert found.deviation == pytest.approx(cell_deviation(exact, cell))
+    with pytest.raises(ParameterError, match="no published table holds x0 x x1 x x2"):
+        counts_asked(exact, (0, 1, 2))
+    # A table of counts beside them is averaged with them by its precision.
+    table = NoisyTable((0, 1), merged.count((0, 1)) + 6, 5.0)
+    both = counts_asked(replace(exact, extra=(table,), by_pairs=False), (0, 1))
+    alone = counts_asked(exact, (0, 1))
+    assert both.deviation < min(alone.deviation, 5.0)
+    part = (1 / 5.0**2) / (1 / 5.0**2 + alone.deviation**-2)
+    assert both.raw - merged.count((0, 1)) == pytest.approx(np.full(9, 6 * part))
+
+
+def test_residuals_of_the_second_round_stand_beside_blocks():
+    released, _, events = released_of(3.0, 1e-9)
+    assert released.blocks
+    assert released.residuals
+    assert not released.by_pairs
+    apart = [event for event in events if isinstance(event, NoisyResiduals)]
+    assert {event.purpose for event in apart} == {"residual"}
+    lines = list(describe_released(released, SCHEMA.names))
+    assert "residuals of the second round, in the order of measuring:" in lines
+    assert not any("features are drawn by the pair tables" in line for line in lines)
+    assert all(together(released, table.features) for table in released.residuals)
+    stored = stored_released(released)
+    again = loaded_released(stored, SCHEMA)
+    assert [t.features for t in again.residuals] == [t.features for t in released.residuals]
+    assert not again.by_pairs
+    rows = np.concatenate(list(draw_rows(again, 500, RandomStream(1))))
+    assert rows.shape == (500, len(COUNTS))
+    # A file of an earlier version measured residuals of all pairs or none, and does not say so.
+    by_pairs, _, _ = by_residuals()
+    arrays = dict(stored_released(by_pairs).arrays)
+    del arrays["released: by_pairs"]
+    assert loaded_released(StoredModel(arrays=arrays), SCHEMA).by_pairs

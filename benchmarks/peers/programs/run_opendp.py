@@ -15,17 +15,32 @@ from opendp.extras.mbi import AIM, MST
 
 ALGORITHMS = {"aim": AIM, "mst": MST}
 _HALVINGS = 60
+_TAKEN_OFF = (0.0, 1e-9, 1e-6, 1e-3)
+"""Parts of the budget that are left out, one after the other, until its own sums come out."""
 
 dp.enable_features("contrib")
 
 
 def fit(job: Job, frame: Any) -> Any:
+    """Fit within the budget; a part of it may be refused because of how parts are rounded."""
+    whole = rho_of(job.epsilon, job.delta)
+    for taken_off in _TAKEN_OFF:
+        try:
+            return _fitted(job, frame, whole * (1 - taken_off))
+        except dp.OpenDPException as error:
+            refused = error
+            if "insufficient budget" not in str(error):
+                raise
+    raise refused
+
+
+def _fitted(job: Job, frame: Any, rho: float) -> Any:
     settings = dict(job.settings)
     algorithm = ALGORITHMS[settings.pop("method")](**settings)
     context = dp.Context.compositor(
         data=pl.LazyFrame(frame),
         privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(rho=rho_of(job.epsilon, job.delta)),
+        privacy_loss=dp.loss_of(rho=rho),
         split_evenly_over=1,
     )
     keys = {name: list(range(levels)) for name, levels in job.domain.items()}

@@ -51,7 +51,7 @@ from pegsynth.schema.recoding import Recoding
 ORDERS = (1.5, 2.0, 4.0, 8.0)
 RESIDUALS = Steps(pairs_below=math.inf, merge=False, rounds=3)
 """Steps that measure residuals whatever their noise (R27), few enough for a small scale of it."""
-AUDITED = Steps(loud_margins=0.45, drowned_above=math.inf, residuals=False)
+AUDITED = Steps(loud_margins=0.45, drowned_above=math.inf, residuals=False, rounds=10)
 """Tiny tables are loud: one-way counts would take so much that the noise of blocks is too wide.
 Features of few levels would have all pairs measured, which `RESIDUALS` audits."""
 SUM_STEPS = 1

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from pegsynth.methods.base import Codes, Rows
     from pegsynth.numbers import Shape
     from pegsynth.released.counted import CountedTable
+    from pegsynth.released.joint_fit import JointFit
     from pegsynth.released.row_pool import Pool
-    from pegsynth.released.second_round import PoolFit
     from pegsynth.schema import Schema
 
 MOST_CATEGORIES = 1 << 24
@@ -98,7 +98,7 @@ class ReleasedFit:
     """
 
     released: Released
-    ready: PoolFit | None = field(default=None, repr=False)
+    ready: JointFit | None = field(default=None, repr=False)
 
     @property
     def fresh(self) -> bool:
@@ -249,7 +249,7 @@ def fit_released(
 
 def _model_rows(
     released: Released,
-    fit: PoolFit,
+    fit: JointFit,
     schema: Schema,
     shapes: Mapping[str, Shape],
     stream: RandomStream,

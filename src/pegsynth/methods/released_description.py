@@ -23,7 +23,7 @@ def describe_released(released: Released, names: Sequence[str]) -> Iterator[str]
         block = heads.get(feature)
         given = ", ".join(names[h] for h in block.features[:-1]) if block else "nothing"
         noise = f", {_size(released, block)}" if block else ""
-        after = "" if released.residuals else f", given {given}{noise}"
+        after = "" if released.by_pairs else f", given {given}{noise}"
         yield f"  {names[feature]}: {_levels(released, feature)}{after}"
     yield from _residuals(released, names)
     if released.extra:
@@ -42,16 +42,15 @@ def _residuals(released: Released, names: Sequence[str]) -> Iterator[str]:
     first: list[NoisyTable] = []
     chosen: list[NoisyTable] = []
     for table in released.residuals:
-        again = len(table.features) > PAIR or table.features in seen
+        again = not released.by_pairs or len(table.features) > PAIR or table.features in seen
         (chosen if again else first).append(table)
         seen.add(table.features)
-    if not first:
-        return
-    noise = [cell_noise(t.deviation, [released.sizes[f] for f in t.features]) for t in first]
-    yield (
-        f"residuals of {_counted(len(first), 'pair')}, noise {min(noise):.4g} to {max(noise):.4g} "
-        "rows; features are drawn by the pair tables that they give"
-    )
+    if first:
+        noise = [cell_noise(t.deviation, [released.sizes[f] for f in t.features]) for t in first]
+        yield (
+            f"residuals of {_counted(len(first), 'pair')}, noise {min(noise):.4g} to "
+            f"{max(noise):.4g} rows; features are drawn by the pair tables that they give"
+        )
     if chosen:
         yield "residuals of the second round, in the order of measuring:"
     for number, table in enumerate(chosen, start=1):

@@ -32,6 +32,7 @@ _TYPES: dict[str, type] = {
     "public": np.bool_,
     "loud": np.bool_,
     "ordered": np.bool_,
+    "by_pairs": np.bool_,
     "sum_deviations": np.float64,
     "sum_bounds": np.float64,
 }
@@ -61,6 +62,7 @@ def released_arrays(released: Released) -> Arrays:
         "levels": np.concatenate(released.levels),
         "order": np.array(released.order, dtype=np.int64),
         **_sum_arrays(released.sums),
+        **_residual_arrays(released),
     }
 
 
@@ -76,6 +78,11 @@ def _sum_arrays(sums: tuple[MeasuredSums, ...]) -> Arrays:
         "sum_bound_sizes": np.array([len(each.bounds) for each in sums], dtype=np.int64),
         "sum_scored_at": np.concatenate([each.scored_at for each in sums]),
     }
+
+
+def _residual_arrays(released: Released) -> Arrays:
+    """Say whether residuals are of all pairs; nothing where there are none."""
+    return {"by_pairs": np.array([released.by_pairs])} if released.residuals else {}
 
 
 def _sums(held: Arrays, schema: Schema) -> tuple[MeasuredSums, ...]:
@@ -192,7 +199,9 @@ def _checked_released(
     _require(all(sizes[f] > 1 for t in tables[4] for f in t.features))
     _require(all(len(t.features) in (2, 3) for t in tables[4]))
     _require(all(list(t.features) == sorted(t.features) for t in tables[4]))
-    _require(not tables[4] or not tables[2])
+    # Files of earlier versions measured residuals of all pairs or of nothing.
+    by_pairs = bool(held["by_pairs"][0]) if "by_pairs" in held else bool(tables[4])
+    _require(not by_pairs or (bool(tables[4]) and not tables[2]))
     order = tuple(held["order"].tolist())
     placed = {feature: place for place, feature in enumerate(order)}
     _require(start == len(noisy) and sorted(order) == list(range(len(counts))))
@@ -218,6 +227,7 @@ def _checked_released(
         (*_details(details, levels, placed), *details_on_levels((), told, levels)),
         tuple(tables[3]),
         residuals=tuple(tables[4]),
+        by_pairs=by_pairs,
         sums=sums(held),
     )
 

@@ -12,17 +12,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from statistics import NormalDist
 
 import numpy as np
 
 from pegsynth.arrays import Float64
 from pegsynth.errors import ParameterError
+from pegsynth.mechanisms.residuals import centred
 from pegsynth.random import RandomStream
 from pegsynth.released.draw import pool_rows, rebuild, released_total
-from pegsynth.released.held import merged_categories, published_tables
+from pegsynth.released.held import merged_categories, variance_by_parts
+from pegsynth.released.pair_residuals import cell_noise, projected
 from pegsynth.released.published import NoisyTable, Released
-from pegsynth.released.row_pool import Features, Pool
+from pegsynth.released.row_pool import Features, Pool, cell_count
 from pegsynth.released.smoothing import shrunken
 from pegsynth.released.steps import Steps
 from pegsynth.schema.rules import Rule
@@ -85,14 +88,23 @@ def asked_counts(
     """
     holding = _holding(released, features, names)
     raw, variance = _averaged(released, holding, features)
+    apart = _variance_of_parts(released, features)
+    if math.isfinite(apart):
+        together = 1 / (1 / variance + 1 / apart)
+        raw = together * (raw / variance + _sum_of_parts(released, features) / apart)
+        variance = together
     expected = _expected(released, holding, features, stream, steps or Steps(), rules, threads)
     deviation = math.sqrt(variance)
     shrunk = shrunken(raw, expected, deviation)
-    return AskedCounts(raw, deviation, pure and len(holding) == 1, shrunk)
+    one_table = len(holding) == 1 and math.isinf(apart)
+    return AskedCounts(raw, deviation, pure and one_table, shrunk)
 
 
 def _holding(released: Released, features: Features, names: Sequence[str]) -> list[NoisyTable]:
-    """Return the published tables that have these features, unmerged."""
+    """Return the published tables of counts that have these features, unmerged.
+
+    There may be none if residuals and one-way counts tell the table.
+    """
     shown = " x ".join(names[feature] for feature in features)
     if len(features) == 1:
         (feature,) = features
@@ -101,11 +113,13 @@ def _holding(released: Released, features: Features, names: Sequence[str]) -> li
             return ones
     else:
         ones = []
-    found = [t for t in published_tables(released) if set(features) <= set(t.features)]
+    tables = (*released.blocks, *released.extra)
+    found = [t for t in tables if set(features) <= set(t.features)]
+    told = bool(found) or math.isfinite(_variance_of_parts(released, features))
     remedy = "declare it under [[tables_wanted]] before the model is fitted"
-    if not found and not ones:
+    if not told and not ones:
         raise ParameterError(f"no published table holds {shown}; {remedy}")
-    if merged := [names[f] for f in features if found and merged_categories(released, f)]:
+    if merged := [names[f] for f in features if told and merged_categories(released, f)]:
         raise ParameterError(
             f"published tables of {shown} merge rare categories of {merged[0]}; {remedy}"
         )
@@ -115,7 +129,9 @@ def _holding(released: Released, features: Features, names: Sequence[str]) -> li
 def _averaged(
     released: Released, tables: Sequence[NoisyTable], features: Features
 ) -> tuple[Float64, float]:
-    """Return counts averaged over tables, and the variance of their noise."""
+    """Return counts averaged over tables, and the variance of their noise; infinite without any."""
+    if not tables:
+        return np.zeros(cell_count(features, released.sizes)), math.inf
     total, precision = np.zeros(1), 0.0
     for table in tables:
         one_way = len(table.features) == 1
@@ -129,6 +145,43 @@ def _averaged(
         weight = 1.0 / (table.deviation**2 * (len(table.counts) / len(counts)))
         total, precision = total + weight * counts, precision + weight
     return total / precision, 1.0 / precision
+
+
+def _variance_of_parts(released: Released, features: Features) -> float:
+    """Return the variance of counts that residuals tell; infinite where one is missing (R27)."""
+    return variance_by_parts(released, features) if len(features) > 1 else math.inf
+
+
+def _sum_of_parts(released: Released, features: Features) -> Float64:
+    """Add up the residuals of all parts of a table, from its total to its own (R27)."""
+    sizes = released.sizes
+    shape = [sizes[feature] for feature in features]
+    counts = np.full(shape, released.total[0] / math.prod(shape))
+    for width in range(1, len(features) + 1):
+        for places in combinations(range(len(features)), width):
+            names = [features[place] for place in places]
+            order = sorted(range(width), key=names.__getitem__)
+            part = _residual(released, tuple(sorted(names)))
+            part = part.transpose(np.argsort(order))
+            others = tuple(place for place in range(len(features)) if place not in places)
+            counts += np.expand_dims(part, others) * (part.size / math.prod(shape))
+    return counts.ravel()
+
+
+def _residual(released: Released, features: Features) -> Float64:
+    """Return the residual of one feature or several in rows, averaged over its measurements."""
+    levels = [released.sizes[feature] for feature in features]
+    if len(features) == 1:
+        (feature,) = features
+        noisy = released.one_ways[feature].counts.astype(np.float64)
+        return centred(np.bincount(released.levels[feature], noisy).astype(np.float64), levels)
+    total, precision = np.zeros(math.prod(levels)), 0.0
+    for table in released.residuals:
+        if table.features == features:
+            weight = cell_noise(table.deviation, levels) ** -2
+            total, precision = total + weight * projected(table, levels), precision + weight
+    mean: Float64 = (total / precision).reshape(levels)
+    return mean
 
 
 def _expected(
@@ -149,5 +202,6 @@ def _expected(
     steps = steps.under_noise() if released.loud else steps
     rows = min(pool_rows(released, max(round(released_total(released)), 1), steps), MODEL_ROWS)
     pool = Pool(released.sizes, rows, stream, rules=rules, threads=threads)
-    rebuild(replace(released, extra=extra), pool, steps)
+    residuals = tuple(t for t in released.residuals if not set(features) <= set(t.features))
+    rebuild(replace(released, extra=extra, residuals=residuals), pool, steps)
     return pool.expected(features)

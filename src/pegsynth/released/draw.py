@@ -17,15 +17,16 @@ from pegsynth.released.dependences import agreed_shares, tell, told_details
 from pegsynth.released.details import Detail
 from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.first_round import block_counts, block_shares
+from pegsynth.released.joint_fit import JointFit
 from pegsynth.released.levels import split_again
 from pegsynth.released.margins import Margins, anchored, common_total, one_way_shares
 from pegsynth.released.pair_residuals import PAIR
 from pegsynth.released.plain import plain_targets
+from pegsynth.released.pool_fit import PoolFit
 from pegsynth.released.published import Released
 from pegsynth.released.residual_round import ResidualFit
-from pegsynth.released.row_pool import Features, Pool
+from pegsynth.released.row_pool import Pool
 from pegsynth.released.rows import choose_rows, exchange_rows
-from pegsynth.released.second_round import PoolFit
 from pegsynth.released.steps import Steps
 from pegsynth.schema.rules import Rule
 
@@ -99,53 +100,52 @@ def rebuild(
     Features with an l are drawn row by row. Whoever asks for an l leaves out the second
     round: weights would undo it (R7).
     """
-    if released.residuals:
+    if released.by_pairs:
         return _by_residuals(released, pool, steps, diverse)
-    margins, estimates = fill(released, pool, steps, diverse)
-    fit = PoolFit(pool, margins, steps)
+    fit = JointFit(pool, fill(released, pool, steps, diverse), steps)
     if not steps.second_round:
-        pool.weigh(margins.total)
+        pool.weigh(fit.margins.total)
         return fit
     if not steps.shrink:
-        plain = plain_margins(released, steps)
-        fit.margins = plain
-        fit.meet(plain_targets(released, plain), steps.last_sweeps)
-        return fit
-    fit.start(estimates)
+        return _raked(released, pool, steps)
+    fit.start(released.blocks)
     for table in released.extra:
         fit.take(table)
-    fit.sweep(steps.last_sweeps)
+    for table in released.residuals:
+        fit.take_residual(table)
+    fit.finish()
     return fit
 
 
 def _by_residuals(released: Released, pool: Pool, steps: Steps, diverse: Diverse | None) -> PoolFit:
     """Fill a pool by blocks or the residuals of all pairs, and weigh it to all tables."""
-    if released.blocks:
-        margins, estimates = fill(released, pool, steps, diverse)
-    else:
-        margins, estimates = start_margins(released, steps), []
+    some = bool(released.blocks)
+    margins = fill(released, pool, steps, diverse) if some else start_margins(released, steps)
     fit = ResidualFit(pool, margins, steps)
-    fit.begin(released.residuals, released.order, estimates)
+    fit.draw(released.residuals, released.order, released.blocks)
     if not steps.shrink:
-        fit.margins = plain_margins(released, steps)
-        fit.meet(plain_targets(released, fit.margins), steps.last_sweeps)
-        return fit
+        return _raked(released, pool, steps)
+    fit.begin()
     for table in released.residuals:
         if len(table.features) > PAIR:
-            fit.take(table)
-    fit.sweep(steps.last_sweeps)
+            fit.take_residual(table)
+    fit.finish()
     return fit
 
 
-def fill(
-    released: Released, pool: Pool, steps: Steps, diverse: Diverse | None = None
-) -> tuple[Margins, list[tuple[Features, Float64]]]:
-    """Fill a pool by the blocks; return the one-way counts and what each block holds."""
+def _raked(released: Released, pool: Pool, steps: Steps) -> PoolFit:
+    """Rake a pool to the published tables as they are, without any shrinkage (R28)."""
+    fit = PoolFit(pool, plain_margins(released, steps), steps)
+    fit.meet(plain_targets(released, fit.margins), steps.last_sweeps)
+    return fit
+
+
+def fill(released: Released, pool: Pool, steps: Steps, diverse: Diverse | None = None) -> Margins:
+    """Fill a pool by the blocks; return the one-way counts."""
     margins = start_margins(released, steps)
     if steps.fold:
         for block in released.blocks:
             margins.fold(block, block.features)
-    estimates: list[tuple[Features, Float64]] = []
     drawn = {block.features[-1]: block for block in released.blocks}
     details = {detail.feature: detail for detail in released.details}
     for feature in released.order:
@@ -156,7 +156,6 @@ def fill(
         if feature in drawn:
             block = drawn[feature]
             counts = block_counts(block, pool, margins, steps)
-            estimates.append((block.features, counts))
             shares = block_shares(block, counts, margins)
             heads = block.features[:-1]
         else:
@@ -165,7 +164,7 @@ def fill(
             pool.draw_alone(feature, heads, diverse.applied(shares, feature))
         else:
             pool.draw(feature, heads, shares)
-    return margins, estimates
+    return margins
 
 
 def plain_margins(released: Released, steps: Steps) -> Margins:

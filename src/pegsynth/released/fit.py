@@ -18,6 +18,7 @@ from pegsynth.released.details import Detail, details_on_levels
 from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.draw import fine_shares, pool_rows, released_total
 from pegsynth.released.first_round import FirstRound, block_counts, block_shares
+from pegsynth.released.joint_fit import JointFit
 from pegsynth.released.level_merging import Merging
 from pegsynth.released.margins import Margins, anchored
 from pegsynth.released.pair_plan import PairPlan, margins_beside_pairs, pairs_are_quiet, plan_pairs
@@ -25,7 +26,7 @@ from pegsynth.released.pair_residuals import measure_pairs
 from pegsynth.released.published import NoisyTable, Released
 from pegsynth.released.residual_round import ResidualFit, ResidualRound
 from pegsynth.released.row_pool import Pool, whole_numbers
-from pegsynth.released.second_round import PoolFit, SecondRound
+from pegsynth.released.second_round import SecondRound
 from pegsynth.released.steps import Steps
 from pegsynth.released.wanted import Wanted, measured_tables
 from pegsynth.schema.rules import Rule
@@ -76,7 +77,7 @@ def release_blocks(
     withheld: float = 0.0,
     threads: int = 1,
     progress: Progress = lambda *_: None,
-) -> tuple[Released, PoolFit]:
+) -> tuple[Released, JointFit]:
     """Measure a table; return what may be published, and a weighted pool made of it.
 
     Parameters
@@ -178,18 +179,20 @@ def release_blocks(
             blocks=tuple(blocks),
             details=on_levels,
             residuals=tuple(residuals),
+            by_pairs=True,
         ), fit
     blocks, left = _first_round(merged_table, place, budget_filter, split, progress, first)
-    fit = PoolFit(pool, margins, steps)
-    if steps.fold:
-        for block in blocks:
-            margins.fold(block, block.features[:-1])
+    fit = JointFit(pool, margins, steps)
     extra: list[NoisyTable] = []
+    chosen: list[NoisyTable] = []
+    apart: list[NoisyTable] = []
     if steps.second_round and (features > 1 or wanted):
-        fit.start([(b.features, block_counts(b, pool, margins, steps)) for b in blocks])
+        fit.start(blocks)
         extra = measured_tables(merged_table, fit, budget_filter, wanted)
-        extra += _second_round(merged_table, fit, budget_filter, split.second + left, progress)
-        fit.sweep(steps.last_sweeps)
+        chosen, apart = _second_round(
+            merged_table, fit, budget_filter, split.second + left, progress
+        )
+        fit.finish()
     else:
         pool.weigh(margins.total)
     released = replace(
@@ -197,8 +200,9 @@ def release_blocks(
         levels=levels,
         order=tuple(pool.placed),
         blocks=tuple(blocks),
-        extra=tuple(extra),
+        extra=(*extra, *chosen),
         details=on_levels,
+        residuals=tuple(apart),
     )
     return released, fit
 
@@ -436,40 +440,39 @@ def _by_pairs(
     split: Split,
     progress: Progress,
     withheld: float,
-) -> tuple[PoolFit, list[NoisyTable], list[NoisyTable]]:
+) -> tuple[JointFit, list[NoisyTable], list[NoisyTable]]:
     """Measure all pairs, draw the pool, and spend the rest on what pairs do not tell."""
     pool, margins, steps = place.pool, place.margins, place.steps
     residuals = measure_pairs(table, budget_filter, plan.pairs, pool.sizes, plan.share)
     blocks: list[NoisyTable] = []
     if plan.first:
         blocks, _ = _first_round(table, place, budget_filter, split, progress, None)
-        for block in blocks if steps.fold else ():
-            margins.fold(block, block.features[:-1])
     progress("blocks", len(pool.sizes), len(pool.sizes))
     fit = ResidualFit(pool, margins, steps)
-    estimates = [(b.features, block_counts(b, pool, margins, steps)) for b in blocks]
-    fit.begin(residuals, blocks=estimates)
+    fit.draw(residuals, blocks=blocks)
+    fit.begin()
     # What other paths spend on choices and blocks is spent here as well.
     left = max(budget_filter.left - withheld, 0.0) * (1 - 1e-9)
     chooser = ResidualRound(table, fit, budget_filter, steps, left, left / steps.rounds)
     while (found := chooser.next()) is not None:
-        chooser.heard(moved=fit.take(found))
+        chooser.heard(moved=fit.take_residual(found))
         residuals.append(found)
         progress("tables", len(residuals) - len(plan.pairs), None)
-    fit.sweep(steps.last_sweeps)
+    fit.finish()
     return fit, blocks, residuals
 
 
 def _second_round(
-    table: MergedTable, fit: PoolFit, budget_filter: PrivacyFilter, share: float, progress: Progress
-) -> list[NoisyTable]:
-    """Measure tables until this share of the budget is used up."""
+    table: MergedTable,
+    fit: JointFit,
+    budget_filter: PrivacyFilter,
+    share: float,
+    progress: Progress,
+) -> tuple[list[NoisyTable], list[NoisyTable]]:
+    """Measure tables and residuals until this share of the budget is used up."""
     rounds = rounds_for(len(fit.pool.sizes), fit.steps.rounds)
     steps = replace(fit.steps, rounds=rounds)
     chooser = SecondRound(table, fit, budget_filter, steps, share, share / rounds)
-    extra: list[NoisyTable] = []
-    while (found := chooser.next()) is not None:
-        chooser.heard(moved=fit.take(found))
-        extra.append(found)
-        progress("tables", len(extra), None)
-    return extra
+    while chooser.next():
+        progress("tables", chooser.measured, None)
+    return chooser.tables, chooser.residuals

@@ -66,14 +66,14 @@ def _variances(released: Released, cell: Mapping[int, int]) -> Iterator[float]:
     if any(code in merged_categories(released, feature) for feature, code in cell.items()):
         return
     if released.residuals and len(cell) > 1:
-        yield _by_parts(released, tuple(cell))
+        yield variance_by_parts(released, tuple(cell))
     for table in (*released.blocks, *released.extra):
         if set(cell) <= set(table.features):
             own = cell_count(tuple(cell), released.sizes)
             yield table.deviation**2 * (len(table.counts) / own)
 
 
-def _by_parts(released: Released, features: tuple[int, ...]) -> float:
+def variance_by_parts(released: Released, features: tuple[int, ...]) -> float:
     """Return the variance of a cell that is the sum of residuals of all its parts (R27).
 
     Infinite if one of these was not measured.

@@ -54,6 +54,11 @@ class HiddenClasses:
     laws: Float64
     misfit: float = math.inf
 
+    @property
+    def figures(self) -> int:
+        """How many figures are free beyond those of independent features."""
+        return (len(self.shares) - 1) * (sum(self.sizes) - len(self.sizes) + 1)
+
     def pair(self, pair: Features) -> Float64:
         """Return the shares of a pair's cells."""
         first, second = (self.of(feature) for feature in pair)
@@ -124,10 +129,9 @@ def fitted_classes(
     least = math.inf
     for classes in counts or classes_to_try(len(wanted.ones), most_turns):
         law, missed = _fitted(wanted, margins.sizes, classes, uniforms, most_turns)
-        figures = (classes - 1) * (len(wanted.ones) - len(margins.sizes) + 1)
-        if missed + 2 * figures >= least:
+        if missed + 2 * law.figures >= least:
             break
-        best, least = law, missed + 2 * figures
+        best, least = law, missed + 2 * law.figures
         if missed <= wanted.free:
             break
     return replace(best, misfit=least / max(wanted.free, 1))

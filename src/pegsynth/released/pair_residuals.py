@@ -153,11 +153,16 @@ class PairEstimates:
         self.sums[pair] = self.sums.get(pair, 0.0) + projected(table, levels) * precision
         self.precisions[pair] = self.precisions.get(pair, 0.0) + precision
 
+    def residual(self, pair: Features) -> Float64:
+        """Return the mean of all measurements of a pair's residual, in rows."""
+        mean: Float64 = self.sums[pair] / self.precisions[pair]
+        return mean
+
     def noisy(self, pair: Features, margins: Margins) -> Float64:
         """Return a pair's table as one-way counts and its residual tell it, noise and all."""
         levels = self._levels(pair)
         mean = self._mean(pair, margins).ravel()
-        cells = mean - centred(mean, levels) + self.sums[pair] / self.precisions[pair]
+        cells = mean - centred(mean, levels) + self.residual(pair)
         return cells.reshape(levels)
 
     def expect(self, law: Callable[[Features], Float64], margins: Margins) -> None:

@@ -24,9 +24,9 @@ from pegsynth.privacy import Event, NoisyCounts, NoisyResiduals, NoisySums
 from pegsynth.random import RandomStream, Words
 from pegsynth.released.dependences import MAP_PURPOSES
 from pegsynth.released.draw import fine_shares, released_total
+from pegsynth.released.pool_fit import PoolFit
 from pegsynth.released.published import NoisyTable, Released
 from pegsynth.released.row_pool import Pool
-from pegsynth.released.second_round import PoolFit
 
 Law = NoisyCounts | NoisySums | NoisyResiduals
 

@@ -86,8 +86,11 @@ class Released:
     sums
         Noisy sums of every analysis that the schema declares, in its order.
     residuals
-        Noisy residuals (R27): of all pairs, and after these of what the second round chose.
-        Where there are any, there are no extra tables, and no blocks but of quiet tables.
+        Noisy residuals (R27): of all pairs, or of none of them, and after these of what the second
+        round chose.
+    by_pairs
+        Whether the residuals of all pairs were measured. There are no extra tables then, and no
+        blocks but of quiet tables.
     """
 
     total: tuple[int, float]
@@ -103,6 +106,7 @@ class Released:
     maps: tuple[NoisyTable, ...] = ()
     sums: tuple[MeasuredSums, ...] = ()
     residuals: tuple[NoisyTable, ...] = ()
+    by_pairs: bool = False
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -34,10 +34,10 @@ from pegsynth.released.draw import (
 from pegsynth.released.levels import split_again
 from pegsynth.released.perturbed import AddedUp, Laws, perturbed
 from pegsynth.released.plain import plain_targets
+from pegsynth.released.pool_fit import PoolFit
 from pegsynth.released.published import Released
 from pegsynth.released.row_pool import Pool
 from pegsynth.released.rows import choose_rows, exchange_rows
-from pegsynth.released.second_round import PoolFit
 from pegsynth.released.steps import Steps
 from pegsynth.schema.rules import Rule
 

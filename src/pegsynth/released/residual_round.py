@@ -16,24 +16,21 @@ import numpy as np
 from pegsynth.arrays import Float64, Int64
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.mechanisms.residuals import centred
 from pegsynth.released.candidates import MOST_POOL, rows_at_once
 from pegsynth.released.counted import MergedTable
 from pegsynth.released.first_round import whole_penalty
 from pegsynth.released.hidden_classes import HiddenClasses, fitted_classes
+from pegsynth.released.joint_fit import CLOSENESS, JointFit, likely_closeness
 from pegsynth.released.pair_network import PairNetwork
 from pegsynth.released.pair_residuals import (
     PAIR,
     PairEstimates,
-    cell_noise,
     free_cells,
-    projected,
     summed_noise,
 )
+from pegsynth.released.pool_fit import PoolFit
 from pegsynth.released.published import NoisyTable
 from pegsynth.released.row_pool import Features, cell_count
-from pegsynth.released.second_round import PoolFit
-from pegsynth.released.smoothing import fitted_to, shrunken
 from pegsynth.released.steps import Steps
 
 _FIRST_SWEEPS = 4
@@ -41,51 +38,112 @@ _MOST_TRIPLES = 400
 
 
 @dataclass
-class ResidualFit(PoolFit):
-    """A pool whose weights should meet one-way counts, all pairs, and chosen triples."""
+class ResidualFit(JointFit):
+    """A pool whose weights meet one-way counts, all pairs, and chosen triples.
 
+    Parameters
+    ----------
+    measured
+        Residuals of all pairs, and of what was chosen after them.
+    estimates
+        What residuals tell of every pair.
+    law
+        The law of hidden classes, where one was fitted.
+    blocks
+        Blocks of a quiet table, which drew the pool.
+    links
+        Pairs of a feature and one that it was drawn by.
+    """
+
+    measured: Sequence[NoisyTable] = ()
     estimates: PairEstimates | None = None
+    law: HiddenClasses | None = None
+    blocks: Sequence[NoisyTable] = ()
     links: set[Features] = field(default_factory=set)
 
-    def begin(
+    def draw(
         self,
         residuals: Sequence[NoisyTable],
         order: Sequence[int] = (),
-        blocks: Sequence[tuple[Features, Float64]] = (),
+        blocks: Sequence[NoisyTable] = (),
     ) -> None:
-        """Weigh the pool to one-way counts, all pairs and blocks.
+        """Estimate all pairs; without blocks, draw the pool by them.
 
-        Without blocks it is drawn here, by pair tables, in their own order or a given one. Where
-        these have more free cells than the weights of the largest pool can meet, whatever rows are
-        asked for, it is drawn by hidden classes.
+        It is drawn in their own order or a given one. Where pairs have more free cells than the
+        weights of the largest pool can meet, whatever rows are asked for, it is drawn by hidden
+        classes.
         """
         steps, sizes = self.steps, self.pool.sizes
+        self.measured, self.blocks = tuple(residuals), blocks
         self.estimates = PairEstimates.of(residuals, sizes)
         pairs = self.estimates.pairs
         free = sum(free_cells([sizes[each] for each in pair]) for pair in pairs)
         crowded = steps.classes and free > steps.most_crowded * rows_at_once(len(pairs), MOST_POOL)
-        law = None
         if steps.classes and (steps.shrink or crowded):
-            law = fitted_classes(
+            self.law = fitted_classes(
                 self.estimates, self.margins, self.pool.uniforms, most_turns=steps.class_turns
             )
-            if steps.shrink and law.misfit <= steps.most_misfit:
-                self.estimates.expect(law.pair, self.margins)
-        tables = self.estimates.tables(self.margins, shrink=steps.shrink)
-        if crowded:
-            self.pace = steps.crowded_pace
+            if steps.shrink and self.law.misfit <= steps.most_misfit:
+                self.estimates.expect(self.law.pair, self.margins)
         if blocks:
-            for features, _ in blocks:
-                self.links.update(combinations(sorted(features), PAIR))
+            for block in blocks:
+                self.links.update(combinations(sorted(block.features), PAIR))
         else:
-            self._draw(tables, order, law if crowded else None)
-        self.start([(pair, table.ravel()) for pair, table in tables.items()])
-        for features, counts in blocks:
-            shape = [self.pool.sizes[each] for each in features]
-            target = fitted_to(counts.reshape(shape), self._parts(features)).ravel()
-            self._aim(features, target if target.any() else self.pool.expected(features))
+            tables = self.estimates.tables(self.margins, shrink=steps.shrink)
+            self._draw(tables, order, self.law if crowded else None)
+
+    def begin(self) -> None:
+        """Weigh the pool to one-way counts, all pairs and blocks."""
+        self.pool.weigh(self.margins.total)
+        if self._law_is_likelier():
+            self._follow_law()
+        self._begin_here()
+        for residual in self.measured:
+            if len(residual.features) == PAIR:
+                self._measured_residual(residual, self._levels(residual.features))
+        for block in self.blocks:
+            self._measured(block)
+        self._settle_closeness()
         # What is left over afterwards should be what these tables do not tell.
         self.sweep(_FIRST_SWEEPS)
+
+    @property
+    def _estimates(self) -> PairEstimates:
+        if self.estimates is None:
+            raise ValueError("pairs are estimated when the pool is drawn")
+        return self.estimates
+
+    def _of_pair(self, pair: Features) -> tuple[Float64, Float64, float]:
+        """Return a pair as it was measured, the variance of its cells, and their freedom."""
+        noisy = self._estimates.noisy(pair, self.margins).ravel()
+        variance = np.full(len(noisy), 1 / self._estimates.precisions[pair])
+        return noisy, variance, free_cells(self._levels(pair)) / len(noisy)
+
+    def _levels(self, features: Features) -> list[int]:
+        return [self.pool.sizes[each] for each in features]
+
+    def _law_is_likelier(self) -> bool:
+        """Say whether the law of hidden classes explains pairs better than the pool does.
+
+        A law has been fitted to the same pairs: half of its free figures are taken off.
+        """
+        law = self.law
+        if law is None or not self.steps.shrink or law.misfit > self.steps.most_misfit:
+            return False
+        by_law, by_pool = np.zeros(len(CLOSENESS)), np.zeros(len(CLOSENESS))
+        for pair in self._estimates.pairs:
+            noisy, variance, spread = self._of_pair(pair)
+            told = law.pair(pair).ravel() * self.margins.total
+            by_law += spread * likely_closeness(noisy, told, variance)
+            by_pool += spread * likely_closeness(noisy, self.pool.expected(pair), variance)
+        return bool(by_law.max() - law.figures / 2 > by_pool.max())
+
+    def _follow_law(self) -> None:
+        """Rake the pool to what the law says of all pairs."""
+        law, total = self.law, self.margins.total
+        if law is not None:
+            said = [(pair, law.pair(pair).ravel() * total) for pair in self._estimates.pairs]
+            PoolFit(self.pool, self.margins, self.steps).meet(said, self.steps.last_sweeps)
 
     def _draw(
         self,
@@ -113,49 +171,8 @@ class ResidualFit(PoolFit):
                 pool.draw(feature, (), margins.shares[feature][None, :])
             self.links.update(tuple(sorted((head, feature))) for head in heads)
 
-    def take(self, table: NoisyTable) -> bool:
-        """Add a measured residual, and say whether it moved by more than its noise."""
-        levels = [self.pool.sizes[each] for each in table.features]
-        place = self._place(table.features)
-        keys = self.keys[place] if place is not None else self.pool.keys(table.features)
-        expected = self.expected(keys, len(table.counts))
-        if len(table.features) == PAIR and self.estimates is not None:
-            self.estimates.add(table)
-            target = self.estimates.counts(
-                table.features, self.margins, shrink=self.steps.shrink
-            ).ravel()
-        else:
-            noisy = expected + projected(table, levels) - centred(expected, levels)
-            cells = shrunken(noisy, expected, cell_noise(table.deviation, levels))
-            target = fitted_to(cells.reshape(levels), self._parts(table.features)).ravel()
-        if not target.any():
-            target = expected  # noise below zero everywhere says nothing
-        moved = float(np.abs(target - expected).sum())
-        if place is None:
-            self._aim(table.features, target, keys)
-        else:
-            self.targets[place] = target
-        self.sweep(only=self._near(table.features))
-        return moved > summed_noise(table.deviation, levels)
-
-    def _parts(self, features: Features) -> dict[tuple[int, ...], Float64]:
-        """Return what a table's pairs and one-way counts should be."""
-        parts: dict[tuple[int, ...], Float64] = {}
-        for width in (1, PAIR):
-            for part in combinations(range(len(features)), width):
-                names = tuple(features[place] for place in part)
-                known = self._place(tuple(sorted(names)))
-                if known is not None:
-                    shape = [self.pool.sizes[each] for each in sorted(names)]
-                    table = self.targets[known].reshape(shape)
-                    parts[part] = table if names == tuple(sorted(names)) else table.T
-        return parts
-
-    def _place(self, features: Features) -> int | None:
-        return self.features.index(features) if features in self.features else None
-
     def _near(self, features: Features) -> list[int]:
-        """Return the tables that share a feature with some others, which are raked again."""
+        """Return the tables that share a feature with some others, which are fitted again."""
         wanted = set(features)
         return [place for place, each in enumerate(self.features) if wanted & set(each)]
 

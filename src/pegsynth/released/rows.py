@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.arrays import Float64, Int64
 from pegsynth.kernels import pool_loops as kernels
-from pegsynth.released.second_round import PoolFit
+from pegsynth.released.pool_fit import PoolFit
+from pegsynth.released.row_pool import Pool
 
 UInt16 = NDArray[np.uint16]
 
@@ -45,13 +48,14 @@ def _systematic(reached: Float64, count: int, offset: float) -> Int64:
 def exchange_rows(fit: PoolFit, chosen: Int64, passes: int) -> Int64:
     """Replace rows by others of the pool where all tables together then fit better."""
     pool, rows = fit.pool, len(chosen)
-    if passes == 0 or rows == 0 or not fit.targets:
+    aims = fit.aims() if passes and rows else []
+    if not aims:
         return chosen
     # The more rows, the less a single one matters.
     passes = min(max(round(passes * _FEW_ROWS / rows), 1), passes)
-    starts = np.cumsum([0, *(len(target) for target in fit.targets)])
-    excess = np.concatenate([-target * (rows / target.sum()) for target in fit.targets])
-    lines = _lines(fit)
+    starts = np.cumsum([0, *(len(target) for _, target in aims)])
+    excess = np.concatenate([-target * (rows / target.sum()) for _, target in aims])
+    lines = _lines(pool, [keys for keys, _ in aims])
     kernels.count_lines(chosen, lines, starts, excess)
     reached = np.cumsum(pool.weights)
     chosen = chosen.copy()
@@ -62,14 +66,14 @@ def exchange_rows(fit: PoolFit, chosen: Int64, passes: int) -> Int64:
     return chosen
 
 
-def _lines(fit: PoolFit) -> UInt16:
-    """Return a line for every pool row: its cell in each table of the fit."""
-    lines = np.empty((fit.pool.rows, len(fit.keys)), dtype=np.uint16)
+def _lines(pool: Pool, tables: Sequence[UInt16]) -> UInt16:
+    """Return a line for every pool row: its cell in each table."""
+    lines = np.empty((pool.rows, len(tables)), dtype=np.uint16)
 
     def work(first: int) -> None:
         part = slice(first, first + _LINES_AT_A_TIME)
-        for table, keys in enumerate(fit.keys):
+        for table, keys in enumerate(tables):
             kernels.line_up(keys[part], table, lines[part])
 
-    fit.pool.each(work, range(0, fit.pool.rows, _LINES_AT_A_TIME))
+    pool.each(work, range(0, pool.rows, _LINES_AT_A_TIME))
     return lines

@@ -1,133 +1,32 @@
-"""The second round: weigh the pool to every table, measure what it predicts worst, repeat."""
+"""The second round: measure what the weighted pool predicts worst, fit it to that, repeat."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pegsynth.arrays import Float64, Int64
+from pegsynth.arrays import Int64
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.released.candidates import Room, cheap_to_score, spread_out
 from pegsynth.released.counted import MergedTable
-from pegsynth.released.details import linked
-from pegsynth.released.first_round import MEAN_ABSOLUTE_NORMAL, whole_penalty
-from pegsynth.released.margins import Margins
+from pegsynth.released.first_round import whole_penalty
+from pegsynth.released.joint_fit import JointFit
+from pegsynth.released.pair_residuals import (
+    MEAN_ABSOLUTE_NORMAL,
+    PAIR,
+    cell_noise,
+    free_cells,
+    summed_noise,
+)
 from pegsynth.released.published import NoisyTable
-from pegsynth.released.row_pool import Features, Pool, cell_count
-from pegsynth.released.smoothing import fitted_to, shrunken
+from pegsynth.released.row_pool import Features, cell_count
 from pegsynth.released.steps import Steps
 
-UInt16 = NDArray[np.uint16]
-
-_PAIR = 2
 _ALL_ANEW = 10
-_ALL_SWEPT = 160
-
-
-@dataclass
-class PoolFit:
-    """A pool, the tables that its weights should meet, and how to get there.
-
-    Parameters
-    ----------
-    pace
-        Part of the way that weights go to meet a pair at its turn, on the scale of logarithms.
-        Pairs that no weights can meet all at once would undo each other at full pace.
-    """
-
-    pool: Pool
-    margins: Margins
-    steps: Steps
-    features: list[Features] = field(default_factory=list)
-    keys: list[UInt16] = field(default_factory=list)
-    targets: list[Float64] = field(default_factory=list)
-    pace: float = 1.0
-
-    def start(self, blocks: Sequence[tuple[Features, Float64]]) -> None:
-        """Weigh all rows alike, then meet the one-way counts and the blocks."""
-        self.pool.weigh(self.margins.total)
-        for feature in range(len(self.pool.sizes)):
-            self._aim((feature,), self.margins.counts(feature))
-        for features, counts in blocks:
-            self._aim(features, counts)
-        self.sweep()
-
-    def meet(self, targets: Sequence[tuple[Features, Float64]], sweeps: int) -> None:
-        """Weigh all rows alike, then meet these tables and no others."""
-        self.pool.weigh(self.margins.total)
-        wanted = [features for features, _ in targets]
-        if self.features != wanted:
-            self.features, self.keys = wanted, [self.pool.keys(each) for each in wanted]
-        self.targets = [counts for _, counts in targets]
-        self.sweep(sweeps)
-
-    def expected(self, keys: UInt16, cells: int) -> Float64:
-        """Return what the weighted pool expects in the cells of a table."""
-        return kernels.weigh_cells(keys, self.pool.weights, cells)
-
-    def take(self, table: NoisyTable) -> bool:
-        """Add a measured table, and say whether it moved by more than its noise."""
-        keys = self.pool.keys(table.features)
-        expected = self.expected(keys, len(table.counts))
-        if self.steps.fold:
-            self.margins.fold(table, table.features)
-            for feature in linked(self.margins.details, table.features):
-                self.targets[feature] = self.margins.counts(feature)
-        estimate = shrunken(table.counts.astype(np.float64), expected, table.deviation)
-        target = self._consistent(table.features, estimate, expected).ravel()
-        if not target.any():
-            target = expected  # noise below zero everywhere says nothing
-        moved = float(np.abs(target - expected).sum())
-        self._aim(table.features, target, keys)
-        self.sweep(only=self._near(table.features))
-        return moved > MEAN_ABSOLUTE_NORMAL * table.deviation * len(target)
-
-    def _near(self, features: Features) -> list[int]:
-        """Return the tables to rake after one was added: where they are many, those it moves.
-
-        These share a feature with it. All have their turn now and then, and at the end.
-        """
-        count = len(self.features)
-        if count <= _ALL_SWEPT or count % _ALL_ANEW == 0:
-            return []
-        return [place for place in range(count) if set(features) & set(self.features[place])]
-
-    def _consistent(self, features: Features, estimate: Float64, expected: Float64) -> Float64:
-        """Fit a table to what is known of its parts: one-way counts, and pairs of a triple."""
-        shape = [self.pool.sizes[feature] for feature in features]
-        places = range(len(features))
-        margins: dict[tuple[int, ...], Float64] = {}
-        margins |= {(place,): self.margins.counts(features[place]) for place in places}
-        if len(features) > 2:
-            cells = expected.reshape(shape)
-            for pair in combinations(places, 2):
-                if any({features[i] for i in pair} <= set(known) for known in self.features):
-                    others = tuple(place for place in places if place not in pair)
-                    margins[pair] = cells.sum(axis=others)
-        return fitted_to(estimate.reshape(shape), margins)
-
-    def sweep(self, times: int = 1, only: Sequence[int] = ()) -> None:
-        """Rake the weights to every table in turn, or to some."""
-        turns = list(only) or list(range(len(self.keys)))
-        sums = self.expected(self.keys[turns[0]], len(self.targets[turns[0]]))
-        for turn in range(times * len(turns)):
-            table, following = turns[turn % len(turns)], turns[(turn + 1) % len(turns)]
-            factors = kernels.rake_factors(sums, self.targets[table], self.steps.most_factor)
-            if self.pace < 1 and len(self.features[table]) == _PAIR:
-                factors **= self.pace
-            sums = self.pool.scale(
-                self.keys[table], factors, self.keys[following], len(self.targets[following])
-            )
-
-    def _aim(self, features: Features, target: Float64, keys: UInt16 | None = None) -> None:
-        self.features.append(features)
-        self.keys.append(self.pool.keys(features) if keys is None else keys)
-        self.targets.append(target)
 
 
 @dataclass
@@ -135,7 +34,7 @@ class SecondRound:
     """Chooses and measures tables of a confidential table that the pool predicts badly."""
 
     table: MergedTable
-    fit: PoolFit
+    fit: JointFit
     budget_filter: PrivacyFilter
     steps: Steps
     left_share: float
@@ -146,46 +45,78 @@ class SecondRound:
     linked: set[Features] = field(default_factory=set)
     renewed: int = 1
 
-    def next(self) -> NoisyTable | None:
-        """Choose the next table and measure it; None when the budget is used up."""
+    tables: list[NoisyTable] = field(default_factory=list)
+    residuals: list[NoisyTable] = field(default_factory=list)
+
+    def next(self) -> bool:
+        """Choose the next table, measure it and fit the pool; False when the budget is used up.
+
+        Of a pair its residual is measured where that is the quieter part of it (R27): margins are
+        known already, and are not paid for again.
+        """
         if self.measured >= self.steps.rounds or self.left_share < 0.2 * self.share:
-            return None
+            return False
         last = self.measured == self.steps.rounds - 1 or self.left_share < 1.2 * self.share
         share = self.left_share if last else self.share
         choice = self.steps.second_choices * share
-        deviation = self.budget_filter.deviation(share - choice)
-        self._find_candidates(deviation)
+        self._find_candidates(self.budget_filter.deviation(share - choice))
         tables = list(self.candidates)
         if not tables:
-            return None
+            return False
         chosen = tables[
             self.budget_filter.choose(
-                self._scores(tables, deviation),
+                self._scores(tables, share - choice),
                 choice,
                 purpose="second round",
                 among="tables of two or three features" if self.steps.triples else "pairs",
                 features_of=tables.__getitem__,
             )
         ]
-        noisy, deviation = self.budget_filter.measure(
-            self.candidates[chosen],
-            share - choice,
-            purpose="table",
-            features=chosen,
-            levels=[self.fit.pool.sizes[each] for each in chosen],
-        )
         self.left_share -= share
         self.measured += 1
         self.linked.update(combinations(chosen, 2))
         self._forget(chosen)
-        return NoisyTable(chosen, noisy, deviation)
-
-    def heard(self, *, moved: bool) -> None:
-        """Double the budget of the next table after one that its noise has drowned."""
+        moved = self._measure(chosen, share - choice)
         if self.steps.anneal and not moved:
+            # Its noise has drowned this one.
             self.share *= 2
+        return True
 
-    def _scores(self, tables: list[Features], deviation: float) -> list[int]:
+    def _measure(self, features: Features, share: float) -> bool:
+        """Measure a table or its residual; say whether it moved the pool by more than noise."""
+        counts, levels = self.candidates[features], self._levels(features)
+        if self._by_residual(features, share):
+            noisy, deviation = self.budget_filter.measure_residual(
+                counts, share, purpose="residual", features=features, levels=levels
+            )
+            self.residuals.append(NoisyTable(features, noisy, deviation))
+            return self.fit.take_residual(self.residuals[-1])
+        noisy, deviation = self.budget_filter.measure(
+            counts, share, purpose="table", features=features, levels=levels
+        )
+        self.tables.append(NoisyTable(features, noisy, deviation))
+        return self.fit.take(self.tables[-1])
+
+    def _by_residual(self, features: Features, share: float) -> bool:
+        """Say whether a residual tells more than the same part of its table does."""
+        levels = self._levels(features)
+        if not self.steps.residual_tables or len(features) > PAIR or min(levels) == 1:
+            return False
+        price = self.budget_filter.price
+        apart = cell_noise(price.residual_deviation(share, levels), levels)
+        return apart < price.deviation(share) * math.sqrt(free_cells(levels) / math.prod(levels))
+
+    def _noise(self, features: Features, share: float) -> float:
+        """Return the expected sum of absolute noise on a table."""
+        levels, price = self._levels(features), self.budget_filter.price
+        if self._by_residual(features, share):
+            return summed_noise(price.residual_deviation(share, levels), levels)
+        return MEAN_ABSOLUTE_NORMAL * price.deviation(share) * math.prod(levels)
+
+    def _levels(self, features: Features) -> list[int]:
+        return [self.fit.pool.sizes[each] for each in features]
+
+    def _scores(self, tables: list[Features], share: float) -> list[int]:
         """Return scores of sensitivity 1; those of triples are divided, which lowers it.
 
         A distance is taken from what the pool expected at some earlier time, which is
@@ -198,8 +129,8 @@ class SecondRound:
 
         new = [features for features in tables if features not in self.distances]
         self.distances.update(zip(new, self.fit.pool.each(work, new), strict=True))
-        cells = np.array([len(self.candidates[features]) for features in tables])
-        penalties = whole_penalty(MEAN_ABSOLUTE_NORMAL * deviation * cells).tolist()
+        noise = np.array([self._noise(features, share) for features in tables])
+        penalties = whole_penalty(noise).tolist()
         scores = []
         for features, penalty in zip(tables, penalties, strict=True):
             score = self.distances[features] - penalty

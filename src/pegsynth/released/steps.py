@@ -46,6 +46,8 @@ class Steps:
     residuals
         Measure the residuals of all pairs once where that is quiet enough (R27), and nothing
         else but residuals after that; order and heads then follow from pair tables.
+    residual_tables
+        Of a pair that the second round chooses, measure the residual and not the whole table.
     classes
         Fit a law of hidden classes to all pairs at once, and expect of every pair what it says.
     exchange
@@ -69,6 +71,7 @@ class Steps:
     listen: bool = True
     larger_pool: bool = True
     residuals: bool = True
+    residual_tables: bool = True
     classes: bool = True
     exchange: int = 5
     heads: int = 3
@@ -114,7 +117,7 @@ class Steps:
     class_turns: int = 300
     most_misfit: float = 3.0
     most_crowded: float = 0.5
-    crowded_pace: float = 0.1
+    closer_than_it_is: float = 0.6
     told_together: float = 0.85
     least_all_pairs: float = 0.5
     least_beside_pairs: float = 0.2

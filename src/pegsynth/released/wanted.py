@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.released.counted import MergedTable
+from pegsynth.released.joint_fit import JointFit
 from pegsynth.released.published import NoisyTable
 from pegsynth.released.row_pool import Features
-from pegsynth.released.second_round import PoolFit
 
 PURPOSE = "wanted"
 
@@ -35,7 +35,7 @@ class Wanted:
 
 
 def measured_tables(
-    table: MergedTable, fit: PoolFit, budget_filter: PrivacyFilter, wanted: Sequence[Wanted]
+    table: MergedTable, fit: JointFit, budget_filter: PrivacyFilter, wanted: Sequence[Wanted]
 ) -> list[NoisyTable]:
     """Measure the tables, and weigh the pool to each."""
     table.ask([each.features for each in wanted])

@@ -1,0 +1,363 @@
+"""Weights that meet all measurements at once, each as far as its noise allows.
+
+Tables were measured as y_t with noise of variance v_t on every cell, and rows were drawn for a
+pool by weights w_0. The weights sought are those that minimise
+
+    sum over tables of |A_t w - y_t|^2 / (2 v_t)  +  c KL(w || w_0),
+
+where A_t w are the sums of weights by the cells of table t and KL is the divergence of weights
+that need not have the same total. The first part is what the noise makes likely, the second keeps
+close to the pool what nobody measured: a cell that the pool expects s rows in may be off by about
+sqrt(s/c). The measurements themselves tell the closeness c, as the one that makes their distances
+from the pool most likely (`likely_closeness`), and non-negativity comes by itself.
+
+The solution has weights w = w_0 exp(sum of potentials of a row's cells). The potentials of one
+table, given those of all others, solve an equation for each cell, in closed form by Wright's omega
+function (`soft_potentials`). Going through the tables in turn costs what raking does, and leads to
+the one minimum, because the problem in the potentials is concave.
+
+All of it is post-processing of paid-for numbers (R11).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from pegsynth.arrays import Float64
+from pegsynth.kernels import pool_loops as kernels
+from pegsynth.mechanisms.residuals import centred
+from pegsynth.released.pair_residuals import (
+    MEAN_ABSOLUTE_NORMAL,
+    PAIR,
+    cell_noise,
+    free_cells,
+    projected,
+    summed_noise,
+)
+from pegsynth.released.pool_fit import PoolFit, UInt16
+from pegsynth.released.published import NoisyTable
+from pegsynth.released.row_pool import MOST_CELLS, Features, cell_count
+
+CLOSENESS = np.geomspace(2.0**-24, 2.0**8, 33)
+"""Values of c that likelihoods are taken for."""
+_NEVER_SAID = 0.01
+_NEXT_TO_NOTHING = -30.0
+_LEAST_TOTAL = 1e-6
+_ALL_ANEW = 10
+_ALL_SWEPT = 160
+_MOST_AIMS = 1 << 25
+"""Cells of rows, over all tables, that are looked at when rows are taken from the pool."""
+
+
+@dataclass
+class JointFit(PoolFit):
+    """A pool whose weights meet noisy tables by their precisions.
+
+    Parameters
+    ----------
+    noisy, variances
+        What was measured of each table, and the variance of the noise on its cells.
+    potentials
+        Logarithms of the factors by which each table scales the weights of its cells.
+    likelihoods
+        For each table, how likely its distance from the pool is under every `CLOSENESS`.
+    closeness
+        The c in use.
+    base
+        The weights to stay close to.
+    residuals
+        By place: what the residual of a pair was measured as, in rows (R27). It says nothing of
+        margins, so what its table should meet is made of it and of `ones`.
+    ones
+        One-way counts of the weighted pool when they had their last turn.
+    """
+
+    noisy: list[Float64] = field(default_factory=list)
+    variances: list[Float64] = field(default_factory=list)
+    potentials: list[Float64] = field(default_factory=list)
+    likelihoods: list[Float64] = field(default_factory=list)
+    closeness: float = _NEVER_SAID
+    base: Float64 = field(default_factory=lambda: np.zeros(0))
+    residuals: dict[int, Float64] = field(default_factory=dict)
+    ones: list[Float64] = field(default_factory=list)
+
+    def start(self, blocks: Sequence[NoisyTable]) -> None:
+        """Weigh all rows alike, then meet the one-way counts and the blocks."""
+        self.pool.weigh(self.margins.total)
+        self._begin_here()
+        for block in blocks:
+            self._measured(block)
+        self._settle_closeness()
+        self.sweep()
+
+    def _begin_here(self) -> None:
+        """Take the weights as they are for those to stay close to; add the one-way counts."""
+        self.base = self.pool.weights.copy()
+        for feature, (counts, variance) in enumerate(self.margins.measured):
+            self._add((feature,), counts, variance)
+        super().sweep(1)
+        self._look_at_ones()
+
+    def take(self, table: NoisyTable) -> bool:
+        """Add a measured table, and say whether it moved by more than its noise."""
+        noise = MEAN_ABSOLUTE_NORMAL * table.deviation * len(table.counts)
+        return self._moved_by(self._measured(table), table.features) > noise
+
+    def take_residual(self, table: NoisyTable) -> bool:
+        """Add a measured residual, and say whether it moved by more than its noise."""
+        levels = [self.pool.sizes[each] for each in table.features]
+        place = self._measured_residual(table, levels)
+        return self._moved_by(place, table.features) > summed_noise(table.deviation, levels)
+
+    def sweep(self, times: int = 1, only: Sequence[int] = ()) -> None:
+        """Scale the weights by tables in turn, all or some; one-way counts, known best, are last."""
+        count = len(self.pool.sizes)
+        others = [place for place in only or range(len(self.keys)) if place >= count]
+        for _ in range(times):
+            if others:
+                super().sweep(1, others)
+            super().sweep(1, range(count))
+            self._look_at_ones()
+
+    def _look_at_ones(self) -> None:
+        sizes = self.pool.sizes
+        self.ones = [self.expected(self.keys[each], size) for each, size in enumerate(sizes)]
+
+    def finish(self) -> None:
+        """Come to rest."""
+        self.sweep(self.steps.last_sweeps)
+        if not self.pool.weights.sum() > _LEAST_TOTAL * self.margins.total:
+            self.pool.weights = self.base.copy()  # noise below zero everywhere says nothing
+
+    def aims(self) -> list[tuple[UInt16, Float64]]:
+        """Return the measured tables and, as far as there is room, all other pairs.
+
+        Rows should meet what the weights add up to: those of pairs that were not measured would
+        be off by sampling alone.
+        """
+        sizes, rows = self.pool.sizes, self.pool.rows
+        room = _MOST_AIMS // rows - len(self.keys)
+        others = [
+            pair
+            for pair in combinations(range(len(sizes)), 2)
+            if pair not in self.features and cell_count(pair, sizes) <= MOST_CELLS
+        ]
+        keys = [*self.keys, *map(self.pool.keys, others if len(others) <= room else ())]
+        features = [*self.features, *others]
+        return [
+            (each, self.expected(each, self.pool.cells(features[table])))
+            for table, each in enumerate(keys)
+        ]
+
+    def _measured(self, table: NoisyTable) -> int:
+        """Add a table of counts, or average it with an earlier one by precision."""
+        features, counts = in_order(table, self.pool.sizes)
+        variance = np.full(len(counts), table.deviation**2)
+        place = self._place(features, residual=False)
+        if place is None:
+            return self._add(features, counts, variance)
+        mean, variance = _average(self.noisy[place], self.variances[place], counts, variance)
+        self._replace(place, mean, variance)
+        return place
+
+    def _measured_residual(self, table: NoisyTable, levels: Sequence[int]) -> int:
+        """Add a residual; that of a pair is averaged with an earlier one by precision."""
+        features, told = table.features, projected(table, levels)
+        variance = np.full(len(told), cell_noise(table.deviation, levels) ** 2)
+        spread = free_cells(levels) / len(told)
+        if len(features) > PAIR:
+            keys = self.pool.keys(features)
+            expected = self.expected(keys, len(told))
+            noisy = expected - centred(expected, levels) + told
+            return self._add(features, noisy, variance, spread=spread, keys=keys)
+        place = self._place(features, residual=True)
+        if place is not None:
+            told, variance = _average(self.residuals[place], self.variances[place], told, variance)
+        margins = [self.margins.counts(feature) for feature in features]
+        noisy = _with_margins(told, margins)
+        if place is None:
+            place = self._add(features, noisy, variance, spread=spread)
+        else:
+            self._replace(place, noisy, variance, spread=spread)
+        self.residuals[place] = told
+        return place
+
+    def _place(self, features: Features, *, residual: bool) -> int | None:
+        """Return where a table stands that was measured before, by itself or as a residual."""
+        for place, known in enumerate(self.features):
+            if known == features and (place in self.residuals) == residual:
+                return place
+        return None
+
+    def _add(
+        self,
+        features: Features,
+        noisy: Float64,
+        variance: Float64,
+        *,
+        spread: float = 1.0,
+        keys: UInt16 | None = None,
+    ) -> int:
+        """Add what was measured of a table; return its place.
+
+        Parameters
+        ----------
+        spread
+            Directions that the noise has for each cell.
+        """
+        self.features.append(features)
+        self.keys.append(self.pool.keys(features) if keys is None else keys)
+        self.potentials.append(np.zeros(len(noisy)))
+        for kept in (self.noisy, self.variances, self.likelihoods):
+            kept.append(np.zeros(0))
+        place = len(self.features) - 1
+        self._replace(place, noisy, variance, spread=spread)
+        return place
+
+    def _replace(
+        self, place: int, noisy: Float64, variance: Float64, *, spread: float = 1.0
+    ) -> None:
+        self.noisy[place], self.variances[place] = noisy, variance
+        self.likelihoods[place] = (
+            likely_closeness(noisy, self._unfitted(place), variance) * spread
+            if len(self.features[place]) > 1
+            else np.zeros(len(CLOSENESS))
+        )
+
+    def _unfitted(self, place: int) -> Float64:
+        """Return what the pool expected of a table before any table had a say."""
+        return kernels.weigh_cells(self.keys[place], self.base, self._cells(place))
+
+    def _settle_closeness(self) -> None:
+        """Take the closeness that all tables together make most likely."""
+        together = np.sum(self.likelihoods, axis=0)
+        if together.any():
+            # The pool was drawn by some of the same noisy counts, and looks closer than it is.
+            self.closeness = self.steps.closer_than_it_is * _highest(together)
+
+    def _factors(self, table: int, sums: Float64) -> Float64:
+        potentials = soft_potentials(
+            sums,
+            self.potentials[table],
+            self._wanted(table),
+            self.closeness * self.variances[table],
+            math.log(self.steps.most_factor),
+        )
+        factors: Float64 = np.exp(potentials - self.potentials[table])
+        self.potentials[table] = potentials
+        return factors
+
+    def _wanted(self, table: int) -> Float64:
+        """Return what a table should meet at its turn."""
+        if table not in self.residuals:
+            return self.noisy[table]
+        margins = [self.ones[feature] for feature in self.features[table]]
+        return _with_margins(self.residuals[table], margins)
+
+    def _moved_by(self, place: int, features: Features) -> float:
+        """Fit a table that was added; return how far it alone moves what is expected of it."""
+        self._settle_closeness()
+        expected = self.expected(self.keys[place], self._cells(place))
+        wanted = soft_potentials(
+            expected,
+            self.potentials[place],
+            self._wanted(place),
+            self.closeness * self.variances[place],
+            math.inf,
+        )
+        moved = float(np.abs(expected * np.expm1(wanted - self.potentials[place])).sum())
+        self.sweep(only=self._near(features))
+        return moved
+
+    def _near(self, features: Features) -> list[int]:
+        """Return the tables to scale by after one was added: where they are many, those it moves.
+
+        These share a feature with it. All have their turn now and then, and at the end.
+        """
+        count = len(self.features)
+        if count <= _ALL_SWEPT or count % _ALL_ANEW == 0:
+            return []
+        return [place for place in range(count) if set(features) & set(self.features[place])]
+
+
+def soft_potentials(
+    sums: Float64, potentials: Float64, noisy: Float64, softness: Float64, most: float
+) -> Float64:
+    """Return the potentials that the cells of one table have at the minimum, all others given.
+
+    With s the sum of weights in a cell without its own potential p, and softness c v,
+    p + (s exp(p) - y)/(c v) = 0. Cells without any weight keep theirs.
+
+    Parameters
+    ----------
+    most
+        How far a potential may move.
+    """
+    from scipy.special import wrightomega
+
+    some = sums > 0
+    apart = np.log(np.where(some, sums, 1.0)) - potentials - np.log(softness)
+    reached = apart + noisy / softness
+    # Wright's omega z of x solves z + log z = x; far below 0 it is exp(x), which may be no number.
+    root = np.log(np.maximum(wrightomega(np.maximum(reached, _NEXT_TO_NOTHING)), 1e-300))
+    wanted = np.where(reached < _NEXT_TO_NOTHING, reached, root) - apart
+    within = np.clip(wanted, potentials - most, potentials + most)
+    found: Float64 = np.where(some, within, potentials)
+    return found
+
+
+def likely_closeness(noisy: Float64, expected: Float64, variance: Float64) -> Float64:
+    """Return the log-likelihood of a table under every `CLOSENESS` of the pool.
+
+    A cell is off by the noise and by what the pool does not know, whose variance is the
+    expected number of rows over c.
+    """
+    squared = (noisy - expected) ** 2
+    found = np.empty(len(CLOSENESS))
+    for place, closeness in enumerate(CLOSENESS):
+        whole = variance + expected / closeness
+        found[place] = -0.5 * float((squared / whole + np.log(whole)).sum())
+    return found
+
+
+def _highest(likelihoods: Float64) -> float:
+    """Return the closeness at the top, between two values of the grid by a parabola."""
+    top = int(np.argmax(likelihoods))
+    logs = np.log(CLOSENESS)
+    if not 0 < top < len(likelihoods) - 1:
+        return float(CLOSENESS[top])
+    left, middle, right = likelihoods[top - 1 : top + 2]
+    bend = left - 2 * middle + right
+    shift = 0.5 * (left - right) / bend if bend < 0 else 0.0
+    return float(np.exp(logs[top] + shift * (logs[1] - logs[0])))
+
+
+def _average(
+    first: Float64, variance: Float64, second: Float64, other: Float64
+) -> tuple[Float64, Float64]:
+    """Return the mean of two measurements by precision, and its variance."""
+    together = 1 / (1 / variance + 1 / other)
+    mean: Float64 = together * (first / variance + second / other)
+    return mean, together
+
+
+def _with_margins(residual: Float64, margins: Sequence[Float64]) -> Float64:
+    """Return the table of a pair that has a residual and margins of the same total."""
+    rows, columns = margins
+    told = rows[:, None] / len(columns) + columns / len(rows)
+    told -= rows.sum() / (len(rows) * len(columns))
+    table: Float64 = told.ravel() + residual
+    return table
+
+
+def in_order(table: NoisyTable, sizes: Sequence[int]) -> tuple[Features, Float64]:
+    """Return a table with its features in the order of the schema."""
+    order = sorted(range(len(table.features)), key=table.features.__getitem__)
+    cells = table.counts.reshape([sizes[feature] for feature in table.features])
+    features = tuple(table.features[place] for place in order)
+    return features, cells.transpose(order).astype(np.float64).ravel()

@@ -1,0 +1,210 @@
+"""Weights that meet all noisy tables at once, against slow solutions of the same problem."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq, minimize
+
+from pegsynth.random import RandomStream
+from pegsynth.released.joint_fit import (
+    CLOSENESS,
+    JointFit,
+    in_order,
+    likely_closeness,
+    soft_potentials,
+)
+from pegsynth.released.margins import Margins
+from pegsynth.released.published import NoisyTable
+from pegsynth.released.row_pool import Pool
+from pegsynth.released.steps import Steps
+
+SIZES = (2, 3, 2)
+TOTAL = 120.0
+
+
+def pool_of_all_rows():
+    """Return a pool that has every row once, equally weighed."""
+    cells = np.indices(SIZES).reshape(len(SIZES), -1)
+    pool = Pool(SIZES, cells.shape[1], RandomStream("joint"))
+    pool.columns[:] = cells
+    pool.placed = [0, 1, 2]
+    return pool
+
+
+def margins_of(generator):
+    tables = []
+    for size in SIZES:
+        counts = np.full(size, TOTAL / size) + generator.normal(0, 3, size)
+        tables.append(NoisyTable((len(tables),), counts, 3.0))
+    levels = tuple(np.arange(size) for size in SIZES)
+    shares = tuple(np.full(size, 1 / size) for size in SIZES)
+    return Margins.of(tuple(tables), levels, shares, TOTAL)
+
+
+def measured_tables(generator):
+    made = []
+    for features, deviation in (((1, 0), 4.0), ((0, 2), 2.0), ((0, 1, 2), 6.0)):
+        cells = math.prod(SIZES[each] for each in features)
+        counts = TOTAL * generator.dirichlet(np.ones(cells)) + generator.normal(0, deviation, cells)
+        made.append(NoisyTable(features, np.rint(counts).astype(np.int64), deviation))
+    return made
+
+
+def fitted(generator, fit_class=JointFit, sweeps=400, closeness=None):
+    fit = fit_class(pool_of_all_rows(), margins_of(generator), Steps())
+    fit.start(measured_tables(generator))
+    fit.closeness = closeness or fit.closeness
+    fit.sweep(sweeps)
+    return fit
+
+
+def objective(fit):
+    """Return the function that weights should minimise, written down anew."""
+    c, base = fit.closeness, np.full(fit.pool.rows, TOTAL / fit.pool.rows)
+
+    def value(logs):
+        weights = np.exp(logs)
+        missed = 0.0
+        for features, noisy, variance in zip(fit.features, fit.noisy, fit.variances, strict=True):
+            cell = np.ravel_multi_index(
+                tuple(fit.pool.columns[each].astype(int) for each in features),
+                tuple(SIZES[each] for each in features),
+            )
+            sums = np.bincount(cell, weights, len(noisy))
+            missed += float(((sums - noisy) ** 2 / (2 * variance)).sum())
+        apart = float((weights * (np.log(weights) - np.log(base)) - weights + base).sum())
+        return missed + c * apart
+
+    return value
+
+
+class BrokenFit(JointFit):
+    """A twin that forgets the noise: every table is met as if it had that of one row."""
+
+    def _replace(self, place, noisy, variance, *, spread=1.0):
+        super()._replace(place, noisy, np.ones_like(variance), spread=spread)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("closeness", [0.1, 2.0])
+def test_sweeps_lead_to_the_minimum(seed, closeness):
+    fit = fitted(np.random.default_rng(seed), closeness=closeness, sweeps=1_000)
+    value = objective(fit)
+    start = np.log(np.full(fit.pool.rows, TOTAL / fit.pool.rows))
+    slow = minimize(value, start, method="BFGS", options={"maxiter": 5_000, "gtol": 1e-7})
+    assert value(np.log(fit.pool.weights)) == pytest.approx(slow.fun, rel=1e-6, abs=1e-6)
+    assert fit.pool.weights == pytest.approx(np.exp(slow.x), rel=2e-3, abs=1e-4)
+
+
+def test_a_twin_that_forgets_the_noise_is_caught():
+    fit, broken = (fitted(np.random.default_rng(3), each) for each in (JointFit, BrokenFit))
+    value = objective(fit)
+    assert value(np.log(broken.pool.weights)) > value(np.log(fit.pool.weights)) + 0.1
+
+
+@pytest.mark.parametrize("closeness", [1e-6, 1e-3, 0.1, 10.0])
+def test_potentials_solve_the_equation_of_their_cells(closeness):
+    generator = np.random.default_rng(5)
+    sums = generator.uniform(0.01, 500, 40)
+    before = generator.normal(0, 1, 40)
+    noisy = generator.normal(100, 200, 40)
+    softness = closeness * generator.uniform(1, 1e4, 40)
+    found = soft_potentials(sums, before, noisy, softness, math.inf)
+    for s, p, y, c, f in zip(sums, before, noisy, softness, found, strict=True):
+        alone = s * math.exp(-p)
+        slow = brentq(lambda x: x * c + alone * math.exp(x) - y, -1e9, 700 - math.log(alone + 1))  # noqa: B023
+        assert f == pytest.approx(slow, rel=1e-6, abs=1e-6)
+
+
+def test_potentials_stay_finite_and_within_reach():
+    none = soft_potentials(np.zeros(2), np.array([0.5, -1.0]), np.ones(2), np.ones(2), math.inf)
+    assert none.tolist() == [0.5, -1.0]  # no weight to scale
+    far = np.array([1e12, -1e12, 0.0])
+    found = soft_potentials(np.ones(3), np.zeros(3), far, np.full(3, 1e-9), math.log(3))
+    assert found == pytest.approx([math.log(3), -math.log(3), -math.log(3)])
+    free = soft_potentials(np.ones(3), np.zeros(3), far, np.full(3, 1e-9), math.inf)
+    assert np.isfinite(free).all()
+    assert free[0] == pytest.approx(math.log(1e12), rel=1e-3)
+
+
+@dataclass(frozen=True)
+class Truth:
+    closeness: float
+    cells: int = 4_000
+
+
+@pytest.mark.parametrize("truth", [Truth(0.002), Truth(0.05), Truth(1.0)])
+def test_the_closeness_of_a_pool_is_found(truth):
+    """Its logarithm has a standard error of about .03 here; a factor of 2 is 20 of these."""
+    generator = np.random.default_rng(8)
+    expected = generator.uniform(20, 400, truth.cells)
+    variance = np.full(truth.cells, 50.0)
+    exact = expected + generator.normal(0, np.sqrt(expected / truth.closeness))
+    noisy = exact + generator.normal(0, np.sqrt(variance))
+    found = CLOSENESS[np.argmax(likely_closeness(noisy, expected, variance))]
+    assert truth.closeness / 2 <= found <= truth.closeness * 2
+    # Nothing but noise: as close as can be told.
+    alone = expected + generator.normal(0, np.sqrt(variance))
+    assert CLOSENESS[np.argmax(likely_closeness(alone, expected, variance))] > 5 * truth.closeness
+
+
+def test_the_closer_a_pool_the_less_tables_move_it():
+    moves = []
+    for closeness in (0.01, 0.1, 1.0, 100.0):
+        fit = fitted(np.random.default_rng(1), closeness=closeness)
+        weights, base = fit.pool.weights, TOTAL / fit.pool.rows
+        moves.append(float((weights * np.log(weights / base) - weights + base).sum()))
+    assert moves == sorted(moves, reverse=True)
+    assert moves[-1] < 0.05 * moves[0]
+
+
+def test_a_table_measured_twice_counts_by_its_precision():
+    fit = fitted(np.random.default_rng(2), sweeps=1)
+    place = fit.features.index((0, 1))
+    first, variance = fit.noisy[place].copy(), fit.variances[place].copy()
+    again = NoisyTable((0, 1), np.arange(6) * 7, 2.0)
+    fit.take(again)
+    assert fit.features.count((0, 1)) == 1
+    precision = 1 / variance + 1 / 4.0
+    assert fit.variances[place] == pytest.approx(1 / precision)
+    assert fit.noisy[place] == pytest.approx((first / variance + again.counts / 4.0) / precision)
+
+
+def test_a_table_that_says_what_is_known_has_not_moved():
+    fit = fitted(np.random.default_rng(4))
+    features = (1, 2)
+    expected = fit.pool.expected(features)
+    quiet = NoisyTable(features, np.rint(expected).astype(np.int64), 1.0)
+    assert not fit.take(quiet)
+    loud = NoisyTable((1, 2), np.array([100, 0, 0, 0, 0, 20]), 1.0)
+    assert fit.take(loud)
+
+
+def test_features_are_put_in_the_order_of_the_schema():
+    cells = np.arange(12).reshape(2, 3, 2)  # of features 2, 1, 0
+    features, counts = in_order(NoisyTable((2, 1, 0), cells.ravel(), 1.0), SIZES)
+    assert features == (0, 1, 2)
+    assert counts.reshape(SIZES)[1, 2, 0] == cells[0, 2, 1]
+
+
+def test_rows_should_meet_what_the_weights_add_up_to():
+    fit = fitted(np.random.default_rng(6), sweeps=1)
+    fit.finish()
+    aims = fit.aims()
+    # The pair that nobody measured is among them.
+    features = [*fit.features, (1, 2)]
+    assert len(aims) == len(features)
+    for each, (keys, target) in zip(features, aims, strict=True):
+        assert np.array_equal(keys, fit.pool.keys(each))
+        assert target == pytest.approx(fit.pool.expected(each))
+
+
+def test_noise_below_zero_everywhere_says_nothing():
+    fit = JointFit(pool_of_all_rows(), margins_of(np.random.default_rng(7)), Steps())
+    fit.margins.measured = tuple((np.full(size, -9e4), np.full(size, 4.0)) for size in SIZES)
+    fit.start([])
+    fit.sweep(40)
+    fit.finish()
+    assert fit.pool.weights == pytest.approx(np.full(fit.pool.rows, TOTAL / fit.pool.rows))
