@@ -139,7 +139,7 @@ def test_the_file_holds_no_true_count(tmp_path, watched):
     assert set(held) == {
         *("total", "deviations", "kinds", "widths", "features", "counts"),
         *("ordered", "levels", "order"),
-        *(set(held) & {"public", "loud", "by_pairs"}),
+        *(set(held) & {"public", "loud"}),
     }
     for name, array in held.items():
         assert not true & set(array.ravel().tolist()), name

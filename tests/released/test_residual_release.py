@@ -80,7 +80,7 @@ def test_a_loud_table_is_not_measured_by_residuals():
     quiet, _, _ = released_of(30.0, 1e-9, steps=Steps())
     assert quiet.by_pairs
     turned_off, _, _ = released_of(30.0, 1e-9, steps=Steps(residuals=False))
-    assert not turned_off.residuals
+    assert not turned_off.by_pairs
 
 
 def test_noise_is_split_over_pairs_by_their_free_cells():
@@ -317,8 +317,9 @@ def test_residuals_of_the_second_round_stand_beside_blocks():
     assert not again.by_pairs
     rows = np.concatenate(list(draw_rows(again, 500, RandomStream(1))))
     assert rows.shape == (500, len(COUNTS))
-    # A file of an earlier version measured residuals of all pairs or none, and does not say so.
-    by_pairs, _, _ = by_residuals()
-    arrays = dict(stored_released(by_pairs).arrays)
-    del arrays["released: by_pairs"]
-    assert loaded_released(StoredModel(arrays=arrays), SCHEMA).by_pairs
+    # The second round measures residuals of pairs only, and those of all pairs stand alone.
+    kinds = stored.arrays["released: kinds"]
+    assert set(kinds[kinds > 3].tolist()) == {5}
+    arrays = {**stored.arrays, "released: kinds": np.where(kinds == 1, 4, kinds)}
+    with pytest.raises(ModelError):
+        loaded_released(StoredModel(arrays=arrays), SCHEMA)

@@ -32,7 +32,6 @@ _TYPES: dict[str, type] = {
     "public": np.bool_,
     "loud": np.bool_,
     "ordered": np.bool_,
-    "by_pairs": np.bool_,
     "sum_deviations": np.float64,
     "sum_bounds": np.float64,
 }
@@ -45,7 +44,8 @@ def released_arrays(released: Released) -> Arrays:
         released.blocks,
         released.extra,
         released.maps,
-        released.residuals,
+        released.residuals if released.by_pairs else (),
+        () if released.by_pairs else released.residuals,
     )
     tables = [table for group in groups for table in group]
     kinds = [kind for kind, group in enumerate(groups) for _ in group]
@@ -62,7 +62,6 @@ def released_arrays(released: Released) -> Arrays:
         "levels": np.concatenate(released.levels),
         "order": np.array(released.order, dtype=np.int64),
         **_sum_arrays(released.sums),
-        **_residual_arrays(released),
     }
 
 
@@ -78,11 +77,6 @@ def _sum_arrays(sums: tuple[MeasuredSums, ...]) -> Arrays:
         "sum_bound_sizes": np.array([len(each.bounds) for each in sums], dtype=np.int64),
         "sum_scored_at": np.concatenate([each.scored_at for each in sums]),
     }
-
-
-def _residual_arrays(released: Released) -> Arrays:
-    """Say whether residuals are of all pairs; nothing where there are none."""
-    return {"by_pairs": np.array([released.by_pairs])} if released.residuals else {}
 
 
 def _sums(held: Arrays, schema: Schema) -> tuple[MeasuredSums, ...]:
@@ -186,7 +180,7 @@ def _checked_released(
     deviations = held["deviations"].astype(np.float64)
     _require(len(deviations) == len(features) + 1 == len(held["kinds"]) + 1)
     _require(bool(((deviations > 1e-140) & (deviations < 1e140)).all()))
-    tables: tuple[list[NoisyTable], ...] = ([], [], [], [], [])
+    tables: tuple[list[NoisyTable], ...] = ([], [], [], [], [], [])
     start, noisy = 0, held["counts"].astype(np.int64)
     for names, kind, deviation in zip(
         features, held["kinds"].tolist(), deviations[1:], strict=True
@@ -196,12 +190,12 @@ def _checked_released(
         _require(start + cells <= len(noisy))
         tables[kind].append(NoisyTable(names, noisy[start : start + cells], float(deviation)))
         start += cells
-    _require(all(sizes[f] > 1 for t in tables[4] for f in t.features))
+    residuals = (*tables[4], *tables[5])
+    _require(all(sizes[f] > 1 for t in residuals for f in t.features))
     _require(all(len(t.features) in (2, 3) for t in tables[4]))
-    _require(all(list(t.features) == sorted(t.features) for t in tables[4]))
-    # Files of earlier versions measured residuals of all pairs or of nothing.
-    by_pairs = bool(held["by_pairs"][0]) if "by_pairs" in held else bool(tables[4])
-    _require(not by_pairs or (bool(tables[4]) and not tables[2]))
+    _require(all(len(t.features) == 2 for t in tables[5]))
+    _require(all(list(t.features) == sorted(t.features) for t in residuals))
+    _require(not tables[4] or not (tables[2] or tables[5]))
     order = tuple(held["order"].tolist())
     placed = {feature: place for place, feature in enumerate(order)}
     _require(start == len(noisy) and sorted(order) == list(range(len(counts))))
@@ -226,8 +220,8 @@ def _checked_released(
         tuple(tables[2]),
         (*_details(details, levels, placed), *details_on_levels((), told, levels)),
         tuple(tables[3]),
-        residuals=tuple(tables[4]),
-        by_pairs=by_pairs,
+        residuals=residuals,
+        by_pairs=bool(tables[4]),
         sums=sums(held),
     )
 

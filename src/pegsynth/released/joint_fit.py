@@ -71,8 +71,9 @@ class JointFit(PoolFit):
     base
         The weights to stay close to.
     residuals
-        By place: what the residual of a pair was measured as, in rows (R27). It says nothing of
-        margins, so what its table should meet is made of it and of `ones`.
+        By place: what a residual was measured as, in rows (R27). It says nothing of margins, so
+        what a pair should meet is made of it and of `ones`, and a triple of it and of the margins
+        that the weights give it.
     ones
         One-way counts of the weighted pool when they had their last turn.
     """
@@ -115,7 +116,7 @@ class JointFit(PoolFit):
         return self._moved_by(place, table.features) > summed_noise(table.deviation, levels)
 
     def sweep(self, times: int = 1, only: Sequence[int] = ()) -> None:
-        """Scale the weights by tables in turn, all or some; one-way counts, known best, are last."""
+        """Scale the weights by tables in turn, all or some; one-way counts, known best, last."""
         count = len(self.pool.sizes)
         others = [place for place in only or range(len(self.keys)) if place >= count]
         for _ in range(times):
@@ -137,22 +138,37 @@ class JointFit(PoolFit):
     def aims(self) -> list[tuple[UInt16, Float64]]:
         """Return the measured tables and, as far as there is room, all other pairs.
 
-        Rows should meet what the weights add up to: those of pairs that were not measured would
-        be off by sampling alone.
+        A measured table should be what it would be after a turn of its own: where sweeps have not
+        come to rest, rows get nearer to it than the weights. Of other pairs rows should meet
+        what the weights add up to, which they would be off from by sampling alone.
         """
         sizes, rows = self.pool.sizes, self.pool.rows
+        self.ones = [self._after_its_turn(feature) for feature in range(len(sizes))]
+        found = list(self.ones)
+        found += [self._after_its_turn(place) for place in range(len(sizes), len(self.keys))]
         room = _MOST_AIMS // rows - len(self.keys)
         others = [
             pair
             for pair in combinations(range(len(sizes)), 2)
             if pair not in self.features and cell_count(pair, sizes) <= MOST_CELLS
         ]
-        keys = [*self.keys, *map(self.pool.keys, others if len(others) <= room else ())]
-        features = [*self.features, *others]
-        return [
-            (each, self.expected(each, self.pool.cells(features[table])))
-            for table, each in enumerate(keys)
-        ]
+        aims = list(zip(self.keys, found, strict=True))
+        if len(others) <= room:
+            aims += [(self.pool.keys(pair), self.pool.expected(pair)) for pair in others]
+        return aims
+
+    def _after_its_turn(self, place: int) -> Float64:
+        """Return what the weights would add up to in a table if it had its turn now."""
+        expected = self.expected(self.keys[place], self._cells(place))
+        wanted = soft_potentials(
+            expected,
+            self.potentials[place],
+            self._wanted(place, expected),
+            self.closeness * self.variances[place],
+            math.inf,
+        )
+        table: Float64 = expected * np.exp(wanted - self.potentials[place])
+        return table
 
     def _measured(self, table: NoisyTable) -> int:
         """Add a table of counts, or average it with an earlier one by precision."""
@@ -170,16 +186,13 @@ class JointFit(PoolFit):
         features, told = table.features, projected(table, levels)
         variance = np.full(len(told), cell_noise(table.deviation, levels) ** 2)
         spread = free_cells(levels) / len(told)
-        if len(features) > PAIR:
-            keys = self.pool.keys(features)
-            expected = self.expected(keys, len(told))
-            noisy = expected - centred(expected, levels) + told
-            return self._add(features, noisy, variance, spread=spread, keys=keys)
         place = self._place(features, residual=True)
         if place is not None:
             told, variance = _average(self.residuals[place], self.variances[place], told, variance)
-        margins = [self.margins.counts(feature) for feature in features]
-        noisy = _with_margins(told, margins)
+        if len(features) == PAIR:
+            noisy = _with_margins(told, [self.margins.counts(feature) for feature in features])
+        else:
+            noisy = _with_residual(self.pool.expected(features), levels, told)
         if place is None:
             place = self._add(features, noisy, variance, spread=spread)
         else:
@@ -201,7 +214,6 @@ class JointFit(PoolFit):
         variance: Float64,
         *,
         spread: float = 1.0,
-        keys: UInt16 | None = None,
     ) -> int:
         """Add what was measured of a table; return its place.
 
@@ -211,7 +223,7 @@ class JointFit(PoolFit):
             Directions that the noise has for each cell.
         """
         self.features.append(features)
-        self.keys.append(self.pool.keys(features) if keys is None else keys)
+        self.keys.append(self.pool.keys(features))
         self.potentials.append(np.zeros(len(noisy)))
         for kept in (self.noisy, self.variances, self.likelihoods):
             kept.append(np.zeros(0))
@@ -237,14 +249,20 @@ class JointFit(PoolFit):
         """Take the closeness that all tables together make most likely."""
         together = np.sum(self.likelihoods, axis=0)
         if together.any():
-            # The pool was drawn by some of the same noisy counts, and looks closer than it is.
-            self.closeness = self.steps.closer_than_it_is * _highest(together)
+            self.closeness = self._times_closer() * _highest(together)
+
+    def _times_closer(self) -> float:
+        """Return how many times the likely closeness is used.
+
+        The pool was drawn by some of the same noisy counts, and looks closer than it is.
+        """
+        return self.steps.closer_than_it_is
 
     def _factors(self, table: int, sums: Float64) -> Float64:
         potentials = soft_potentials(
             sums,
             self.potentials[table],
-            self._wanted(table),
+            self._wanted(table, sums),
             self.closeness * self.variances[table],
             math.log(self.steps.most_factor),
         )
@@ -252,25 +270,20 @@ class JointFit(PoolFit):
         self.potentials[table] = potentials
         return factors
 
-    def _wanted(self, table: int) -> Float64:
-        """Return what a table should meet at its turn."""
+    def _wanted(self, table: int, sums: Float64) -> Float64:
+        """Return what a table should meet at its turn, which the weights add up to `sums` in."""
         if table not in self.residuals:
             return self.noisy[table]
-        margins = [self.ones[feature] for feature in self.features[table]]
-        return _with_margins(self.residuals[table], margins)
+        features, residual = self.features[table], self.residuals[table]
+        if len(features) == PAIR:
+            return _with_margins(residual, [self.ones[feature] for feature in features])
+        return _with_residual(sums, [self.pool.sizes[each] for each in features], residual)
 
     def _moved_by(self, place: int, features: Features) -> float:
         """Fit a table that was added; return how far it alone moves what is expected of it."""
         self._settle_closeness()
         expected = self.expected(self.keys[place], self._cells(place))
-        wanted = soft_potentials(
-            expected,
-            self.potentials[place],
-            self._wanted(place),
-            self.closeness * self.variances[place],
-            math.inf,
-        )
-        moved = float(np.abs(expected * np.expm1(wanted - self.potentials[place])).sum())
+        moved = float(np.abs(self._after_its_turn(place) - expected).sum())
         self.sweep(only=self._near(features))
         return moved
 
@@ -353,6 +366,11 @@ def _with_margins(residual: Float64, margins: Sequence[Float64]) -> Float64:
     told -= rows.sum() / (len(rows) * len(columns))
     table: Float64 = told.ravel() + residual
     return table
+
+
+def _with_residual(table: Float64, levels: Sequence[int], residual: Float64) -> Float64:
+    """Return a table with another residual."""
+    return table - centred(table, levels) + residual
 
 
 def in_order(table: NoisyTable, sizes: Sequence[int]) -> tuple[Features, Float64]:

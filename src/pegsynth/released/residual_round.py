@@ -53,6 +53,8 @@ class ResidualFit(JointFit):
         Blocks of a quiet table, which drew the pool.
     links
         Pairs of a feature and one that it was drawn by.
+    crowded
+        Whether pairs have more free cells than weights can meet.
     """
 
     measured: Sequence[NoisyTable] = ()
@@ -60,6 +62,7 @@ class ResidualFit(JointFit):
     law: HiddenClasses | None = None
     blocks: Sequence[NoisyTable] = ()
     links: set[Features] = field(default_factory=set)
+    crowded: bool = False
 
     def draw(
         self,
@@ -79,6 +82,7 @@ class ResidualFit(JointFit):
         pairs = self.estimates.pairs
         free = sum(free_cells([sizes[each] for each in pair]) for pair in pairs)
         crowded = steps.classes and free > steps.most_crowded * rows_at_once(len(pairs), MOST_POOL)
+        self.crowded = crowded
         if steps.classes and (steps.shrink or crowded):
             self.law = fitted_classes(
                 self.estimates, self.margins, self.pool.uniforms, most_turns=steps.class_turns
@@ -128,7 +132,7 @@ class ResidualFit(JointFit):
         A law has been fitted to the same pairs: half of its free figures are taken off.
         """
         law = self.law
-        if law is None or not self.steps.shrink or law.misfit > self.steps.most_misfit:
+        if law is None or not self.steps.shrink:
             return False
         by_law, by_pool = np.zeros(len(CLOSENESS)), np.zeros(len(CLOSENESS))
         for pair in self._estimates.pairs:
@@ -137,6 +141,10 @@ class ResidualFit(JointFit):
             by_law += spread * likely_closeness(noisy, told, variance)
             by_pool += spread * likely_closeness(noisy, self.pool.expected(pair), variance)
         return bool(by_law.max() - law.figures / 2 > by_pool.max())
+
+    def _times_closer(self) -> float:
+        # What weights cannot meet looks like what the pool does not know.
+        return self.steps.crowded_closeness if self.crowded else super()._times_closer()
 
     def _follow_law(self) -> None:
         """Rake the pool to what the law says of all pairs."""

@@ -118,6 +118,7 @@ class Steps:
     most_misfit: float = 3.0
     most_crowded: float = 0.5
     closer_than_it_is: float = 0.6
+    crowded_closeness: float = 6.0
     told_together: float = 0.85
     least_all_pairs: float = 0.5
     least_beside_pairs: float = 0.2
