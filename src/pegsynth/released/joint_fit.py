@@ -142,6 +142,8 @@ class JointFit(PoolFit):
         come to rest, rows get nearer to it than the weights. Of other pairs rows should meet
         what the weights add up to, which they would be off from by sampling alone.
         """
+        if not self.keys:
+            return []  # nothing was fitted
         sizes, rows = self.pool.sizes, self.pool.rows
         self.ones = [self._after_its_turn(feature) for feature in range(len(sizes))]
         found = list(self.ones)
