@@ -70,6 +70,8 @@ class JointFit(PoolFit):
         The c in use.
     base
         The weights to stay close to.
+    places
+        Where a table stands, or its residual (True).
     residuals
         By place: what a residual was measured as, in rows (R27). It says nothing of margins, so
         what a pair should meet is made of it and of `ones`, and a triple of it and of the margins
@@ -84,6 +86,7 @@ class JointFit(PoolFit):
     likelihoods: list[Float64] = field(default_factory=list)
     closeness: float = _NEVER_SAID
     base: Float64 = field(default_factory=lambda: np.zeros(0))
+    places: dict[tuple[Features, bool], int] = field(default_factory=dict)
     residuals: dict[int, Float64] = field(default_factory=dict)
     ones: list[Float64] = field(default_factory=list)
 
@@ -149,10 +152,11 @@ class JointFit(PoolFit):
         found = list(self.ones)
         found += [self._after_its_turn(place) for place in range(len(sizes), len(self.keys))]
         room = _MOST_AIMS // rows - len(self.keys)
+        measured = set(self.features)
         others = [
             pair
             for pair in combinations(range(len(sizes)), 2)
-            if pair not in self.features and cell_count(pair, sizes) <= MOST_CELLS
+            if pair not in measured and cell_count(pair, sizes) <= MOST_CELLS
         ]
         aims = list(zip(self.keys, found, strict=True))
         if len(others) <= room:
@@ -170,13 +174,13 @@ class JointFit(PoolFit):
             math.inf,
         )
         table: Float64 = expected * np.exp(wanted - self.potentials[place])
-        return table
+        return table if table.any() else expected  # noise below zero everywhere says nothing
 
     def _measured(self, table: NoisyTable) -> int:
         """Add a table of counts, or average it with an earlier one by precision."""
         features, counts = in_order(table, self.pool.sizes)
         variance = np.full(len(counts), table.deviation**2)
-        place = self._place(features, residual=False)
+        place = self.places.get((features, False))
         if place is None:
             return self._add(features, counts, variance)
         mean, variance = _average(self.noisy[place], self.variances[place], counts, variance)
@@ -188,7 +192,7 @@ class JointFit(PoolFit):
         features, told = table.features, projected(table, levels)
         variance = np.full(len(told), cell_noise(table.deviation, levels) ** 2)
         spread = free_cells(levels) / len(told)
-        place = self._place(features, residual=True)
+        place = self.places.get((features, True))
         if place is not None:
             told, variance = _average(self.residuals[place], self.variances[place], told, variance)
         if len(features) == PAIR:
@@ -196,18 +200,11 @@ class JointFit(PoolFit):
         else:
             noisy = _with_residual(self.pool.expected(features), levels, told)
         if place is None:
-            place = self._add(features, noisy, variance, spread=spread)
+            place = self._add(features, noisy, variance, spread=spread, residual=True)
         else:
             self._replace(place, noisy, variance, spread=spread)
         self.residuals[place] = told
         return place
-
-    def _place(self, features: Features, *, residual: bool) -> int | None:
-        """Return where a table stands that was measured before, by itself or as a residual."""
-        for place, known in enumerate(self.features):
-            if known == features and (place in self.residuals) == residual:
-                return place
-        return None
 
     def _add(
         self,
@@ -216,6 +213,7 @@ class JointFit(PoolFit):
         variance: Float64,
         *,
         spread: float = 1.0,
+        residual: bool = False,
     ) -> int:
         """Add what was measured of a table; return its place.
 
@@ -223,7 +221,10 @@ class JointFit(PoolFit):
         ----------
         spread
             Directions that the noise has for each cell.
+        residual
+            Whether its residual was measured, and not the table itself.
         """
+        self.places[features, residual] = len(self.features)
         self.features.append(features)
         self.keys.append(self.pool.keys(features))
         self.potentials.append(np.zeros(len(noisy)))
