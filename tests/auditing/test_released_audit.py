@@ -31,7 +31,7 @@ from pegsynth.auditing.watched import Explorer, Replay, WatchedFilter
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.bins import Noise
-from pegsynth.privacy import NoisyCounts, Selection
+from pegsynth.privacy import NoisyCounts, NoisyResiduals, Selection
 from pegsynth.released import PrivacyFilter, dependences, fit
 
 CASES = {each.name: each for each in released_cases()}
@@ -375,3 +375,19 @@ def test_every_pair_of_the_first_case_is_a_neighbour():
     rows = list(product(range(2), repeat=2))
     assert tables == {(), *((row,) for row in rows)}
     assert len(case.pairs) == len(tables) * len(rows)
+
+
+def test_the_second_round_beside_blocks_measures_residuals_that_the_audit_follows():
+    """With a delta the second round measures residuals (R27); both directions stay within them."""
+    case = replace(CASES["residuals beside blocks"], pairs=PAIR)
+    purposes = {
+        (type(event), event.purpose)
+        for table, _ in case.pairs
+        for path in case.paths(table, 0)
+        for event in path.ledger.events
+        if isinstance(event, NoisyCounts | NoisyResiduals)
+    }
+    assert (NoisyResiduals, "residual") in purposes
+    assert (NoisyCounts, "block") in purposes
+    worst = audit_paths(case)
+    assert worst.loss.rho <= worst.rho

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -54,6 +54,8 @@ RESIDUALS = Steps(pairs_below=math.inf, merge=False, rounds=3)
 AUDITED = Steps(loud_margins=0.45, drowned_above=math.inf, residuals=False, rounds=10)
 """Tiny tables are loud: one-way counts would take so much that the noise of blocks is too wide.
 Features of few levels would have all pairs measured, which `RESIDUALS` audits."""
+BESIDE_BLOCKS = replace(AUDITED, merge=False)
+"""Levels that are merged into one have no residual to be measured by the second round."""
 SUM_STEPS = 1
 
 
@@ -400,6 +402,15 @@ def released_cases(*, full: bool = False) -> list[ReleasedCase]:
         released_case("two rows per unit", unit=2, pairs=twice),
         released_case(
             "two rows per unit, approximate", epsilon=6.0, delta=1e-9, unit=2, pairs=twice
+        ),
+        released_case(
+            "residuals beside blocks",
+            (2, 3),
+            epsilon=8.0,
+            delta=1e-9,
+            pairs=pair,
+            turns=2,
+            steps=BESIDE_BLOCKS,
         ),
         released_case("residuals", pairs=pair, steps=RESIDUALS),
         released_case(
