@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.ablation import DELTA, one_release
-from benchmarks.peers.scores import auc
+from benchmarks.peers.scores import auc, logit_error
 from benchmarks.peers.tables import Codes, NoDataError, Table, data_folder, load
 from pegsynth.evaluation import tvd1, tvd2, tvd3
 from pegsynth.privacy.conversion import rho_at
@@ -61,9 +61,6 @@ CONFIRMING = (
 EPSILONS = (0.1, 1.0, 10.0)
 SCORES = ("tvd1", "tvd2", "tvd3", "auc", "logit", "told")
 
-_MOST_PREDICTORS = 12
-_NEWTON_STEPS = 30
-_RIDGE = 1.0
 _VARIED = 0.95
 _FIRST_LOOK = 2_000
 
@@ -99,27 +96,14 @@ def scores(table: Table, rows: Codes, *, with_auc: bool) -> Scores:
         "tvd2": tvd2(table.train, rows, levels, threads=2),
         "tvd3": tvd3(table.train, rows, levels, threads=2),
         "auc": auc(table, rows) if with_auc else float("nan"),
-        "logit": float(np.abs(_coefficients(table, rows) - _true(table).coefficients).mean()),
+        "logit": logit_error(table, rows),
         "told": _error_of_told(table, rows),
     }
 
 
-@dataclass(frozen=True)
-class _Truth:
-    """What is the same for every run on a table."""
-
-    coefficients: Float64
-    told: list[tuple[int, int]]
-
-
-_TRUTHS: dict[str, _Truth] = {}
-
-
-def _true(table: Table) -> _Truth:
-    if table.name not in _TRUTHS:
-        told = list(_told_pairs(table))
-        _TRUTHS[table.name] = _Truth(_coefficients(table, table.train), told)
-    return _TRUTHS[table.name]
+@cache
+def _told(name: str) -> list[tuple[int, int]]:
+    return list(_told_pairs(_table(name)))
 
 
 def _told_pairs(table: Table) -> Iterator[tuple[int, int]]:
@@ -143,7 +127,7 @@ def _pair_keys(table: Table, rows: Codes, first: int, second: int) -> NDArray[np
 
 
 def _error_of_told(table: Table, rows: Codes) -> float:
-    pairs = _true(table).told
+    pairs = _told(table.name)
     errors = []
     for first, second in pairs:
         cells = table.levels[first] * table.levels[second]
@@ -153,34 +137,6 @@ def _error_of_told(table: Table, rows: Codes) -> float:
         )
         errors.append(float(np.abs(np.subtract(*counts)).sum()) / 2)
     return mean(errors) if errors else float("nan")
-
-
-def _coefficients(table: Table, rows: Codes) -> Float64:
-    """Logistic coefficients of the target's upper half on the columns that vary most.
-
-    Codes are numbers here, in standard deviations of the original; a ridge of one row keeps
-    them finite.
-    """
-    position = list(table.domain).index(table.target)
-    original = table.train.astype(np.float64)
-    spread = original.std(axis=0)
-    often = np.array([np.bincount(column).max() / len(column) for column in table.train.T])
-    others = [i for i in np.argsort(often, kind="stable").tolist() if i != position and spread[i]]
-    chosen = sorted(others[:_MOST_PREDICTORS])
-    values = (rows[:, chosen] - original[:, chosen].mean(axis=0)) / spread[chosen]
-    design = np.column_stack([np.ones(len(values)), values])
-    cut = max(float(np.median(original[:, position])), float(original[:, position].min()) + 1)
-    outcome = (rows[:, position] >= cut).astype(np.float64)
-    found = np.zeros(design.shape[1])
-    for _ in range(_NEWTON_STEPS):
-        chance = 1 / (1 + np.exp(-np.clip(design @ found, -30, 30)))
-        slope = design.T @ (outcome - chance) - _RIDGE * found
-        bend = (design * (chance * (1 - chance))[:, None]).T @ design + _RIDGE * np.eye(len(found))
-        step = np.linalg.solve(bend, slope)
-        found += np.clip(step, -1, 1)
-        if np.abs(step).max() < 1e-8:
-            break
-    return found[1:]
 
 
 def noisy_independence(table: Table, epsilon: float) -> Codes:

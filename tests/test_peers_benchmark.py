@@ -102,7 +102,7 @@ def test_a_benchmark_goes_on_where_it_stopped(tmp_path, setting, known_table, ca
 def test_rows_can_be_scored_again(tmp_path, setting, known_table, monkeypatch):
     tool, store = fake(tmp_path, COPIES), Store(tmp_path / "results.jsonl")
     Bench(store, setting).result(tool, KEY)
-    better = scores.Scores(0.1, 0.2, 0.3, 0.4, 0.5)
+    better = scores.Scores(0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
     monkeypatch.setattr(benching, "score", lambda _table, _rows: better)
     Bench(store, setting).rescore()
     assert store.load()[KEY].scores == asdict(better)
@@ -188,7 +188,7 @@ def test_ours(name, table, setting):
     result = execute.execute(TOOLS[name], table, key, setting)
     assert result.status == "done"
     assert result.fit > result.sample
-    assert set(result.scores) == {"tvd1", "tvd2", "tvd3", "tvd3_drawn", "auc"}
+    assert set(result.scores) == {"tvd1", "tvd2", "tvd3", "tvd3_drawn", "auc", "logit"}
 
 
 def slow_distance(first, second, columns):

@@ -130,7 +130,14 @@ def test_a_slow_tool_is_compared_on_a_narrower_table():
 
 def made_up(tool, epsilon, repeat, *, build="b", purpose="quality", status="done", **fields):
     value = 0.0471 + 0.0002 * repeat
-    figures = {"tvd1": 0.01, "tvd2": value, "tvd3": 0.1, "tvd3_drawn": 0.2, "auc": 0.8991}
+    figures = {
+        "tvd1": 0.01,
+        "tvd2": value,
+        "tvd3": 0.1,
+        "tvd3_drawn": 0.2,
+        "auc": 0.8991,
+        "logit": 0.125,
+    }
     return Result(
         Key("adult", tool, epsilon, repeat, build, purpose),
         status,
@@ -162,11 +169,11 @@ def test_page_shows_mean_and_spread_of_the_latest_build():
     rows = [line for line in page.splitlines() if line.startswith("| ")]
     assert rows[1:] == [
         "| none | bootstrap | 1 | 120 (100) | 1.2 (0.50) | 200 "
-        "| .0100 | .0471 | .1000 | .2000 | .899 |",
-        "| 0.1 | MST, dpmm | 1 | failed |  | 200 |  |  |  |  |  |",
+        "| .0100 | .0471 | .1000 | .2000 | .899 | .125 |",
+        "| 0.1 | MST, dpmm | 1 | failed |  | 200 |  |  |  |  |  |  |",
         "| 1 | MST, dpmm | 2 | 120 (100) | 1.2 (0.50) | 200 | .0100 ± .0000 | .0472 ± .0001 "
-        "| .1000 ± .0000 | .2000 ± .0000 | .899 ± .000 |",
-        "| 1 | AIM (default), dpmm | 1 | over 600 |  | 200 |  |  |  |  |  |",
+        "| .1000 ± .0000 | .2000 ± .0000 | .899 ± .000 | .125 ± .000 |",
+        "| 1 | AIM (default), dpmm | 1 | over 600 |  | 200 |  |  |  |  |  |  |",
     ]
     assert "Runs from 2026-02-03 to 2026-02-03" in " ".join(page.split())
     assert "MST, dpmm (dpmm 0.1.9)" in page
