@@ -215,3 +215,4 @@ def test_noise_below_zero_everywhere_says_nothing():
     fit.sweep(40)
     fit.finish()
     assert fit.pool.weights == pytest.approx(np.full(fit.pool.rows, TOTAL / fit.pool.rows))
+    assert all(target.sum() == pytest.approx(TOTAL) for _, target in fit.aims())

@@ -135,8 +135,9 @@ class JointFit(PoolFit):
     def finish(self) -> None:
         """Come to rest."""
         self.sweep(self.steps.last_sweeps)
+        # Noise below zero everywhere says nothing.
         if not self.pool.weights.sum() > _LEAST_TOTAL * self.margins.total:
-            self.pool.weights = self.base.copy()  # noise below zero everywhere says nothing
+            self.pool.weights = self.base.copy()
 
     def aims(self) -> list[tuple[UInt16, Float64]]:
         """Return the measured tables and, as far as there is room, all other pairs.
@@ -174,7 +175,8 @@ class JointFit(PoolFit):
             math.inf,
         )
         table: Float64 = expected * np.exp(wanted - self.potentials[place])
-        return table if table.any() else expected  # noise below zero everywhere says nothing
+        # Noise below zero everywhere says nothing.
+        return table if table.sum() > _LEAST_TOTAL * expected.sum() else expected
 
     def _measured(self, table: NoisyTable) -> int:
         """Add a table of counts, or average it with an earlier one by precision."""
