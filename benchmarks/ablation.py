@@ -33,6 +33,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no second round": {"second_round": False},
     "pairs only in the second round": {"triples": False},
     "no annealing": {"anneal": False},
+    "whole tables of pairs in the second round": {"residual_tables": False},
     "pool of the size of the output": {"larger_pool": False},
     "no exchange of rows": {"exchange": 0},
     "blocks by projection alone": {"pulled": 0.0},
