@@ -144,6 +144,8 @@ def test_the_file_holds_no_true_count(tmp_path, watched):
     for name, array in held.items():
         assert not true & set(array.ravel().tolist()), name
     text = msgspec.json.encode(read_manifest(path)).decode()
+    # The digits of a commit or a digest are no counts, and may be any number.
+    text = re.sub(r"(?<![0-9a-f])([0-9a-f]{64}|[0-9a-f]{40})(?![0-9a-f])", "", text)
     numbers = set(map(int, re.findall(r"(?<![\d.])\d{3,9}(?![\d.])", text)))
     assert not true & numbers
     # No cells, no marginals, no rows: only the arrays of what was released.
