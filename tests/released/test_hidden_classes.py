@@ -79,18 +79,15 @@ def shares_of(joint, pair):
 def test_slopes_are_those_of_the_misfit():
     estimates, margins = measured(joint_of(1), 20.0)
     wanted = hidden_classes._Wanted.of(estimates, margins)
-    widths, levels = np.array(SIZES), sum(SIZES)
-    starts = np.concatenate(([0], np.cumsum(widths)[:-1]))
+    levels = sum(SIZES)
     point = np.random.default_rng(2).normal(size=(3, levels + 1))
 
     def half_misfit(at):
-        shares, laws = hidden_classes._law(at, starts, widths)
+        shares, laws = hidden_classes.law_at(at, SIZES)
         ones = wanted.ones_precision @ (shares @ laws - wanted.ones) ** 2
-        return (hidden_classes._slope(shares, laws, wanted, starts, widths)[1] + ones) / 2
+        return (wanted.slope(shares, laws)[1] + ones) / 2
 
-    slope, _ = hidden_classes._slope(
-        *hidden_classes._law(point, starts, widths), wanted, starts, widths
-    )
+    slope, _ = wanted.slope(*hidden_classes.law_at(point, SIZES))
     for place in ((0, 0), (1, 4), (2, 7), (1, levels)):
         step = np.zeros_like(point)
         step[place] = 1e-6
@@ -117,12 +114,11 @@ def test_tables_without_noise_come_back(seed):
 def test_the_fit_is_as_close_as_that_of_a_slow_solver():
     estimates, margins = measured(joint_of(6, classes=4), 5.0)
     wanted = hidden_classes._Wanted.of(estimates, margins)
-    widths, levels = np.array(SIZES), sum(SIZES)
-    starts = np.concatenate(([0], np.cumsum(widths)[:-1]))
+    levels = sum(SIZES)
 
     def misfit(flat):
-        shares, laws = hidden_classes._law(flat.reshape(2, levels + 1), starts, widths)
-        slope, missed = hidden_classes._slope(shares, laws, wanted, starts, widths)
+        shares, laws = hidden_classes.law_at(flat.reshape(2, levels + 1), SIZES)
+        slope, missed = wanted.slope(shares, laws)
         ones = wanted.ones_precision @ (shares @ laws - wanted.ones) ** 2
         return (missed + ones) / 2, slope.ravel()
 
@@ -133,7 +129,7 @@ def test_the_fit_is_as_close_as_that_of_a_slow_solver():
     )
     law = fitted_classes(estimates, margins, uniforms_of(8), most_turns=3_000, counts=[2])
     ours = (
-        hidden_classes._slope(law.shares, law.laws, wanted, starts, widths)[1]
+        wanted.slope(law.shares, law.laws)[1]
         + wanted.ones_precision @ (law.shares @ law.laws - wanted.ones) ** 2
     ) / 2
     assert ours <= 1.02 * slow + 0.5

@@ -68,7 +68,15 @@ def _add_extended(keys: UInt16, column: UInt16, size: int, counts: Int64) -> Non
 
 def weigh_cells(keys: UInt16, weights: Float64, cells: int) -> Float64:
     """Add up weights by cell."""
-    return np.bincount(keys, weights, cells)
+    sums = np.zeros(cells)
+    _add_weights(keys, weights, sums)
+    return sums
+
+
+@kernel
+def _add_weights(keys: UInt16, weights: Float64, sums: Float64) -> None:
+    for row in range(len(keys)):
+        sums[keys[row]] += weights[row]
 
 
 def weigh_table(

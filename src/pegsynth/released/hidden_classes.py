@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,6 +28,9 @@ _RATE, _LAST_RATE = 0.1, 0.02
 _SLOW, _SLOWER = 0.9, 0.99
 _FEWEST, _GROWTH = 2, 1.5
 _MOST_WORK = 20_000_000_000
+_LOOK = 3
+_POWER = 1.5
+_ENOUGH_TO_JUDGE = 12
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class HiddenClasses:
     @property
     def figures(self) -> int:
         """How many figures are free beyond those of independent features."""
-        return (len(self.shares) - 1) * (sum(self.sizes) - len(self.sizes) + 1)
+        return free_figures(len(self.shares), self.sizes)
 
     def pair(self, pair: Features) -> Float64:
         """Return the shares of a pair's cells."""
@@ -71,15 +74,33 @@ class HiddenClasses:
         return self.laws[:, start : start + self.sizes[feature]]
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """What a law should meet: shares of levels and of pairs of levels, and their precisions."""
+def free_figures(classes: int, sizes: Sequence[int]) -> int:
+    """Return how many free figures so many classes have beyond those of a single one."""
+    return (classes - 1) * (sum(sizes) - len(sizes) + 1)
 
+
+@dataclass(frozen=True, eq=False)
+class _Wanted:
+    """What a law should meet: shares of levels and of pairs of levels, and their precisions.
+
+    Parameters
+    ----------
+    sizes
+        Levels of every feature.
+    free
+        Free cells of all pairs.
+    room
+        Two tables of all levels by all levels to work in: new ones for every turn would cost
+        more than the arithmetic.
+    """
+
+    sizes: tuple[int, ...]
     ones: Float64
     ones_precision: Float64
     pairs: Float64
     pairs_precision: Float64
     free: int
+    room: Float64
 
     @classmethod
     def of(cls, estimates: PairEstimates, margins: Margins) -> _Wanted:
@@ -96,12 +117,30 @@ class _Wanted:
             precision[first, second] = precision[second, first] = known
         levels = ([margins.sizes[each] for each in pair] for pair in estimates.pairs)
         return cls(
+            margins.sizes,
             np.concatenate(margins.shares),
             np.concatenate(margins.precisions) * margins.total**2,
             pairs,
             precision,
             sum(map(free_cells, levels)),
+            np.empty((2, whole, whole)),
         )
+
+    def slope(self, shares: Float64, laws: Float64) -> tuple[Float64, float]:
+        """Return the slope of half of the squared misfit, and the misfit of pairs."""
+        off, pull = self.room
+        np.matmul((shares[:, None] * laws).T, laws, out=off)
+        off -= self.pairs
+        np.multiply(self.pairs_precision, off, out=pull)
+        missed = float(np.vdot(pull, off)) / 2
+        along = laws @ pull
+        pull_ones = self.ones_precision * (shares @ laws - self.ones)
+        on_laws = shares[:, None] * (along + pull_ones) * laws
+        starts, widths = places_of(self.sizes)
+        inside = np.repeat(np.add.reduceat(on_laws, starts, axis=1), widths, axis=1)
+        on_shares = (laws * along).sum(axis=1) / 2 + laws @ pull_ones
+        on_weights = shares * (on_shares - shares @ on_shares)
+        return np.concatenate([on_laws - laws * inside, on_weights[:, None]], axis=1), missed
 
 
 def fitted_classes(
@@ -111,11 +150,13 @@ def fitted_classes(
     *,
     most_turns: int,
     counts: Sequence[int] = (),
+    useful_below: float = math.inf,
 ) -> HiddenClasses:
     """Fit a law to one-way counts and residuals of pairs.
 
     Of several numbers of classes the one is kept that should miss the true tables by least: the
-    squared misfit plus twice the number of free figures, all in units of noise (Mallows).
+    squared misfit plus twice the number of free figures, all in units of noise (Mallows). A third
+    of the turns tells which; only the best one has them all.
 
     Parameters
     ----------
@@ -123,18 +164,42 @@ def fitted_classes(
         Makes uniform numbers, by which classes start a little apart.
     counts
         Numbers of classes to try, from the smallest on.
+    useful_below
+        The misfit that a law must come to. Where no number of classes is likely to do so, the
+        search ends early.
     """
+    from threadpoolctl import threadpool_limits
+
     wanted = _Wanted.of(estimates, margins)
-    best = _one_class(margins)
-    least = math.inf
-    for classes in counts or classes_to_try(len(wanted.ones), most_turns):
-        law, missed = _fitted(wanted, margins.sizes, classes, uniforms, most_turns)
-        if missed + 2 * law.figures >= least:
+    numbers = counts or classes_to_try(len(wanted.ones), most_turns)
+    # Products of small matrices would wait for threads longer than they take.
+    with threadpool_limits(limits=1, user_api="blas"):
+        best = _best_number(wanted, numbers, uniforms, most_turns, useful_below)
+        if best is None:
+            return _one_class(margins)
+        if not best.is_hopeless(useful_below):
+            best.go_on(until=most_turns)
+    return best.law()
+
+
+def _best_number(
+    wanted: _Wanted,
+    numbers: Sequence[int],
+    uniforms: Callable[[int], Float64],
+    most_turns: int,
+    useful_below: float,
+) -> _Descent | None:
+    """Return the descent that a part of its turns finds best, of several numbers of classes."""
+    best: _Descent | None = None
+    for classes in numbers:
+        tried = _Descent.beside_independence(wanted, classes, uniforms, most_turns)
+        tried.go_on(until=-(-most_turns // _LOOK))
+        if best is not None and tried.misfit >= best.misfit:
             break
-        best, least = law, missed + 2 * law.figures
-        if missed <= wanted.free:
+        best = tried
+        if best.is_within_noise or best.is_hopeless(useful_below):
             break
-    return replace(best, misfit=least / max(wanted.free, 1))
+    return best
 
 
 def _one_class(margins: Margins) -> HiddenClasses:
@@ -151,38 +216,93 @@ def classes_to_try(levels: int, most_turns: int) -> list[int]:
     return found
 
 
-def _fitted(
-    wanted: _Wanted,
-    sizes: Sequence[int],
-    classes: int,
-    uniforms: Callable[[int], Float64],
-    most_turns: int,
-) -> tuple[HiddenClasses, float]:
-    """Return a law of so many classes, and its misfit."""
-    widths = np.array(sizes)
-    starts = np.concatenate(([0], np.cumsum(widths)[:-1]))
-    apart = uniforms(classes * len(wanted.ones)).reshape(classes, -1) - 0.5
-    odds = np.log(np.maximum(wanted.ones, _LEAST)) + _APART * np.sqrt(12.0) * apart
-    point = np.concatenate([odds, np.zeros((classes, 1))], axis=1)
-    first, second = np.zeros_like(point), np.zeros_like(point)
-    shares, laws = _law(point, starts, widths)
-    missed = math.inf
-    for turn in range(most_turns):
-        slope, missed = _slope(shares, laws, wanted, starts, widths)
-        if missed <= wanted.free:
-            break
-        first = _SLOW * first + (1 - _SLOW) * slope
-        second = _SLOWER * second + (1 - _SLOWER) * slope**2
-        ahead = first / (1 - _SLOW ** (turn + 1))
-        spread = np.sqrt(second / (1 - _SLOWER ** (turn + 1)))
-        rate = _LAST_RATE + (_RATE - _LAST_RATE) * (1 - turn / most_turns)
-        point = point - rate * ahead / (spread + _LEAST)
-        shares, laws = _law(point, starts, widths)
-    return HiddenClasses(tuple(sizes), shares, laws), missed
+@dataclass
+class _Descent:
+    """Gradient descent with momentum, each figure at a pace of its own (Adam).
+
+    Parameters
+    ----------
+    point
+        For every class the logarithms of the odds of all levels, and of its own share.
+    missed
+        The squared misfit of pairs at the last look.
+    """
+
+    wanted: _Wanted
+    most_turns: int
+    point: Float64
+    first: Float64
+    second: Float64
+    turn: int = 0
+    missed: float = math.inf
+
+    @classmethod
+    def beside_independence(
+        cls,
+        wanted: _Wanted,
+        classes: int,
+        uniforms: Callable[[int], Float64],
+        most_turns: int,
+    ) -> _Descent:
+        """Start with classes that are a little apart."""
+        apart = uniforms(classes * len(wanted.ones)).reshape(classes, -1) - 0.5
+        odds = np.log(np.maximum(wanted.ones, _LEAST)) + _APART * np.sqrt(12.0) * apart
+        point = np.concatenate([odds, np.zeros((classes, 1))], axis=1)
+        return cls(wanted, most_turns, point, np.zeros_like(point), np.zeros_like(point))
+
+    def go_on(self, until: int) -> None:
+        """Take turns up to this one, or until the law misses by no more than noise does."""
+        while self.turn < until and not self.is_within_noise:
+            slope, self.missed = self.wanted.slope(*law_at(self.point, self.wanted.sizes))
+            if self.is_within_noise:
+                break
+            self.turn += 1
+            self.first = _SLOW * self.first + (1 - _SLOW) * slope
+            self.second = _SLOWER * self.second + (1 - _SLOWER) * slope**2
+            ahead = self.first / (1 - _SLOW**self.turn)
+            spread = np.sqrt(self.second / (1 - _SLOWER**self.turn))
+            gone = (self.turn - 1) / self.most_turns
+            rate = _LAST_RATE + (_RATE - _LAST_RATE) * (1 - gone)
+            self.point = self.point - rate * ahead / (spread + _LEAST)
+
+    @property
+    def is_within_noise(self) -> bool:
+        """Whether the law misses the measurements by no more than their noise does."""
+        return self.missed <= self.wanted.free
+
+    @property
+    def misfit(self) -> float:
+        """The misfit of `HiddenClasses`."""
+        return (self.missed + 2 * self._figures) / max(self.wanted.free, 1)
+
+    def is_hopeless(self, useful_below: float) -> bool:
+        """Say whether the misfit would stay above this with any number of classes.
+
+        From so many classes on as show how it falls, the squared misfit is taken to fall by a
+        power of their number, while every class adds its figures.
+        """
+        classes, free = len(self.point), max(self.wanted.free, 1)
+        if classes < _ENOUGH_TO_JUDGE:
+            return False
+        missed, added = self.missed / free, 2 * self._figures / (classes - 1) / free
+        # The number of times as many classes at which one more adds what it takes away.
+        times = max(1.0, (_POWER * missed / (added * classes)) ** (1 / (_POWER + 1)))
+        least = missed * times**-_POWER + added * (times * classes - 1)
+        return bool(least > useful_below)
+
+    def law(self) -> HiddenClasses:
+        """Return the law that was reached."""
+        sizes = self.wanted.sizes
+        return HiddenClasses(sizes, *law_at(self.point, sizes), self.misfit)
+
+    @property
+    def _figures(self) -> int:
+        return free_figures(len(self.point), self.wanted.sizes)
 
 
-def _law(point: Float64, starts: Int64, widths: Int64) -> tuple[Float64, Float64]:
+def law_at(point: Float64, sizes: Sequence[int]) -> tuple[Float64, Float64]:
     """Return shares of classes and of levels given the class, from logarithms of odds."""
+    starts, widths = places_of(sizes)
     odds, weights = point[:, :-1], point[:, -1]
     raised = np.exp(odds - np.repeat(np.maximum.reduceat(odds, starts, axis=1), widths, axis=1))
     laws = raised / np.repeat(np.add.reduceat(raised, starts, axis=1), widths, axis=1)
@@ -190,17 +310,7 @@ def _law(point: Float64, starts: Int64, widths: Int64) -> tuple[Float64, Float64
     return shares / shares.sum(), laws
 
 
-def _slope(
-    shares: Float64, laws: Float64, wanted: _Wanted, starts: Int64, widths: Int64
-) -> tuple[Float64, float]:
-    """Return the slope of half of the squared misfit, and the misfit of pairs."""
-    off = (shares[:, None] * laws).T @ laws - wanted.pairs
-    pull = wanted.pairs_precision * off
-    missed = float((pull * off).sum()) / 2
-    along = laws @ pull
-    pull_ones = wanted.ones_precision * (shares @ laws - wanted.ones)
-    on_laws = shares[:, None] * (along + pull_ones) * laws
-    inside = np.repeat(np.add.reduceat(on_laws, starts, axis=1), widths, axis=1)
-    on_shares = (laws * along).sum(axis=1) / 2 + laws @ pull_ones
-    on_weights = shares * (on_shares - shares @ on_shares)
-    return np.concatenate([on_laws - laws * inside, on_weights[:, None]], axis=1), missed
+def places_of(sizes: Sequence[int]) -> tuple[Int64, Int64]:
+    """Return where the levels of every feature start, and how many there are."""
+    widths = np.array(sizes)
+    return np.concatenate(([0], np.cumsum(widths)[:-1])), widths

@@ -7,6 +7,7 @@ badly, and once more of pairs that deserve less noise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -85,7 +86,11 @@ class ResidualFit(JointFit):
         self.crowded = crowded
         if steps.classes and (steps.shrink or crowded):
             self.law = fitted_classes(
-                self.estimates, self.margins, self.pool.uniforms, most_turns=steps.class_turns
+                self.estimates,
+                self.margins,
+                self.pool.uniforms,
+                most_turns=steps.class_turns,
+                useful_below=math.inf if crowded else steps.useful_misfit,
             )
             if steps.shrink and self.law.misfit <= steps.most_misfit:
                 self.estimates.expect(self.law.pair, self.margins)

@@ -116,6 +116,7 @@ class Steps:
     residual_divisor: int = 2
     class_turns: int = 300
     most_misfit: float = 3.0
+    useful_misfit: float = 10.0
     most_crowded: float = 0.5
     closer_than_it_is: float = 0.6
     crowded_closeness: float = 6.0
