@@ -268,3 +268,51 @@ def test_many_pairs_leave_room_for_fewer_rows():
     assert rows_at_once(600, 1 << 20) == 1 << 20
     assert 50_000 < rows_at_once(4_950, 1 << 20) < 60_000
     assert rows_at_once(1 << 28, 1 << 20) == 1 << 14
+
+
+@pytest.mark.parametrize("missed", [0.5, 30.0, 400.0, 1e4, 1e6])
+@pytest.mark.parametrize("bound", [2.0, 10.0, 60.0])
+def test_a_search_is_hopeless_where_no_number_of_classes_comes_below_the_bound(missed, bound):
+    """The closed form against all numbers of classes, within what whole numbers leave open."""
+    estimates, margins = measured(joint_of(1), 20.0)
+    wanted = replace(hidden_classes._Wanted.of(estimates, margins), free=100)
+    start = hidden_classes._Descent.beside_independence(wanted, 12, uniforms_of(14), 300)
+    start.missed = missed * wanted.free
+    added = 2 * hidden_classes.free_figures(2, SIZES) / wanted.free
+    least = min(missed * (12 / more) ** 1.5 + added * (more - 1) for more in range(12, 100_000))
+    assert abs(least - bound) > 0.01  # no tie
+    assert start.is_hopeless(bound) == (least > bound)
+
+
+def test_few_classes_are_never_called_hopeless():
+    estimates, margins = measured(joint_of(1), 20.0)
+    wanted = hidden_classes._Wanted.of(estimates, margins)
+    start = hidden_classes._Descent.beside_independence(wanted, 11, uniforms_of(15), 300)
+    start.missed = 1e12
+    assert not start.is_hopeless(1.0)
+
+
+def test_a_search_without_hope_ends_early_and_says_so():
+    """Pairs with no classes behind them, almost without noise: no law is near."""
+    joint = np.random.default_rng(16).dirichlet(np.full(math.prod(SIZES), 0.2)).reshape(SIZES)
+    estimates, margins = measured(joint, 0.01)
+    drawn = {10.0: [], math.inf: []}
+    laws = {}
+    for bound, sizes in drawn.items():
+
+        def uniforms(count, sizes=sizes):
+            sizes.append(count // sum(SIZES))
+            return np.random.default_rng(len(sizes)).random(count)
+
+        laws[bound] = fitted_classes(
+            estimates,
+            margins,
+            uniforms,
+            most_turns=600,
+            counts=[2, 6, 12, 18, 27],
+            useful_below=bound,
+        )
+    assert drawn[10.0] == drawn[math.inf][: len(drawn[10.0])]
+    assert max(drawn[10.0]) == 12
+    assert max(drawn[math.inf]) > 12
+    assert laws[10.0].misfit > 10
