@@ -348,7 +348,7 @@ def test_of_a_pair_the_residual_is_measured():
     assert found.features == (0, 1)
     whole = centred(table_of((0, 1)).astype(float), [2, 3]) * 6
     assert found.counts.tolist() == np.rint(whole).astype(int).tolist()
-    assert not chooser._by_residual((0, 1, 2), share)
+    assert not chooser._by_residual((0, 1, 2))
 
 
 def test_laplace_noise_on_a_residual_is_no_quieter_than_on_its_table():
@@ -357,7 +357,7 @@ def test_laplace_noise_on_a_residual_is_no_quieter_than_on_its_table():
         chooser, _, _ = second_round(silent(), Steps(), delta=delta)
         chooser._levels = levels.__getitem__
         for pair in levels:
-            assert chooser._by_residual(pair, 0.1) == (delta is not None)
+            assert chooser._by_residual(pair) == (delta is not None)
 
 
 def test_triples_come_in_around_pairs_that_were_measured_at_a_quarter_of_their_score():

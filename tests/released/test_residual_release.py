@@ -6,22 +6,25 @@ from itertools import combinations
 import numpy as np
 import pytest
 from four_categories import break_noise
-from once_tables import COUNTS, released_of, table_of_codes
+from once_tables import COUNTS, released_of, table_of_codes, whole_of
 from scipy import stats
 
 from pegsynth.errors import ModelError, ParameterError
+from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.mechanisms.residuals import residual_of
 from pegsynth.methods.released_description import describe_released
 from pegsynth.methods.stored_model import StoredModel
 from pegsynth.methods.stored_released import loaded_released, stored_released
 from pegsynth.privacy import NoisyCounts, NoisyResiduals, Selection
 from pegsynth.random import RandomStream
-from pegsynth.released import Steps, draw_rows
+from pegsynth.released import PrivacyFilter, Steps, draw_rows, release_blocks
 from pegsynth.released.asked_counts import asked_counts
 from pegsynth.released.counted import MergedRows
 from pegsynth.released.draw import plain_margins, rebuild
 from pegsynth.released.held import cell_deviation, missing_pairs, together
+from pegsynth.released.level_merging import Merging
 from pegsynth.released.pair_network import PairNetwork
+from pegsynth.released.pair_plan import pairs_are_quiet, plan_pairs
 from pegsynth.released.pair_residuals import (
     PairEstimates,
     cell_noise,
@@ -34,6 +37,7 @@ from pegsynth.released.plain import plain_targets
 from pegsynth.released.published import NoisyTable
 from pegsynth.released.row_pool import Pool
 from pegsynth.schema import Feature, Schema
+from pegsynth.schema.rules import Rule
 from significance import ALPHA, fit_p_value
 
 STEPS = Steps(pairs_below=np.inf, rounds=6, blocks_beside_pairs=0)
@@ -162,6 +166,58 @@ def test_a_quiet_table_has_blocks_beside_its_pairs():
         assert 0.5 * np.abs(both - true).sum() < 0.04
 
 
+INDEPENDENT = Schema(tuple(Feature(name, categories=("x", "y")) for name in "ab"), reviewed=True)
+
+
+def released_of_independent(seed):
+    """Release two binary features of which neither tells anything of the other."""
+    codes = np.repeat(np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.uint8), 25_000, axis=0)
+    stream = RandomStream(seed)
+    budget_filter = PrivacyFilter(whole_of(1.0, 1e-9), stream)
+    return release_blocks(codes, (2, 2), budget_filter, stream, ordered=(False, False), rows=100)
+
+
+def test_quiet_tables_of_independent_features_have_no_block_and_can_be_read(monkeypatch):
+    """The seeds are fixed, and some of them choose no heads at all."""
+    without = []
+    for seed in range(6):
+        released, _ = released_of_independent(seed)
+        assert released.by_pairs
+        assert sorted(released.order) == [0, 1]
+        found = loaded_released(stored_released(released), INDEPENDENT)
+        (rows,) = draw_rows(found, 1000, RandomStream(3))
+        assert np.bincount(rows[:, 0] * 2 + rows[:, 1]) == pytest.approx(np.full(4, 250), abs=25)
+        without += [] if released.blocks else [seed]
+    assert without
+    # A twin that draws the pool twice is caught.
+    monkeypatch.setattr(Pool, "begin_again", lambda _: None)
+    broken, _ = released_of_independent(without[0])
+    with pytest.raises(ModelError, match="do not fit"):
+        loaded_released(stored_released(broken), INDEPENDENT)
+
+
+def test_a_pool_that_begins_again_has_all_its_rows():
+    rules = (Rule(((0, frozenset({1})), (1, frozenset({0, 1})))),)
+    pool = Pool((2, 2), 50, RandomStream(1), rules=rules)
+    for _ in range(2):
+        for feature in range(2):
+            pool.draw(feature, (), np.array([[0.5, 0.5]]))
+        assert np.count_nonzero(pool.alive) == 25
+        pool.begin_again()
+        assert pool.placed == []
+        assert pool.alive.all()
+
+
+def test_all_pairs_are_not_measured_where_a_law_of_them_would_not_fit_in_memory():
+    price = Price(whole_of(1000.0, 1e-9))
+    for counts, measured in (((1000, 900, 2), True), ((2000, 2000, 2), False)):
+        assert pairs_are_quiet(price, 10**9, counts, (), Steps()) is measured
+        shares = [np.full(count, 1 / count) for count in counts]
+        merging = Merging(Steps(), (False,) * 3, (True,) * 3, (), ())
+        plan = plan_pairs(price, 0.5, shares, 1e9, merging, Steps())
+        assert bool(plan.pairs) is measured
+
+
 def test_a_network_places_dependent_features_next_to_each_other():
     strong, weak = np.array([[40.0, 10.0], [10.0, 40.0]]), np.full((2, 2), 25.0)
     tables = {(0, 1): weak, (0, 2): strong, (1, 2): weak}
@@ -182,7 +238,8 @@ def test_the_file_gives_back_residuals_and_refuses_damage():
         assert ours.features == theirs.features
         assert ours.counts.tolist() == theirs.counts.tolist()
         assert ours.deviation == theirs.deviation
-    for name, place, value in (("kinds", -1, 2), ("kinds", -1, 5), ("features", -1, 0)):
+    wrong = [("kinds", -1, 2), ("kinds", -1, 5), ("kinds", -1, -2), ("features", -1, 0)]
+    for name, place, value in wrong:
         held = stored_released(released).under("released: ")
         held[name] = held[name].copy()
         held[name][place] = value
@@ -252,6 +309,12 @@ def test_the_description_names_residuals():
     text = "\n".join(describe_released(released, [f"x{i}" for i in range(len(COUNTS))]))
     assert f"residuals of {len(PAIRS)} pairs" in text
     assert ", given" not in text
+    assert "features are drawn by the pair tables" in text
+    quiet, _, _ = released_of(30.0, 1e-9, steps=BESIDE)
+    text = "\n".join(describe_released(quiet, SCHEMA.names))
+    assert f"residuals of {len(PAIRS)} pairs" in text
+    assert ", given" in text
+    assert "features are drawn by the pair tables" not in text
 
 
 # Counts of a table that is asked for
@@ -291,6 +354,12 @@ def test_counts_that_residuals_tell_are_the_sum_of_all_parts():
         assert found.deviation == pytest.approx(cell_deviation(exact, cell))
     with pytest.raises(ParameterError, match="no published table holds x0 x x1 x x2"):
         counts_asked(exact, (0, 1, 2))
+    # Public shares were not measured, so nothing tells how far off such a sum is.
+    stated = replace(exact, public=(True, *exact.public[1:]))
+    assert np.isinf(cell_deviation(stated, {0: 0, 1: 0}))
+    with pytest.raises(ParameterError, match="no published table holds x0 x x1;"):
+        counts_asked(stated, (0, 1))
+    assert counts_asked(stated, (1, 2)).raw == pytest.approx(counts_asked(exact, (1, 2)).raw)
     # A table of counts beside them is averaged with them by its precision.
     table = NoisyTable((0, 1), merged.count((0, 1)) + 6, 5.0)
     both = counts_asked(replace(exact, extra=(table,), by_pairs=False), (0, 1))

@@ -77,6 +77,7 @@ def all_of(released: Released) -> tuple[Any, ...]:
     """Return everything that a release of blocks publishes, to be compared."""
     return (
         released.total,
+        (released.loud, released.by_pairs),
         released.order,
         tuple(tuple(line.tolist()) for line in released.levels),
         tuple(

@@ -23,7 +23,7 @@ def describe_released(released: Released, names: Sequence[str]) -> Iterator[str]
         block = heads.get(feature)
         given = ", ".join(names[h] for h in block.features[:-1]) if block else "nothing"
         noise = f", {_size(released, block)}" if block else ""
-        after = "" if released.by_pairs else f", given {given}{noise}"
+        after = "" if _drawn_by_pairs(released) else f", given {given}{noise}"
         yield f"  {names[feature]}: {_levels(released, feature)}{after}"
     yield from _residuals(released, names)
     if released.extra:
@@ -47,9 +47,10 @@ def _residuals(released: Released, names: Sequence[str]) -> Iterator[str]:
         seen.add(table.features)
     if first:
         noise = [cell_noise(t.deviation, [released.sizes[f] for f in t.features]) for t in first]
+        drawn = "; features are drawn by the pair tables that they give"
         yield (
             f"residuals of {_counted(len(first), 'pair')}, noise {min(noise):.4g} to "
-            f"{max(noise):.4g} rows; features are drawn by the pair tables that they give"
+            f"{max(noise):.4g} rows{drawn if _drawn_by_pairs(released) else ''}"
         )
     if chosen:
         yield "residuals of the second round, in the order of measuring:"
@@ -57,6 +58,11 @@ def _residuals(released: Released, names: Sequence[str]) -> Iterator[str]:
         levels = [released.sizes[f] for f in table.features]
         shown = " x ".join(names[f] for f in table.features)
         yield f"  {number}. {shown}: noise {cell_noise(table.deviation, levels):.4g} rows"
+
+
+def _drawn_by_pairs(released: Released) -> bool:
+    """Say whether pair tables decide order and heads; quiet tables have blocks for that."""
+    return released.by_pairs and not released.blocks
 
 
 def _levels(released: Released, feature: int) -> str:

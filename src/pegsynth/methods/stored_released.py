@@ -186,6 +186,7 @@ def _checked_released(
         features, held["kinds"].tolist(), deviations[1:], strict=True
     ):
         _require(len(set(names)) == len(names) > 0 and all(0 <= f < len(counts) for f in names))
+        _require(0 <= kind < len(tables))
         cells = math.prod((counts if kind in _ON_CATEGORIES else sizes)[f] for f in names)
         _require(start + cells <= len(noisy))
         tables[kind].append(NoisyTable(names, noisy[start : start + cells], float(deviation)))

@@ -76,8 +76,11 @@ def _variances(released: Released, cell: Mapping[int, int]) -> Iterator[float]:
 def variance_by_parts(released: Released, features: tuple[int, ...]) -> float:
     """Return the variance of a cell that is the sum of residuals of all its parts (R27).
 
-    Infinite if one of these was not measured.
+    Infinite if one of these was not measured. Public shares were not: their counts have the noise
+    of the number of rows, and are as true as the shares that were stated.
     """
+    if any(released.public[feature] for feature in features):
+        return math.inf
     sizes = released.sizes
     variance = released.total[1] ** 2 / cell_count(features, sizes) ** 2
     for width in range(1, len(features) + 1):

@@ -72,6 +72,8 @@ def pairs_are_quiet(
     most = pairs_at_once(max(rows, total), steps.most_pairs)
     if not (steps.residuals and steps.second_round and 0 < len(pairs) <= most):
         return False
+    if sum(category_counts) > steps.most_pair_levels:
+        return False
     share = steps.pairs_share * (1 - steps.least_margins)
     noise = noise_on_pairs(price, share, pairs, category_counts, total)
     return noise <= bearable_noise(pairs, category_counts, steps)
@@ -149,7 +151,9 @@ def plan_pairs(
     few = sum(sizes) < steps.pairs_least_levels * sum(fine)
     # Every pair takes memory and time for each row of the pool.
     most = pairs_at_once(max(rows, round(total)), steps.most_pairs)
-    if few or not 0 < len(pairs) <= most:
+    # A law of all pairs takes memory and time for every two levels.
+    many = sum(sizes) > steps.most_pair_levels
+    if few or many or not 0 < len(pairs) <= most:
         return PairPlan()
     whole = noise_on_pairs(price, rest, pairs, sizes, total)
     needed = (whole / steps.wanted_pair_error) ** 2

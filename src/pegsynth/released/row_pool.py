@@ -71,6 +71,11 @@ class Pool:
         self._threads = threads
         self._workers: ThreadPoolExecutor | None = None
 
+    def begin_again(self) -> None:
+        """Forget all columns that were drawn, and what rules made of their rows."""
+        self.placed, self.alone = [], set()
+        self.alive[:] = True
+
     def part(self, rows: Int64) -> Pool:
         """Return a pool of these rows, each as often as it is named."""
         part = copy(self)

@@ -18,8 +18,6 @@ from pegsynth.released.joint_fit import JointFit
 from pegsynth.released.pair_residuals import (
     MEAN_ABSOLUTE_NORMAL,
     PAIR,
-    cell_noise,
-    free_cells,
     summed_noise,
 )
 from pegsynth.released.published import NoisyTable
@@ -51,8 +49,8 @@ class SecondRound:
     def next(self) -> bool:
         """Choose the next table, measure it and fit the pool; False when the budget is used up.
 
-        Of a pair its residual is measured where that is the quieter part of it (R27): margins are
-        known already, and are not paid for again.
+        Of a pair its residual is measured where that has less noise (R27): margins are known
+        already, and are not paid for again.
         """
         if self.measured >= self.steps.rounds or self.left_share < 0.2 * self.share:
             return False
@@ -85,7 +83,7 @@ class SecondRound:
     def _measure(self, features: Features, share: float) -> bool:
         """Measure a table or its residual; say whether it moved the pool by more than noise."""
         counts, levels = self.candidates[features], self._levels(features)
-        if self._by_residual(features, share):
+        if self._by_residual(features):
             noisy, deviation = self.budget_filter.measure_residual(
                 counts, share, purpose="residual", features=features, levels=levels
             )
@@ -97,19 +95,20 @@ class SecondRound:
         self.tables.append(NoisyTable(features, noisy, deviation))
         return self.fit.take(self.tables[-1])
 
-    def _by_residual(self, features: Features, share: float) -> bool:
-        """Say whether a residual tells more than the same part of its table does."""
-        levels = self._levels(features)
-        if not self.steps.residual_tables or len(features) > PAIR or min(levels) == 1:
+    def _by_residual(self, features: Features) -> bool:
+        """Say whether a residual has less noise than the same part of its table.
+
+        Under rho it always has. Laplace noise on the residual of 2 x 2 levels is as loud as that
+        on the table, and louder for any others.
+        """
+        if not self.steps.residual_tables or self.budget_filter.price.allowance.route == "pure":
             return False
-        price = self.budget_filter.price
-        apart = cell_noise(price.residual_deviation(share, levels), levels)
-        return apart < price.deviation(share) * math.sqrt(free_cells(levels) / math.prod(levels))
+        return len(features) == PAIR and min(self._levels(features)) > 1
 
     def _noise(self, features: Features, share: float) -> float:
         """Return the expected sum of absolute noise on a table."""
         levels, price = self._levels(features), self.budget_filter.price
-        if self._by_residual(features, share):
+        if self._by_residual(features):
             return summed_noise(price.residual_deviation(share, levels), levels)
         return MEAN_ABSOLUTE_NORMAL * price.deviation(share) * math.prod(levels)
 

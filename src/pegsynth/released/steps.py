@@ -107,6 +107,7 @@ class Steps:
     pairs_below: float = 0.05
     merged_pairs_below: float = 0.03
     most_pairs: int = 600
+    most_pair_levels: int = 3_000
     pairs_share: float = 0.97
     least_pairs: float = 0.4
     blocks_beside_pairs: float = 0.6
