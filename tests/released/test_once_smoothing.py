@@ -197,3 +197,21 @@ def test_one_scaling_by_hand_and_pairs_of_a_triple():
 def test_what_is_empty_stays_empty():
     found = fitted_to(np.array([[0.0, 0.0], [1.0, 3.0]]), {(0,): np.array([5.0, 8.0])})
     assert found.tolist() == [[0.0, 0.0], [2.0, 6.0]]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_two_margins_are_met_as_by_scaling_the_table_in_turn(seed):
+    """Pairs are scaled by two lines of factors; the twin scales every cell at every turn."""
+    generator = np.random.default_rng(seed)
+    shape = tuple(generator.integers(1, 8, 2).tolist())
+    table = 10.0 ** generator.uniform(-20, 4, shape) * (generator.random(shape) < 0.6)
+    rows, columns = (10.0 ** generator.uniform(-6, 5, size) for size in shape)
+    columns *= rows.sum() / columns.sum()
+    for margins in ({(0,): rows, (1,): columns}, {(1,): columns, (0,): rows}):
+        twin = table.copy()
+        for _ in range(20):
+            for (axis,), margin in margins.items():
+                sums = twin.sum(axis=1 - axis)
+                factor = np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
+                twin = twin * np.expand_dims(factor, 1 - axis)
+        assert fitted_to(table, margins) == pytest.approx(twin, rel=1e-9, abs=1e-9 * rows.sum())

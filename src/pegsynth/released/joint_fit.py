@@ -134,8 +134,10 @@ class JointFit(PoolFit):
             self._look_at_ones()
 
     def _look_at_ones(self) -> None:
-        sizes = self.pool.sizes
-        self.ones = [self.expected(self.keys[each], size) for each, size in enumerate(sizes)]
+        def work(feature: int) -> Float64:
+            return self.expected(self.keys[feature], self.pool.sizes[feature])
+
+        self.ones = self.pool.each(work, range(len(self.pool.sizes)))
 
     def finish(self) -> None:
         """Come to rest."""

@@ -128,7 +128,13 @@ class SecondRound:
 
         new = [features for features in tables if features not in self.distances]
         self.distances.update(zip(new, self.fit.pool.each(work, new), strict=True))
-        noise = np.array([self._noise(features, share) for features in tables])
+        # Many tables have few shapes.
+        shapes = [tuple(self._levels(features)) for features in tables]
+        noise_of = {
+            shape: self._noise(features, share)
+            for shape, features in dict(zip(shapes, tables, strict=True)).items()
+        }
+        noise = np.array([noise_of[shape] for shape in shapes])
         penalties = whole_penalty(noise).tolist()
         scores = []
         for features, penalty in zip(tables, penalties, strict=True):

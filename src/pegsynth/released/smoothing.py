@@ -19,6 +19,7 @@ _FAITH_IN_NOTHING = 1.0
 _FAITH_IN_OTHERS = 20.0
 _BISECTIONS = 100
 _HARDLY = 0.05
+_PAIR = 2
 
 
 def on_simplex(noisy: Float64, variance: Float64 | float, total: float) -> Float64:
@@ -146,10 +147,34 @@ Axes = tuple[int, ...]
 
 def fitted_to(table: Float64, margins: Mapping[Axes, Float64], *, passes: int = 20) -> Float64:
     """Scale a table until its margins over some axes are the given ones."""
+    if table.ndim == _PAIR and margins.keys() == {(0,), (1,)}:
+        return _fitted_to_both(table, *margins.items(), passes=passes)
     for _ in range(passes):
         for axes, margin in margins.items():
             others = tuple(axis for axis in range(table.ndim) if axis not in axes)
             sums = table.sum(axis=others)
-            factor = np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
-            table = table * np.expand_dims(factor, others)
+            table = table * np.expand_dims(_quotient(margin, sums), others)
     return table
+
+
+def _fitted_to_both(
+    table: Float64,
+    first: tuple[Axes, Float64],
+    second: tuple[Axes, Float64],
+    *,
+    passes: int,
+) -> Float64:
+    """Scale rows and columns in turn: the factors of all passes are two lines."""
+    turned = table if first[0] == (0,) else table.T
+    back, ahead = np.ones(turned.shape[1]), np.ones(turned.shape[0])
+    for _ in range(passes):
+        ahead = _quotient(first[1], turned @ back)
+        back = _quotient(second[1], ahead @ turned)
+    scaled = ahead[:, None] * turned * back
+    return scaled if turned is table else scaled.T
+
+
+def _quotient(wanted: Float64, sums: Float64) -> Float64:
+    """Return what brings sums to what is wanted; 0 where there is nothing to scale."""
+    factor: Float64 = np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
+    return factor
