@@ -111,7 +111,8 @@ def _opendp(name: str, title: str, method: str) -> Tool:
         PROGRAMS / "run_opendp.py",
         {"method": method},
         note="`extras.mbi`, its defaults, on the newest mbi that it takes; rows by `sample`, which "
-        "needs pandas without saying so",
+        "needs pandas without saying so; failed where its own parts added up to a rounding error "
+        "more than the budget, tried with four budgets a hair apart",
     )
 
 
