@@ -106,8 +106,7 @@ def _add_table(
             keys[index] = 0
         for place in range(len(features)):
             _extend(keys, columns[features[place], start : start + len(keys)], sizes[place])
-        for index in range(len(keys)):
-            sums[keys[index]] += part[index]
+        _add_weights(keys, part, sums)
 
 
 def distance(counts: Int64, reference: Float64) -> int:

@@ -447,9 +447,6 @@ def _by_pairs(
     blocks: list[NoisyTable] = []
     if plan.first:
         blocks, _ = _first_round(table, place, budget_filter, split, progress, None)
-    if not blocks:
-        # No choice fell on any heads: a model without blocks is drawn by its pair tables.
-        pool.begin_again()
     progress("blocks", len(pool.sizes), len(pool.sizes))
     fit = ResidualFit(pool, margins, steps)
     fit.draw(residuals, blocks=blocks)

@@ -175,8 +175,6 @@ def fitted_classes(
     # Products of small matrices would wait for threads longer than they take.
     with threadpool_limits(limits=1, user_api="blas"):
         best = _best_number(wanted, numbers, uniforms, most_turns, useful_below)
-        if best is None:
-            return _one_class(margins)
         if not best.is_hopeless(useful_below):
             best.go_on(until=most_turns)
     return best.law()
@@ -188,23 +186,24 @@ def _best_number(
     uniforms: Callable[[int], Float64],
     most_turns: int,
     useful_below: float,
-) -> _Descent | None:
+) -> _Descent:
     """Return the descent that a part of its turns finds best, of several numbers of classes."""
-    best: _Descent | None = None
-    for classes in numbers:
+
+    def looked_at(classes: int) -> _Descent:
         tried = _Descent.beside_independence(wanted, classes, uniforms, most_turns)
         tried.go_on(until=-(-most_turns // _LOOK))
-        if best is not None and tried.misfit >= best.misfit:
-            break
-        best = tried
+        return tried
+
+    smallest, *larger = numbers
+    best = looked_at(smallest)
+    for classes in larger:
         if best.is_within_noise or best.is_hopeless(useful_below):
             break
+        tried = looked_at(classes)
+        if tried.misfit >= best.misfit:
+            break
+        best = tried
     return best
-
-
-def _one_class(margins: Margins) -> HiddenClasses:
-    """Return the law of independent features."""
-    return HiddenClasses(margins.sizes, np.ones(1), np.concatenate(margins.shares)[None, :])
 
 
 def classes_to_try(levels: int, most_turns: int) -> list[int]:

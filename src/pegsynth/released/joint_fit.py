@@ -19,7 +19,7 @@ the one minimum, because the problem in the potentials is concave.
 A residual says nothing of margins. The y of its table is made of it and of the margins that the
 weights have at its turn, so sweeps come to rest where y and the weights agree. Its noise has fewer
 free directions than cells, but v is the variance of a cell: residuals weigh more than they should,
-four times as much for 2 x 2 levels. Counting directions instead made no pair closer when measured.
+four times as much for 2 x 2 levels. Counting directions instead brought nothing.
 
 All of it is post-processing of paid-for numbers (R11).
 """

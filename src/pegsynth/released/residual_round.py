@@ -98,6 +98,8 @@ class ResidualFit(JointFit):
             for block in blocks:
                 self.links.update(combinations(sorted(block.features), PAIR))
         else:
+            # A first round that chose no heads at all has drawn the pool already.
+            self.pool.begin_again()
             tables = self.estimates.tables(self.margins, shrink=steps.shrink)
             self._draw(tables, order, self.law if crowded else None)
 

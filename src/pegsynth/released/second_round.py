@@ -101,7 +101,7 @@ class SecondRound:
         Under rho it always has. Laplace noise on the residual of 2 x 2 levels is as loud as that
         on the table, and louder for any others.
         """
-        if not self.steps.residual_tables or self.budget_filter.price.allowance.route == "pure":
+        if not self.steps.residual_tables or self.budget_filter.route == "pure":
             return False
         return len(features) == PAIR and min(self._levels(features)) > 1
 
