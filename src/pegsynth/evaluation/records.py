@@ -54,6 +54,7 @@ _HIGHER = (
     "intruder_error",
     "reiter_false_match_rate",
     "empty_table",
+    "effective_rows",
 )
 
 

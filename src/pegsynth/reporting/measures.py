@@ -132,6 +132,9 @@ MEASURES = {
     "values_bounded": Measure("Numbers bounded", share=True),
     "values_unlisted": Measure("Values counted as one category", share=True),
     "values_recoded": Measure("Values recoded", share=True),
+    "effective_rows": Measure(
+        "Effective rows", "rows of equal weight that say as much", "rows of the table"
+    ),
     "empty_table": Measure("Empty table"),
     "missing_column": Measure("Missing column"),
     "extra_columns": Measure("Columns that the schema does not describe"),
