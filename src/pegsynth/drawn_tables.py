@@ -7,7 +7,7 @@ original table. Nothing is written here.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ import polars as pl
 from pegsynth.analyses.calibrating import CALIBRATED_ROWS, OVERSAMPLED, Calibration
 from pegsynth.completion import check_completable, completed_frames
 from pegsynth.errors import ParameterError
+from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.inference.replicated import WEIGHT
 from pegsynth.methods.base import Model
 from pegsynth.methods.drawn_features import replaced_features
@@ -36,9 +37,14 @@ from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.wide_schema import long_schema
 
 if TYPE_CHECKING:
+    from pegsynth.arrays import Float64
     from pegsynth.methods.base import Codes
     from pegsynth.released.published import Released
     from pegsynth.released.replicates import WeightedRows
+
+WEIGHT_DIGITS = 6
+LEAST_WEIGHT = 1e-6
+"""The smallest weight that is written, in mean weights."""
 
 
 def decoder_of(model: Model, how: How | None = None, *, listed: bool = False) -> Decoder:
@@ -271,8 +277,56 @@ def _weighted(
             weights = calibration.weights(frame, weights, lot.versions, part)
         names = weight_names(len(weights) - 1)
         yield frame.with_columns(
-            pl.Series(name, line) for name, line in zip(names, weights, strict=True)
+            pl.Series(name, line)
+            for name, line in zip(names, written_weights(weights), strict=True)
         )
+
+
+def written_weights(weights: Float64) -> Float64:
+    """Return weights as they are published: six digits, none below a millionth of the mean.
+
+    Programs differ in what they do with a weight of 0 or 1e-161: some drop the row, and its
+    replicate weights with it. A millionth of the mean weight moves no total in six digits.
+
+    Parameters
+    ----------
+    weights
+        A line for the published counts, and one for each replicate.
+    """
+    raised = np.maximum(weights, LEAST_WEIGHT * weights.mean(axis=1, keepdims=True))
+    digits = np.floor(np.log10(np.where(raised > 0, raised, 1.0)))
+    # One of both is 1, so that the nearest number of six digits comes out.
+    up, down = (10.0 ** np.clip(sign * (WEIGHT_DIGITS - 1 - digits), 0, 300) for sign in (1, -1))
+    return np.asarray(np.rint(raised * up / down) / up * down)
+
+
+class WeightTally:
+    """Adds up the weights of a table while its frames pass.
+
+    `found` are its effective rows, or units where the rows of a unit share one weight; None
+    where rows have no weights.
+    """
+
+    def __init__(self, schema: Schema, replicates: int | None) -> None:
+        self._weight = weight_names(replicates or 0)[0]
+        self._unit = schema.panel.unit if schema.panel is not None else None
+        self.found: EffectiveRows | None = None
+        if replicates is not None:
+            self.found = EffectiveRows(what="units" if self._unit else "rows")
+
+    @classmethod
+    def of(cls, session: Session, *, wide: bool = False) -> WeightTally:
+        """Return the tally of a table that a session draws."""
+        count = getattr(session.plan.options, "replicates", None)
+        return cls(table_schema(session.model, wide=wide), count)
+
+    def counted(self, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """Yield frames as they are, their weights added up."""
+        for frame in frames:
+            if self.found is not None:
+                once = frame if self._unit is None else frame.unique(self._unit)
+                self.found = self.found.plus(once.get_column(self._weight).to_numpy())
+            yield frame
 
 
 def weight_names(count: int) -> list[str]:
@@ -283,10 +337,14 @@ def weight_names(count: int) -> list[str]:
 def published_schema(session: Session, *, wide: bool = False) -> Schema:
     """Return the codebook of the tables: weights stand in it as columns that are no features."""
     schema = table_schema(session.model, wide=wide)
-    count = getattr(session.plan.options, "replicates", None)
-    if count is None:
-        return schema
-    weights = (Feature(name, role="identifier") for name in weight_names(count))
+    return with_weights(schema, getattr(session.plan.options, "replicates", None))
+
+
+def with_weights(schema: Schema, replicates: int | None) -> Schema:
+    """Return a codebook with the weights as columns that are no features."""
+    names = [] if replicates is None else weight_names(replicates)
+    known = {column.name for column in schema.columns}
+    weights = (Feature(name, role="identifier") for name in names if name not in known)
     return replace(schema, columns=(*schema.columns, *weights))
 
 

@@ -20,6 +20,7 @@ from pegsynth.analyses.analysed_tables import affordable_tables
 from pegsynth.book import NO_BOOKING, Booking, booked
 from pegsynth.completion import check_completable
 from pegsynth.drawn_tables import (
+    WeightTally,
     check_completes,
     check_decoding,
     completed_versions,
@@ -29,6 +30,7 @@ from pegsynth.drawn_tables import (
     table_schema,
 )
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError, SchemaError
+from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.io.atomic import atomic_text
 from pegsynth.io.streams import held
 from pegsynth.io.table_input import open_table, same_file, table_files
@@ -637,7 +639,7 @@ def publish_table(
     wide: bool = False,
     threads: int = 1,
     progress: Progress = quiet,
-) -> None:
+) -> EffectiveRows | None:
     """Draw one table; what it cost is on disk before the table becomes visible.
 
     Where a table is replaced, the ledger beside it is true of both until that is done.
@@ -652,6 +654,11 @@ def publish_table(
         Whether missing values are imputed, once.
     wide
         Whether a panel is written with one row for each unit.
+
+    Returns
+    -------
+    EffectiveRows or None
+        What the weights of the rows leave of them; None where rows have no weights.
     """
     (frames,) = drawn_frames(session, rows, how=how, listed=True, wide=wide, progress=progress)
     if complete:
@@ -668,11 +675,13 @@ def publish_table(
 
     texts = listed_columns(session.model, how, wide=wide)
     book = table_schema(session.model, wide=wide)
+    tally = WeightTally.of(session, wide=wide)
     with open_writer(output, before=before, texts=texts, codebook=book) as writer:
-        for frame in frames:
+        for frame in tally.counted(frames):
             writer.write(kept(frame))
     if replacing:
         atomic_text(ledger_path, session.ledger.to_json())
+    return tally.found
 
 
 def true_of_both(path: Path, ledger: Ledger) -> Ledger:
