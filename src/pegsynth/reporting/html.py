@@ -85,6 +85,7 @@ def render(
         ),
         statement=paragraphs(statement),
         kind=str(promised.get("kind", "none")),
+        adds_up=unknown or promised.get("kind") in ("pure", "approximate"),
         headline=NO_LEDGER if unknown else guarantee_headline(promised),
         facts=guarantee_facts(promised),
         faults=_listed(
