@@ -26,7 +26,6 @@ from pegsynth.pipeline import fit as fit_table
 from pegsynth.processors import usable_processors
 from pegsynth.progress import Progress, shown
 from pegsynth.publishing.result import Release
-from pegsynth.random import RandomStream
 from pegsynth.request import Request, registered_options
 from pegsynth.schema import Schema
 
@@ -160,7 +159,7 @@ def fit(
         raise BudgetError(f"--method {settled.request.method} is fitted under a budget; state one")
     if request.resume is not None:
         raise ParameterError("--resume goes with synthesize and with the command line")
-    stream = RandomStream(request.seed)
+    stream = request.stream()
     with (
         shown(progress) as told,
         booked_run(settled, "fit") as booking,

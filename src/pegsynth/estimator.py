@@ -55,7 +55,7 @@ class PeGS:
         # Whatever does not need the schema is refused at once.
         if self._request.method != AUTO:
             self._request.options_for(get(self._request.method)), self._request.budget
-        self._stream = RandomStream(self._request.seed)
+        self._stream = self._request.stream()
         self._fitted: FittedModel | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -512,7 +512,7 @@ def _drawn(
 ) -> Iterator[Draws]:
     """Open the table, fit, and yield once what can be drawn; then settle with the book."""
     request = settled.request
-    stream = RandomStream(request.seed)
+    stream = request.stream()
     replaced = replaced_features(plan.options)
     if replaced:
         # Drawn values go beside kept ones row by row: all must come from one execution.
@@ -571,7 +571,7 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
     model = load_model(model_file)
     if request.complete:
         check_completes(model, dict(request.where))
-    stream, threads = RandomStream(request.seed), request.thread_count
+    stream, threads = request.stream(), request.thread_count
     if model.plan is None:
         plan = _drawing_plan(model, request, source=str(model_file))
         return SavedDraws(Session(model, plan, stream, threads=threads), _nothing, False)

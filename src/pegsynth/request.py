@@ -38,6 +38,7 @@ from pegsynth.options import (
     SourceOptions,
 )
 from pegsynth.privacy import Budget, Shares
+from pegsynth.random import RandomStream, Streams
 from pegsynth.schema.wide_schema import at_all_positions, measured_positions, wide_schema
 
 if TYPE_CHECKING:
@@ -75,9 +76,12 @@ class Request(
     ----------
     own
         Options of methods that were registered from outside, by name.
+    streams
+        Makes the random stream. It is no option: only who starts a command can state another.
     """
 
     own: Mapping[str, Any] = field(default_factory=dict)
+    streams: Streams = field(default=RandomStream, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -116,6 +120,10 @@ class Request(
     def stated(self, name: str, default: Any = None) -> Any:
         """Return an option by its name, that of a registered method or ours."""
         return self.own.get(name, getattr(self, name, default))
+
+    def stream(self) -> RandomStream:
+        """Return the random stream of this run."""
+        return self.streams(self.seed)
 
     @property
     def has_budget(self) -> bool:

@@ -27,7 +27,7 @@ from pegsynth.numbers.paying import wants_codec
 from pegsynth.option_kinds import python_names
 from pegsynth.privacy import AgreementCounts, Budget, Ledger
 from pegsynth.publishing.result import Release
-from pegsynth.random import RandomStream
+from pegsynth.random import RandomStream, Streams
 from pegsynth.schema import Schema
 from pegsynth.storage.spending import locked
 from pegsynth.tables.units import least_words
@@ -58,6 +58,7 @@ class Question:
     ledger: Ledger | str | Path | None = None
     seed: int | None = None
     book: str | Path | None = None
+    streams: Streams = RandomStream
 
 
 @python_names()
@@ -174,7 +175,7 @@ def answer(question: Question) -> tuple[Verification, Booking]:
         check_target(file)
         # What stands there is looked at before the original is.
         _earlier(file)
-    stream = RandomStream(question.seed)
+    stream = question.streams(question.seed)
     charged = (*unit_bound(book), event)
     with booked_events(
         None if question.book is None else Path(question.book),

@@ -24,7 +24,6 @@ from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.file_sets import EXTENSIONS, refuse_secrets, scheme_of, table_format
 from pegsynth.methods.session import Session
 from pegsynth.pipeline import booked_run, open_saved, settle
-from pegsynth.random import RandomStream
 from pegsynth.request import Request
 from pegsynth.spark.cluster_fit import check_plan, count_model
 from pegsynth.spark.cluster_folders import check_free
@@ -45,7 +44,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     check_not_inputs((output,), source, schema_file)
     settled = settle(schema_file, request, data=source, saved=True)
     check_plan(settled)
-    stream = RandomStream(request.seed)
+    stream = request.stream()
     with booked_run(settled, "fit") as booking, open_session(request.master) as spark:
         table = _read(spark, source)
         booking.begin()
@@ -95,7 +94,7 @@ def synthesize(
         raise BudgetError("rows are drawn under a budget; state one")
     check_plan(settled)
     check_drawing(settled.plan)
-    stream = RandomStream(request.seed)
+    stream = request.stream()
     # Rows are drawn at once here, so that any budget can be reserved.
     with (
         booked_run(replace(settled, saved=False), "synthesize") as booking,

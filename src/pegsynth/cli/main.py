@@ -12,11 +12,15 @@ import errno
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from pegsynth.cli.signals import STOPPED, Stopped, leaving_on_signals
 from pegsynth.errors import PegsynthError, legible
+
+if TYPE_CHECKING:
+    from pegsynth.random import Streams
 
 TRACEBACK = "PEGSYNTH_TRACEBACK"
 """Environment variable that asks for whole tracebacks, which may hold values of the data."""
@@ -31,11 +35,19 @@ _SURROUNDINGS = {
 }
 
 
-def main() -> None:
-    """Run the command line; whatever happens, leave by an exit status."""
+def main(arguments: Sequence[str] | None = None, *, streams: Streams | None = None) -> None:
+    """Run the command line; whatever happens, leave by an exit status.
+
+    Parameters
+    ----------
+    arguments
+        Those of a command; None: as the process was given them.
+    streams
+        Makes random streams; None: from the operating system. Audits state another.
+    """
     _check_limits()
     try:
-        _work()
+        _work(arguments, streams)
     except PegsynthError as error:
         _refuse(str(error))
     except MemoryError:
@@ -53,11 +65,11 @@ def main() -> None:
         _report(error)
 
 
-def _work() -> None:
+def _work(arguments: Sequence[str] | None, streams: Streams | None) -> None:
     with leaving_on_signals():
         from pegsynth.cli import application
 
-        application.run()
+        application.run(arguments, streams)
 
 
 def _refuse(message: str) -> NoReturn:

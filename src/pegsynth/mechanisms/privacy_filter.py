@@ -13,19 +13,19 @@ the choice itself: all of it is paid for, and none of it is looked up in the cou
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 
 from pegsynth.arrays import Int64
 from pegsynth.errors import BudgetError, escaped
-from pegsynth.mechanisms.noise import add_noise, choose
+from pegsynth.mechanisms import answers
 from pegsynth.mechanisms.residuals import residual_of
 from pegsynth.privacy import (
     Allowance,
@@ -39,7 +39,6 @@ from pegsynth.privacy import (
 )
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.privacy.noise_events import (
-    Noisy,
     residual_absolute_sum,
     residual_squared_length,
 )
@@ -48,6 +47,7 @@ from pegsynth.random import RandomStream
 
 Features = tuple[int, ...]
 Search: TypeAlias = Callable[[Int64], Int64]
+_Part = TypeVar("_Part")
 
 _SLACK = Fraction(1, 10**12)
 _CHOICE_BITS = 40
@@ -276,6 +276,11 @@ class PrivacyFilter:
         self._pay(event)
         return partial(self._passing, event)
 
+    def candidates(self, parts: Iterable[_Part]) -> Iterable[_Part]:
+        """Return the values that the searches paid for so far may look at (R29)."""
+        searches = [event for event in self._events if isinstance(event, CategoriesFound)]
+        return answers.candidates(parts, searches, self._stream)
+
     def choose(
         self,
         scores: Sequence[int],
@@ -301,7 +306,7 @@ class PrivacyFilter:
             raise BudgetError("epsilon is too small to choose anything privately; raise it")
         paid = Selection.of(epsilon, count=1, purpose=purpose, candidates=len(scores), among=among)
         self._pay(paid)
-        index = self._chosen(scores, epsilon)
+        index = self._chosen(scores, paid)
         chosen = self._named(features_of(index))
         self._events[-1] = msgspec.structs.replace(paid, chosen=chosen)
         return index
@@ -310,18 +315,18 @@ class PrivacyFilter:
         known = self._names
         return tuple(known[i] if i < len(known) else f"feature {i + 1}" for i in features)
 
-    def _noisy(self, counts: Int64, event: Noisy) -> Int64:
+    def _noisy(self, counts: Int64, event: answers.NoiseEvent) -> Int64:
         """Add the noise of an event that was paid for; audits replace this step."""
-        return add_noise(counts, event, self._stream, threads=self._threads)
+        return answers.noisy(counts, event, self._stream, threads=self._threads)
 
     def _passing(self, event: CategoriesFound, counts: Int64) -> Int64:
         """Add the noise of a search that was paid for, and compare."""
-        noisy = self._noisy(counts, event.noise)
+        noisy = self._noisy(counts, event)
         return np.where(noisy > event.threshold, noisy, 0)
 
-    def _chosen(self, scores: Sequence[int], epsilon: Fraction) -> int:
+    def _chosen(self, scores: Sequence[int], event: Selection) -> int:
         """Make a choice that was paid for; audits replace this step."""
-        return choose(scores, epsilon, self._words)
+        return answers.chosen(scores, event, self._stream, self._words)
 
     def _pay(self, event: Event) -> None:
         price = self._accountant.price(event, rows_per_unit=self._unit)

@@ -20,7 +20,7 @@ from pegsynth.arrays import Int64
 from pegsynth.errors import escaped
 from pegsynth.evaluation.regression_fit import fit
 from pegsynth.evaluation.value_regression import value_sample
-from pegsynth.mechanisms.noise import add_noise
+from pegsynth.mechanisms import answers
 from pegsynth.privacy import AgreementCounts, Allowance
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -102,7 +102,7 @@ def measured(
     """Deal the original to parts, ask each of them, and count those that agree, with noise."""
     parts = deal(rows.units, len(rows), asked.parts, stream.substream())
     counts = counted(asked, rows, schema, parts)
-    return Agreement(add_noise(counts, event.noise, stream), event)
+    return Agreement(answers.noisy(counts, event, stream), event)
 
 
 def counted(asked: Asked, rows: Rows, schema: Schema, parts: Int64) -> Int64:
