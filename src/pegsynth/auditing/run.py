@@ -19,6 +19,8 @@ from pegsynth.auditing.found_categories import (
     audit_categories,
     categories_cases,
 )
+from pegsynth.auditing.interference import Command, compare_all
+from pegsynth.auditing.interference_cases import groups
 from pegsynth.auditing.level_cases import level_cases, level_private_case
 from pegsynth.auditing.numbers import NUMBERS, NumberCase, number_cases
 from pegsynth.auditing.panels import PANELS, panel_cases
@@ -40,6 +42,7 @@ PAIRS = 20
 FULL_PAIRS = 10_000
 """Neighbouring tables that are read: at every door, and at all of them together (R30)."""
 READERS = "doors"
+INTERFERENCE = "interference"
 MOST_SHOWN = 3
 
 
@@ -50,10 +53,10 @@ class Finding:
     Parameters
     ----------
     method, name, kind
-        What was audited, and how: "exact", "statistical" or "read".
+        What was audited, and how: "exact", "statistical", "read" or "given".
     claimed, realised
         Pure epsilon of the ledger, and the worst that was found (statistical: proved);
-        None for readers, which claim that nothing differs.
+        None where it is claimed that nothing differs.
     claimed_rho, realised_rho
         The same in zCDP; None where it was not computed.
     skipped
@@ -74,8 +77,20 @@ class Finding:
     details: tuple[str, ...] = ()
 
 
-def audit(method: str | None = None, *, full: bool = False, threads: int = 1) -> Iterator[Finding]:
-    """Yield one finding after another; those of one method, or of the readers, if named."""
+def audit(
+    method: str | None = None,
+    *,
+    full: bool = False,
+    threads: int = 1,
+    command: Command | None = None,
+) -> Iterator[Finding]:
+    """Yield one finding after another; those of one method, or of the readers, if named.
+
+    Parameters
+    ----------
+    command
+        The command line, which releases are made with; None leaves these out.
+    """
     for each in methods():
         if method in (None, each.name):
             yield from each.audit(full=full, threads=threads)
@@ -93,12 +108,14 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
         yield from _panels()
     if method in (None, READERS):
         yield from _doors(-(-FULL_PAIRS // len(DOORS)) if full else PAIRS)
+    if method in (None, INTERFERENCE):
+        yield from _interference(command, full=full, threads=threads)
 
 
 def audits() -> tuple[str, ...]:
     """Return what can be audited by name: methods, parts of the codec, and the readers."""
     codec = (NUMBERS, DATES, CATEGORIES, RECODINGS, PANELS)
-    return (*audited_methods(), *codec, VERIFICATION, READERS)
+    return (*audited_methods(), *codec, VERIFICATION, READERS, INTERFERENCE)
 
 
 def audited_methods() -> tuple[str, ...]:
@@ -142,6 +159,23 @@ def _doors(count: int) -> Iterator[Finding]:
             f"{missing} is not installed" if missing else "",
             broken[:MOST_SHOWN],
         )
+
+
+def _interference(command: Command | None, *, full: bool, threads: int) -> Iterator[Finding]:
+    """Release different tables with the same paid answers, and compare what is public."""
+    nothing = (None, None, None, None)
+    if command is None:
+        reason = "it runs commands; use pegs audit"
+        yield Finding(INTERFERENCE, "all releases", "given", *nothing, True, reason)
+        return
+    for name, configurations in groups(full=full):
+        found = list(compare_all(configurations, command, threads=threads if full else 1))
+        claims = sum(each.status == "claims" for each in found)
+        worst = max((ratio for each in found for ratio in each.ratios.values()), default=0.0)
+        text = f"{name}: {claims} of {len(found)}, {worst:.2f} of a price"
+        broken = tuple(f"{each.name}: {line}" for each in found for line in each.broken)
+        details = broken[:MOST_SHOWN]
+        yield Finding(INTERFERENCE, text, "given", *nothing, not broken, "", details)
 
 
 def _exact(cases: Sequence[Case | TableCase]) -> Iterator[Finding]:
