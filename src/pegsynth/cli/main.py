@@ -12,8 +12,9 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from pegsynth.cli.signals import STOPPED, Stopped, leaving_on_signals
@@ -66,10 +67,19 @@ def main(arguments: Sequence[str] | None = None, *, streams: Streams | None = No
 
 
 def _work(arguments: Sequence[str] | None, streams: Streams | None) -> None:
-    with leaving_on_signals():
+    with leaving_on_signals(), _silent_libraries():
         from pegsynth.cli import application
 
         application.run(arguments, streams)
+
+
+@contextmanager
+def _silent_libraries() -> Iterator[None]:
+    """Print no warning of a library: whether a number overflows, say, depends on the data."""
+    with warnings.catch_warnings():
+        if not os.environ.get(TRACEBACK):
+            warnings.showwarning = lambda *_, **__: None
+        yield
 
 
 def _refuse(message: str) -> NoReturn:
