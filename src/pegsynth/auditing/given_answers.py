@@ -81,7 +81,7 @@ class Answers:
     def stream(self, seed: int | None = None) -> GivenStream:
         """Make the next stream of the run."""
         self.streams += 1
-        return GivenStream(self, f"given {self.streams} {seed}")
+        return GivenStream(self, f"given {self.streams}", seeded=seed is not None)
 
     def next(self, event: Event | None, size: int, *lines: Counter[Any]) -> np.random.Generator:
         """Record a step; return numbers for its answer that depend on its place and size."""
@@ -97,9 +97,10 @@ class Answers:
 class GivenStream(AnsweringStream):
     """A random stream whose words and paid answers are given."""
 
-    def __init__(self, answers: Answers, name: str) -> None:
+    def __init__(self, answers: Answers, name: str, *, seeded: bool = False) -> None:
         super().__init__(name)
-        self._seeded = False
+        # Fixed words are no seed: nothing of a release may say so.
+        self._seeded = seeded
         self._answers, self._name = answers, name
 
     def child(self) -> GivenStream:

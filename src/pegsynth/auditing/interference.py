@@ -124,10 +124,10 @@ def compare(each: Configuration, command: Command) -> Compared:
         return Compared(each.name, status, (), len(one.steps), {})
     broken = [f"another table: {text}" for text in _differences(one, other)]
     broken += [f"a unit more: {text}" for text in _differences(one, more)]
+    ratios: dict[str, float] = {}
     if status == "claims":
         broken += unpaid(one.steps, one.ledgers)
-    ratios: dict[str, float] = {}
-    if one.steps == more.steps:
+    if status == "claims" and one.steps == more.steps:
         ratios = worst_ratio(one.steps, more.steps, one.ledgers)
         broken += [
             f"{name}: a unit changes {n:.3f} of its price" for name, n in ratios.items() if n > 1

@@ -7,12 +7,12 @@ of them make a configuration; a combination that the program refuses is compared
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
-from pegsynth.auditing.contract import ENTRIES, Entry, contract_schema, contract_table
+from pegsynth.auditing.contract import ENTRIES, contract_schema, contract_table
 from pegsynth.auditing.interference import Configuration, Tables
 from pegsynth.schema.toml import dumps
 
@@ -48,8 +48,7 @@ purpose = "an audit"
 date = "2026-01-01"
 """
 
-_SAMPLED = ("--where", "--replicates", "--complete", "--decode", "--wide", "--threads", "--rows")
-_NOT_FITTED = ("--where", "--replicates", "--complete", "--decode", "--wide", "--imputations")
+_DRAWN = ("--where", "--replicates", "--complete", "--decode")
 _PANEL = '[panel]\nunit = "pid"\ntime = "day"\nfixed = ["sex"]\n'
 _TWO = """[[tables]]
 name = "homes"
@@ -168,6 +167,25 @@ CAPABILITIES = (
 )
 """Everything that a release can be combined with."""
 
+COMBINED = (
+    ("units", "measured edges", "rules", "replicates", "languages", "book"),
+    ("units", "analyses", "tables wanted", "recodings", "datasets", "parquet", "approximate"),
+    ("folded panel", "measured categories", "threads", "completion"),
+    ("pooled panel", "measured dates"),
+    ("two tables", "rare categories", "little noise", "shared noise"),
+    ("details", "public shares", "policy", "quality", "verify", "internal report"),
+    ("saved model", "given values", "approximate"),
+    ("much noise", "units", "labels", "diversity"),
+    ("resume", "units"),
+    ("pegs",),
+    ("pegs-rs", "rules", "quality"),
+    ("pegs-capped", "measured edges", "units"),
+    ("contingency", "given values"),
+    ("marginal", "datasets"),
+    ("pmi", "saved model"),
+)
+"""Few combinations that have every capability, for a short audit."""
+
 
 def configuration(*parts: Capability, turn: int = 0) -> Configuration | None:
     """Combine capabilities; None where two of them say how rows belong together."""
@@ -219,10 +237,10 @@ def _through_a_model(data: tuple[str, ...], flags: Flags, suffix: str) -> Iterat
     """Fit, show and sample a model; that of `pegs-once` may be shared."""
     public = flags.get("--method", "pegs-once") == "pegs-once"
     model = "@out/model.pegs" if public else "@kept/model.pegs"
-    fitted = {"--method": "pegs-once"} | {k: v for k, v in flags.items() if k not in _NOT_FITTED}
+    drawn = {k: v for k, v in flags.items() if k in (*_DRAWN, "--rows", "--threads")}
+    fitted = {"--method": "pegs-once"} | {k: v for k, v in flags.items() if k not in _DRAWN}
     yield "fit", *data, "--schema", "@schema.toml", "-o", model, *_spelled(fitted)
     yield "inspect", model
-    drawn = {k: v for k, v in flags.items() if k in _SAMPLED}
     yield "sample", model, "-o", f"@out/synthetic.{suffix}", *_spelled(drawn)
 
 
@@ -302,34 +320,36 @@ def groups(*, full: bool) -> Iterator[tuple[str, list[Configuration]]]:
     Parameters
     ----------
     full
-        Every pair of capabilities, and not each of them alone.
+        Every capability and every pair of them, beside the short list of combinations.
     """
-    by_method: dict[str, list[Configuration]] = {}
-    for entry, each in _contract():
-        by_method.setdefault(entry.name, []).append(each)
-    yield from by_method.items()
-    for number, first in enumerate(CAPABILITIES):
-        others = CAPABILITIES[number + 1 :] if full else ()
-        sets = [(first,), *((first, other) for other in others)]
-        made = [configuration(*parts, turn=turn % 2) for turn, parts in enumerate(sets)]
-        yield first.name, [each for each in made if each is not None]
+    yield "contract suite", list(contract_configurations())
+    by_name = {each.name: each for each in CAPABILITIES}
+    sets = [tuple(by_name[name] for name in names) for names in COMBINED]
+    yield "combinations", _made(sets)
+    for number, first in enumerate(CAPABILITIES if full else ()):
+        others = CAPABILITIES[number + 1 :]
+        yield first.name, _made([(first,), *((first, other) for other in others)])
 
 
-def _contract() -> Iterator[tuple[Entry, Configuration]]:
-    """Yield every entry of the contract suite, as a release and through a saved model."""
+def _made(sets: Sequence[tuple[Capability, ...]]) -> list[Configuration]:
+    made = [configuration(*parts, turn=turn % 2) for turn, parts in enumerate(sets)]
+    return [each for each in made if each is not None]
+
+
+def contract_configurations() -> Iterator[Configuration]:
+    """Yield what the contract suite claims something for: as a release, and by a saved model."""
     files, tables = (
         {"schema.toml": dumps(contract_schema()), "about.toml": ABOUT},
         _contract_tables(),
     )
-    for entry in ENTRIES:
+    for entry in filter(lambda each: each.budget, ENTRIES):
         flags = (*entry.flags, "--threads", "1", "--rows", "40")
         release = ("release", "@data/table.csv", *_files("release"), *_spelled(RELEASED), *flags)
-        yield entry, Configuration(entry.name, (release,), files, tables)
+        yield Configuration(entry.name, (release,), files, tables)
         stated = {"--method": entry.method}
         stated |= {"--" + k.replace("_", "-"): str(v) for k, v in entry.budget.items()}
         stated |= {k: "" for k in entry.flags if k.startswith("--") and k not in stated}
         commands = _through_a_model(
             ("@data/table.csv",), FLAGS | {"--epsilon": None} | stated, "csv"
         )
-        saved = Configuration(f"{entry.name}, saved", tuple(commands), files, tables, turn=1)
-        yield entry, saved
+        yield Configuration(f"{entry.name}, saved", tuple(commands), files, tables, turn=1)

@@ -56,7 +56,8 @@ class Finding:
         What was audited, and how: "exact", "statistical", "read" or "given".
     claimed, realised
         Pure epsilon of the ledger, and the worst that was found (statistical: proved);
-        None where it is claimed that nothing differs.
+        None for readers, which claim that nothing differs. Given answers: 1, and the largest
+        change that one unit makes in a paid step, as a part of what its event prices.
     claimed_rho, realised_rho
         The same in zCDP; None where it was not computed.
     skipped
@@ -163,19 +164,19 @@ def _doors(count: int) -> Iterator[Finding]:
 
 def _interference(command: Command | None, *, full: bool, threads: int) -> Iterator[Finding]:
     """Release different tables with the same paid answers, and compare what is public."""
-    nothing = (None, None, None, None)
     if command is None:
         reason = "it runs commands; use pegs audit"
-        yield Finding(INTERFERENCE, "all releases", "given", *nothing, True, reason)
+        yield Finding(INTERFERENCE, "releases", "given", None, None, None, None, True, reason)
         return
     for name, configurations in groups(full=full):
         found = list(compare_all(configurations, command, threads=threads if full else 1))
         claims = sum(each.status == "claims" for each in found)
+        text = f"{name}, {claims} releases of {len(found)}"
         worst = max((ratio for each in found for ratio in each.ratios.values()), default=0.0)
-        text = f"{name}: {claims} of {len(found)}, {worst:.2f} of a price"
         broken = tuple(f"{each.name}: {line}" for each in found for line in each.broken)
-        details = broken[:MOST_SHOWN]
-        yield Finding(INTERFERENCE, text, "given", *nothing, not broken, "", details)
+        yield Finding(
+            INTERFERENCE, text, "given", 1.0, worst, None, None, not broken, "", broken[:MOST_SHOWN]
+        )
 
 
 def _exact(cases: Sequence[Case | TableCase]) -> Iterator[Finding]:
