@@ -26,7 +26,7 @@ from pegsynth.methods.session import Session
 from pegsynth.pipeline import booked_run, open_saved, settle
 from pegsynth.request import Request
 from pegsynth.spark.cluster_fit import check_plan, count_model
-from pegsynth.spark.cluster_folders import check_free
+from pegsynth.spark.cluster_folders import check_free, refuse_lakehouse_files
 from pegsynth.spark.sampling import check_drawing, check_sampler, write_rows
 from pegsynth.spark.spark_session import configured, open_session, spark_errors, unreadable_files
 from pegsynth.storage.spending import locked, spent_path
@@ -162,7 +162,9 @@ def _read(spark: SparkSession, source: str) -> DataFrame:
     try:
         # A folder called ward=none must not change how ward=1 is read.
         with unreadable_files(), configured(spark, _NAMES_ARE_TEXT):
-            return spark.read.parquet(source)
+            table = spark.read.parquet(source)
+            refuse_lakehouse_files(table)
+            return table
     except spark_errors():
         known = ", ".join(name for name, kind in EXTENSIONS.items() if kind == "parquet")
         raise DataError(
