@@ -32,7 +32,9 @@ PriorKind = Literal["uniform", "marginal", "levels"]
 How = Literal["model", "values", "labels"]
 
 AUTO = "auto"
-DEFAULT_METHOD = "pegs"
+PAPER_METHOD = "pegs"
+"""What ``auto`` takes without a total epsilon; also draws from a model without a budget."""
+
 _BY_SCHEMA = "as the schema says"
 MOST_VISITS = 2**31
 DEFAULT_BLOCK_SIZE = 10
@@ -50,9 +52,9 @@ class MethodChoice:
     """Which method makes the rows."""
 
     method: str = option(
-        DEFAULT_METHOD,
+        AUTO,
         "choice",
-        lambda: f"{', '.join(_method_names())}.",
+        lambda: f"{', '.join(_method_names())}; auto: the smallest predicted error.",
         choices=_method_names,
     )
 

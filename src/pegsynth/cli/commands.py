@@ -228,7 +228,6 @@ def synthesize_table(
     *flags.SOURCE,
     "resume",
     help={"rows": _ROWS_IF_ANY},
-    method="auto",
 )
 def release(
     data: flags.Data,
