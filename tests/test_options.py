@@ -167,11 +167,13 @@ def test_an_option_that_the_method_does_not_take_is_refused(method):
         "log_linear": True,
         "proper": True,
         "replicates": 5,
+        "weight_name": "w",
         "shared_noise": True,
     }
+    needed = {"order_rows": {"order": "data"}, "weight_name": {"replicates": 5}}
     assert set(values) == set(method_options()) - {"rows", "datasets", "rows_in"}
     for name, value in values.items():
-        more = {"order": "data"} if name == "order_rows" and method in taking("order") else {}
+        more = needed.get(name, {}) if method in taking(name) else {}
         asked = Request(method=method, rows=5, **{name: value}, **more)
         if method in taking(name):
             assert getattr(asked.options_for(get(method)), name)

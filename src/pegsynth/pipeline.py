@@ -22,6 +22,7 @@ from pegsynth.completion import check_completable
 from pegsynth.drawn_tables import (
     check_completes,
     check_decoding,
+    check_weight_names,
     completed_versions,
     drawn_frames,
     drawn_pairs,
@@ -140,7 +141,9 @@ def settle(
     book = request.written(schema if isinstance(schema, Schema) else Schema.load(schema))
     source = "the schema" if isinstance(schema, Schema) else str(schema)
     long = panel_book(book, request)
+    check_weight_names(book, request)
     book = wide_schema(book)
+    check_weight_names(book, request)
     check_decoding(request.decode, measured=wants_numbers(book))
     if request.complete:
         check_completable(book, dict(request.where))
@@ -580,7 +583,7 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
     if request.has_budget or request.delta is not None:
         raise BudgetError(f"{model_file}: the model has a budget of its own; leave yours out")
     released = get(model.method).released
-    free = {"--where", "--replicates", "--shared-noise"} if released else set()
+    free = {"--where", "--replicates", "--weight-name", "--shared-noise"} if released else set()
     if flags := [flag for flag in request.changed() if flag not in free]:
         raise ParameterError(
             f"{model_file}: the model was fitted for one way of drawing; leave out "
@@ -594,6 +597,7 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
             where=request.where,
             datasets=request.datasets,
             replicates=request.replicates,
+            weight_name=request.weight_name,
             shared_noise=request.shared_noise,
         )
         drawing = replace(model.plan, options=options)

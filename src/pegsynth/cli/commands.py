@@ -364,6 +364,7 @@ def fit(
     *flags.DRAWS,
     "where",
     "replicates",
+    "weight_name",
     "complete",
     *flags.RUN,
     "accept_unreviewed_schema",
