@@ -63,8 +63,8 @@ def test_a_release_that_is_right_agrees_and_a_wrong_one_does_not():
 def test_replicate_weights_widen_the_region():
     frame = table(0.5, seed=3)
     words = np.random.default_rng(1)
-    weights = {f"weight_{k}": words.gamma(5.0, 0.2, ROWS) for k in range(1, 6)}
-    weighted = frame.with_columns(weight=1.0, **weights)
+    weights = {f"pegs_weight_{k}": words.gamma(5.0, 0.2, ROWS) for k in range(1, 6)}
+    weighted = frame.with_columns(pegs_weight=1.0, **weights)
     plain, wide = (
         pegsynth.verify(DATA, pegsynth.Release([each], Ledger(), SCHEMA), FORMULA, epsilon=1.0)
         for each in (frame, weighted)

@@ -228,7 +228,6 @@ def synthesize_table(
     *flags.SOURCE,
     "resume",
     help={"rows": _ROWS_IF_ANY},
-    method="auto",
 )
 def release(
     data: flags.Data,
@@ -365,6 +364,7 @@ def fit(
     *flags.DRAWS,
     "where",
     "replicates",
+    "weight_name",
     "complete",
     *flags.RUN,
     "accept_unreviewed_schema",
