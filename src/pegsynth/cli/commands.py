@@ -720,7 +720,8 @@ def studio(
     ] = Path("pegs-studio"),
     port: Annotated[int, typer.Option("--port", help="Port to listen on; 0: a free one.")] = 0,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address and open nothing.")
+        bool,
+        typer.Option("--no-browser", help="Print the address, which works once, and open nothing."),
     ] = False,
     host: Annotated[
         str, typer.Option("--host", help="Address to listen on; this machine only.")
