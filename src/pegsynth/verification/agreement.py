@@ -85,12 +85,12 @@ def agrees(asked: Asked, rows: Rows, schema: Schema) -> Answers:
     """
     try:
         with in_silence():
-            return np.array(answers(asked, rows, schema), dtype=np.int64)
+            return np.array(part_answers(asked, rows, schema), dtype=np.int64)
     except Exception:  # noqa: BLE001 (whether and how a fit fails depends on the rows)
         return np.zeros(len(asked.regions), dtype=np.int64)
 
 
-def answers(asked: Asked, rows: Rows, schema: Schema) -> list[bool]:
+def part_answers(asked: Asked, rows: Rows, schema: Schema) -> list[bool]:
     """Fit one part and compare; a part that cannot be fitted may raise."""
     sample = value_sample(asked.formula, rows.codes, rows.values, schema)
     found = fit(sample, asked.columns, asked.formula.kind).estimates
