@@ -161,7 +161,7 @@ def numbers(extreme=0, *, rows=400, seed=1):
 def fails_aloud(monkeypatch):
     """Let an error of a decomposition through, as if a part that cannot be fitted were a fault."""
     monkeypatch.setattr(regression_fit, "_solved", in_silence()(regression_fit._solve))
-    monkeypatch.setattr(agreement, "agrees", agreement.answers)
+    monkeypatch.setattr(agreement, "agrees", agreement.part_answers)
 
 
 def outcomes(place, extreme, times=24):
