@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger, seeded_ledger, selection_ledger
+from pegsynth.methods.pricing import rows_of_a_unit
 from pegsynth.methods.session import Session
 from pegsynth.numbers import (
     CodecCounts,
@@ -51,7 +53,8 @@ from pegsynth.numbers import (
 from pegsynth.options import DEFAULT_METHOD, How
 from pegsynth.panels import folded_reader
 from pegsynth.panels.unfolding import check_unfolds
-from pegsynth.privacy import Budget, Ledger, NotPrivate
+from pegsynth.privacy import Budget, Event, Ledger, NotPrivate, Unspent
+from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, total
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.request import Request
@@ -287,7 +290,7 @@ def fit(
         kept = rows.kept
         codec = at_positions(pay_for_codec(measured, rows.counts, stream), schema)
         schema, settled = codec.schema, with_codec(settled, codec)
-        ledger = ledger.add(*codec.events)
+        ledger = ledger.add(*codec.events, *left_over(settled))
     table = CodeTable(reader, schema, stream, kept=kept, progress=progress)
     if checkpoint:
         checkpoint.keep(table.kept)
@@ -358,6 +361,22 @@ def with_codec(settled: Settled, codec: PaidCodec) -> Settled:
     options = request.options_for(method, saved=settled.saved)
     plan = method.settle(codec.schema, codec.budget, options)
     return replace(settled, schema=codec.schema, plan=plan)
+
+
+def left_over(settled: Settled) -> tuple[Event, ...]:
+    """Return what a plan leaves of a budget that a codec was paid from.
+
+    How much the codec cost, and with that how the rest rounds, depends on the path: the whole
+    counts as spent on every one (R6).
+    """
+    plan = settled.plan
+    if plan is None or plan.budget.paid is None:
+        return ()
+    rest = plan.budget.whole(plan.budget.paid.route)
+    accountant = PureAccountant() if rest.route == "pure" else ZCDPAccountant()
+    cost = total(accountant, plan.events, rows_per_unit=rows_of_a_unit(settled.schema))
+    left = Fraction(0) if cost is None else rest.amount - Fraction(cost)
+    return (Unspent.of(left, route=rest.route),) if left > 0 else ()
 
 
 def fit_counted(
