@@ -94,9 +94,9 @@ def added(costs: Iterable[Cost]) -> Cost:
 
 
 def _written(rho: Decimal, taken: Decimal, epsilon: Decimal | None) -> Cost:
-    """Round up to as many digits as a book shows."""
+    """Round up to as many digits as a book shows; delta' may be all that is set aside, exactly."""
     return Cost(
         rho=_WRITTEN.plus(rho),
-        delta_taken=_WRITTEN.plus(taken),
+        delta_taken=taken,
         epsilon=None if epsilon is None else _WRITTEN.plus(epsilon),
     )
