@@ -537,7 +537,7 @@ def _drawn(
         # Drawn values go beside kept ones row by row: all must come from one execution.
         data = held(data)
     with (
-        open_table(data, dialect=settled.schema.dialect) as reader,
+        open_table(data, dialect=settled.schema.dialect, confidential=True) as reader,
         resuming(request.resume, reader, settled.schema, plan, request.seed) as checkpoint,
     ):
         booking.begin(reader)
