@@ -261,10 +261,13 @@ def fit(
     """
     schema, request = settled.schema, settled.request
     written = reader.output_columns
+    method = get(request.method or DEFAULT_METHOD)
+    if not method.has_proof:
+        # Where nothing is promised, rows are needed, and asked for by the name of the table.
+        reader = replace(reader, may_be_empty=False)
     source, long = reader, settled.long or schema
     if settled.long is not None:
         reader = folded_reader(reader, settled.long)
-    method = get(request.method or DEFAULT_METHOD)
     if checkpoint and not method.resumes:
         raise ParameterError(f"{method.name} reads the table once and cannot resume; drop --resume")
     warm_up(method.first_kernels)
