@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger, seeded_ledger, selection_ledger
+from pegsynth.methods.pricing import rows_of_a_unit
 from pegsynth.methods.session import Session
 from pegsynth.numbers import (
     CodecCounts,
@@ -52,7 +54,8 @@ from pegsynth.numbers import (
 from pegsynth.options import How
 from pegsynth.panels import folded_reader
 from pegsynth.panels.unfolding import check_unfolds
-from pegsynth.privacy import Budget, Ledger, NotPrivate
+from pegsynth.privacy import Budget, Event, Ledger, NotPrivate, Unspent
+from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, total
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.request import Able, Request
@@ -263,10 +266,13 @@ def fit(
     """
     schema, request = settled.schema, settled.request
     written = reader.output_columns
+    method = get(request.method)
+    if not method.has_proof:
+        # Where nothing is promised, rows are needed, and asked for by the name of the table.
+        reader = replace(reader, may_be_empty=False)
     source, long = reader, settled.long or schema
     if settled.long is not None:
         reader = folded_reader(reader, settled.long)
-    method = get(request.method)
     if checkpoint and not method.resumes:
         raise ParameterError(f"{method.name} reads the table once and cannot resume; drop --resume")
     warm_up(method.first_kernels)
@@ -292,7 +298,7 @@ def fit(
         kept = rows.kept
         codec = at_positions(pay_for_codec(measured, rows.counts, stream), schema)
         schema, settled = codec.schema, with_codec(settled, codec)
-        ledger = ledger.add(*codec.events)
+        ledger = ledger.add(*codec.events, *left_over(settled))
     table = CodeTable(reader, schema, stream, kept=kept, progress=progress)
     if checkpoint:
         checkpoint.keep(table.kept)
@@ -363,6 +369,22 @@ def with_codec(settled: Settled, codec: PaidCodec) -> Settled:
     options = request.options_for(method, saved=settled.saved)
     plan = method.settle(codec.schema, codec.budget, options)
     return replace(settled, schema=codec.schema, plan=plan)
+
+
+def left_over(settled: Settled) -> tuple[Event, ...]:
+    """Return what a plan leaves of a budget that a codec was paid from.
+
+    How much the codec cost, and with that how the rest rounds, depends on the path: the whole
+    counts as spent on every one (R6).
+    """
+    plan = settled.plan
+    if plan is None or plan.budget.paid is None:
+        return ()
+    rest = plan.budget.whole(plan.budget.paid.route)
+    accountant = PureAccountant() if rest.route == "pure" else ZCDPAccountant()
+    cost = total(accountant, plan.events, rows_per_unit=rows_of_a_unit(settled.schema))
+    left = Fraction(0) if cost is None else rest.amount - Fraction(cost)
+    return (Unspent.of(left, route=rest.route),) if left > 0 else ()
 
 
 def fit_counted(
@@ -523,7 +545,7 @@ def _drawn(
         # Drawn values go beside kept ones row by row: all must come from one execution.
         data = held(data)
     with (
-        open_table(data, dialect=settled.schema.dialect) as reader,
+        open_table(data, dialect=settled.schema.dialect, confidential=True) as reader,
         resuming(request.resume, reader, settled.schema, plan, request.seed) as checkpoint,
     ):
         booking.begin(reader)

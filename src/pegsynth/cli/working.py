@@ -95,7 +95,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     kept_by = settled.plan or request.options_for(get(request.method))
     with (
         booked_run(settled, "fit") as booking,
-        open_table(data, dialect=settled.schema.dialect) as reader,
+        open_table(data, dialect=settled.schema.dialect, confidential=True) as reader,
         resuming(request.resume, reader, settled.schema, kept_by, request.seed) as checkpoint,
     ):
         booking.begin(reader)

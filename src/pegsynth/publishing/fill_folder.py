@@ -27,6 +27,7 @@ from pegsynth.drawn_tables import (
 from pegsynth.errors import ParameterError
 from pegsynth.io.atomic import atomic_text
 from pegsynth.io.reader import TableReader
+from pegsynth.io.table_input import open_table
 from pegsynth.io.table_output import open_writer
 from pegsynth.methods.asked_tables import asked_frame
 from pegsynth.methods.session import Session
@@ -216,7 +217,7 @@ def write_folder(
         judged: list[Any] = [str(path) for path in written]
         if draws.in_pairs:
             book = draws.settled.long or session.model.schema
-            reader = joined_original(draws.reader, book)
+            reader = open_table(joined_original(draws.reader, book), confidential=True)
             judged = [joined_files(*paths, book) for paths in batched_pairs(written)]
         if request.wide and draws.settled.long is not None:
             reader = folded_reader(reader, draws.settled.long)
