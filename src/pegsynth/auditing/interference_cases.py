@@ -161,7 +161,7 @@ CAPABILITIES = (
         flags={"--resume": "@kept/resume", "--method": "pegs-rs", "--epsilon": "500"},
     ),
     Capability("book", flags={"--book": "@kept/book"}, before=_BOOK),
-    Capability("verify", after=("verify", "--formula", "pay ~ age", "--epsilon", "1")),
+    Capability("verify", after=("verify", "--formula", "age ~ pay + C(sex)", "--epsilon", "1")),
     Capability("saved model", saved=True),
     Capability("approximate", flags={"--delta": "1e-6"}),
     Capability("much noise", flags={"--epsilon": "0.05"}),
@@ -271,7 +271,9 @@ def tables_of(
     numbers = random.Random(3)
     usual = [_row(numbers, str(n)) for n in range(40) for _ in range(numbers.randint(1, 3))]
     hostile = [_hostile(numbers, "x") for _ in range(5)] + [_hostile(numbers, "y")]
-    new = [_hostile(numbers, "new") for _ in range(16 if units else 1)]
+    # A row of all-known values that no fit survives comes first.
+    new = [("new", "5", "-1.7976931348623157e308", "a", "C", "f", "9999-12-31")]
+    new += [_hostile(numbers, "new") for _ in range(15 if units else 0)]
     found = []
     for rows in (usual, hostile, [*usual, *new]):
         frame = pl.DataFrame(rows, schema=dict.fromkeys(FEATURES, pl.String), orient="row")
