@@ -18,7 +18,6 @@ import polars as pl
 from pegsynth.analyses.calibrating import CALIBRATED_ROWS, OVERSAMPLED, Calibration
 from pegsynth.completion import check_completable, completed_frames
 from pegsynth.errors import ParameterError
-from pegsynth.inference.replicated import WEIGHT
 from pegsynth.methods.base import Model
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.session import Session
@@ -167,9 +166,9 @@ def drawn_frames(
         return [
             decoded(own, chunks, stream, **told) for own, chunks in zip(models, drawn, strict=True)
         ]
-    _check_weight_names(model.schema, count)
+    check_weight_names(table_schema(model, wide=wide), session.plan.options)
     lots = session.draw_weighted(rows, count)
-    return [_weighted(model, lots, stream, told, calibration)]
+    return [_weighted(session, lots, told, calibration)]
 
 
 def _own_models(session: Session, datasets: int) -> list[Model]:
@@ -245,13 +244,13 @@ def drawn_pairs(
 
 
 def _weighted(
-    model: Model,
+    session: Session,
     lots: Iterator[WeightedRows],
-    stream: RandomStream,
     told: Mapping[str, Any],
     calibration: Calibration | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Yield weighted rows as frames; the weights follow the rows that were read ahead."""
+    model, stream, names = session.model, session.stream, weight_names(session.plan.options)
     waiting: deque[WeightedRows] = deque()
 
     def codes() -> Iterator[Codes]:
@@ -269,34 +268,34 @@ def _weighted(
         if calibration is not None:
             part = frame.height / int(told["rows"])
             weights = calibration.weights(frame, weights, lot.versions, part)
-        names = weight_names(len(weights) - 1)
         yield frame.with_columns(
             pl.Series(name, line) for name, line in zip(names, weights, strict=True)
         )
 
 
-def weight_names(count: int) -> list[str]:
-    """Return the names of the weights: of the published counts, and of K replicates."""
-    return [WEIGHT, *(f"{WEIGHT}_{number}" for number in range(1, count + 1))]
+def weight_names(options: Any) -> tuple[str, ...]:
+    """Return the names of the columns of weights; none where none were asked for."""
+    names: tuple[str, ...] = getattr(options, "weight_names", ())
+    return names
 
 
 def published_schema(session: Session, *, wide: bool = False) -> Schema:
     """Return the codebook of the tables: weights stand in it as columns that are no features."""
     schema = table_schema(session.model, wide=wide)
-    count = getattr(session.plan.options, "replicates", None)
-    if count is None:
-        return schema
-    weights = (Feature(name, role="identifier") for name in weight_names(count))
+    names = weight_names(session.plan.options)
+    weights = (Feature(name, role="identifier") for name in names)
     return replace(schema, columns=(*schema.columns, *weights))
 
 
-def _check_weight_names(schema: Schema, count: int) -> None:
-    taken = sorted(set(schema.names) & set(weight_names(count)))
-    if taken:
-        raise ParameterError(
-            f"--replicates adds columns {WEIGHT}, {WEIGHT}_1, .., and the table has a column "
-            f"{taken[0]!r} already; give that another name"
-        )
+def check_weight_names(schema: Schema, options: Any) -> None:
+    """Refuse names of weights that the codebook has already, be it for a column that is dropped."""
+    taken = {schema.unit, *(column.name for column in schema.columns)}
+    for name in weight_names(options):
+        if name in taken:
+            raise ParameterError(
+                f"--replicates adds the column {name!r}, and the schema has one of that name; "
+                "choose another name with --weight-name"
+            )
 
 
 def check_decoding(how: How | None, *, measured: bool) -> None:

@@ -22,6 +22,7 @@ from pegsynth.completion import check_completable
 from pegsynth.drawn_tables import (
     check_completes,
     check_decoding,
+    check_weight_names,
     completed_versions,
     drawn_frames,
     drawn_pairs,
@@ -48,13 +49,13 @@ from pegsynth.numbers import (
     wants_codec,
     wants_numbers,
 )
-from pegsynth.options import DEFAULT_METHOD, How
+from pegsynth.options import How
 from pegsynth.panels import folded_reader
 from pegsynth.panels.unfolding import check_unfolds
 from pegsynth.privacy import Budget, Ledger, NotPrivate
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
-from pegsynth.request import Request
+from pegsynth.request import Able, Request
 from pegsynth.schema import Schema
 from pegsynth.schema.panel import FOLDED, POOLED
 from pegsynth.schema.wide_schema import (
@@ -120,6 +121,7 @@ def settle(
     saved: bool = False,
     rows_later: bool = False,
     quality: tuple[float, Sequence[Sequence[str]]] | None = None,
+    able: Able | None = None,
 ) -> Settled:
     """Make every public choice; refuse what cannot be done before any data is read.
 
@@ -133,19 +135,22 @@ def settle(
         Whether the number of rows is stated when they are drawn.
     quality
         The share of the budget that buys distances, and tables that are named for it.
+    able
+        Refuses methods that ``auto`` must not take.
     """
     book = request.written(schema if isinstance(schema, Schema) else Schema.load(schema))
     source = "the schema" if isinstance(schema, Schema) else str(schema)
     long = panel_book(book, request)
+    check_weight_names(book, request)
     book = wide_schema(book)
+    check_weight_names(book, request)
     check_decoding(request.decode, measured=wants_numbers(book))
     if request.complete:
         check_completable(book, dict(request.where))
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
-    request, notes = request.settled(book, saved=saved)
+    request, notes = request.settled(book, saved=saved, able=able)
     book = _with_transitions(book, request, long)
-    unpriced = not request.has_budget and request.delta is None
-    if saved and unpriced and get(request.method).fits_unpriced:
+    if saved and request.unpriced and get(request.method).fits_unpriced:
         if wants_codec(book):
             check_budget(book, Budget(alpha=0.0))
         return Settled(book, request, None, notes, long=long)
@@ -171,7 +176,7 @@ def _check_quality(schema: Schema, request: Request, *, panel: bool) -> None:
             "edges and categories that the schema lists; these are measured by the release. List "
             "public ones, as pegs schema --binning equal-width drafts them, or leave out --quality"
         )
-    elif not get(request.method or DEFAULT_METHOD).has_proof:
+    elif not get(request.method).has_proof:
         reason = "methods that have a guarantee"
     elif request.replicates is not None or request.synthesize:
         reason = "rows that count alike and are all drawn; leave out --replicates and --synthesize"
@@ -219,7 +224,7 @@ def panel_book(schema: Schema, request: Request) -> Schema | None:
 
 def _with_transitions(schema: Schema, request: Request, long: Schema | None) -> Schema:
     """Let a method that cannot measure pooled transitions fold every position (R24)."""
-    panel, method = schema.panel, get(request.method or DEFAULT_METHOD)
+    panel, method = schema.panel, get(request.method)
     if panel is None or not panel.pooled or method.pools:
         return schema
     if long is not None and long.panel is not None and long.panel.transitions:
@@ -261,7 +266,7 @@ def fit(
     source, long = reader, settled.long or schema
     if settled.long is not None:
         reader = folded_reader(reader, settled.long)
-    method = get(request.method or DEFAULT_METHOD)
+    method = get(request.method)
     if checkpoint and not method.resumes:
         raise ParameterError(f"{method.name} reads the table once and cannot resume; drop --resume")
     warm_up(method.first_kernels)
@@ -354,7 +359,7 @@ def at_positions(codec: PaidCodec, schema: Schema) -> PaidCodec:
 def with_codec(settled: Settled, codec: PaidCodec) -> Settled:
     """Settle the release again, now that the codec is known and what is left is known."""
     request = settled.request
-    method = get(request.method or DEFAULT_METHOD)
+    method = get(request.method)
     options = request.options_for(method, saved=settled.saved)
     plan = method.settle(codec.schema, codec.budget, options)
     return replace(settled, schema=codec.schema, plan=plan)
@@ -376,7 +381,7 @@ def fit_counted(
         What is known so far of the schema and of how the rows were selected.
     """
     schema, request, plan = settled.schema, settled.request, settled.plan
-    method = get(request.method or DEFAULT_METHOD)
+    method = get(request.method)
     if plan is None:
         options = request.options_for(method)
         content, ledger = method.count(table, schema, options, stream, ledger)
@@ -578,7 +583,7 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
     if request.has_budget or request.delta is not None:
         raise BudgetError(f"{model_file}: the model has a budget of its own; leave yours out")
     released = get(model.method).released
-    free = {"--where", "--replicates", "--shared-noise"} if released else set()
+    free = {"--where", "--replicates", "--weight-name", "--shared-noise"} if released else set()
     if flags := [flag for flag in request.changed() if flag not in free]:
         raise ParameterError(
             f"{model_file}: the model was fitted for one way of drawing; leave out "
@@ -592,6 +597,7 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
             where=request.where,
             datasets=request.datasets,
             replicates=request.replicates,
+            weight_name=request.weight_name,
             shared_noise=request.shared_noise,
         )
         drawing = replace(model.plan, options=options)

@@ -67,7 +67,7 @@ RUN = ("decode", "wide", "threads", "seed")
 WRITTEN = ("separator", "decimal", "thousands", "encoding")
 SOURCE = ("table", "query", "query_is_rowwise", *WRITTEN, "analyses")
 ENGINE = ("engine", "master")
-NOISE = ("replicates", "shared_noise")
+NOISE = ("replicates", "weight_name", "shared_noise")
 COMPLETED = ("complete", "imputations")
 
 _TYPES: dict[Kind, Any] = {

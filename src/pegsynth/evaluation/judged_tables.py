@@ -22,8 +22,9 @@ from pegsynth.evaluation.deeds import DeedCollector
 from pegsynth.evaluation.panel_records import panel_records
 from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.statistics import NOTHING, Estimate, spread
-from pegsynth.evaluation.value_columns import TableValues, ValueCollector, weight_columns
+from pegsynth.evaluation.value_columns import TableValues, ValueCollector
 from pegsynth.evaluation.weighted_rows import plain_rows
+from pegsynth.inference.replicated import weight_columns
 from pegsynth.io.table_input import opened
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Encoder, one_matrix
@@ -176,7 +177,7 @@ def _read(source: Any, schema: Schema, threads: int) -> _Read:
             encoders = column_encoders(schema, spare=True)
             dtype = np.min_scalar_type(max(schema.category_counts))
             hints = {e.feature.name: e.hint for e in encoders if e.hint is not None}
-            weights = weight_columns(reader.columns, schema)
+            weights = weight_columns(reader.columns, schema.names)
             collector = ValueCollector(schema, weights)
             wanted = [*present, *weights]
             parts = []

@@ -8,9 +8,9 @@ from typing import Any
 from pegsynth.inference.choice import (
     Choice,
     from_released_blocks,
-    replicates_of,
     rows_in_of,
     rule_for,
+    weights_of,
     without_intervals,
 )
 from pegsynth.inference.combining_rules import REPLICATED
@@ -72,7 +72,7 @@ def how_to_analyse(
     if versions and choice.rule == "plug-in":
         choice = Choice("nested", f"{choice.reason}, and missing values were imputed in each")
     released = from_released_blocks(ledger)
-    weights = replicates_of(ledger)
+    weights = weights_of(ledger)
     estimates_only = datasets > 1 and without_intervals(ledger)
     needs_rows_in = choice.rule not in ("partial", *REPLICATED) and not estimates_only
     sections = [
@@ -142,7 +142,7 @@ print(table.height, units.height)
     )
 
 
-def _panel(schema: Schema, choice: Choice, *, datasets: int, weights: int | None) -> str:
+def _panel(schema: Schema, choice: Choice, *, datasets: int, weights: tuple[str, ...]) -> str:
     """Say that rows of a unit depend on each other (R24)."""
     panel = schema.panel
     if panel is None:
@@ -232,10 +232,10 @@ def _limits(choice: Choice, *, released: bool) -> str:
 
 
 def _combining(
-    choice: Choice, *, rows: int, datasets: int, weights: int | None, versions: int
+    choice: Choice, *, rows: int, datasets: int, weights: tuple[str, ...], versions: int
 ) -> str:
-    if weights is not None:
-        return _weights(weights)
+    if weights:
+        return _weights(*weights)
     if datasets == 1:
         return _one_table()
     if versions:
@@ -243,22 +243,23 @@ def _combining(
     return _rule(choice, rows=rows, datasets=datasets)
 
 
-def _weights(count: int) -> str:
+def _weights(name: str, *replicates: str) -> str:
+    count, imported = len(replicates), name.lower()
     return f"""## Use the weights
 
-Every row has a `weight`, and {count} replicate weights `weight_1` to `weight_{count}`. Weighted
-estimates with `weight` are estimates for the original table; all weights add up to about its
-number of rows. Do the analysis once more with each of the replicates. Let q be the estimate
-with `weight` and q_k those with the replicates:
+Every row has a weight, `{name}`, and {count} replicate weights, `{name}_1` to `{name}_{count}`.
+Weighted estimates with `{name}` are estimates for the original table; all weights add up to about
+its number of rows. Do the analysis once more with each of the replicates. Let q be the estimate
+with `{name}` and q_k those with the replicates:
 
 - estimate: q
 - variance: T = mean of (q_k - q)^2, with {count} degrees of freedom
 
 The noise that protects people is in the replicates, so it is in the interval. `pegsynth.replicated`
 does this, and in R the package survey. Code for both is below, and is run by the tests of pegsynth.
-In Stata: `svyset [pw=weight], sdrweight(weight_*) vce(sdr) mse`, whose standard errors are twice as
-large as they should be. In SAS: `VARMETHOD=JACKKNIFE` and
-`REPWEIGHTS weight_1-weight_{count} / JKCOEFS={1 / count:g}`. These two were never run."""
+In Stata: `svyset [pw={imported}], sdrweight({imported}_*) vce(sdr) mse`, whose standard errors
+are twice as large as they should be. In SAS: `VARMETHOD=JACKKNIFE` and
+`REPWEIGHTS {name}_1-{name}_{count} / JKCOEFS={1 / count:g}`. These two were never run."""
 
 
 def _one_table() -> str:
