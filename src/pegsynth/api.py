@@ -269,7 +269,8 @@ def audit(
     ----------
     method
         The method to check, ``numbers`` for edges, shapes and rare categories, ``recodings``, or
-        ``doors`` for the readers; None for all.
+        ``doors`` for the readers; None for all. ``interference`` runs commands and is left to
+        ``pegs audit``.
     full
         More cases and more releases.
 

@@ -1,11 +1,10 @@
 """Non-interference: with given paid answers two tables publish the same bytes.
 
 The broken twins are programs that look at the table beside what they pay for, or pay for another
-thing than they do. `PEGSYNTH_LONG=1` compares every pair of capabilities.
+thing than they do. `pegs audit --full` compares every pair of capabilities.
 """
 
 import ast
-import os
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -22,7 +21,6 @@ from pegsynth.auditing.interference_cases import (
     COMBINED,
     configuration,
     contract_configurations,
-    groups,
 )
 from pegsynth.cli.auditing import command
 from pegsynth.errors import ParameterError
@@ -41,7 +39,6 @@ from pegsynth.sampling import Machine
 BY_NAME = {each.name: each for each in CAPABILITIES}
 SOURCE = Path(pegsynth.__file__).parent
 CONTRACT = {each.name: each for each in contract_configurations()}
-LONG = os.environ.get("PEGSYNTH_LONG")
 
 
 def compared(*names, turn=0):
@@ -72,13 +69,6 @@ def test_no_combination_lets_the_table_interfere(names, monkeypatch):
     assert found.status == "claims"
     # A fit prices any change, and the additional row may lack the given value.
     assert max(found.ratios.values()) > 0 or {"pmi", "given values"} & set(names)
-
-
-@pytest.mark.skipif(not LONG, reason="PEGSYNTH_LONG is not set")
-@pytest.mark.slow(seconds=1200)
-def test_no_pair_lets_the_table_interfere():
-    found = [compare(each, command) for _, some in groups(full=True) for each in some]
-    assert not [line for each in found for line in each.broken]
 
 
 def test_every_capability_is_in_a_combination_and_every_method_with_a_claim():

@@ -11,7 +11,7 @@ import pytest
 
 import spark_clusters
 from door_twins import BY_NAME, pair_of
-from file_twin import REQUEST, given_numbers
+from file_twin import request
 from pegsynth.auditing import door_readers
 from pegsynth.auditing.door_reading import Reading
 from pegsynth.auditing.door_tables import FOLDER, UNIT, Holding
@@ -144,10 +144,9 @@ def model_of(spark, pair, rows, folder):
     (folder / "data").mkdir(parents=True)
     source = BY_NAME["Parquet partitions"].build(folder / "data", pair, rows)
     pair.schema.save(folder / "schema.toml")
-    with given_numbers():
-        settled = settle(folder / "schema.toml", REQUEST, data=source, saved=True)
-        stream = RandomStream()
-        frame = cluster._read(spark, source)
-        model = count_model(frame, settled, stream, source=source, folder=True)
-        working.save_fitted(model, folder / "model.pegs", stream)
+    given = request()
+    settled, stream = settle(folder / "schema.toml", given, data=source, saved=True), given.stream()
+    frame = cluster._read(spark, source)
+    model = count_model(frame, settled, stream, source=source, folder=True)
+    working.save_fitted(model, folder / "model.pegs", stream)
     return (folder / "model.pegs").read_bytes()

@@ -7,8 +7,9 @@ of them make a configuration; a combination that the program refuses is compared
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import polars as pl
 
@@ -16,8 +17,9 @@ from pegsynth.auditing.contract import ENTRIES, contract_schema, contract_table
 from pegsynth.auditing.interference import Configuration, Tables
 from pegsynth.schema.toml import dumps
 
-Keys = Mapping[str, Mapping[str, str]]
-Flags = Mapping[str, str | None]
+Keys: TypeAlias = dict[str, dict[str, str]]
+Flags: TypeAlias = dict[str, str | None]
+Arguments: TypeAlias = tuple[str, ...]
 
 FEATURES: Keys = {
     "pid": {"role": '"identifier"'},
@@ -127,7 +129,11 @@ CAPABILITIES = (
         "recodings",
         features={
             "age": {"top": "90", "bottom": "10", "round": "5"},
-            "code": {"groups": '{ first = ["a", "b"] }', "categories": '["first", "c", "d", "e"]'},
+            "code": {
+                "groups": '{ first = ["a", "b"] }',
+                "categories": '["first", "c", "d", "e"]',
+                "unknown": '"category"',
+            },
         },
     ),
     Capability(
@@ -155,7 +161,7 @@ CAPABILITIES = (
         flags={"--resume": "@kept/resume", "--method": "pegs-rs", "--epsilon": "500"},
     ),
     Capability("book", flags={"--book": "@kept/book"}, before=_BOOK),
-    Capability("verify", after=("verify", "--formula", "pay ~ age", "--epsilon", "1")),
+    Capability("verify", after=("verify", "--formula", "age ~ pay + C(sex)", "--epsilon", "1")),
     Capability("saved model", saved=True),
     Capability("approximate", flags={"--delta": "1e-6"}),
     Capability("much noise", flags={"--epsilon": "0.05"}),
@@ -192,10 +198,11 @@ def configuration(*parts: Capability, turn: int = 0) -> Configuration | None:
     if sum(bool(each.head) for each in parts) > 1:
         return None
     head = "".join(each.head for each in parts)
+    two = head == _TWO
     features: Keys = {
         name: keys | {k: v for each in parts for k, v in each.features.get(name, {}).items()}
         for name, keys in FEATURES.items()
-        if name != "pid" or not head.startswith("[[")
+        if not (two and name == "pid")
     }
     blocks = [
         "\n".join(
@@ -206,15 +213,18 @@ def configuration(*parts: Capability, turn: int = 0) -> Configuration | None:
     tail = "".join(each.tail for each in parts)
     schema = "\n".join(["format = 1", "reviewed = true", head, *blocks, tail])
     suffix = next((each.suffix for each in parts if each.suffix != "csv"), "csv")
-    tables = tables_of(suffix, units=bool(head), two=head.startswith("[["))
+    tables = tables_of(suffix, units=bool(head), two=two)
     data = tuple(f"@data/{name}" for name in tables[0])
-    flags = {k: v for each in parts for k, v in each.flags.items()}
+    flags = FLAGS | {k: v for each in parts for k, v in each.flags.items()}
     unit = ("--unit", "pid") if head else ()
-    commands: list[tuple[str, ...]] = [(*each.before, *unit) for each in parts if each.before]
+    commands: list[Arguments] = [(*each.before, *unit) for each in parts if each.before]
     if any(each.saved for each in parts):
-        commands += _through_a_model(data, FLAGS | flags, suffix)
+        method = flags.get("--method") or "pegs-once"
+        drawn = {k: v for k, v in flags.items() if k in (*_DRAWN, "--rows", "--threads")}
+        fitted = {k: v for k, v in flags.items() if k not in (*_DRAWN, "--method")}
+        commands += _through_a_model(data, method, _spelled(fitted), _spelled(drawn), suffix)
     else:
-        commands.append(("release", *data, *_files("release"), *_spelled(FLAGS | RELEASED | flags)))
+        commands.append(_release(data, _spelled(RELEASED | flags)))
     commands += [
         (each.after[0], *data, "--release", "@out/release", *each.after[1:])
         for each in parts
@@ -225,23 +235,22 @@ def configuration(*parts: Capability, turn: int = 0) -> Configuration | None:
     return Configuration(name, tuple(commands), files, tables, turn)
 
 
-def _files(output: str) -> tuple[str, ...]:
-    return ("--schema", "@schema.toml", "-o", f"@out/{output}")
-
-
 def _spelled(flags: Flags) -> tuple[str, ...]:
     return tuple(text for k, v in flags.items() if v is not None for text in (k, v) if text)
 
 
-def _through_a_model(data: tuple[str, ...], flags: Flags, suffix: str) -> Iterator[tuple[str, ...]]:
+def _release(data: Arguments, flags: Arguments) -> Arguments:
+    return ("release", *data, "--schema", "@schema.toml", "-o", "@out/release", *flags)
+
+
+def _through_a_model(
+    data: Arguments, method: str, fitted: Arguments, drawn: Arguments, suffix: str = "csv"
+) -> Iterator[Arguments]:
     """Fit, show and sample a model; that of `pegs-once` may be shared."""
-    public = flags.get("--method", "pegs-once") == "pegs-once"
-    model = "@out/model.pegs" if public else "@kept/model.pegs"
-    drawn = {k: v for k, v in flags.items() if k in (*_DRAWN, "--rows", "--threads")}
-    fitted = {"--method": "pegs-once"} | {k: v for k, v in flags.items() if k not in _DRAWN}
-    yield "fit", *data, "--schema", "@schema.toml", "-o", model, *_spelled(fitted)
+    model = f"@{'out' if method == 'pegs-once' else 'kept'}/model.pegs"
+    yield "fit", *data, "--schema", "@schema.toml", "-o", model, "--method", method, *fitted
     yield "inspect", model
-    yield "sample", model, "-o", f"@out/synthetic.{suffix}", *_spelled(drawn)
+    yield "sample", model, "-o", f"@out/synthetic.{suffix}", *drawn
 
 
 # Tables
@@ -262,7 +271,9 @@ def tables_of(
     numbers = random.Random(3)
     usual = [_row(numbers, str(n)) for n in range(40) for _ in range(numbers.randint(1, 3))]
     hostile = [_hostile(numbers, "x") for _ in range(5)] + [_hostile(numbers, "y")]
-    new = [_hostile(numbers, "new") for _ in range(16 if units else 1)]
+    # A row of all-known values that no fit survives comes first.
+    new = [("new", "5", "-1.7976931348623157e308", "a", "C", "f", "9999-12-31")]
+    new += [_hostile(numbers, "new") for _ in range(15 if units else 0)]
     found = []
     for rows in (usual, hostile, [*usual, *new]):
         frame = pl.DataFrame(rows, schema=dict.fromkeys(FEATURES, pl.String), orient="row")
@@ -338,18 +349,11 @@ def _made(sets: Sequence[tuple[Capability, ...]]) -> list[Configuration]:
 
 def contract_configurations() -> Iterator[Configuration]:
     """Yield what the contract suite claims something for: as a release, and by a saved model."""
-    files, tables = (
-        {"schema.toml": dumps(contract_schema()), "about.toml": ABOUT},
-        _contract_tables(),
-    )
+    files = {"schema.toml": dumps(contract_schema()), "about.toml": ABOUT}
+    tables, data, rows = _contract_tables(), ("@data/table.csv",), ("--rows", "40")
     for entry in filter(lambda each: each.budget, ENTRIES):
-        flags = (*entry.flags, "--threads", "1", "--rows", "40")
-        release = ("release", "@data/table.csv", *_files("release"), *_spelled(RELEASED), *flags)
+        flags = (*entry.flags, *rows, "--threads", "1")
+        release = _release(data, (*_spelled(RELEASED), *flags))
         yield Configuration(entry.name, (release,), files, tables)
-        stated = {"--method": entry.method}
-        stated |= {"--" + k.replace("_", "-"): str(v) for k, v in entry.budget.items()}
-        stated |= {k: "" for k in entry.flags if k.startswith("--") and k not in stated}
-        commands = _through_a_model(
-            ("@data/table.csv",), FLAGS | {"--epsilon": None} | stated, "csv"
-        )
+        commands = _through_a_model(data, entry.method, flags[2:], rows)
         yield Configuration(f"{entry.name}, saved", tuple(commands), files, tables, turn=1)

@@ -702,7 +702,11 @@ def study(
 def audit(
     method: Annotated[
         str | None,
-        typer.Option("--method", help="This one only; numbers: measured edges; doors: readers."),
+        typer.Option(
+            "--method",
+            help="This one only; numbers: measured edges; doors: readers; interference: releases "
+            "of different tables.",
+        ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="More cases and more releases.")] = False,
     threads: Threads = None,
