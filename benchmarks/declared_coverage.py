@@ -24,6 +24,7 @@ from benchmarks.released_numbers import NUMBERS, RESPONSE_ABOVE, private_schema
 from pegsynth import fit
 from pegsynth.datasets import discharge
 from pegsynth.inference import combine
+from pegsynth.options import WEIGHT, named_weights
 from pegsynth.schema import Schema
 from pegsynth.schema.declared import Analysis
 
@@ -116,7 +117,7 @@ def release(which: Release, how: How) -> tuple[Fitted, list[Fitted]]:
         rows_in=which.rows,
     )
     rows = model.replicates(how.replicates, rows=which.rows)
-    names = ["weight", *(f"weight_{k}" for k in range(1, how.replicates + 1))]
+    names = named_weights(WEIGHT, how.replicates)
     return fitted(table), [fitted(rows, rows[name].to_numpy()) for name in names]
 
 

@@ -29,7 +29,6 @@ from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.evaluation import tvd2
 from pegsynth.io.table_input import open_table
 from pegsynth.methods import get
-from pegsynth.options import DEFAULT_METHOD
 from pegsynth.pipeline import Settled, fit, settle
 from pegsynth.privacy.conversion import rho_at
 from pegsynth.random import RandomStream
@@ -181,7 +180,7 @@ def drawn(table: pl.DataFrame, schema: Schema, way: str, **stated: Any) -> np.nd
         settled = replace(settled, plan=plan)
     stream = RandomStream()
     model = fit(open_table(table), settled, stream)
-    sampler = get(request.method or DEFAULT_METHOD).sampler(model, plan, threads=2)
+    sampler = get(settled.request.method).sampler(model, plan, threads=2)
     return np.concatenate(list(sampler.tables(request.rows or 1, 1, stream)[0]))
 
 

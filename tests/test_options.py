@@ -16,7 +16,7 @@ from pegsynth.errors import BudgetError, ParameterError, PegsynthError
 from pegsynth.methods import get, names, taking
 from pegsynth.methods.registry import method_options
 from pegsynth.option_kinds import declared, in_python, keywords, option, own_options
-from pegsynth.options import AUTO, GROUPS, KeyOptions
+from pegsynth.options import AUTO, GROUPS, PAPER_METHOD, KeyOptions
 from pegsynth.privacy import Shares
 from pegsynth.request import Request
 from small_release import small_schema, small_table
@@ -46,7 +46,26 @@ def test_python_shows_the_declared_arguments():
         wanted = {name for group in GROUPS for name in declared(group)} - left_out
         assert wanted <= set(shown)
         assert not left_out & set(shown)
-    assert inspect.signature(pegsynth.synthesize).parameters["method"].default == AUTO
+
+
+@pytest.mark.parametrize(
+    "function", [pegsynth.synthesize, pegsynth.release, pegsynth.fit, pegsynth.PeGS]
+)
+def test_every_function_takes_the_same_method_by_default(function):
+    assert inspect.signature(function).parameters["method"].default == AUTO
+
+
+def test_every_command_takes_the_same_method_by_default():
+    app = typer.Typer()
+    commands.register(app)
+    found = typer.main.get_command(app).commands
+    for name in ("release", "synthesize", "fit"):
+        (method,) = (each for each in found[name].params if each.name == "method")
+        assert method.default == AUTO, name
+    # A model knows its own method; one without a budget is drawn from by the paper's.
+    (method,) = (each for each in found["sample"].params if each.name == "method")
+    assert method.default is None
+    assert PAPER_METHOD in method.help
 
 
 def test_the_commands_have_the_declared_flags():
@@ -148,11 +167,13 @@ def test_an_option_that_the_method_does_not_take_is_refused(method):
         "log_linear": True,
         "proper": True,
         "replicates": 5,
+        "weight_name": "w",
         "shared_noise": True,
     }
+    needed = {"order_rows": {"order": "data"}, "weight_name": {"replicates": 5}}
     assert set(values) == set(method_options()) - {"rows", "datasets", "rows_in"}
     for name, value in values.items():
-        more = {"order": "data"} if name == "order_rows" and method in taking("order") else {}
+        more = needed.get(name, {}) if method in taking(name) else {}
         asked = Request(method=method, rows=5, **{name: value}, **more)
         if method in taking(name):
             assert getattr(asked.options_for(get(method)), name)

@@ -7,7 +7,6 @@ does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +19,11 @@ from pegsynth.io.table_input import named_source, open_table
 from pegsynth.methods.forecast import Forecast
 from pegsynth.methods.session import Session
 from pegsynth.option_kinds import keywords, python_names
-from pegsynth.options import AUTO
 from pegsynth.pipeline import booked_run, open_draws, settle
 from pegsynth.pipeline import fit as fit_table
 from pegsynth.processors import usable_processors
 from pegsynth.progress import Progress, shown
 from pegsynth.publishing.result import Release
-from pegsynth.random import RandomStream
 from pegsynth.request import Request, registered_options
 from pegsynth.schema import Schema
 
@@ -39,7 +36,7 @@ _ELSEWHERE = ("engine", "master")
 _LATER = ("complete", "imputations")
 
 
-@keywords(Request, without=_ELSEWHERE, more=registered_options, method=AUTO)
+@keywords(Request, without=_ELSEWHERE, more=registered_options)
 def synthesize(
     data: Any,
     schema: Schema | str | Path,
@@ -61,8 +58,8 @@ def synthesize(
     rows, datasets
         n rows in each of K datasets.
     method
-        ``auto`` takes the method with the smallest predicted error, as ``pegs release``
-        does; or the name of one.
+        ``auto`` takes the method with the smallest predicted error, and ``pegs`` where no
+        total epsilon is stated; or the name of one.
     epsilon, delta, epsilon_per_row, l, alpha
         The budget: exactly one of epsilon (with or without delta, for everything
         together), epsilon per row (the paper's convention), l, or alpha.
@@ -133,7 +130,6 @@ def synthesize(
     Request,
     without=(*_ELSEWHERE, "datasets", "synthesize", "no_guarantee", *_LATER),
     more=registered_options,
-    method=AUTO,
 )
 def fit(
     data: Any,
@@ -160,11 +156,11 @@ def fit(
         raise BudgetError(f"--method {settled.request.method} is fitted under a budget; state one")
     if request.resume is not None:
         raise ParameterError("--resume goes with synthesize and with the command line")
-    stream = RandomStream(request.seed)
+    stream = request.stream()
     with (
         shown(progress) as told,
         booked_run(settled, "fit") as booking,
-        open_table(source, dialect=settled.schema.dialect) as reader,
+        open_table(source, dialect=settled.schema.dialect, confidential=True) as reader,
     ):
         booking.begin(reader)
         model = fit_table(reader, settled, stream, progress=told)
@@ -192,12 +188,12 @@ def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
     request = Request.of(**options)
     if request.epsilon is None:
         raise BudgetError("a plan needs --epsilon, the total for the whole release")
-    replace(request, method=AUTO).budget  # noqa: B018 (a budget that cannot be is refused as such)
+    request.budget  # noqa: B018 (a budget that cannot be is refused as such)
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
     return request.forecast(book)
 
 
-@keywords(Request, without=_ELSEWHERE, more=registered_options, method=AUTO)
+@keywords(Request, without=_ELSEWHERE, more=registered_options)
 def release(
     data: Any,
     schema: Schema | str | Path,
@@ -273,7 +269,8 @@ def audit(
     ----------
     method
         The method to check, ``numbers`` for edges, shapes and rare categories, ``recodings``, or
-        ``doors`` for the readers; None for all.
+        ``doors`` for the readers; None for all. ``interference`` runs commands and is left to
+        ``pegs audit``.
     full
         More cases and more releases.
 

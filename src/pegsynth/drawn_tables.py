@@ -19,7 +19,6 @@ from pegsynth.analyses.calibrating import CALIBRATED_ROWS, OVERSAMPLED, Calibrat
 from pegsynth.completion import check_completable, completed_frames
 from pegsynth.errors import ParameterError
 from pegsynth.inference.effective_rows import EffectiveRows
-from pegsynth.inference.replicated import WEIGHT
 from pegsynth.methods.base import Model
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.session import Session
@@ -173,9 +172,9 @@ def drawn_frames(
         return [
             decoded(own, chunks, stream, **told) for own, chunks in zip(models, drawn, strict=True)
         ]
-    _check_weight_names(model.schema, count)
+    check_weight_names(table_schema(model, wide=wide), session.plan.options)
     lots = session.draw_weighted(rows, count)
-    return [_weighted(model, lots, stream, told, calibration)]
+    return [_weighted(session, lots, told, calibration)]
 
 
 def _own_models(session: Session, datasets: int) -> list[Model]:
@@ -251,13 +250,13 @@ def drawn_pairs(
 
 
 def _weighted(
-    model: Model,
+    session: Session,
     lots: Iterator[WeightedRows],
-    stream: RandomStream,
     told: Mapping[str, Any],
     calibration: Calibration | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Yield weighted rows as frames; the weights follow the rows that were read ahead."""
+    model, stream, names = session.model, session.stream, weight_names(session.plan.options)
     waiting: deque[WeightedRows] = deque()
 
     def codes() -> Iterator[Codes]:
@@ -275,7 +274,6 @@ def _weighted(
         if calibration is not None:
             part = frame.height / int(told["rows"])
             weights = calibration.weights(frame, weights, lot.versions, part)
-        names = weight_names(len(weights) - 1)
         yield frame.with_columns(
             pl.Series(name, line)
             for name, line in zip(names, written_weights(weights), strict=True)
@@ -307,54 +305,56 @@ class WeightTally:
     where rows have no weights.
     """
 
-    def __init__(self, schema: Schema, replicates: int | None) -> None:
-        self._weight = weight_names(replicates or 0)[0]
+    def __init__(self, schema: Schema, weights: tuple[str, ...]) -> None:
+        self._weights = weights
         self._unit = schema.panel.unit if schema.panel is not None else None
         self.found: EffectiveRows | None = None
-        if replicates is not None:
+        if weights:
             self.found = EffectiveRows(what="units" if self._unit else "rows")
 
     @classmethod
     def of(cls, session: Session, *, wide: bool = False) -> WeightTally:
         """Return the tally of a table that a session draws."""
-        count = getattr(session.plan.options, "replicates", None)
-        return cls(table_schema(session.model, wide=wide), count)
+        names = weight_names(session.plan.options)
+        return cls(table_schema(session.model, wide=wide), names)
 
     def counted(self, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         """Yield frames as they are, their weights added up."""
         for frame in frames:
             if self.found is not None:
                 once = frame if self._unit is None else frame.unique(self._unit)
-                self.found = self.found.plus(once.get_column(self._weight).to_numpy())
+                self.found = self.found.plus(once.get_column(self._weights[0]).to_numpy())
             yield frame
 
 
-def weight_names(count: int) -> list[str]:
-    """Return the names of the weights: of the published counts, and of K replicates."""
-    return [WEIGHT, *(f"{WEIGHT}_{number}" for number in range(1, count + 1))]
+def weight_names(options: Any) -> tuple[str, ...]:
+    """Return the names of the columns of weights; none where none were asked for."""
+    names: tuple[str, ...] = getattr(options, "weight_names", ())
+    return names
 
 
 def published_schema(session: Session, *, wide: bool = False) -> Schema:
     """Return the codebook of the tables: weights stand in it as columns that are no features."""
     schema = table_schema(session.model, wide=wide)
-    return with_weights(schema, getattr(session.plan.options, "replicates", None))
+    return with_weights(schema, weight_names(session.plan.options))
 
 
-def with_weights(schema: Schema, replicates: int | None) -> Schema:
+def with_weights(schema: Schema, names: tuple[str, ...]) -> Schema:
     """Return a codebook with the weights as columns that are no features."""
-    names = [] if replicates is None else weight_names(replicates)
     known = {column.name for column in schema.columns}
     weights = (Feature(name, role="identifier") for name in names if name not in known)
     return replace(schema, columns=(*schema.columns, *weights))
 
 
-def _check_weight_names(schema: Schema, count: int) -> None:
-    taken = sorted(set(schema.names) & set(weight_names(count)))
-    if taken:
-        raise ParameterError(
-            f"--replicates adds columns {WEIGHT}, {WEIGHT}_1, .., and the table has a column "
-            f"{taken[0]!r} already; give that another name"
-        )
+def check_weight_names(schema: Schema, options: Any) -> None:
+    """Refuse names of weights that the codebook has already, be it for a column that is dropped."""
+    taken = {schema.unit, *(column.name for column in schema.columns)}
+    for name in weight_names(options):
+        if name in taken:
+            raise ParameterError(
+                f"--replicates adds the column {name!r}, and the schema has one of that name; "
+                "choose another name with --weight-name"
+            )
 
 
 def check_decoding(how: How | None, *, measured: bool) -> None:

@@ -23,7 +23,7 @@ from pegsynth.pipeline import fit as fit_table
 from pegsynth.privacy import Ledger
 from pegsynth.progress import Progress, shown
 from pegsynth.random import RandomStream
-from pegsynth.request import Request, registered_options
+from pegsynth.request import Able, Request, registered_options
 from pegsynth.schema import Schema
 
 _NOT_HERE = (
@@ -38,7 +38,8 @@ class PeGS:
     Parameters
     ----------
     method
-        ``pegs`` unless another one is named.
+        ``auto`` takes the method with the smallest predicted error, and ``pegs`` where no
+        total epsilon is stated; or the name of one.
     rows
         The most rows ever to be sampled; needed with `epsilon` for methods whose price
         grows with rows.
@@ -53,9 +54,10 @@ class PeGS:
         self._given = options
         self._request = Request.of(**options)
         # Whatever does not need the schema is refused at once.
+        self._request.budget  # noqa: B018
         if self._request.method != AUTO:
-            self._request.options_for(get(self._request.method)), self._request.budget
-        self._stream = RandomStream(self._request.seed)
+            self._request.options_for(get(self._request.method))
+        self._stream = self._request.stream()
         self._fitted: FittedModel | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -104,7 +106,7 @@ class PeGS:
             table = held(origin) if replaced else origin
             with (
                 shown(progress) as told,
-                open_table(table, dialect=settled.schema.dialect) as reader,
+                open_table(table, dialect=settled.schema.dialect, confidential=True) as reader,
             ):
                 booking.begin(reader)
                 model = fit_table(reader, settled, stream, progress=told)
@@ -119,14 +121,22 @@ class PeGS:
         self,
         read: Callable[[Settled, RandomStream], Model],
         schema: Schema | str | Path,
+        *,
+        able: Able | None = None,
     ) -> Self:
-        """Settle a plan and let an engine read the table; return this estimator."""
+        """Settle a plan and let an engine read the table; return this estimator.
+
+        Parameters
+        ----------
+        able
+            Refuses methods that ``auto`` must not take.
+        """
 
         def begun(settled: Settled, stream: RandomStream, booking: Booking) -> tuple[Model, Finish]:
             booking.begin()
             return read(settled, stream), as_fitted(None, None)
 
-        return self._settled_fit(begun, schema, None, saved=True)
+        return self._settled_fit(begun, schema, None, saved=True, able=able)
 
     def _settled_fit(
         self,
@@ -135,10 +145,11 @@ class PeGS:
         data: Any,
         *,
         saved: bool,
+        able: Able | None = None,
     ) -> Self:
         check_threads()
         request = self._request
-        settled = settle(schema, request, data=data, saved=saved, rows_later=True)
+        settled = settle(schema, request, data=data, saved=saved, rows_later=True, able=able)
         if settled.plan is None:
             raise BudgetError("rows are drawn under a budget; state one")
         # What is sampled later counts as well, so that a total is reserved.

@@ -22,6 +22,7 @@ from pegsynth.methods import get
 from pegsynth.methods.base import Plan
 from pegsynth.methods.session import Session
 from pegsynth.option_kinds import python_names
+from pegsynth.options import WEIGHT
 from pegsynth.pipeline import open_saved, to_be_saved
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.result import Release
@@ -105,7 +106,9 @@ class FittedModel:
         return _sampled(session, rows, datasets, drawing, self._finish)
 
     @python_names()
-    def replicates(self, count: int = 20, *, rows: int | None = None) -> Any:
+    def replicates(
+        self, count: int = 20, *, rows: int | None = None, weight_name: str | None = None
+    ) -> Any:
         """Return a table with a weight for every row, and K replicates of it (R28).
 
         Parameters
@@ -114,14 +117,18 @@ class FittedModel:
             K; 20 serve well.
         rows
             Rows of the table; None: as many as were stated when it was fitted.
+        weight_name
+            What the column of weights is called, `pegs_weight` by default; the replicates have
+            _1, _2, .. behind it.
         """
+        named = {} if weight_name is None else {"weight_name": weight_name}
         asked = rows or self.plan.options.rows
         if asked is None:
             raise ParameterError("--rows is needed: how many synthetic rows to draw")
         if self._saved is not None:
             how = self._request.decode
-            return self._saved.sample(asked, replicates=count, decode=how)
-        session = self._session.changed(replicates=count, datasets=1)
+            return self._saved.sample(asked, replicates=count, decode=how, **named)
+        session = self._session.changed(replicates=count, datasets=1, **named)
         return _sampled(session, asked, None, self._request, self._finish)
 
     @python_names()
@@ -226,9 +233,9 @@ class SavedModel:
         return tables
 
     @python_names()
-    def replicates(self, count: int = 20, *, rows: int) -> Any:
+    def replicates(self, count: int = 20, *, rows: int, weight_name: str = WEIGHT) -> Any:
         """Return a table with a weight for every row, and K replicates of it (R28)."""
-        return self.sample(rows, replicates=count)
+        return self.sample(rows, replicates=count, weight_name=weight_name)
 
     @property
     def schema(self) -> Schema:

@@ -14,6 +14,7 @@ the dataclass of the method (`pegsynth.methods`).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -32,7 +33,13 @@ PriorKind = Literal["uniform", "marginal", "levels"]
 How = Literal["model", "values", "labels"]
 
 AUTO = "auto"
-DEFAULT_METHOD = "pegs"
+PAPER_METHOD = "pegs"
+"""What ``auto`` takes without a total epsilon; also draws from a model without a budget."""
+
+WEIGHT = "pegs_weight"
+"""What the weight of a row is called; replicates are called so with _1, _2, .. behind."""
+
+_WEIGHT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,23}")
 _BY_SCHEMA = "as the schema says"
 MOST_VISITS = 2**31
 DEFAULT_BLOCK_SIZE = 10
@@ -50,9 +57,9 @@ class MethodChoice:
     """Which method makes the rows."""
 
     method: str = option(
-        DEFAULT_METHOD,
+        AUTO,
         "choice",
-        lambda: f"{', '.join(_method_names())}.",
+        lambda: f"{', '.join(_method_names())}; auto: the smallest predicted error.",
         choices=_method_names,
     )
 
@@ -300,6 +307,12 @@ class ProperOptions(MethodOptions):
     )
 
 
+def named_weights(name: str, replicates: int) -> tuple[str, ...]:
+    """Return the names of a weight and of its replicates; none where there are no replicates."""
+    numbered = tuple(f"{name}_{number}" for number in range(1, replicates + 1))
+    return (name, *numbered) if numbered else ()
+
+
 @dataclass(frozen=True)
 class ReplicateOptions(MethodOptions):
     """How the noise of released counts gets into intervals (R28).
@@ -308,6 +321,8 @@ class ReplicateOptions(MethodOptions):
     ----------
     replicates
         K replicate weights beside the weight of every row.
+    weight_name
+        What the column of weights is called; the replicates have _1, _2, .. behind it.
     shared_noise
         Whether several tables are drawn from the same noisy counts; otherwise each has
         sampling and noise of its own.
@@ -316,11 +331,33 @@ class ReplicateOptions(MethodOptions):
     replicates: int | None = option(
         None, "whole", "Replicate weights beside the weight of every row, such as 20.", least=2
     )
+    weight_name: str = option(
+        WEIGHT,
+        "text",
+        "Column of the weight; replicates are called NAME_1, NAME_2, ..",
+        metavar="NAME",
+    )
     shared_noise: bool = option(
         False,
         "flag",
         "Draw several tables from the same noisy counts; intervals then leave the noise out.",
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # R, Stata, SAS and SPSS take such names, with the number of a replicate behind.
+        if not _WEIGHT_NAME.fullmatch(self.weight_name):
+            raise ParameterError(
+                "--weight-name is a letter and up to 23 letters, digits and underscores; choose "
+                "such a name"
+            )
+        if self.weight_name != WEIGHT and self.replicates is None:
+            raise ParameterError("--weight-name requires --replicates, which adds the columns")
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """The columns that weights add: that of the published counts, and K replicates."""
+        return named_weights(self.weight_name, self.replicates or 0)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from pegsynth.drawn_tables import (
     WeightTally,
     check_completes,
     check_decoding,
+    check_weight_names,
     completed_versions,
     drawn_frames,
     drawn_pairs,
@@ -41,6 +43,7 @@ from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger, seeded_ledger, selection_ledger
+from pegsynth.methods.pricing import rows_of_a_unit
 from pegsynth.methods.session import Session
 from pegsynth.numbers import (
     CodecCounts,
@@ -50,13 +53,14 @@ from pegsynth.numbers import (
     wants_codec,
     wants_numbers,
 )
-from pegsynth.options import DEFAULT_METHOD, How
+from pegsynth.options import How
 from pegsynth.panels import folded_reader
 from pegsynth.panels.unfolding import check_unfolds
-from pegsynth.privacy import Budget, Ledger, NotPrivate
+from pegsynth.privacy import Budget, Event, Ledger, NotPrivate, Unspent
+from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, total
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
-from pegsynth.request import Request
+from pegsynth.request import Able, Request
 from pegsynth.schema import Schema
 from pegsynth.schema.panel import FOLDED, POOLED
 from pegsynth.schema.wide_schema import (
@@ -122,6 +126,7 @@ def settle(
     saved: bool = False,
     rows_later: bool = False,
     quality: tuple[float, Sequence[Sequence[str]]] | None = None,
+    able: Able | None = None,
 ) -> Settled:
     """Make every public choice; refuse what cannot be done before any data is read.
 
@@ -135,19 +140,22 @@ def settle(
         Whether the number of rows is stated when they are drawn.
     quality
         The share of the budget that buys distances, and tables that are named for it.
+    able
+        Refuses methods that ``auto`` must not take.
     """
     book = request.written(schema if isinstance(schema, Schema) else Schema.load(schema))
     source = "the schema" if isinstance(schema, Schema) else str(schema)
     long = panel_book(book, request)
+    check_weight_names(book, request)
     book = wide_schema(book)
+    check_weight_names(book, request)
     check_decoding(request.decode, measured=wants_numbers(book))
     if request.complete:
         check_completable(book, dict(request.where))
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
-    request, notes = request.settled(book, saved=saved)
+    request, notes = request.settled(book, saved=saved, able=able)
     book = _with_transitions(book, request, long)
-    unpriced = not request.has_budget and request.delta is None
-    if saved and unpriced and get(request.method).fits_unpriced:
+    if saved and request.unpriced and get(request.method).fits_unpriced:
         if wants_codec(book):
             check_budget(book, Budget(alpha=0.0))
         return Settled(book, request, None, notes, long=long)
@@ -173,7 +181,7 @@ def _check_quality(schema: Schema, request: Request, *, panel: bool) -> None:
             "edges and categories that the schema lists; these are measured by the release. List "
             "public ones, as pegs schema --binning equal-width drafts them, or leave out --quality"
         )
-    elif not get(request.method or DEFAULT_METHOD).has_proof:
+    elif not get(request.method).has_proof:
         reason = "methods that have a guarantee"
     elif request.replicates is not None or request.synthesize:
         reason = "rows that count alike and are all drawn; leave out --replicates and --synthesize"
@@ -221,7 +229,7 @@ def panel_book(schema: Schema, request: Request) -> Schema | None:
 
 def _with_transitions(schema: Schema, request: Request, long: Schema | None) -> Schema:
     """Let a method that cannot measure pooled transitions fold every position (R24)."""
-    panel, method = schema.panel, get(request.method or DEFAULT_METHOD)
+    panel, method = schema.panel, get(request.method)
     if panel is None or not panel.pooled or method.pools:
         return schema
     if long is not None and long.panel is not None and long.panel.transitions:
@@ -260,10 +268,13 @@ def fit(
     """
     schema, request = settled.schema, settled.request
     written = reader.output_columns
+    method = get(request.method)
+    if not method.has_proof:
+        # Where nothing is promised, rows are needed, and asked for by the name of the table.
+        reader = replace(reader, may_be_empty=False)
     source, long = reader, settled.long or schema
     if settled.long is not None:
         reader = folded_reader(reader, settled.long)
-    method = get(request.method or DEFAULT_METHOD)
     if checkpoint and not method.resumes:
         raise ParameterError(f"{method.name} reads the table once and cannot resume; drop --resume")
     warm_up(method.first_kernels)
@@ -289,7 +300,7 @@ def fit(
         kept = rows.kept
         codec = at_positions(pay_for_codec(measured, rows.counts, stream), schema)
         schema, settled = codec.schema, with_codec(settled, codec)
-        ledger = ledger.add(*codec.events)
+        ledger = ledger.add(*codec.events, *left_over(settled))
     table = CodeTable(reader, schema, stream, kept=kept, progress=progress)
     if checkpoint:
         checkpoint.keep(table.kept)
@@ -356,10 +367,26 @@ def at_positions(codec: PaidCodec, schema: Schema) -> PaidCodec:
 def with_codec(settled: Settled, codec: PaidCodec) -> Settled:
     """Settle the release again, now that the codec is known and what is left is known."""
     request = settled.request
-    method = get(request.method or DEFAULT_METHOD)
+    method = get(request.method)
     options = request.options_for(method, saved=settled.saved)
     plan = method.settle(codec.schema, codec.budget, options)
     return replace(settled, schema=codec.schema, plan=plan)
+
+
+def left_over(settled: Settled) -> tuple[Event, ...]:
+    """Return what a plan leaves of a budget that a codec was paid from.
+
+    How much the codec cost, and with that how the rest rounds, depends on the path: the whole
+    counts as spent on every one (R6).
+    """
+    plan = settled.plan
+    if plan is None or plan.budget.paid is None:
+        return ()
+    rest = plan.budget.whole(plan.budget.paid.route)
+    accountant = PureAccountant() if rest.route == "pure" else ZCDPAccountant()
+    cost = total(accountant, plan.events, rows_per_unit=rows_of_a_unit(settled.schema))
+    left = Fraction(0) if cost is None else rest.amount - Fraction(cost)
+    return (Unspent.of(left, route=rest.route),) if left > 0 else ()
 
 
 def fit_counted(
@@ -378,7 +405,7 @@ def fit_counted(
         What is known so far of the schema and of how the rows were selected.
     """
     schema, request, plan = settled.schema, settled.request, settled.plan
-    method = get(request.method or DEFAULT_METHOD)
+    method = get(request.method)
     if plan is None:
         options = request.options_for(method)
         content, ledger = method.count(table, schema, options, stream, ledger)
@@ -514,13 +541,13 @@ def _drawn(
 ) -> Iterator[Draws]:
     """Open the table, fit, and yield once what can be drawn; then settle with the book."""
     request = settled.request
-    stream = RandomStream(request.seed)
+    stream = request.stream()
     replaced = replaced_features(plan.options)
     if replaced:
         # Drawn values go beside kept ones row by row: all must come from one execution.
         data = held(data)
     with (
-        open_table(data, dialect=settled.schema.dialect) as reader,
+        open_table(data, dialect=settled.schema.dialect, confidential=True) as reader,
         resuming(request.resume, reader, settled.schema, plan, request.seed) as checkpoint,
     ):
         booking.begin(reader)
@@ -573,14 +600,14 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
     model = load_model(model_file)
     if request.complete:
         check_completes(model, dict(request.where))
-    stream, threads = RandomStream(request.seed), request.thread_count
+    stream, threads = request.stream(), request.thread_count
     if model.plan is None:
         plan = _drawing_plan(model, request, source=str(model_file))
         return SavedDraws(Session(model, plan, stream, threads=threads), _nothing, False)
     if request.has_budget or request.delta is not None:
         raise BudgetError(f"{model_file}: the model has a budget of its own; leave yours out")
     released = get(model.method).released
-    free = {"--where", "--replicates", "--shared-noise"} if released else set()
+    free = {"--where", "--replicates", "--weight-name", "--shared-noise"} if released else set()
     if flags := [flag for flag in request.changed() if flag not in free]:
         raise ParameterError(
             f"{model_file}: the model was fitted for one way of drawing; leave out "
@@ -594,6 +621,7 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
             where=request.where,
             datasets=request.datasets,
             replicates=request.replicates,
+            weight_name=request.weight_name,
             shared_noise=request.shared_noise,
         )
         drawing = replace(model.plan, options=options)

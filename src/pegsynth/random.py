@@ -17,7 +17,8 @@ import hashlib
 import os
 import threading
 import weakref
-from typing import NoReturn
+from collections.abc import Callable
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext
@@ -127,6 +128,10 @@ class RandomStream:
 
     def __deepcopy__(self, memo: object) -> NoReturn:
         self.__reduce__()
+
+
+Streams: TypeAlias = Callable[[int | None], RandomStream]
+"""Makes the stream of a run from its seed: `RandomStream` itself, or what an audit puts there."""
 
 
 class Words:

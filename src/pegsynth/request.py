@@ -7,9 +7,9 @@ The command line and Python make the same `Request` of the same declarations
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.methods import get, methods, taking
@@ -19,7 +19,7 @@ from pegsynth.numbers import foreseen, wants_codec
 from pegsynth.option_kinds import check_options
 from pegsynth.options import (
     AUTO,
-    DEFAULT_METHOD,
+    PAPER_METHOD,
     BlockSizeOptions,
     BookOptions,
     BudgetOptions,
@@ -38,6 +38,7 @@ from pegsynth.options import (
     SourceOptions,
 )
 from pegsynth.privacy import Budget, Shares
+from pegsynth.random import RandomStream, Streams
 from pegsynth.schema.wide_schema import at_all_positions, measured_positions, wide_schema
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 
 _BUDGET_WORDS = re.compile(r"(?<![\w-])(?:epsilon per row|epsilon|delta|alpha|l)(?![\w-])")
 _BUDGETS = ("epsilon", "epsilon_per_row", "l", "alpha")
+Able: TypeAlias = "Callable[[Method[Any, Any]], None]"
+"""Raises a `ParameterError` for a method that cannot do what is to be done."""
+
 _FITTED = ("heads", "tail_bits", "order", "order_rows")
 """Options on how a table is counted, which drawing does not take."""
 
@@ -75,9 +79,12 @@ class Request(
     ----------
     own
         Options of methods that were registered from outside, by name.
+    streams
+        Makes the random stream. It is no option: only who starts a command can state another.
     """
 
     own: Mapping[str, Any] = field(default_factory=dict)
+    streams: Streams = field(default=RandomStream, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -117,10 +124,19 @@ class Request(
         """Return an option by its name, that of a registered method or ours."""
         return self.own.get(name, getattr(self, name, default))
 
+    def stream(self) -> RandomStream:
+        """Return the random stream of this run."""
+        return self.streams(self.seed)
+
     @property
     def has_budget(self) -> bool:
         """Whether any budget was stated."""
         return any(getattr(self, name) is not None for name in _BUDGETS)
+
+    @property
+    def unpriced(self) -> bool:
+        """Whether nothing was said of a budget."""
+        return not self.has_budget and self.delta is None
 
     @property
     def budget(self) -> Budget:
@@ -128,7 +144,7 @@ class Request(
         given = {name: getattr(self, name) for name in (*_BUDGETS, "delta", "shares")}
         try:
             return budget_for(
-                self.method or DEFAULT_METHOD,
+                self.method or PAPER_METHOD,
                 partial=bool(self.synthesize),
                 no_guarantee=self.no_guarantee,
                 **given,
@@ -160,7 +176,9 @@ class Request(
         options = method.options(**given)
         return method.saved_options(options) if saved else options
 
-    def settled(self, schema: Schema, *, saved: bool = False) -> tuple[Request, tuple[str, ...]]:
+    def settled(
+        self, schema: Schema, *, saved: bool = False, able: Able | None = None
+    ) -> tuple[Request, tuple[str, ...]]:
         """Return the request with ``--method auto`` settled, and lines that say how and why.
 
         Parameters
@@ -169,14 +187,17 @@ class Request(
             The codebook as it is written; what it leaves to be measured is foreseen here.
         saved
             Whether the model is saved and sampled later.
+        able
+            Refuses methods that ``auto`` must not take.
         """
         partial = bool(self.synthesize)
         method, reason = self._declared_method(schema) or settle_method(
-            self.method or DEFAULT_METHOD,
+            self.method or PAPER_METHOD,
             self.planned_schema(schema),
-            self.asked(schema, saved=saved),
+            self.asked(schema, saved=saved, able=able),
             epsilon=self.epsilon,
             partial=partial,
+            unpriced=saved and self.unpriced,
         )
         settled = replace(self, method=method)
         if not reason:
@@ -188,7 +209,7 @@ class Request(
         """Return the method that holds declared analyses, and why; None if there are none."""
         if not (schema.analyses or schema.tables_wanted):
             return None
-        method = self.method or DEFAULT_METHOD
+        method = self.method or PAPER_METHOD
         able = [each.name for each in methods() if each.released]
         if method == AUTO and able and not self.synthesize:
             return able[0], f"{able[0]}, because analyses or tables were declared"
@@ -199,12 +220,21 @@ class Request(
             )
         return None
 
-    def asked(self, schema: Schema, *, saved: bool = False, lenient: bool = False) -> Asked:
+    def asked(
+        self,
+        schema: Schema,
+        *,
+        saved: bool = False,
+        lenient: bool = False,
+        able: Able | None = None,
+    ) -> Asked:
         """Return what is asked of each method by its name: the budget that its codec leaves."""
         book = wide_schema(schema)
 
         def of(name: str) -> tuple[Budget, Any]:
             method = get(name)
+            if able is not None:
+                able(method)
             options = self.options_for(method, saved=saved, lenient=lenient)
             budget = replace(self, method=name).budget
             if not wants_codec(book):
@@ -259,7 +289,7 @@ class Request(
         budget
             What is left of the stated budget, where a part of it was set aside.
         """
-        method = get(self.method or DEFAULT_METHOD)
+        method = get(self.method or PAPER_METHOD)
         budget = budget or self.budget
         check_reviewed(schema, budget, accept=self.accept_unreviewed_schema, source=source)
         if wants_codec(schema):

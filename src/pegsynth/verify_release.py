@@ -1,7 +1,8 @@
 """`verify`: does an analysis of the original agree with a release? Paid for by itself (R32).
 
-What is asked is settled from the release alone; then the original is read, dealt to parts
-and asked, and the answer is charged to a ledger of its own before anybody sees it.
+What is asked is settled from the release alone, and everything that needs no row is checked.
+Then the original is read, and the question is charged to a ledger of its own before the first
+part is asked: from there on nothing can fail because of what the rows hold.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from pegsynth.numbers.paying import wants_codec
 from pegsynth.option_kinds import python_names
 from pegsynth.privacy import AgreementCounts, Budget, Ledger
 from pegsynth.publishing.result import Release
-from pegsynth.random import RandomStream
+from pegsynth.random import RandomStream, Streams
 from pegsynth.schema import Schema
+from pegsynth.schema.codec import Encoder
+from pegsynth.silence import in_silence
 from pegsynth.storage.spending import locked
 from pegsynth.tables.units import least_words
 from pegsynth.verification import (
@@ -58,6 +61,7 @@ class Question:
     ledger: Ledger | str | Path | None = None
     seed: int | None = None
     book: str | Path | None = None
+    streams: Streams = RandomStream
 
 
 @python_names()
@@ -148,7 +152,7 @@ def verify(
 
 
 def answer(question: Question) -> tuple[Verification, Booking]:
-    """Settle a question from the release alone, read the original, charge, and answer."""
+    """Settle a question from the release alone, read the original, charge, and ask."""
     if question.epsilon is None:
         raise BudgetError(
             "verify looks at the original again, which has to be paid for: state --epsilon, beside "
@@ -174,7 +178,7 @@ def answer(question: Question) -> tuple[Verification, Booking]:
         check_target(file)
         # What stands there is looked at before the original is.
         _earlier(file)
-    stream = RandomStream(question.seed)
+    stream = question.streams(question.seed)
     charged = (*unit_bound(book), event)
     with booked_events(
         None if question.book is None else Path(question.book),
@@ -184,18 +188,23 @@ def answer(question: Question) -> tuple[Verification, Booking]:
         run="verify",
         seeded=stream.seeded,
     ) as booking:
-        with open_table(question.data, dialect=book.dialect) as reader:
+        with (
+            open_table(question.data, dialect=book.dialect, confidential=True) as reader,
+            in_silence(),
+        ):
+            # Columns are checked before any of them is read.
+            Encoder(book, source=reader.source, columns=reader.columns)
             booking.begin(reader)
             own = selection_ledger(schema_ledger(book), reader)
             rows = _bounded(read_rows(reader, book, need_unit=True), book, stream)
         own = replace(own, delta=delta or 0.0).add(*charged)
         if stream.seeded:
             own = seeded_ledger(own)
-        agreement = measured(asked, rows, book, event, stream)
         with _alone(file, found):
             whole = own if ledger is None else Ledger.combine([*_earlier(ledger), own])
             if file is not None:
                 atomic_text(file, whole.to_json())
+        agreement = measured(asked, rows, book, event, stream)
         booking.settle(own)
     return Verification.of(asked, agreement, whole), booking
 

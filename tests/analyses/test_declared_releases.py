@@ -121,7 +121,7 @@ def test_replicates_have_noise_of_their_own_on_the_sums():
     weights = model().replicates(4, rows=1500)
     design = model().session.sampler.calibration.designs[0]
     published = model().content.released.sums[0]
-    lines = [weights[name].to_numpy() for name in ("weight", "weight_1", "weight_2")]
+    lines = [weights[name].to_numpy() for name in ("pegs_weight", "pegs_weight_1", "pegs_weight_2")]
     codes = encode(weights.select(design.schema.names), in_frames(design.schema))
     sums = [line @ design.products(codes) for line in lines]
     assert np.abs(sums[0] - published.sums).max() < 0.1 * np.abs(published.sums).max()

@@ -275,7 +275,8 @@ def test_epsilon_and_l_go_together(home, tmp_path):
     guarantee = Ledger.from_json((tmp_path / "o.csv.privacy.json").read_text()).guarantee
     assert (guarantee.kind, guarantee.l) == ("approximate", 1.5)
     assert guarantee.epsilon <= 4
-    outcome = pegs("synthesize", *table, "--rows", 9, "--epsilon", 1, "--l", 2, "-o", "x.csv")
+    asked = ("--method", "pegs", "--rows", 9, "--epsilon", 1, "--l", 2)
+    outcome = pegs("synthesize", *table, *asked, "-o", tmp_path / "x.csv")
     check_refused(outcome, "only pegs-once takes --l beside --epsilon")
     # One category of d is left by the rule of the other schema.
     outcome = pegs("fit", *files(home), *ONCE, "--l", 1.5, "-o", tmp_path / "n.pegs")

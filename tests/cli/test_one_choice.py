@@ -19,6 +19,8 @@ from pegsynth.option_kinds import in_python as in_python_words
 from pegsynth.privacy import Budget, Shares
 from pegsynth.request import Request
 from pegsynth.schema import Feature, Rule, Schema
+from pegsynth.spark.cluster_fit import check_method
+from pegsynth.spark.sampling import check_drawn
 
 PLANNED_METHODS = ("pegs", "pegs-rs", "pegs-capped", "pegs-once")
 CATEGORIES = ("x", "y", "z")
@@ -105,7 +107,7 @@ def in_python(home, name, asked, settled):
     if "shares" in asked:
         asked["shares"] = Shares(*asked["shares"])
     try:
-        pegsynth.synthesize(str(home / "data.csv"), home / f"{name}.toml", method="auto", **asked)
+        pegsynth.synthesize(str(home / "data.csv"), home / f"{name}.toml", **asked)
     except StoppedError:
         return settled.pop()
     except PegsynthError as error:
@@ -134,7 +136,7 @@ def on_the_command_line(home, name, asked, settled):
         else:
             flags += [flag, value]
     files = (home / "data.csv", "--schema", home / f"{name}.toml")
-    outcome = pegs("synthesize", *files, "--method", "auto", *flags, "-o", home / "o.csv")
+    outcome = pegs("synthesize", *files, *flags, "-o", home / "o.csv")
     assert outcome.code == 2, outcome
     if outcome.err == "pegs: stopped\n":
         return settled.pop()
@@ -203,9 +205,30 @@ def test_a_model_that_is_saved_is_planned_without_urns(home, settled):
     assert in_python(home, "plain", asked, settled).options.urn is True
     files = (home / "data.csv", "--schema", home / "plain.toml")
     flags = ("--rows", 500, "--epsilon", 100, "--visits", 8)
-    pegs("fit", *files, "--method", "auto", *flags, "-o", home / "m.pegs")
+    pegs("fit", *files, *flags, "-o", home / "m.pegs")
     (plan,) = settled
     assert (plan.method, plan.options.urn) == ("pegs-capped", False)
+
+
+def test_a_fit_without_a_budget_says_what_it_takes_and_why(home):
+    files = (home / "data.csv", "--schema", home / "plain.toml")
+    outcome = pegs("fit", *files, "-o", home / "free.pegs")
+    assert outcome.code == 0, outcome.err
+    assert (
+        "Method: pegs, because no budget was stated: only pegs, pegs-rs, pegs-capped can be counted"
+        in outcome.err
+    )
+    assert "Method" not in pegs("fit", *files, "--method", "pegs", "-o", home / "free.pegs").err
+
+
+def test_a_cluster_is_given_what_it_can_do(home):
+    """`pegs-once` is fitted on Spark and drawn from here: `fit` may take it, `synthesize` not."""
+    request = Request(rows=500, epsilon=2.0, engine="spark")
+    fitted, _ = request.settled(PLAIN, saved=True, able=check_method)
+    drawn, (said, *_) = request.settled(PLAIN, saved=True, able=check_drawn)
+    assert (fitted.method, request.settled(PLAIN, saved=True)[0].method) == ("pegs-once",) * 2
+    assert drawn.method in ("pegs", "pegs-rs", "pegs-capped")
+    assert "pegs-once" not in said
 
 
 def test_options_that_no_method_takes_are_said_once(home, settled):
@@ -224,7 +247,7 @@ def test_a_choice_by_other_options_would_be_told_apart(home, settled, monkeypatc
         method = get(name)
         return Budget(epsilon, released_blocks=method.released), method.options(rows=500)
 
-    def earlier(method, schema, asked, *, epsilon, partial):
+    def earlier(method, schema, asked, *, epsilon, partial, unpriced):
         found = forecast(schema, little)
         return found.best.method, found.reason
 

@@ -161,7 +161,7 @@ def notes(outcome):
 
 
 def fit(folder, *extra):
-    return done("fit", *table(folder), "-o", folder / "b.pegs", *extra)
+    return done("fit", *table(folder), "--method", "pegs", "-o", folder / "b.pegs", *extra)
 
 
 def test_a_model_from_which_rows_were_drawn(folder):

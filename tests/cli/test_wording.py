@@ -162,7 +162,10 @@ def test_flags_of_a_draft(folder, flag, value):
         ),
         ((*PER_ROW, "--alpha", 1), "--epsilon-per-row and --alpha cannot be stated together"),
         ((*PER_ROW, "--delta", 1e-6), "--delta goes with --epsilon, the figure"),
-        (("--epsilon", 1, "--l", 2), "only pegs-once takes --l beside --epsilon"),
+        (
+            ("--method", "pegs", "--epsilon", 1, "--l", 2),
+            "only pegs-once takes --l beside --epsilon",
+        ),
     ],
 )
 def test_budgets_are_called_by_their_flags(folder, budget, words):

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pegsynth
-from pegsynth.drawn_tables import LEAST_WEIGHT, WEIGHT_DIGITS, weight_names, written_weights
+from pegsynth.drawn_tables import LEAST_WEIGHT, WEIGHT_DIGITS, written_weights
 from pegsynth.inference.effective_rows import EffectiveRows, effective_rows
+from pegsynth.options import WEIGHT, named_weights
 from pegsynth.reporting.lookup import Lookup
 from pegsynth.reporting.verdict import verdict
 from pegsynth.schema import Feature, Schema
@@ -44,7 +45,7 @@ def table(rows, seed, *, shift=0.0):
 
 def weighted(frame, weights):
     """Return a table with its weights, and replicates that are the same."""
-    return frame.with_columns(pl.Series(name, weights) for name in weight_names(3))
+    return frame.with_columns(pl.Series(name, weights) for name in named_weights(WEIGHT, 3))
 
 
 def problems(frame):

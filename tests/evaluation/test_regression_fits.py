@@ -7,7 +7,14 @@ from regression_twins import SCHEMA
 
 from pegsynth.evaluation import regression_fit
 from pegsynth.evaluation.formula import read_formula
-from pegsynth.evaluation.model_matrix import INTERCEPT, columns_of, distinct_rows, sample_of
+from pegsynth.evaluation.model_matrix import (
+    INTERCEPT,
+    Column,
+    Sample,
+    columns_of,
+    distinct_rows,
+    sample_of,
+)
 from pegsynth.evaluation.regression_fit import fit
 from pegsynth.schema import Feature, Schema
 
@@ -189,6 +196,19 @@ def test_what_cannot_be_fitted_has_a_reason(monkeypatch, text, codes, reason, en
     found = fitted(text, np.array(codes, dtype=np.uint8), TWO)
     assert reason in found.reason
     assert not found.estimates
+
+
+@pytest.mark.parametrize("kind", ["linear", "logistic"])
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("largest", [1e154, -1e200, -float(np.finfo(float).max)])
+def test_numbers_too_large_to_be_squared_raise_nothing(kind, rows, largest):
+    words = np.random.default_rng(1)
+    numbers = {"x": np.append(words.random(40), [largest] * rows), "z": words.random(40 + rows)}
+    response = words.integers(0, 2, 40 + rows).astype(float)
+    sample = Sample(np.zeros((1, 40 + rows), np.uint8), np.ones(40 + rows), response, 0, numbers)
+    columns = [Column(name, 0, np.zeros(1)) for name in numbers]
+    found = fit(sample, columns, kind)
+    assert found.reason or np.isfinite([each.value for each in found.estimates.values()]).all()
 
 
 def test_a_term_with_a_single_value_is_left_out_and_said():

@@ -9,9 +9,9 @@ from pegsynth.evaluation.value_columns import (
     ValueCollector,
     moment_features,
     value_features,
-    weight_columns,
 )
 from pegsynth.evaluation.weighted_rows import plain_rows, repeats
+from pegsynth.inference.replicated import weight_columns
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.recoding import Recoding
@@ -103,14 +103,21 @@ def test_dates_are_compared_apart_from_numbers():
 
 
 def test_weights_need_replicates():
-    assert weight_columns(["n", "weight", "weight_1", "weight_2", "weight_4"], SCHEMA) == (
-        "weight",
-        "weight_1",
-        "weight_2",
-    )
-    assert weight_columns(["n", "weight"], SCHEMA) == ()
-    taken = Schema((*SCHEMA.features, Feature("weight", kind="numeric", edges=(0, 50, 200))))
-    assert weight_columns(["weight", "weight_1", "weight_2"], taken) == ()
+    ours = ("pegs_weight", "pegs_weight_1", "pegs_weight_2")
+    assert weight_columns(["n", *ours, "pegs_weight_4"], SCHEMA.names) == ours
+    assert weight_columns(["n", "pegs_weight"], SCHEMA.names) == ()
+    assert weight_columns(["n", "pegs_weight", "pegs_weight_1"], SCHEMA.names) == ()
+
+
+def test_weights_may_have_another_name():
+    theirs = ("weight", "weight_1", "weight_2")
+    assert weight_columns(["n", *theirs], SCHEMA.names) == theirs
+    assert weight_columns(theirs, ("weight",)) == ()
+    # Ours come first; of others there must be one.
+    ours = ("pegs_weight", "pegs_weight_1", "pegs_weight_2")
+    assert weight_columns([*theirs, *ours]) == ours
+    assert weight_columns([*theirs, "x", "x_1", "x_2"]) == ()
+    assert weight_columns([*theirs, "x", "x_1", "x_2"], ("x",)) == theirs
 
 
 def test_weights_are_read_and_rows_counted_by_them():

@@ -92,8 +92,8 @@ def test_weights_and_their_replicates(text):
     rng = np.random.default_rng(1)
     lines = rng.gamma(3, 1, (5, 400))
     weighted = synthetic.with_columns(
-        pl.Series("weight", lines[0]),
-        *(pl.Series(f"weight_{k}", line) for k, line in enumerate(lines[1:], start=1)),
+        pl.Series("pegs_weight", lines[0]),
+        *(pl.Series(f"pegs_weight_{k}", line) for k, line in enumerate(lines[1:], start=1)),
     )
     found = compared(text, original, [weighted])
     main, *again = [oracle(text, synthetic, line).params for line in lines]

@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+import warnings
 
 import pytest
 from faults.places import make_place
@@ -67,6 +68,22 @@ def test_a_whole_traceback_only_on_request(place, monkeypatch):
     assert outcome.code == 3
     assert outcome.err.startswith("pegs: CONFIDENTIAL")
     assert SECRET in outcome.err
+
+
+def test_a_warning_of_a_library_is_not_printed(place, monkeypatch):
+    """Whether a number overflows depends on the data, and so would what is printed."""
+    shipped = working.fit_table
+
+    def warn(*arguments, **options):
+        warnings.warn(f"overflow encountered: {SECRET}", RuntimeWarning, stacklevel=1)
+        return shipped(*arguments, **options)
+
+    monkeypatch.setattr(working, "fit_table", warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        outcome = fit(place)
+    assert outcome.code == 0
+    assert "overflow" not in outcome.err
 
 
 @pytest.mark.parametrize(

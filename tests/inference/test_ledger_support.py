@@ -69,7 +69,9 @@ def test_an_analysis_of_nothing_is_refused_and_other_releases_say_nothing():
 def test_no_interval_of_replicates_is_printed_without_a_word_on_support():
     found = combine([1.0, 2.0, 3.0], rule="replicate-weights", main=2.0)
     assert any(NOT_SUPPORTED in note for note in found.notes)
-    frame = pl.DataFrame({"weight": [1.0, 2.0], "weight_1": [1.0, 1.5], "weight_2": [2.0, 1.0]})
+    frame = pl.DataFrame(
+        {"pegs_weight": [1.0, 2.0], "pegs_weight_1": [1.0, 1.5], "pegs_weight_2": [2.0, 1.0]}
+    )
 
     def mean(_, weights):
         return {"mean": float(weights.sum())}

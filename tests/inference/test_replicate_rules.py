@@ -174,8 +174,8 @@ def test_what_does_not_go_together(arguments, match):
 def weighted_frame():
     words = np.random.default_rng(2)
     x = words.normal(size=60)
-    columns = {"x": x, "y": 2 * x + words.normal(size=60), "weight": np.ones(60)}
-    return columns | {f"weight_{k}": words.random(60) + 0.5 for k in (1, 2, 3)}
+    columns = {"x": x, "y": 2 * x + words.normal(size=60), "pegs_weight": np.ones(60)}
+    return columns | {f"pegs_weight_{k}": words.random(60) + 0.5 for k in (1, 2, 3)}
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
@@ -188,7 +188,7 @@ def test_a_fit_with_every_weight(kind):
 
     found = replicated(slope, frame, names=["start", "slope"])
     columns = weighted_frame()
-    lines = [columns["weight"], *(columns[f"weight_{k}"] for k in (1, 2, 3))]
+    lines = [columns["pegs_weight"], *(columns[f"pegs_weight_{k}"] for k in (1, 2, 3))]
     main, *rest = (slope(columns, line).params[1] for line in lines)
     assert found.combined.rule == "replicate-weights"
     assert found.combined["slope"].estimate == pytest.approx(main)
@@ -207,9 +207,9 @@ def test_estimates_of_any_form():
         assert replicated(mean, frame).combined.degrees_of_freedom == 3
 
 
-@pytest.mark.parametrize("lacking", ["weight", "weight_1", "weight_2"])
+@pytest.mark.parametrize("lacking", ["pegs_weight", "pegs_weight_1", "pegs_weight_2"])
 def test_tables_without_weights_are_refused(lacking):
     columns = weighted_frame()
     del columns[lacking]
-    with pytest.raises(ParameterError, match="weight_1, weight_2"):
+    with pytest.raises(ParameterError, match="pegs_weight_1, pegs_weight_2"):
         replicated(lambda table, weights: 1.0, pl.DataFrame(columns))

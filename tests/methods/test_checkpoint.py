@@ -67,7 +67,10 @@ def fitted(source, schema, plan, path, *, seed=1, killed_after=None):
         try:
             with resuming(path, reader, schema, plan, seed) as checkpoint:
                 model = fit(
-                    reader, Settled(schema, Request(threads=1), plan), stream, checkpoint=checkpoint
+                    reader,
+                    Settled(schema, Request(method="pegs", threads=1), plan),
+                    stream,
+                    checkpoint=checkpoint,
                 )
         except Killed:
             return None, saved
@@ -161,7 +164,12 @@ def test_nothing_of_the_random_stream_is_in_the_file(tmp_path):
     reader, stream = open_table(source), RandomStream()
     path = tmp_path / "c"
     checkpoint = Checkpoint(path, "this test")
-    fit(reader, Settled(schema, Request(threads=1), plan), stream, checkpoint=checkpoint)
+    fit(
+        reader,
+        Settled(schema, Request(method="pegs", threads=1), plan),
+        stream,
+        checkpoint=checkpoint,
+    )
     checkpoint.release()
     held = path.read_bytes()
     key = stream._key

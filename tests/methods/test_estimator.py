@@ -36,7 +36,7 @@ def test_fit_and_sample_give_the_callers_own_kind(method, kind):
 
 
 def test_a_model_is_sampled_until_its_budget_is_gone():
-    model = PeGS(epsilon=5.0, rows=20).fit(small_table(), small_schema())
+    model = PeGS(method="pegs", epsilon=5.0, rows=20).fit(small_table(), small_schema())
     assert model.rows_left == 20
     model.sample(15)
     assert model.rows_left == 5
@@ -109,7 +109,7 @@ def test_bad_options_are_refused_when_stated(options, error, words):
 
 def test_rows_are_asked_for_before_the_data_is_read():
     with pytest.raises(ParameterError, match=r"^rows is needed"):
-        PeGS(epsilon=1.0).fit("no-such-file.csv", small_schema())
+        PeGS(method="pegs", epsilon=1.0).fit("no-such-file.csv", small_schema())
 
 
 def test_an_unreviewed_schema():
@@ -130,7 +130,7 @@ def test_before_fit():
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, pickle.dumps])
 def test_no_second_copy_of_a_budget(duplicate):
-    model = PeGS(epsilon=5.0, rows=5).fit(small_table(), small_schema())
+    model = PeGS(method="pegs", epsilon=5.0, rows=5).fit(small_table(), small_schema())
     with pytest.raises(TypeError, match="cannot be copied or pickled"):
         duplicate(model)
     shallow = copy.copy(model)

@@ -31,7 +31,7 @@ def originals(tmp_path_factory):
     small_schema().save(folder / "schema.toml")
     source = (folder / "data.csv", "--schema", folder / "schema.toml")
     for name, flags in {
-        "pegs": TOTAL,
+        "pegs": (*TOTAL, "--method", "pegs"),
         "blocks": (*TOTAL, "--method", "pegs-rs"),
         "capped": CAPPED,
         "rowwise": ("--epsilon-per-row", 0.5),

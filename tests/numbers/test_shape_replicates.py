@@ -126,7 +126,7 @@ def test_a_model_file_keeps_the_tree(tmp_path, feature):
         assert first.nodes.tolist() == second.nodes.tolist()
         assert first.counts.tolist() == second.counts.tolist()
     weights = load(tmp_path / "m.pegs").replicates(2, rows=50)
-    assert weights["weight_1"].to_list() != weights["weight_2"].to_list()
+    assert weights["pegs_weight_1"].to_list() != weights["pegs_weight_2"].to_list()
     assert [table.height for table in model.sample(30, datasets=2).frames] == [30, 30]
 
 

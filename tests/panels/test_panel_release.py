@@ -87,9 +87,12 @@ def test_a_saved_model_gives_people_too(table, tmp_path):
 def test_replicate_weights_are_those_of_people(table):
     told = {**ONCE, "rows": 150, "replicates": 3}
     frame = pegsynth.synthesize(table, panel_schema(), **told).frames[0]
-    check_people(frame.drop("weight", "weight_1", "weight_2", "weight_3"), 150)
+    check_people(frame.drop("pegs_weight", "pegs_weight_1", "pegs_weight_2", "pegs_weight_3"), 150)
     assert (
-        frame.group_by("patient").agg(pl.col("weight", "weight_3").n_unique())["weight"].max() == 1
+        frame.group_by("patient")
+        .agg(pl.col("pegs_weight", "pegs_weight_3").n_unique())["pegs_weight"]
+        .max()
+        == 1
     )
 
 

@@ -269,6 +269,10 @@ COMBINED = (
     ),
     Run("dropped", _changed(with_more), _dropped, about=ABOUT),
     Run("replicates", flags=(*ONCE, "--replicates", 4), about=ABOUT),
+    Run(
+        "replicates, named",
+        flags=(*ONCE, "--replicates", 3, "--weight-name", "w", "--where", "d=yes"),
+    ),
     Run("replicates, parquet", flags=(*ONCE, "--replicates", 3, "--format", "parquet")),
     Run("replicates, dropped", _changed(with_more), _dropped, (*ONCE, "--replicates", 3)),
     Run("panel", _people, _small_panel, about=ABOUT | {"unit": "patient"}),

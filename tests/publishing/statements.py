@@ -306,9 +306,14 @@ STATEMENTS = (
     say((HOW, README), "- {} that a value is missing; kept as it was.",
         lambda t: missing_codes(t, kept=True)),
     # Estimates
-    say(HOW, "## Use the weights Every row has a `{}`, and {#} replicate weights `{}` to `{}`. "
+    say(HOW, "of its rows that were counted.",
+        lambda t: t.replicates > 0 and not t.flag("--where")),
+    say(HOW, "of its rows that have the requested values.",
+        lambda t: t.replicates > 0 and bool(t.flag("--where"))),
+    say(HOW, "## Use the weights Every row has a weight, `{}`, and {#} replicate weights, `{}` to "
+        "`{}`. "
         "Weighted estimates with `{}` are estimates for the original table; each column of "
-        "weights adds up to about the number of its rows that were counted. Do the analysis once "
+        "weights adds up to about the number {*} Do the analysis once "
         "more with each of the replicates. Let q be the estimate with `{}` and q_k those with "
         "the replicates: - estimate: q - variance: T = mean of (q_k - q)^2, with {#} degrees of "
         "freedom The noise that protects people is in the replicates, so it is in the interval. "

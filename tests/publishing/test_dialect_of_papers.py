@@ -36,10 +36,18 @@ def public(tmp_path, monkeypatch):
 
 def test_it_is_loaded_as_it_is_written(public):
     (table,) = pegsynth.Release.load(public).frames
-    assert table.columns == ["sexe", "prix", "état", "weight", "weight_1", "weight_2", "weight_3"]
-    assert table.schema["prix"] == table.schema["weight"] == pl.Float64
+    assert table.columns == [
+        "sexe",
+        "prix",
+        "état",
+        "pegs_weight",
+        "pegs_weight_1",
+        "pegs_weight_2",
+        "pegs_weight_3",
+    ]
+    assert table.schema["prix"] == table.schema["pegs_weight"] == pl.Float64
     assert set(table["état"]) <= {"né", "dû"}
-    assert table["weight"].sum() > 0
+    assert table["pegs_weight"].sum() > 0
 
 
 def test_the_code_of_its_page_runs(public, capsys):

@@ -491,20 +491,23 @@ def test_the_split_by_hand():
     assert split_budget(zcdp, 10, (2, 2), weights, steps).margins == pytest.approx(0.25)
 
 
+@pytest.mark.parametrize("withheld", [0, 0.2, 0.5, 0.9])
 @pytest.mark.parametrize("total", [1, 1000, 10**9])
 @pytest.mark.parametrize("route", ["pure", "zcdp"])
-def test_the_parts_never_add_up_to_more_than_the_whole(total, route):
+def test_the_parts_never_add_up_to_more_than_the_whole(total, route, withheld):
+    """What is withheld leaves something for all of them, under much noise too."""
     price = Price(Allowance(route, Fraction(1, 2)))
     steps = Steps()
     drowned = steps.under_noise(drowned=True)
     without = replace(steps, second_round=False)
     for each in (steps, steps.under_noise(), drowned, steps.in_quiet(), without):
         weights = margin_weights(COUNTS)
-        split = split_budget(price, total, COUNTS, weights, each)
+        split = split_budget(price, total, COUNTS, weights, each, withheld=withheld)
         choices = split.choice * (len(COUNTS) - 1)
         parts = each.total_share + split.margins + choices + split.first + split.second
-        assert 1 - 1e-6 < parts <= 1
-        assert each.least_margins <= split.margins <= each.most_margins
+        assert 1 - 1e-6 < parts + withheld <= 1
+        assert each.least_margins * (1 - 1.02 * withheld) <= split.margins <= each.most_margins
+        assert min(split.first, split.choice) > 0
         assert (split.second > 0) == each.second_round
 
 

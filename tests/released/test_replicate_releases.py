@@ -13,7 +13,8 @@ import pegsynth
 from command import check_refused, done, pegs
 from contract import contract_schema, contract_table
 from pegsynth.errors import ParameterError
-from pegsynth.inference.choice import rule_for
+from pegsynth.evaluation.judged_tables import read_tables
+from pegsynth.inference.choice import rule_for, weights_of
 from pegsynth.schema import Feature, Schema
 
 SCHEMA, TABLE = contract_schema(), contract_table(2000)
@@ -60,10 +61,10 @@ def test_own_noise_shows_in_the_spread_of_the_tables():
 def test_weights_for_every_row(tmp_path):
     release = pegsynth.synthesize(TABLE, SCHEMA, rows=400, replicates=5, **ONCE)
     (frame,) = release
-    names = ["weight", *(f"weight_{k}" for k in range(1, 6))]
+    names = ["pegs_weight", *(f"pegs_weight_{k}" for k in range(1, 6))]
     assert frame.columns[-6:] == names
     assert frame.height == 400
-    assert float(frame["weight"].sum()) == pytest.approx(2000, rel=0.1)
+    assert float(frame["pegs_weight"].sum()) == pytest.approx(2000, rel=0.1)
     assert options_of(release.ledger)[0]["replicates"] == 5
     found = pegsynth.replicated(share, frame, ledger=release.ledger).to_frame()
     truth = float((TABLE["a"] == "y").mean())
@@ -73,7 +74,7 @@ def test_weights_for_every_row(tmp_path):
 def test_a_model_gives_replicates_for_nothing(tmp_path):
     model = pegsynth.fit(TABLE, SCHEMA, rows=300, **ONCE)
     weighted = model.replicates(4)
-    assert weighted.columns[-1] == "weight_4"
+    assert weighted.columns[-1] == "pegs_weight_4"
     found = pegsynth.replicated(share, weighted, ledger=model.ledger)
     assert found.combined.rule == "replicate-weights"
     release = model.sample(100, datasets=3)
@@ -97,10 +98,105 @@ def test_what_cannot_be_replicated():
     model = pegsynth.fit(TABLE, SCHEMA, method="pegs", epsilon=5.0, rows=50)
     with pytest.raises(ParameterError, match="replicates and datasets are settled when"):
         model.replicates(3)
-    weighed = Schema((Feature("weight", categories=("a", "b")),), reviewed=True)
-    data = pl.DataFrame({"weight": ["a", "b"] * 20})
-    with pytest.raises(ParameterError, match="a column 'weight' already"):
-        pegsynth.synthesize(data, weighed, rows=9, replicates=3, **ONCE)
+
+
+# What the weights are called
+
+PERSON = Feature("id", role="identifier")
+KILOS = Feature("weight", kind="numeric", edges=(0.0, 60.0, 80.0, 200.0))
+CLINIC = pl.DataFrame(
+    {
+        "id": [str(k) for k in range(300)],
+        "sex": ["f", "m", "m"] * 100,
+        "weight": [50.0 + k % 60 for k in range(300)],
+        "weight_1": [1, 2, 3] * 100,
+        "weight_2": [3, 2, 1] * 100,
+    }
+)
+SEX = Feature("sex", categories=("f", "m"))
+DROPPED = tuple(Feature(name, role="identifier") for name in ("weight", "weight_1", "weight_2"))
+
+
+@pytest.mark.parametrize(
+    "columns", [(KILOS, *DROPPED[1:]), DROPPED], ids=["a feature", "a column that is dropped"]
+)
+@pytest.mark.parametrize("name", [None, "w"])
+def test_a_column_named_weight_does_not_stand_in_the_way(tmp_path, columns, name):
+    book = Schema((PERSON, SEX, *columns), reviewed=True)
+    book.save(tmp_path / "schema.toml")
+    CLINIC.write_csv(tmp_path / "data.csv")
+    called = () if name is None else ("--weight-name", name)
+    name = name or "pegs_weight"
+    done(*("release", tmp_path / "data.csv", "--schema", tmp_path / "schema.toml"),
+         *("--method", "pegs-once", "--epsilon", 20, "--rows", 200, "--replicates", 3, *called),
+         *("-o", tmp_path / "run"))  # fmt: skip
+    release = pegsynth.Release.load(tmp_path / "run")
+    weights = [name, *(f"{name}_{k}" for k in (1, 2, 3))]
+    assert release.frames[0].columns[-4:] == weights
+    assert list(weights_of(release.ledger)) == weights
+    listed = [column.name for column in release.schema.columns]
+    assert listed == [*(column.name for column in book.columns), *weights]
+    women = pegsynth.replicated(
+        lambda rows, by: np.average(rows["sex"].to_numpy() == "f", weights=by),
+        release.frames[0],
+        ledger=release.ledger,
+    )
+    assert float(women.to_frame()["estimate"][0]) == pytest.approx(1 / 3, abs=0.1)
+    public = tmp_path / "run" / "public"
+    page = (public / "HOW-TO-ANALYSE.md").read_text()
+    for code in (f"weights = ~{name},", f"[pw={name}]", f"weight {name};", f"^{name}(_[0-9]+)?$"):
+        assert code in page
+    ran = subprocess.run(
+        [sys.executable, "-c", re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]],
+        cwd=public, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    # Whoever judges the tables counts rows by their weights, told of the name or not.
+    for schema in (tmp_path / "schema.toml", public / "schema.toml"):
+        tables = read_tables(
+            str(tmp_path / "data.csv"),
+            [str(public / "synthetic-1.csv")],
+            Schema.load(schema),
+            threads=1,
+        )
+        assert tables.weighted
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        Feature("pegs_weight", categories=("a", "b")),
+        Feature("pegs_weight_2", categories=("a", "b")),
+        Feature("pegs_weight", role="identifier"),
+    ],
+    ids=["a feature", "a replicate", "a column that is dropped"],
+)
+def test_names_that_are_taken_are_refused_before_anything_is_read(tmp_path, taken):
+    book = Schema((SEX, taken), reviewed=True)
+    asked = {"rows": 9, "replicates": 3, **ONCE}
+    with pytest.raises(ParameterError, match="choose another name with weight_name"):
+        pegsynth.synthesize("no-such-table.csv", book, **asked)
+    data = pl.DataFrame({"sex": ["f", "m"] * 20, taken.name: ["a", "b"] * 20})
+    (frame,) = pegsynth.synthesize(data, book, weight_name="w", **asked)
+    assert frame.columns[-4:] == ["w", "w_1", "w_2", "w_3"]
+    model = pegsynth.fit(data, book, rows=9, **ONCE)
+    assert model.replicates(2, weight_name="w").columns[-1] == "w_2"
+    with pytest.raises(ParameterError, match="weight_name"):
+        model.replicates(3)
+
+
+def test_the_unit_is_a_name_too():
+    unit = Schema((SEX,), reviewed=True, unit="pegs_weight", rows_per_unit=1)
+    with pytest.raises(ParameterError, match="weight_name"):
+        pegsynth.synthesize("no-such-table.csv", unit, rows=9, replicates=3, **ONCE)
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a b", "poids_é", "w" * 25, 'w"', "_w"])
+def test_names_that_other_programs_do_not_take(name):
+    with pytest.raises(ParameterError, match="weight_name"):
+        pegsynth.synthesize(TABLE, SCHEMA, rows=9, replicates=3, weight_name=name, **ONCE)
+    with pytest.raises(ParameterError, match="requires replicates"):
+        pegsynth.synthesize(TABLE, SCHEMA, rows=9, weight_name="w", **ONCE)
 
 
 # Through the command
@@ -117,8 +213,13 @@ def test_a_saved_model_is_sampled_with_weights(home):
     model, out = home / "m.pegs", home / "t.csv"
     done("fit", home / "data.csv", "--schema", home / "schema.toml", "--method", "pegs-once",
          "--epsilon", 20, "-o", model)  # fmt: skip
+    done("sample", model, "--rows", 50, "--replicates", 4, "--weight-name", "w", "-o", out)
+    assert pl.read_csv(out).columns[-5:] == ["w", "w_1", "w_2", "w_3", "w_4"]
     done("sample", model, "--rows", 50, "--replicates", 4, "-o", out)
-    assert pl.read_csv(out).columns[-5:] == ["weight", *(f"weight_{k}" for k in range(1, 5))]
+    assert pl.read_csv(out).columns[-5:] == [
+        "pegs_weight",
+        *(f"pegs_weight_{k}" for k in range(1, 5)),
+    ]
     ledger = pegsynth.Ledger.from_json((home / "t.csv.privacy.json").read_text())
     assert rule_for(ledger, 1).rule == "replicate-weights"
     told = done("inspect", model, "--analysis", "s ~ a + b", "--analysis", "n ~ d").out
@@ -152,7 +253,7 @@ def test_a_release_with_weights_is_judged_and_its_codebook_knows_them(home):
     done("release", home / "data.csv", "--schema", home / "schema.toml", *asked, "-o", home / "run")
     assert (home / "run" / "internal" / "report.html").is_file()
     book = Schema.load(home / "run" / "public" / "schema.toml")
-    assert [c.name for c in book.columns if c.role == "identifier"][-1] == "weight_3"
+    assert [c.name for c in book.columns if c.role == "identifier"][-1] == "pegs_weight_3"
     assert book.names == SCHEMA.names
     assert pegsynth.Release.load(home / "run").frames[0].width == len(SCHEMA.names) + 4
 

@@ -11,12 +11,13 @@ import pytest
 
 import spark_clusters
 from door_twins import BY_NAME, pair_of
-from file_twin import REQUEST, given_numbers
+from file_twin import request
 from pegsynth.auditing import door_readers
 from pegsynth.auditing.door_reading import Reading
 from pegsynth.auditing.door_tables import FOLDER, UNIT, Holding
 from pegsynth.auditing.doors import Door, failures
 from pegsynth.cli import cluster, working
+from pegsynth.errors import DataError
 from pegsynth.io.caller_frames import check_names
 from pegsynth.pipeline import settle
 from pegsynth.random import RandomStream
@@ -107,6 +108,20 @@ def test_one_row_more_changes_nothing_on_spark(tmp_path):
             for failure in failures(door, PAIRS):
                 pytest.fail(str(failure))
         same_numbers_give_the_same_model(spark, tmp_path)
+        tables_of_a_lakehouse_are_refused(spark, tmp_path)
+
+
+def tables_of_a_lakehouse_are_refused(spark, folder):
+    """Spark's plain Parquet reader, too, would read files that a log has removed."""
+    lake = folder / "lake"
+    for mark in ("_delta_log", ".hoodie", "metadata/v1.metadata.json"):
+        shutil.rmtree(lake, ignore_errors=True)
+        spark.range(3).write.parquet(f"{lake}/people/ward=a b")
+        assert cluster._read(spark, f"{lake}/people").count() == 3
+        (lake / "people" / mark).mkdir(parents=True)
+        for source in ("people", "people/ward=a b", "people/*/*.parquet", "*"):
+            with pytest.raises(DataError, match=r"lake/people: this folder is an? \w+ table"):
+                cluster._read(spark, f"{lake}/{source}")
 
 
 def same_numbers_give_the_same_model(spark, folder):
@@ -129,10 +144,9 @@ def model_of(spark, pair, rows, folder):
     (folder / "data").mkdir(parents=True)
     source = BY_NAME["Parquet partitions"].build(folder / "data", pair, rows)
     pair.schema.save(folder / "schema.toml")
-    with given_numbers():
-        settled = settle(folder / "schema.toml", REQUEST, data=source, saved=True)
-        stream = RandomStream()
-        frame = cluster._read(spark, source)
-        model = count_model(frame, settled, stream, source=source, folder=True)
-        working.save_fitted(model, folder / "model.pegs", stream)
+    given = request()
+    settled, stream = settle(folder / "schema.toml", given, data=source, saved=True), given.stream()
+    frame = cluster._read(spark, source)
+    model = count_model(frame, settled, stream, source=source, folder=True)
+    working.save_fitted(model, folder / "model.pegs", stream)
     return (folder / "model.pegs").read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import socket
 import subprocess
@@ -13,12 +14,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import polars as pl
 
+from pegsynth.studio.guard import Guard
+
 ROWS = 400
-TOKEN = "secret-of-this-run"
 
 
 def write_table(folder: Path, columns: int = 3) -> Path:
@@ -45,6 +48,7 @@ class Client:
     """Talks to a server in this process; keeps its cookie and follows redirections by hand."""
 
     host: str
+    guard: Guard
     cookie: str = ""
     extra: dict[str, str] = field(default_factory=dict)
 
@@ -70,7 +74,7 @@ class Client:
         return self.ask("GET", path, headers=headers)
 
     def enter(self) -> Client:
-        cookie = self.get(f"/?token={TOKEN}").headers["set-cookie"]
+        cookie = self.get(f"/?token={self.guard.token}").headers["set-cookie"]
         self.cookie = cookie.partition(";")[0]
         return self
 
@@ -108,22 +112,24 @@ class Client:
 
 
 @contextmanager
-def in_process(folder: Path) -> Iterator[Client]:
+def in_process(folder: Path, **guarded: float) -> Iterator[Client]:
     """Serve a project from a thread of this process."""
     import uvicorn
 
     from pegsynth.studio.pages import application
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        host = f"127.0.0.1:{listening.getsockname()[1]}"
-        app = application(folder, TOKEN, frozenset({host}))
+        port = listening.getsockname()[1]
+        host = f"127.0.0.1:{port}"
+        guard = Guard(frozenset({host}), port, **guarded)
+        app = application(folder, guard)
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
             while not server.started:
                 time.sleep(0.01)
-            yield Client(host)
+            yield Client(host, guard)
         finally:
             server.should_exit = True
             thread.join(30)
@@ -131,20 +137,34 @@ def in_process(folder: Path) -> Iterator[Client]:
 
 @dataclass(frozen=True)
 class Running:
-    """A server as users start it, its project and the address that it printed."""
+    """A server as users start it, its project and the address that it printed.
+
+    `cookies` are those of the browser that has opened the address; nobody else can any more.
+    """
 
     process: subprocess.Popen[str]
     folder: Path
     address: str
+    cookies: list[Any] = field(default_factory=list)
+
+    @property
+    def home(self) -> str:
+        return self.address.partition("/?")[0]
+
+    @property
+    def token(self) -> str:
+        return self.address.partition("token=")[2]
 
 
 @contextmanager
-def studio(folder: Path) -> Iterator[Running]:
-    """Start ``pegs studio`` and stop it at the end."""
+def studio(folder: Path, *, browser: str | None = None, **surroundings: str) -> Iterator[Running]:
+    """Start ``pegs studio``, with a command that opens addresses or none; stop it at the end."""
+    words = ["studio", str(folder), *(() if browser else ("--no-browser",))]
     process = subprocess.Popen(
-        [sys.executable, "-m", "pegsynth.cli.main", "studio", str(folder), "--no-browser"],
+        [sys.executable, "-m", "pegsynth.cli.main", *words],
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, "BROWSER": browser or "false", **surroundings},
     )
     try:
         line = process.stderr.readline()

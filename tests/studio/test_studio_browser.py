@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -48,12 +49,15 @@ def page_of(chromium, running, *, viewport=WIDE, scheme="light"):
     page.said = []
     page.on("console", lambda message: page.said.append(message.text))
     page.on("pageerror", lambda error: page.said.append(str(error)))
+    context.add_cookies(running.cookies)
     page.goto(running.address)
+    page.wait_for_url(re.compile(r"/[a-z]+$"))
+    running.cookies[:] = context.cookies()
     return page
 
 
 def go(page, running, path):
-    page.goto(f"{running.address.partition('/?')[0]}/{path}")
+    page.goto(f"{running.home}/{path}")
 
 
 def look(page, *, axe=True):
@@ -261,7 +265,7 @@ def test_a_page_of_200_columns_is_quick(wide):
         "from pegsynth.studio.pages import _Studio\n"
         "from pegsynth.studio.guard import Guard\nfrom pegsynth.studio.project import Project\n"
         "folder = Path(sys.argv[1])\n"
-        "studio = _Studio(folder, Guard('t', frozenset()))\n"
+        "studio = _Studio(folder, Guard(frozenset(), 0))\n"
         "for step in ('codebook', 'plan'):\n"
         "    studio._shown(step, Project.open(folder))\n"
         "    began = time.process_time()\n"

@@ -7,9 +7,12 @@ import pytest
 
 from pegsynth.auditing.agreeing_parts import verification_cases
 from pegsynth.auditing.run import audit
+from pegsynth.evaluation import regression_fit
+from pegsynth.silence import in_silence
+from pegsynth.verification import agreement
 from pegsynth.verification.dealing import dealt
 
-ONE, APPROXIMATE, TWO, UNITS = verification_cases()
+ONE, APPROXIMATE, TWO, UNITS, FAILING = verification_cases()
 
 
 def holds(case):
@@ -51,7 +54,18 @@ def test_counts_without_noise_are_found_out():
     assert not holds(replace(ONE, noise={0: 1}))
 
 
+def fails_aloud(monkeypatch):
+    """Let an error of a decomposition through, as if a part that cannot be fitted were a fault."""
+    monkeypatch.setattr(regression_fit, "_solved", in_silence()(regression_fit._solve))
+    monkeypatch.setattr(agreement, "agrees", agreement.part_answers)
+
+
+def test_fits_that_raise_are_found_out(monkeypatch):
+    fails_aloud(monkeypatch)
+    assert FAILING.loss().epsilon == float("inf")
+
+
 def test_the_audit_of_verification():
     found = list(audit("verification"))
-    assert [each.holds for each in found] == [True] * 4
+    assert [each.holds for each in found] == [True] * 5
     assert {each.kind for each in found} == {"exact"}

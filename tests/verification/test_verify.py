@@ -9,11 +9,17 @@ import pytest
 
 import pegsynth
 from command import check_refused, done, pegs
+from pegsynth import verify_release
 from pegsynth.book import BookPolicy, create_book, read_book
 from pegsynth.errors import BudgetError, DataError, ParameterError
+from pegsynth.evaluation import regression_fit
+from pegsynth.evaluation.formula import read_formula
+from pegsynth.io.table_input import open_table
 from pegsynth.privacy import AgreementCounts, Ledger
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.schema import Feature, Schema
+from pegsynth.silence import in_silence
+from pegsynth.verification import agreement, read_rows, regions_of
 from pegsynth.verification.dealing import dealt
 from significance import ALPHA, fit_p_value
 
@@ -59,8 +65,8 @@ def test_a_release_that_is_right_agrees_and_a_wrong_one_does_not():
 def test_replicate_weights_widen_the_region():
     frame = table(0.5, seed=3)
     words = np.random.default_rng(1)
-    weights = {f"weight_{k}": words.gamma(5.0, 0.2, ROWS) for k in range(1, 6)}
-    weighted = frame.with_columns(weight=1.0, **weights)
+    weights = {f"pegs_weight_{k}": words.gamma(5.0, 0.2, ROWS) for k in range(1, 6)}
+    weighted = frame.with_columns(pegs_weight=1.0, **weights)
     plain, wide = (
         pegsynth.verify(DATA, pegsynth.Release([each], Ledger(), SCHEMA), FORMULA, epsilon=1.0)
         for each in (frame, weighted)
@@ -134,6 +140,115 @@ def test_parts_without_a_fit_do_not_agree():
     assert found.terms[0].agreeing <= 3
 
 
+# A fit that fails is an answer
+
+LARGEST = float(np.finfo(np.float64).max)
+NUMBERS = Schema(
+    (
+        Feature("x", kind="numeric", edges=(0.0, 0.3, 0.6, 1.0)),
+        Feature("y", kind="numeric", edges=(0.0, 0.5, 1.0, 2.0)),
+    ),
+    reviewed=True,
+)
+
+
+def numbers(extreme=0, *, rows=400, seed=1):
+    words = np.random.default_rng(seed)
+    x = words.random(rows)
+    y = np.clip(x + words.normal(0, 0.1, rows), 0, 2)
+    x, y = np.append(x, [-LARGEST] * extreme), np.append(y, [0.5] * extreme)
+    return pl.DataFrame({"x": x, "y": y})
+
+
+def fails_aloud(monkeypatch):
+    """Let an error of a decomposition through, as if a part that cannot be fitted were a fault."""
+    monkeypatch.setattr(regression_fit, "_solved", in_silence()(regression_fit._solve))
+    monkeypatch.setattr(agreement, "agrees", agreement.part_answers)
+
+
+def outcomes(place, extreme, times=24):
+    """Return all that anybody sees of a question, asked so often, but for the noisy counts."""
+    place = place / str(extreme)
+    place.mkdir()
+    numbers(extreme).write_csv(place / "data.csv")
+    pegsynth.Release([numbers(seed=2)], Ledger(), NUMBERS).save(place / "run")
+    asked = ("verify", place / "data.csv", "--release", place / "run", "--formula", "y ~ x")
+    seen = set()
+    for _ in range(times):
+        told = pegs(*asked, "--epsilon", 0.2, "--parts", 2)
+        ledger = place / "run.verification.json"
+        written = ledger.read_bytes() if ledger.exists() else b""
+        ledger.unlink(missing_ok=True)
+        said = (text.replace(str(place), "") for text in (told.out, told.err))
+        seen.add((told.code, *said, written))
+    return seen
+
+
+@pytest.fixture
+def without_noise(monkeypatch):
+    """Put a number that does not look at the counts in the place of a noisy one."""
+    monkeypatch.setattr(agreement, "add_noise", lambda counts, *_: np.full_like(counts, 1))
+
+
+def test_nothing_but_the_noisy_counts_depends_on_the_rows(tmp_path, without_noise):
+    one, two = (outcomes(tmp_path, extreme) for extreme in (1, 2))
+    assert one == two
+    ((code, out, _, ledger),) = one
+    assert code == 0
+    assert "x: " in out
+    assert Ledger.from_json(ledger).epsilon == pytest.approx(0.2)
+
+
+def test_a_question_that_fails_is_found_out(tmp_path, without_noise, monkeypatch):
+    """Two rows in one of two parts: 24 questions miss that with a chance of 2^-24."""
+    fails_aloud(monkeypatch)
+    assert {code for code, *_ in outcomes(tmp_path, 1)} == {0}
+    assert 3 in {code for code, *_ in outcomes(tmp_path, 2)}
+
+
+@pytest.mark.parametrize("formula", ["y ~ x", "x ~ y", "I(y > 0.5) ~ x", "y ~ C(x)"])
+def test_no_part_says_anything_but_yes_or_no(formula, capfd):
+    """Too few rows, one value, a category that is not there, terms that separate, and overflow."""
+    words = np.random.default_rng(3)
+    release = [verify_release._read_released(numbers(seed=2), NUMBERS)]
+    asked = regions_of(read_formula(formula, NUMBERS), release, NUMBERS)
+    extreme = [LARGEST, -LARGEST, 1e200, 1e154, 5e-324, 0.0, 1.0]
+    for _ in range(60):
+        rows = int(words.integers(0, 12))
+        columns = {name: words.random(rows) for name in ("x", "y")}
+        for column in columns.values():
+            chosen = words.random(rows) < words.choice([0.0, 0.3, 1.0])
+            column[chosen] = words.choice(extreme, int(chosen.sum()))
+        part = read_rows(
+            open_table(pl.DataFrame(columns), confidential=True), NUMBERS, need_unit=True
+        )
+        found = agreement.agrees(asked, part, NUMBERS)
+        assert found.shape == (len(asked.regions),)
+        assert set(found.tolist()) <= {0, 1}
+    assert capfd.readouterr() == ("", "")
+
+
+def test_warnings_that_are_errors_change_no_answer():
+    release = pegsynth.Release([numbers(seed=2)], Ledger(), NUMBERS)
+    with np.errstate(all="raise"):
+        found = pegsynth.verify(numbers(2), release, "y ~ x", epsilon=1e6, parts=2, seed=1)
+    assert found.terms[0].agreeing <= 1
+
+
+def test_a_question_is_charged_before_a_part_is_asked(tmp_path, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verify_release, "measured", stopped)
+    book, ledger = tmp_path / "b.book", tmp_path / "questions.json"
+    create_book(book, BookPolicy(epsilon=1.0))
+    with pytest.raises(KeyboardInterrupt):
+        pegsynth.verify(DATA, released(0.5), FORMULA, epsilon=0.5, ledger=ledger, book=book)
+    assert Ledger.from_json(ledger.read_bytes()).epsilon == pytest.approx(0.5)
+    (entry,) = read_book(book).entries
+    assert (entry.state, float(entry.cost.epsilon)) == ("reading", pytest.approx(0.5))
+
+
 def test_the_reading_of_a_row_does_not_depend_on_others():
     """One label of a bin among the numbers of a column must not make codes of all of them."""
     schema = Schema(
@@ -169,6 +284,7 @@ def test_no_budget_no_answer():
         ({"formula": "y ~ w"}, "no feature 'w'"),
         ({"terms": ["q"]}, "no coefficient of the formula"),
         ({"parts": 1}, "at least 2"),
+        ({"parts": 10**12}, "at most 1000000"),
         ({"tolerance": -1.0}, "at least 0"),
     ],
 )
@@ -239,12 +355,15 @@ def test_a_question_is_reserved_and_settled_in_a_book(booked_place):
     assert [(entry.state, entry.run) for entry in entries] == [("settled", "verify")] * 2
     assert all(entry.settled.within(entry.reserved) for entry in entries)
     ledger = json.loads((place / "run.verification.json").read_text())
-    assert len(ledger["events"]) == 2
+    assert [event["kind"] for event in ledger["events"]] == ["run", "verification"] * 2
 
 
-def test_a_question_that_reads_nothing_is_given_back(booked_place):
+@pytest.mark.parametrize("header", [None, "x,y\n", "x,y,z,w\n"])
+def test_a_question_that_reads_nothing_is_given_back(booked_place, header):
     place = booked_place
     (place / "data.csv").unlink()
+    if header:
+        (place / "data.csv").write_text(header + "0,0,a,1\n")
     assert ask(place).code == 2
     assert [entry.state for entry in read_book(place / "b.book").entries] == ["withdrawn"]
     assert not (place / "run.verification.json").exists()

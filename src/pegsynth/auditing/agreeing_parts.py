@@ -2,14 +2,15 @@
 
 Tiny tables are dealt to two parts in every way that the shipped dealing can take. Each part
 answers by the shipped regression, and the law of the noisy counts follows from that of the
-noise. It is compared between neighbouring tables, a unit with all its rows being one more.
+noise. It is compared between neighbouring tables, a unit with all its rows being one more. An
+error is an outcome like others: whoever asks sees it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
@@ -22,6 +23,7 @@ from pegsynth.auditing.divergence import Distribution, Loss, divergence
 from pegsynth.auditing.noise_laws import noise_law
 from pegsynth.auditing.words import enumerate_integers
 from pegsynth.evaluation.formula import read_formula
+from pegsynth.evaluation.model_matrix import Column
 from pegsynth.evaluation.value_columns import TableValues
 from pegsynth.mechanisms.noise import noise_of
 from pegsynth.privacy import AgreementCounts
@@ -33,23 +35,45 @@ from pegsynth.verification.dealing import dealt
 from pegsynth.verification.regions import Asked, Region
 
 VERIFICATION = "verification"
-VALUES = 3
 PARTS = 2
+_LARGEST = float(np.finfo(np.float64).max)
 _REACH = 6
 """Noisy counts beyond this are put together: that is post-processing."""
 
 Unit = tuple[int, ...]
 
 
-def _schema() -> Schema:
-    return Schema((Feature("y", categories=("0", "1", "2"), kind="ordinal"),), reviewed=True)
+@dataclass(frozen=True)
+class Tiny:
+    """A question about tables of a few different rows.
+
+    Parameters
+    ----------
+    kinds
+        The rows there can be, as numbers by feature.
+    """
+
+    schema: Schema
+    asked: Asked
+    kinds: tuple[tuple[float, ...], ...]
 
 
-def _asked(terms: int) -> Asked:
+def _mean(terms: int) -> Tiny:
     """Ask whether the mean of a part is about 1, once or more often."""
-    formula = read_formula("y ~ 1", _schema())
+    schema = Schema((Feature("y", categories=("0", "1", "2"), kind="ordinal"),), reviewed=True)
     regions = tuple(Region("Intercept", 1.0, 0.0, 0.1 + 0.2 * each) for each in range(terms))
-    return Asked(formula, (), regions, PARTS)
+    asked = Asked(read_formula("y ~ 1", schema), (), regions, PARTS)
+    return Tiny(schema, asked, ((0.0,), (1.0,), (2.0,)))
+
+
+def _slope() -> Tiny:
+    """Ask for a slope where two rows together are too large for the arithmetic of a fit."""
+    edges = (0.0, 0.3, 0.6, 1.0)
+    features = [Feature(name, kind="numeric", edges=edges) for name in ("y", "x")]
+    schema = Schema(tuple(features), reviewed=True)
+    columns = (Column("x", 1, np.array([0.15, 0.45, 0.8])),)
+    asked = Asked(read_formula("y ~ x", schema), columns, (Region("x", 1.0, 0.0, 0.2),), PARTS)
+    return Tiny(schema, asked, ((0.0, 0.0), (0.5, 0.4), (0.9, 1.0), (0.5, -_LARGEST)))
 
 
 @dataclass(frozen=True)
@@ -60,6 +84,8 @@ class VerificationCase:
     ----------
     event
         What is claimed.
+    about
+        What is asked, of which rows.
     rows_of_unit
         The rows of the unit that a neighbour has more.
     most_rows
@@ -72,11 +98,11 @@ class VerificationCase:
 
     name: str
     event: AgreementCounts
+    about: Tiny
     rows_of_unit: int = 1
     most_rows: int = 3
     deal: Callable[..., Int64] = dealt
     noise: dict[int, Fraction] | None = None
-    schema: Schema = field(default_factory=_schema)
 
     @property
     def claimed(self) -> Loss:
@@ -87,25 +113,32 @@ class VerificationCase:
 
     def law(self, units: tuple[Unit, ...]) -> Distribution:
         """Return the law of the noisy counts of a table, given unit by unit."""
-        table = self._rows(units)
-        asked = _asked(len(self.event.terms))
+        table, about = self._rows(units), self.about
 
         def counts(words: object) -> Hashable:
             parts = self.deal(table.units, len(table), PARTS, words)
-            return tuple(counted(asked, table, self.schema, parts).tolist())
+            try:
+                return tuple(counted(about.asked, table, about.schema, parts).tolist())
+            except Exception as error:  # noqa: BLE001 (that there is one is what is audited)
+                return type(error).__name__
 
         exact = enumerate_integers(counts, len(table))
         found: dict[Hashable, Fraction] = defaultdict(Fraction)
         for count, share in exact.items():
-            for outcome, chance in self._noisy(count).items():  # type: ignore[arg-type]
+            noisy = self._noisy(count) if isinstance(count, tuple) else {count: Fraction(1)}
+            for outcome, chance in noisy.items():
                 found[outcome] += share * chance
         return found
 
     def _rows(self, units: tuple[Unit, ...]) -> Rows:
-        values = np.array([value for unit in units for value in unit], dtype=np.uint8)
+        names = self.about.schema.names
+        kinds = [self.about.kinds[value] for unit in units for value in unit]
+        numbers = np.array(kinds, dtype=np.float64).reshape(-1, len(names)).T
         owners = np.array([n for n, unit in enumerate(units) for _ in unit], dtype=np.int64)
-        numbers = TableValues({"y": values.astype(np.float64)})
-        return Rows(values[np.newaxis], numbers, owners if self.rows_of_unit > 1 else None)
+        # Categories are numbered by their value; what is measured as a number needs no code.
+        codes = np.clip(numbers, 0, 2).astype(np.uint8)
+        values = TableValues(dict(zip(names, numbers, strict=True)))
+        return Rows(codes, values, owners if self.rows_of_unit > 1 else None)
 
     def _noisy(self, counts: tuple[int, ...]) -> dict[Hashable, Fraction]:
         lines = [self._of_one(count) for count in counts]
@@ -125,7 +158,7 @@ class VerificationCase:
     def loss(self) -> Loss:
         """Return the worst over all small tables and neighbours."""
         worst, known = Loss(), {}
-        values = range(VALUES)
+        values = range(len(self.about.kinds))
         tables = [
             table
             for size in range(self.most_rows + 1)
@@ -154,16 +187,18 @@ def _bounded(law: Mapping[int, Fraction], count: int) -> dict[int, Fraction]:
 
 
 def verification_cases() -> list[VerificationCase]:
-    """Return a case for both kinds of noise, for several coefficients, and for units."""
+    """Return cases of both kinds of noise, several coefficients, units, and fits that fail."""
     about: dict[str, Any] = {"formula": "y ~ 1", "terms": ("a",), "parts": PARTS}
     laplace = AgreementCounts.of("discrete-laplace", 1.0, **about)
     gaussian = AgreementCounts.of("discrete-gaussian", 1.0, **about)
     two = AgreementCounts.of(
         "discrete-laplace", 2.0, formula="y ~ 1", terms=("a", "b"), parts=PARTS
     )
+    slope = AgreementCounts.of("discrete-laplace", 1.0, formula="y ~ x", terms=("x",), parts=PARTS)
     return [
-        VerificationCase("one coefficient", laplace),
-        VerificationCase("one coefficient, approximate", gaussian),
-        VerificationCase("two coefficients", two, most_rows=2),
-        VerificationCase("two rows per unit", laplace, rows_of_unit=2, most_rows=2),
+        VerificationCase("one coefficient", laplace, _mean(1)),
+        VerificationCase("one coefficient, approximate", gaussian, _mean(1)),
+        VerificationCase("two coefficients", two, _mean(2), most_rows=2),
+        VerificationCase("two rows per unit", laplace, _mean(1), rows_of_unit=2, most_rows=2),
+        VerificationCase("fits that fail", slope, _slope()),
     ]

@@ -30,7 +30,6 @@ from pegsynth.mechanisms.noise import noise_of
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.privacy import Allowance, CategoriesFound, Ledger, UnitBound
 from pegsynth.privacy.accountant import delta_taken
-from pegsynth.privacy.noise_events import Noisy
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 
@@ -49,7 +48,7 @@ class GivenNoise(PrivacyFilter):
         super().__init__(*arguments, **options)
         self._offsets = offsets
 
-    def _noisy(self, counts: Int64, event: Noisy) -> Int64:
+    def _noisy(self, counts: Int64, event: object) -> Int64:
         return counts + self._offsets(len(counts))
 
 

@@ -19,6 +19,8 @@ from pegsynth.auditing.found_categories import (
     audit_categories,
     categories_cases,
 )
+from pegsynth.auditing.interference import Command, compare_all
+from pegsynth.auditing.interference_cases import groups
 from pegsynth.auditing.level_cases import level_cases, level_private_case
 from pegsynth.auditing.numbers import NUMBERS, NumberCase, number_cases
 from pegsynth.auditing.panels import PANELS, panel_cases
@@ -40,6 +42,7 @@ PAIRS = 20
 FULL_PAIRS = 10_000
 """Neighbouring tables that are read: at every door, and at all of them together (R30)."""
 READERS = "doors"
+INTERFERENCE = "interference"
 MOST_SHOWN = 3
 
 
@@ -50,10 +53,11 @@ class Finding:
     Parameters
     ----------
     method, name, kind
-        What was audited, and how: "exact", "statistical" or "read".
+        What was audited, and how: "exact", "statistical", "read" or "given".
     claimed, realised
         Pure epsilon of the ledger, and the worst that was found (statistical: proved);
-        None for readers, which claim that nothing differs.
+        None for readers, which claim that nothing differs. Given answers: 1, and the largest
+        change that one unit makes in a paid step, as a part of what its event prices.
     claimed_rho, realised_rho
         The same in zCDP; None where it was not computed.
     skipped
@@ -74,8 +78,20 @@ class Finding:
     details: tuple[str, ...] = ()
 
 
-def audit(method: str | None = None, *, full: bool = False, threads: int = 1) -> Iterator[Finding]:
-    """Yield one finding after another; those of one method, or of the readers, if named."""
+def audit(
+    method: str | None = None,
+    *,
+    full: bool = False,
+    threads: int = 1,
+    command: Command | None = None,
+) -> Iterator[Finding]:
+    """Yield one finding after another; those of one method, or of the readers, if named.
+
+    Parameters
+    ----------
+    command
+        The command line, which releases are made with; None leaves these out.
+    """
     for each in methods():
         if method in (None, each.name):
             yield from each.audit(full=full, threads=threads)
@@ -93,12 +109,14 @@ def audit(method: str | None = None, *, full: bool = False, threads: int = 1) ->
         yield from _panels()
     if method in (None, READERS):
         yield from _doors(-(-FULL_PAIRS // len(DOORS)) if full else PAIRS)
+    if method in (None, INTERFERENCE):
+        yield from _interference(command, full=full, threads=threads)
 
 
 def audits() -> tuple[str, ...]:
     """Return what can be audited by name: methods, parts of the codec, and the readers."""
     codec = (NUMBERS, DATES, CATEGORIES, RECODINGS, PANELS)
-    return (*audited_methods(), *codec, VERIFICATION, READERS)
+    return (*audited_methods(), *codec, VERIFICATION, READERS, INTERFERENCE)
 
 
 def audited_methods() -> tuple[str, ...]:
@@ -141,6 +159,23 @@ def _doors(count: int) -> Iterator[Finding]:
             not broken,
             f"{missing} is not installed" if missing else "",
             broken[:MOST_SHOWN],
+        )
+
+
+def _interference(command: Command | None, *, full: bool, threads: int) -> Iterator[Finding]:
+    """Release different tables with the same paid answers, and compare what is public."""
+    if command is None:
+        reason = "it runs commands; use pegs audit"
+        yield Finding(INTERFERENCE, "releases", "given", None, None, None, None, True, reason)
+        return
+    for name, configurations in groups(full=full):
+        found = list(compare_all(configurations, command, threads=threads if full else 1))
+        claims = sum(each.status == "claims" for each in found)
+        text = f"{name}, {claims} releases of {len(found)}"
+        worst = max((ratio for each in found for ratio in each.ratios.values()), default=0.0)
+        broken = tuple(f"{each.name}: {line}" for each in found for line in each.broken)
+        yield Finding(
+            INTERFERENCE, text, "given", 1.0, worst, None, None, not broken, "", broken[:MOST_SHOWN]
         )
 
 

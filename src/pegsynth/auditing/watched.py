@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -50,13 +49,10 @@ class WatchedFilter(PrivacyFilter):
         self.steps: list[Step] = []
         self._answer = answer
 
-    def _noisy(self, counts: Int64, event: Noisy) -> Int64:
+    def _noisy(self, counts: Int64, event: Any) -> Int64:
         return np.array(self._taken(event, tuple(counts.tolist())), dtype=np.int64)
 
-    def _chosen(self, scores: Sequence[int], epsilon: Fraction) -> int:
-        event = self._events[-1]
-        if not isinstance(event, Selection):
-            raise TypeError("a choice is paid for before it is made")
+    def _chosen(self, scores: Sequence[int], event: Selection) -> int:
         return self._taken(event, tuple(int(score) for score in scores))[0]
 
     def _taken(self, event: Noisy | Selection, inputs: Output) -> Output:

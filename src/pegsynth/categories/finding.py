@@ -94,7 +94,7 @@ def find_categories(
         for name in plan.names
     }
     kept = _Largest(plan.names)
-    for part in parts:
+    for part in budget_filter.candidates(parts):
         kept.add(part, searches[part.name](part.counts))
     return kept.texts()
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pegsynth.kernels.notice import when_compiling
+
+if TYPE_CHECKING:
+    from pegsynth.random import Streams
 
 app = typer.Typer(
     name="pegs",
@@ -48,8 +52,8 @@ def _say_compiling() -> None:
     print("Preparing compiled code, once: about 5 seconds.", file=sys.stderr)
 
 
-def run() -> None:
-    """Parse the command line and do what it says."""
+def run(arguments: Sequence[str] | None = None, streams: Streams | None = None) -> None:
+    """Parse the command line and do what it says; see `pegsynth.cli.main.main`."""
     from pegsynth.cli import commands
     from pegsynth.forks import check_threads
 
@@ -58,4 +62,4 @@ def run() -> None:
         commands.register(app)
     if sys.stderr.isatty():
         when_compiling(_say_compiling)
-    app(prog_name="pegs")
+    app(arguments, prog_name="pegs", obj=streams)

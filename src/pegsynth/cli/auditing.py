@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pegsynth.auditing.run import Finding, audit, audits
+from pegsynth.cli.main import main
+from pegsynth.cli.signals import keeping_handlers
 from pegsynth.errors import ParameterError
+from pegsynth.random import Streams
 
 _FORMAT = "{:<12} {:<34} {:<12} {:>9} {:>9} {:>9} {:>9}  {}"
 
@@ -16,13 +21,19 @@ def run(method: str | None, *, full: bool, threads: int) -> int:
     header = ("method", "release", "audit", "epsilon", "worst", "rho", "worst", "")
     print(_FORMAT.format(*header), flush=True)
     broken = 0
-    for finding in audit(method, full=full, threads=threads):
+    for finding in audit(method, full=full, threads=threads, command=command):
         print(_line(finding), flush=True)
         broken += not finding.holds
         for text in finding.details:
             print(text, flush=True)
     print("every claim holds" if not broken else f"{broken} claims are broken")
     return 1 if broken else 0
+
+
+def command(arguments: Sequence[str], *, streams: Streams) -> None:
+    """Run a command inside this one, which goes on answering signals afterwards."""
+    with keeping_handlers():
+        main(arguments, streams=streams)
 
 
 def _line(finding: Finding) -> str:

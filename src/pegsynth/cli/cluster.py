@@ -24,11 +24,10 @@ from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.io.file_sets import EXTENSIONS, refuse_secrets, scheme_of, table_format
 from pegsynth.methods.session import Session
 from pegsynth.pipeline import booked_run, open_saved, settle
-from pegsynth.random import RandomStream
 from pegsynth.request import Request
-from pegsynth.spark.cluster_fit import check_plan, count_model
-from pegsynth.spark.cluster_folders import check_free
-from pegsynth.spark.sampling import check_drawing, check_sampler, write_rows
+from pegsynth.spark.cluster_fit import check_method, check_plan, count_model
+from pegsynth.spark.cluster_folders import check_free, refuse_lakehouse_files
+from pegsynth.spark.sampling import check_drawing, check_drawn, check_sampler, write_rows
 from pegsynth.spark.spark_session import configured, open_session, spark_errors, unreadable_files
 from pegsynth.storage.spending import locked, spent_path
 
@@ -43,9 +42,9 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     check_target(output)
     source = _check_source(data, request)
     check_not_inputs((output,), source, schema_file)
-    settled = settle(schema_file, request, data=source, saved=True)
+    settled = settle(schema_file, request, data=source, saved=True, able=check_method)
     check_plan(settled)
-    stream = RandomStream(request.seed)
+    stream = request.stream()
     with booked_run(settled, "fit") as booking, open_session(request.master) as spark:
         table = _read(spark, source)
         booking.begin()
@@ -90,12 +89,12 @@ def synthesize(
     ledger_path = _ledger_path(output, ledger_file)
     check_not_inputs((ledger_path,), source, schema_file)
     request.check_rows()
-    settled = settle(schema_file, request, data=source, saved=True)
+    settled = settle(schema_file, request, data=source, saved=True, able=check_drawn)
     if settled.plan is None:
         raise BudgetError("rows are drawn under a budget; state one")
     check_plan(settled)
     check_drawing(settled.plan)
-    stream = RandomStream(request.seed)
+    stream = request.stream()
     # Rows are drawn at once here, so that any budget can be reserved.
     with (
         booked_run(replace(settled, saved=False), "synthesize") as booking,
@@ -163,7 +162,9 @@ def _read(spark: SparkSession, source: str) -> DataFrame:
     try:
         # A folder called ward=none must not change how ward=1 is read.
         with unreadable_files(), configured(spark, _NAMES_ARE_TEXT):
-            return spark.read.parquet(source)
+            table = spark.read.parquet(source)
+            refuse_lakehouse_files(table)
+            return table
     except spark_errors():
         known = ", ".join(name for name, kind in EXTENSIONS.items() if kind == "parquet")
         raise DataError(

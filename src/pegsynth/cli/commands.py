@@ -228,7 +228,6 @@ def synthesize_table(
     *flags.SOURCE,
     "resume",
     help={"rows": _ROWS_IF_ANY},
-    method="auto",
 )
 def release(
     data: flags.Data,
@@ -365,6 +364,7 @@ def fit(
     *flags.DRAWS,
     "where",
     "replicates",
+    "weight_name",
     "complete",
     *flags.RUN,
     "accept_unreviewed_schema",
@@ -702,7 +702,11 @@ def study(
 def audit(
     method: Annotated[
         str | None,
-        typer.Option("--method", help="This one only; numbers: measured edges; doors: readers."),
+        typer.Option(
+            "--method",
+            help="This one only; numbers: measured edges; doors: readers; interference: releases "
+            "of different tables.",
+        ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="More cases and more releases.")] = False,
     threads: Threads = None,
@@ -720,7 +724,8 @@ def studio(
     ] = Path("pegs-studio"),
     port: Annotated[int, typer.Option("--port", help="Port to listen on; 0: a free one.")] = 0,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address and open nothing.")
+        bool,
+        typer.Option("--no-browser", help="Print the address, which works once, and open nothing."),
     ] = False,
     host: Annotated[
         str, typer.Option("--host", help="Address to listen on; this machine only.")

@@ -11,13 +11,16 @@ from dataclasses import fields
 from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from pegsynth.methods.registry import method_options
 from pegsynth.option_kinds import METADATA, Kind, Option
 from pegsynth.options import GROUPS
+
+if TYPE_CHECKING:
+    from pegsynth.random import Streams
 
 Data = Annotated[
     str,
@@ -64,7 +67,7 @@ RUN = ("decode", "wide", "threads", "seed")
 WRITTEN = ("separator", "decimal", "thousands", "encoding")
 SOURCE = ("table", "query", "query_is_rowwise", *WRITTEN, "analyses")
 ENGINE = ("engine", "master")
-NOISE = ("replicates", "shared_noise")
+NOISE = ("replicates", "weight_name", "shared_noise")
 COMPLETED = ("complete", "imputations")
 
 _TYPES: dict[Kind, Any] = {
@@ -128,19 +131,29 @@ def taking(
         rest = [p for p in (*kept, *flags) if p.default is not p.empty]
 
         @wraps(command)
-        def run(**given: Any) -> None:
+        def run(context: typer.Context, **given: Any) -> None:
             from pegsynth.request import Request
 
             options = {name: given.pop(name) for name in names}
-            command(**given, request=Request.of(**options))
+            command(**given, request=Request.of(**options, streams=streams(context)))
 
-        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*needed, *rest)]
+        known = inspect.Parameter(
+            "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+        )
+        parameters = [p.replace(kind=known.kind) for p in (known, *needed, *rest)]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
         del run.__wrapped__
         return run
 
     return decorate
+
+
+def streams(context: typer.Context) -> Streams:
+    """Return what makes random streams: as whoever started the command has stated."""
+    from pegsynth.random import RandomStream
+
+    return context.obj or RandomStream
 
 
 def of(name: str) -> Any:

@@ -12,11 +12,16 @@ import errno
 import os
 import sys
 import traceback
-from contextlib import suppress
-from typing import NoReturn
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NoReturn
 
 from pegsynth.cli.signals import STOPPED, Stopped, leaving_on_signals
 from pegsynth.errors import PegsynthError, legible
+
+if TYPE_CHECKING:
+    from pegsynth.random import Streams
 
 TRACEBACK = "PEGSYNTH_TRACEBACK"
 """Environment variable that asks for whole tracebacks, which may hold values of the data."""
@@ -31,11 +36,19 @@ _SURROUNDINGS = {
 }
 
 
-def main() -> None:
-    """Run the command line; whatever happens, leave by an exit status."""
+def main(arguments: Sequence[str] | None = None, *, streams: Streams | None = None) -> None:
+    """Run the command line; whatever happens, leave by an exit status.
+
+    Parameters
+    ----------
+    arguments
+        Those of a command; None: as the process was given them.
+    streams
+        Makes random streams; None: from the operating system. Audits state another.
+    """
     _check_limits()
     try:
-        _work()
+        _work(arguments, streams)
     except PegsynthError as error:
         _refuse(str(error))
     except MemoryError:
@@ -53,11 +66,20 @@ def main() -> None:
         _report(error)
 
 
-def _work() -> None:
-    with leaving_on_signals():
+def _work(arguments: Sequence[str] | None, streams: Streams | None) -> None:
+    with leaving_on_signals(), _silent_libraries():
         from pegsynth.cli import application
 
-        application.run()
+        application.run(arguments, streams)
+
+
+@contextmanager
+def _silent_libraries() -> Iterator[None]:
+    """Print no warning of a library: whether a number overflows, say, depends on the data."""
+    with warnings.catch_warnings():
+        if not os.environ.get(TRACEBACK):
+            warnings.showwarning = lambda *_, **__: None
+        yield
 
 
 def _refuse(message: str) -> NoReturn:

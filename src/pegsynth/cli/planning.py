@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from pegsynth.analyses.declared_plan import declared_costs
@@ -14,7 +13,6 @@ from pegsynth.numbers import check_budget, wants_codec
 from pegsynth.numbers.codec_costs import codec_costs
 from pegsynth.numbers.edges_plan import price_of
 from pegsynth.numbers.paying import whole_of
-from pegsynth.options import AUTO
 from pegsynth.privacy.rounding import display_up
 from pegsynth.request import Request
 from pegsynth.schema import Schema
@@ -47,7 +45,7 @@ def show(schema_file: Path, request: Request, curve: Path | None = None) -> None
         check_target(curve.with_suffix(".svg"))
     if request.epsilon is None:
         raise BudgetError("a plan needs --epsilon, the total for the whole release")
-    budget = replace(request, method=AUTO).budget  # A budget that cannot be is refused as such.
+    budget = request.budget  # A budget that cannot be is refused as such.
     schema = wide_schema(request.written(Schema.load(schema_file)))
     if wants_codec(schema):
         check_budget(schema, budget)
@@ -74,7 +72,7 @@ def show(schema_file: Path, request: Request, curve: Path | None = None) -> None
     if curve is not None:
         errors.plot().save(curve.with_suffix(""))
     # The choice is that of --method auto: methods that do not take a flag are left out.
-    _, (choice, *_) = replace(request, method=AUTO).settled(schema)
+    _, (choice, *_) = request.settled(schema)
     print(f"\nChoice: {choice.removeprefix('Method: ')}")
 
 

@@ -54,6 +54,17 @@ def leaving_on_signals() -> Iterator[None]:
         _ignore_signals()
 
 
+@contextmanager
+def keeping_handlers() -> Iterator[None]:
+    """Let a command inside another one leave signals as it found them."""
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
 def _ignore_signals() -> None:
     for number in _SIGNALS:
         signal.signal(number, _ignore)

@@ -13,6 +13,7 @@ RowsIn = Annotated[int | None, flags.of("rows_in")]
 
 
 def verify(
+    context: typer.Context,
     data: flags.Data,
     release: Annotated[
         Path, typer.Option("--release", help="Folder of the release that is verified.")
@@ -81,4 +82,5 @@ def verify(
         table=table,
         query=query,
         query_is_rowwise=query_is_rowwise,
+        streams=flags.streams(context),
     )

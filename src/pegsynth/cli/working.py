@@ -93,11 +93,11 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     check_target(output)
     check_not_inputs((output,), data, schema_file, resume=request.resume)
     settled = settle(schema_file, request, data=data, saved=True)
-    stream, request = RandomStream(request.seed), settled.request
+    stream, request = request.stream(), settled.request
     kept_by = settled.plan or request.options_for(get(request.method))
     with (
         booked_run(settled, "fit") as booking,
-        open_table(data, dialect=settled.schema.dialect) as reader,
+        open_table(data, dialect=settled.schema.dialect, confidential=True) as reader,
         resuming(request.resume, reader, settled.schema, kept_by, request.seed) as checkpoint,
     ):
         booking.begin(reader)
@@ -174,7 +174,7 @@ def trace(model_file: Path, request: Request) -> None:
         stack.enter_context(saved.booked(request, "trace"))
         session.charge(1)
         counters, limit = sampler.first_chain()
-        stream = RandomStream(request.seed)
+        stream = request.stream()
         start, steps = trace_row(
             sampler.machine,
             sampler.pool,

@@ -22,8 +22,9 @@ from pegsynth.evaluation.deeds import DeedCollector
 from pegsynth.evaluation.panel_records import panel_records
 from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.statistics import NOTHING, Estimate, spread
-from pegsynth.evaluation.value_columns import TableValues, ValueCollector, weight_columns
+from pegsynth.evaluation.value_columns import TableValues, ValueCollector
 from pegsynth.evaluation.weighted_rows import plain_rows
+from pegsynth.inference.replicated import weight_columns
 from pegsynth.io.table_input import opened
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Encoder, one_matrix
@@ -126,6 +127,8 @@ def read_tables(
             "columns of the schema"
         )
     _check_common(original, tables, schema)
+    if not len(real):
+        return Tables(None, real, (), None, records=(_empty_record("original", 0),))
     found = _fitted(real, tables, held, schema)
     released = tuple(t.values for t in tables if t.rows and t.values is not None)
     filled = [source for source, t in zip(synthetic, tables, strict=True) if t.rows]
@@ -176,7 +179,7 @@ def _read(source: Any, schema: Schema, threads: int) -> _Read:
             encoders = column_encoders(schema, spare=True)
             dtype = np.min_scalar_type(max(schema.category_counts))
             hints = {e.feature.name: e.hint for e in encoders if e.hint is not None}
-            weights = weight_columns(reader.columns, schema)
+            weights = weight_columns(reader.columns, schema.names)
             collector = ValueCollector(schema, weights)
             wanted = [*present, *weights]
             parts = []
@@ -206,7 +209,11 @@ def _read(source: Any, schema: Schema, threads: int) -> _Read:
 
 
 def _fitted(real: Codes, tables: list[_Read], held: _Read | None, schema: Schema) -> Tables:
-    records = [_empty_record(number, len(real)) for number, t in _numbered(tables) if not t.rows]
+    records = [
+        _empty_record(f"synthetic table {number}", len(real))
+        for number, t in _numbered(tables)
+        if not t.rows
+    ]
     filled = [table for table in tables if table.rows]
     missing = tuple(n for n in schema.names if any(n in table.missing for table in filled))
     kept = [index for index, name in enumerate(schema.names) if name not in missing]
@@ -276,9 +283,8 @@ def _recoded(codes: Codes, old: Feature, new: Feature) -> Codes:
     return np.asarray(table[codes], dtype=np.min_scalar_type(new.category_count))
 
 
-def _empty_record(number: int, rows: int) -> Record:
+def _empty_record(subject: str, rows: int) -> Record:
     note = "the table has no rows; it is left out of every measure"
-    subject = f"synthetic table {number}"
     return measured("empty_table", subject, NOTHING, baseline=float(rows), note=note)
 
 

@@ -312,7 +312,8 @@ def _summary(records: Sequence[Record]) -> dict[str, float | None]:
 
 def _nothing(tables: Tables) -> Evaluation:
     """Return an evaluation of tables without rows."""
-    reason = "no synthetic table has a row"
+    real = len(tables.original)
+    reason = "no synthetic table has a row" if real else "the original has no rows"
     names = (*SUMMARY_KEYS, *UTILITY_KEYS, *RISK_KEYS)
     records = (*(not_computed(name, "", reason) for name in names), *tables.records)
     return Evaluation(summary=dict.fromkeys(names), records=records)

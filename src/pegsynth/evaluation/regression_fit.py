@@ -12,7 +12,6 @@ matrix, or without one where it would be large.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -31,6 +30,7 @@ from pegsynth.evaluation.newton import (
     starts_of,
 )
 from pegsynth.evaluation.statistics import LEVEL, Estimate, interval
+from pegsynth.silence import in_silence
 
 MOST_COEFFICIENTS = 1000
 MOST_ENTRIES = 1 << 21
@@ -42,6 +42,7 @@ _MOST_CONSTRAINTS = 1 << 16
 # A standard error this large, in units of the log odds, is that of a few rows that hardly
 # ever differ, or of a fit on its way to infinity.
 _VAGUE = 30.0
+_NOT_FINITE = "the fit gave figures that are not finite"
 
 
 @dataclass(frozen=True)
@@ -122,11 +123,7 @@ def fit(
         return RegressionFit(sample.rows, sample.dropped, reason="the response has a single value")
     reason = _impossible(used, kept)
     if not reason:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            values, variances, freedom, reason = _solve(used, kept, kind, threads)
-        if not reason and not (np.isfinite(values).all() and np.isfinite(variances).all()):
-            reason = "the fit gave figures that are not finite"
+        values, variances, freedom, reason = _solved(used, kept, kind, threads)
     if reason:
         return RegressionFit(sample.rows, sample.dropped, absent=absent, reason=reason)
     names = [INTERCEPT, *(column.name for column in kept)]
@@ -188,6 +185,20 @@ def _impossible(sample: Sample, columns: list[Column]) -> str:
     if unknowns > MOST_COEFFICIENTS:
         return f"too large: {unknowns} coefficients, and at most {MOST_COEFFICIENTS} are fitted"
     return ""
+
+
+def _solved(sample: Sample, columns: Sequence[Column], kind: Kind, threads: int) -> _Solution:
+    """Fit a regression in silence; numbers too large to be squared give a reason."""
+    try:
+        with in_silence():
+            found = _solve(sample, columns, kind, threads)
+    except (ArithmeticError, ValueError):
+        # What is not finite on the way, decompositions refuse.
+        return _none(_NOT_FINITE)
+    figures = np.concatenate([found.values, found.variances])
+    if not (np.isfinite(figures).all() and (found.variances >= 0).all()):
+        return _none(_NOT_FINITE)
+    return found
 
 
 def _solve(sample: Sample, columns: Sequence[Column], kind: Kind, threads: int) -> _Solution:

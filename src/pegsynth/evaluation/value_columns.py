@@ -9,7 +9,6 @@ bounded and no row is preferred.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +26,6 @@ from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.rounded_values import nearest_multiples
 
 MOST_VALUES = 1 << 26
-WEIGHT = "weight"
 _FEWEST_NUMBERS = 3
 
 
@@ -76,17 +74,6 @@ def moment_features(schema: Schema) -> tuple[str, ...]:
 def _counts(feature: Feature) -> bool:
     ordinal = feature.kind == "ordinal" and feature.bin_count >= _FEWEST_NUMBERS
     return ordinal and is_numeric(feature)
-
-
-def weight_columns(columns: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """Name the weights of a table: `weight`, then `weight_1`, `weight_2`, .. as far as they go."""
-    if WEIGHT not in columns or WEIGHT in schema.names:
-        return ()
-    names = [WEIGHT]
-    while f"{WEIGHT}_{len(names)}" in columns:
-        names.append(f"{WEIGHT}_{len(names)}")
-    # A lone column of that name may well be what somebody weighs.
-    return tuple(names) if len(names) > 2 else ()
 
 
 @dataclass

@@ -6,7 +6,8 @@ not clear whether datasets share a parameter draw, the wider rule is taken.
 A release of blocks records two more options of its run, in the assumption "public-options":
 `noise`, which is "own" where every table has sampling and noise of its own and "shared" where
 all were drawn from the published counts themselves; and `replicates`, the number K of replicate
-weights beside the weight of every row. Ledgers that say neither are of shared noise.
+weights beside the weight of every row, with `weight_name`, what that weight is called. Ledgers that
+say neither are of shared noise; where the name is not said, as in ledgers of 0.1.0, it is `weight`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Final
 
 from pegsynth.errors import ParameterError
 from pegsynth.inference.combining_rules import REPLICATED, Rule
+from pegsynth.options import named_weights
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.assumptions import Parameters
 from pegsynth.privacy.draw_events import DRAWS, Draws, UrnDraws
@@ -26,6 +28,8 @@ NOISE_OPTION: Final = "noise"
 OWN_NOISE: Final = "own"
 SHARED_NOISE: Final = "shared"
 REPLICATES_OPTION: Final = "replicates"
+WEIGHT_OPTION: Final = "weight_name"
+_EARLIER_WEIGHT: Final = "weight"
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,12 @@ def replicates_of(ledger: Ledger) -> int | None:
     return _only(value if type(value) is int and value > 0 else None for value in told)
 
 
+def weights_of(ledger: Ledger) -> tuple[str, ...]:
+    """Return the names of the weight of a row and of its replicates; none where there are none."""
+    told = {str(each.get(WEIGHT_OPTION, _EARLIER_WEIGHT)) for each in _options(ledger)}
+    return named_weights(told.pop(), replicates_of(ledger) or 0) if len(told) == 1 else ()
+
+
 def _options(ledger: Ledger) -> list[Parameters]:
     return [a.parameters for a in ledger.assumptions if a.code == "public-options"]
 
@@ -137,7 +147,8 @@ def from_released_blocks(ledger: Ledger) -> bool:
 
     Their tables vary little, so that b is smaller than v, and the noise is in all of them.
     """
-    return any(isinstance(event, Unspent) for event in ledger.events)
+    # A release that draws may leave something unspent, too, where it has measured its codec.
+    return not without_intervals(ledger) and any(isinstance(e, Unspent) for e in ledger.events)
 
 
 def _apart(event: UrnDraws, datasets: int) -> bool:

@@ -22,6 +22,7 @@ from pegsynth.inference.combining_rules import (
 )
 from pegsynth.inference.estimates import Table, alone, check_enough, matched, one_each
 from pegsynth.inference.ledger_support import NOT_ASKED, support_note
+from pegsynth.options import WEIGHT
 from pegsynth.privacy import Ledger
 
 if TYPE_CHECKING:
@@ -234,8 +235,8 @@ def _check_arguments(rule: Rule, variances: Any, main: Any, floor: Floor | None)
     """Refuse what a rule lacks, and what it would not use."""
     if rule == "replicate-weights" and main is None:
         raise ParameterError(
-            "the replicate-weights rule needs main, the estimate with the column `weight`, beside "
-            "those with weight_1, weight_2, .."
+            f"the replicate-weights rule needs main, the estimate with the column {WEIGHT}, beside "
+            f"those with {WEIGHT}_1, {WEIGHT}_2, .."
         )
     if rule != "replicate-weights" and main is not None:
         raise ParameterError(f"main is for the replicate-weights rule, not for {rule}")

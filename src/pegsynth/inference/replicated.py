@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.inference.choice import check_rule, from_released_blocks
+from pegsynth.inference.choice import check_rule, from_released_blocks, weights_of
 from pegsynth.inference.combine import Floor, combine
 from pegsynth.inference.combining_rules import Numbers
 from pegsynth.inference.ledger_support import NOT_ASKED, support_note
 from pegsynth.inference.pooled import Pooled, estimates_of
 from pegsynth.io.caller_frames import frame_kind
+from pegsynth.options import WEIGHT, named_weights
 from pegsynth.privacy import Ledger
-
-WEIGHT = "weight"
 
 
 def replicated(
@@ -25,7 +25,7 @@ def replicated(
     frame: Any,
     *,
     names: Sequence[str] | None = None,
-    weight: str = WEIGHT,
+    weight: str | None = None,
     ledger: Ledger | None = None,
     floor: Floor | None = None,
     analysis: str | None = None,
@@ -39,11 +39,12 @@ def replicated(
         statsmodels does, or estimates: a number, an array or a mapping. Standard errors
         are not looked at.
     frame
-        A dataframe with the columns `weight`, `weight_1`, `weight_2`, ..
+        A dataframe with the columns `pegs_weight`, `pegs_weight_1`, `pegs_weight_2`, ..
     names
         Coefficients to keep, or names for those that have none.
     weight
-        The name of the first column of weights.
+        The name of the first column of weights; None: as the ledger says, or as
+        `weight_columns` finds it.
     ledger, floor, analysis
         As for `combine`.
 
@@ -52,8 +53,10 @@ def replicated(
     Pooled
         One line per coefficient; `to_frame()` gives a dataframe.
     """
+    if weight is None and ledger is not None:
+        weight = next(iter(weights_of(ledger)), None)
     main, *rest = (
-        estimates_of(fit(frame, weights), names) for weights in weights_of(frame, weight)
+        estimates_of(fit(frame, weights), names) for weights in _weights_in(frame, weight)
     )
     if ledger is not None and not from_released_blocks(ledger):
         check_rule("replicate-weights", ledger)
@@ -67,16 +70,32 @@ def replicated(
     return Pooled(result, frame_kind(frame))
 
 
-def weights_of(frame: Any, weight: str = WEIGHT) -> list[Numbers]:
+def weight_columns(columns: Sequence[str], features: Collection[str] = ()) -> tuple[str, ...]:
+    """Find the weights of a table by their names: NAME, NAME_1, NAME_2, .., none of them a feature.
+
+    NAME is `pegs_weight`; without that, the only one that a table has of such names.
+    A lone column of that name is no weight.
+    """
+    free = [name for name in columns if name not in features]
+    found = [each for name in free if (each := _replicated_columns(name, free))]
+    named = [each for each in found if each[0] == WEIGHT] or found
+    return named[0] if len(named) == 1 else ()
+
+
+def _replicated_columns(name: str, columns: Collection[str]) -> tuple[str, ...]:
+    """Return NAME, NAME_1, NAME_2, .. as far as they go; none where there are fewer than three."""
+    more = next(n for n in count() if f"{name}_{n + 1}" not in columns)
+    return named_weights(name, more) if name in columns and more > 1 else ()
+
+
+def _weights_in(frame: Any, weight: str | None) -> list[Numbers]:
     """Return the weights of a table: those of the published counts, and the replicates."""
     columns = [str(name) for name in getattr(frame, "column_names", None) or frame.columns]
-    count = 0
-    while f"{weight}_{count + 1}" in columns:
-        count += 1
-    if weight not in columns or count < 2:
+    found = weight_columns(columns) if weight is None else _replicated_columns(weight, columns)
+    if not found:
+        name = weight or WEIGHT
         raise ParameterError(
-            f"replicate weights are the columns {weight}, {weight}_1, {weight}_2, ..; this table "
-            "lacks them"
+            f"replicate weights are the columns {name}, {name}_1, {name}_2, ..; this table lacks "
+            "them; if they are called otherwise, state weight"
         )
-    wanted = [weight, *(f"{weight}_{number}" for number in range(1, count + 1))]
-    return [np.asarray(frame[name], dtype=np.float64) for name in wanted]
+    return [np.asarray(frame[name], dtype=np.float64) for name in found]

@@ -4,7 +4,7 @@ A name goes in, a list of `TableFile` comes out, in the order in which they are 
 may be paths, ``file://`` addresses, or addresses of object stores and remote file systems
 that PyArrow knows (``s3://``, ``gs://``, ``abfs://``, ``hdfs://``). Folders called
 ``column=value`` give every file below them that column. An address that holds a key or a
-password is refused without being repeated.
+password is refused without being repeated. Folders of lakehouse tables are refused (`lakehouse`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from pegsynth.errors import DataError
+from pegsynth.io.lakehouse import refuse_lakehouses
 
 EXTENSIONS: Mapping[str, str] = {
     **{
@@ -133,13 +135,34 @@ def find_files(source: str) -> list[TableFile]:
     text = source if scheme is None else _local_path(source, scheme)
     path = Path(text)
     if path.is_dir():
-        return _folder_files(text, [(p, p.relative_to(path).as_posix()) for p in _walk(path)])
+        found = list(_walk(path))
+        _refuse_lakehouses_here([path, *found])
+        return _folder_files(text, [(p, p.relative_to(path).as_posix()) for p in found])
+    if path.exists():
+        _refuse_lakehouses_here([path])
     if path.exists() or not glob.has_magic(text):
         return [TableFile(path, named=True)]
-    found = sorted(glob.glob(text, recursive=True))
-    if not found:
+    names = sorted(glob.glob(text, recursive=True))
+    if not names:
         raise DataError(f"{text}: no file matches; check the pattern and the folder")
-    return [TableFile(Path(name)) for name in found]
+    _refuse_lakehouses_here(map(Path, names))
+    return [TableFile(Path(name)) for name in names]
+
+
+def _refuse_lakehouses_here(places: Iterable[Path]) -> None:
+    """Refuse files and folders of this machine that lie in or below a lakehouse table."""
+    # A link may lead into such a folder from elsewhere.
+    folders = {p if p.is_symlink() or p.is_dir() else p.parent: None for p in places}
+    ways = (way(folder) for folder in folders for way in (os.path.abspath, os.path.realpath))
+    refuse_lakehouses((Path(way).as_posix() for way in ways), _listed)
+
+
+def _listed(folder: str) -> list[str] | None:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        # One that may not be looked into is there all the same.
+        return [] if Path(folder).is_dir() else None
 
 
 def local_files(source: str) -> list[Path]:
@@ -295,6 +318,7 @@ def _remote_files(source: str) -> list[TableFile]:
         info = filesystem.get_file_info(base)
         if info.type == fs.FileType.NotFound:
             raise DataError(f"{prefix}{folder}: there is no such file; check the name and rights")
+        refuse_lakehouses([base], partial(_listed_remote, filesystem))
         if info.type == fs.FileType.File:
             return [TableFile(RemoteFile(prefix + parts.path, base, filesystem), named=True)]
         listed = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
@@ -310,11 +334,36 @@ def _remote_files(source: str) -> list[TableFile]:
         and not any(map(_aside, (inside := entry.path[len(base.rstrip("/")) + 1 :]).split("/")))
         and _matches(inside, pattern)
     ]
+    places = (file.path for file, _ in found)
+    refuse_lakehouses(places, _folders_of(listed).get)
     if pattern:
         if not found:
             raise DataError(f"{prefix}{parts.path}: no file matches; check the pattern")
         return [TableFile(file) for file, _ in found]
     return _folder_files(prefix + folder, found)
+
+
+def _listed_remote(filesystem: Any, folder: str) -> list[str] | None:
+    """Return the names in a folder; one above the table that may not be looked into is none."""
+    import pyarrow as pa
+    from pyarrow import fs
+
+    try:
+        return [entry.base_name for entry in filesystem.get_file_info(fs.FileSelector(folder))]
+    except (pa.ArrowException, OSError):
+        return None
+
+
+def _folders_of(listed: Iterable[Any]) -> dict[str, list[str]]:
+    """Return the names in every folder, of all that lies below one."""
+    from pyarrow import fs
+
+    folders: dict[str, list[str]] = {}
+    for entry in listed:
+        folders.setdefault(entry.path.rpartition("/")[0], []).append(entry.base_name)
+        if entry.type == fs.FileType.Directory:
+            folders.setdefault(entry.path, [])
+    return folders
 
 
 def _filesystem(address: str) -> tuple[Any, str]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Int64
 from pegsynth.errors import ModelError
-from pegsynth.mechanisms.noise import add_noise
+from pegsynth.mechanisms import answers
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
 
@@ -31,7 +31,7 @@ class Marginals:
 
 def noisy_marginals(counts: Sequence[Int64], event: NoisyCounts, stream: RandomStream) -> Marginals:
     """Put the event's noise on all one-way counts (R11: one row changes M cells)."""
-    flat = add_noise(np.concatenate(counts), event, stream)
+    flat = answers.noisy(np.concatenate(counts), event, stream)
     cuts = np.cumsum([len(count) for count in counts])[:-1]
     return marginals_from_noisy(np.split(flat, cuts))
 

@@ -13,19 +13,19 @@ the choice itself: all of it is paid for, and none of it is looked up in the cou
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 
 from pegsynth.arrays import Int64
 from pegsynth.errors import BudgetError, escaped
-from pegsynth.mechanisms.noise import add_noise, choose
+from pegsynth.mechanisms import answers
 from pegsynth.mechanisms.residuals import residual_of
 from pegsynth.privacy import (
     Allowance,
@@ -39,7 +39,6 @@ from pegsynth.privacy import (
 )
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.privacy.noise_events import (
-    Noisy,
     residual_absolute_sum,
     residual_squared_length,
 )
@@ -48,6 +47,7 @@ from pegsynth.random import RandomStream
 
 Features = tuple[int, ...]
 Search: TypeAlias = Callable[[Int64], Int64]
+_Part = TypeVar("_Part")
 
 _SLACK = Fraction(1, 10**12)
 _CHOICE_BITS = 40
@@ -105,6 +105,10 @@ class PrivacyFilter:
         The most rows of a unit in the table (R12).
     names
         Names of the features, for the events; numbers stand in for those it lacks.
+    rest
+        Whether the allowance is what an earlier filter left of the same budget, which has kept
+        something back for rounding: what this one keeps back is then unspent like the rest, so
+        that both together come to the same on every path.
     """
 
     def __init__(
@@ -115,12 +119,14 @@ class PrivacyFilter:
         rows_per_unit: int = 1,
         threads: int = 1,
         names: Sequence[str] = (),
+        rest: bool = False,
     ) -> None:
         self.price = Price(allowance, rows_per_unit)
         self.route = allowance.route
         self._whole = allowance.amount
         # Prices are rounded up in the last of many digits; the slack keeps them inside.
         self._left = allowance.amount * (1 - _SLACK)
+        self._kept_back = allowance.amount - self._left if rest else Fraction(0)
         self._accountant = PureAccountant() if self.route == "pure" else ZCDPAccountant()
         self._unit = rows_per_unit
         self._stream = stream
@@ -132,8 +138,8 @@ class PrivacyFilter:
     @property
     def events(self) -> tuple[Event, ...]:
         """What was done, and what was left unspent."""
-        left = (Unspent.of(self._left, route=self.route),) if self._left > 0 else ()
-        return (*self._events, *left)
+        left = self._left + self._kept_back
+        return (*self._events, *((Unspent.of(left, route=self.route),) if left > 0 else ()))
 
     @property
     def done(self) -> tuple[Event, ...]:
@@ -276,6 +282,11 @@ class PrivacyFilter:
         self._pay(event)
         return partial(self._passing, event)
 
+    def candidates(self, parts: Iterable[_Part]) -> Iterable[_Part]:
+        """Return the values that the searches paid for so far may look at (R29)."""
+        searches = [event for event in self._events if isinstance(event, CategoriesFound)]
+        return answers.candidates(parts, searches, self._stream)
+
     def choose(
         self,
         scores: Sequence[int],
@@ -301,7 +312,7 @@ class PrivacyFilter:
             raise BudgetError("epsilon is too small to choose anything privately; raise it")
         paid = Selection.of(epsilon, count=1, purpose=purpose, candidates=len(scores), among=among)
         self._pay(paid)
-        index = self._chosen(scores, epsilon)
+        index = self._chosen(scores, paid)
         chosen = self._named(features_of(index))
         self._events[-1] = msgspec.structs.replace(paid, chosen=chosen)
         return index
@@ -310,18 +321,18 @@ class PrivacyFilter:
         known = self._names
         return tuple(known[i] if i < len(known) else f"feature {i + 1}" for i in features)
 
-    def _noisy(self, counts: Int64, event: Noisy) -> Int64:
+    def _noisy(self, counts: Int64, event: answers.NoiseEvent) -> Int64:
         """Add the noise of an event that was paid for; audits replace this step."""
-        return add_noise(counts, event, self._stream, threads=self._threads)
+        return answers.noisy(counts, event, self._stream, threads=self._threads)
 
     def _passing(self, event: CategoriesFound, counts: Int64) -> Int64:
         """Add the noise of a search that was paid for, and compare."""
-        noisy = self._noisy(counts, event.noise)
+        noisy = self._noisy(counts, event)
         return np.where(noisy > event.threshold, noisy, 0)
 
-    def _chosen(self, scores: Sequence[int], epsilon: Fraction) -> int:
+    def _chosen(self, scores: Sequence[int], event: Selection) -> int:
         """Make a choice that was paid for; audits replace this step."""
-        return choose(scores, epsilon, self._words)
+        return answers.chosen(scores, event, self._stream, self._words)
 
     def _pay(self, event: Event) -> None:
         price = self._accountant.price(event, rows_per_unit=self._unit)

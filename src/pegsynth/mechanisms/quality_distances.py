@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Codes, Int64
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.mechanisms.noise import add_noise
+from pegsynth.mechanisms import answers
 from pegsynth.privacy import Allowance, Budget, NoisyCounts
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -193,7 +193,7 @@ def buy(
         Of the synthetic rows, which are public.
     """
     first, second = plan.events
-    total = int(add_noise(np.array([counts[0].sum()], dtype=np.int64), first, stream)[0])
+    total = int(answers.noisy(np.array([counts[0].sum()], dtype=np.int64), first, stream)[0])
     total = max(total, 1)
     figures = [
         distance(ours, expected_counts(theirs, total))
@@ -201,7 +201,7 @@ def buy(
     ]
     if plan.units:
         figures.append(units_cut)
-    noisy = add_noise(np.array(figures, dtype=np.int64), second, stream)
+    noisy = answers.noisy(np.array(figures, dtype=np.int64), second, stream)
     listed: NDArray[np.int64] = noisy[: len(plan.tables)]
     return BoughtFigures(
         total,

@@ -98,6 +98,7 @@ class Contingency(PricedMethod[RowsFit]):
 
     def sampler(self, model: Model, plan: PricedPlan, *, threads: int) -> Sampler:
         """Condition the table on the given values, exactly: only matching rows remain."""
+        from pegsynth.mechanisms.answers import drawn_from
         from pegsynth.methods.contingency_table import ContingencyTable
         from pegsynth.methods.drawn_features import clamped_codes
         from pegsynth.methods.loglinear import fit_loglinear
@@ -115,12 +116,13 @@ class Contingency(PricedMethod[RowsFit]):
             )
             codes = matching(model.content.rows, clamped).astype("uint32")
             codes[:, list(clamped)] = 0
-            smooth = plan.options.log_linear
-            held = fit_loglinear(codes, counts) if smooth else ContingencyTable(codes, counts)
+            kind: Any = fit_loglinear if plan.options.log_linear else ContingencyTable
+            fitted = kind(codes, counts)
 
             def draw(count: int, words: Words) -> NDArray[np.uint32]:
+                held = drawn_from(fitted, lambda: kind(codes[:0], counts), stream, rows=count)
                 # One big integer per row decides between a row of the table and a uniform one.
-                drawn = held.draw(
+                drawn: NDArray[np.uint32] = held.draw(
                     count, numerator=plan.numerator, scale=plan.scale, words=words, rules=rules
                 )
                 for feature, code in clamped.items():

@@ -18,7 +18,7 @@ from pegsynth.methods.error_curve import EPSILONS, ErrorCurve, error_curve
 from pegsynth.methods.plan_model import PublicFigures, beaten, figures_of
 from pegsynth.methods.registry import methods
 from pegsynth.notebook import card, table
-from pegsynth.options import AUTO, DEFAULT_METHOD
+from pegsynth.options import AUTO, PAPER_METHOD
 from pegsynth.picture import Picture
 from pegsynth.privacy import Budget, Guarantee, Ledger, Unspent
 from pegsynth.privacy.ledger_views import promise
@@ -144,6 +144,7 @@ def settle_method(
     *,
     epsilon: float | None,
     partial: bool,
+    unpriced: bool = False,
 ) -> tuple[str, str]:
     """Settle ``auto``; return the method and, if it was chosen here, the reason.
 
@@ -157,16 +158,24 @@ def settle_method(
         does not take all of them is not chosen.
     partial
         Whether features of the original rows are replaced.
+    unpriced
+        Whether a table is counted now and its budget stated when rows are drawn.
     """
     if method != AUTO:
         return method, ""
     if partial:
         return (
-            DEFAULT_METHOD,
-            f"{DEFAULT_METHOD}, because features of the original rows are replaced",
+            PAPER_METHOD,
+            f"{PAPER_METHOD}, because features of the original rows are replaced",
+        )
+    if unpriced:
+        able = ", ".join(each.name for each in methods() if each.fits_unpriced)
+        return PAPER_METHOD, (
+            f"{PAPER_METHOD}, because no budget was stated: only {able} can be counted now and "
+            "paid for when rows are drawn; state --epsilon to have all methods compared"
         )
     if epsilon is None:
-        return DEFAULT_METHOD, f"{DEFAULT_METHOD}, because no total epsilon was stated"
+        return PAPER_METHOD, f"{PAPER_METHOD}, because no total epsilon was stated"
     found = forecast(schema, asked)
     if found.best is None:
         raise _none_can(found)

@@ -22,6 +22,7 @@ from pegsynth.arrays import Codes as AnyCodes
 from pegsynth.blocks.blocks import MOST_ROWS
 from pegsynth.errors import BudgetError, DataError, ParameterError, SchemaError
 from pegsynth.kernels.urn import DRAWN, draw_urn
+from pegsynth.mechanisms.answers import drawn_from
 from pegsynth.mechanisms.prior import MOST_TOTAL, Prior
 from pegsynth.mechanisms.rule_patterns import rule_tables
 from pegsynth.methods.bootstrap_rows import obeying
@@ -142,9 +143,10 @@ class MarginalTable:
             datasets share one draw of the probabilities, and are dealt to the datasets by
             a public permutation (R13).
         """
+        held = drawn_from(self, self._without_rows, stream, rows=rows * datasets)
 
         def draw(count: int) -> Codes:
-            return self.draw(
+            return held.draw(
                 count,
                 prior=prior,
                 words=stream.substream(),
@@ -158,6 +160,9 @@ class MarginalTable:
         everything = draw(rows * datasets)
         order = np.argsort(stream.substream().take(len(everything)), kind="stable")
         return [everything[part] for part in np.split(order, datasets)]
+
+    def _without_rows(self) -> MarginalTable:
+        return MarginalTable(tuple(map(np.zeros_like, self.counts)))
 
 
 class _Urns:

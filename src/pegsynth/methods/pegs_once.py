@@ -11,6 +11,7 @@ from pegsynth.inference.choice import (
     OWN_NOISE,
     REPLICATES_OPTION,
     SHARED_NOISE,
+    WEIGHT_OPTION,
 )
 from pegsynth.methods.base import Fitted, Method, Model, Prediction, Sampler
 from pegsynth.methods.method_options import PegsOnceOptions
@@ -95,6 +96,7 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit | PooledFit"]):
         given: Parameters = {"heads": plan.heads}
         if plan.options.replicates is not None:
             given[REPLICATES_OPTION] = plan.options.replicates
+            given[WEIGHT_OPTION] = plan.options.weight_name
         elif plan.options.datasets > 1:
             given[NOISE_OPTION] = OWN_NOISE if plan.options.own_noise else SHARED_NOISE
         return given

@@ -27,6 +27,9 @@ from pegsynth.schema.schema import Schema
 from pegsynth.schema.wide_schema import wide_schema
 
 UNIT, SPECIAL, TIME = "unit", "special", "time"
+_MOST_WHOLE = 2.0**64 - 2.0**11
+"""The largest whole number that a float and 64 bits hold alike."""
+_LARGEST = float(np.finfo(np.float64).max)
 MOST_UNITS = 1 << 16
 """Units whose wide rows are made at once."""
 
@@ -110,7 +113,8 @@ class Folding:
     ) -> Iterator[pl.DataFrame]:
         """Yield the same in parts of so many units: wide rows take more room than long ones."""
         rows = _in_order(rows, len(self._features))
-        starts, counts = _units(rows.get_column(UNIT))
+        begins, counts = _units(rows.get_column(UNIT))
+        starts = begins
         own: dict[str, pl.Series] = {}
         if units is not None:
             units = units.sort(UNIT)
@@ -131,7 +135,7 @@ class Folding:
                 continue
             later = values
             if feature.name == self.panel.time and feature.kind == "numeric":
-                later = self._since(feature, rows)
+                later = self._since(feature, rows, begins)
             changing.append((feature.name, values, later))
         ordered = self.wide_names
         for first in range(0, max(len(starts), 1), size):
@@ -145,14 +149,21 @@ class Folding:
                     )
             yield pl.DataFrame([made[name].alias(name) for name in ordered])
 
-    def _since(self, time: Feature, rows: pl.DataFrame) -> pl.Series:
-        """Return how long after the row before every row is."""
+    def _since(self, time: Feature, rows: pl.DataFrame, begins: Int64) -> pl.Series:
+        """Return how long after the row before of the same unit every row is."""
         numbers = rows.get_column(TIME).to_numpy()
         known = rows.get_column(SPECIAL).to_numpy() == 0
+        follows = known.copy()
+        follows[1:] &= known[:-1]
+        follows[begins] = False
+        later = np.flatnonzero(follows)
         since = np.full(len(numbers), np.nan)
-        since[1:] = np.where(known[1:] & known[:-1], numbers[1:] - numbers[:-1], np.nan)
+        # The difference of two floats can overflow; what is held here is beyond all bins.
+        with np.errstate(over="ignore"):
+            differences = numbers[later] - numbers[later - 1]
+        since[later] = np.minimum(differences, _MOST_WHOLE if time.integer else _LARGEST)
         texts = pl.Series(since).fill_nan(None)
-        texts = as_text(texts.cast(pl.Int64) if time.integer else texts)
+        texts = as_text(texts.cast(pl.UInt64) if time.integer else texts)
         return _in_dialect(texts, self.schema)
 
 

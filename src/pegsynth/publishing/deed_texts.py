@@ -95,8 +95,8 @@ def _bounded(feature: Feature, *, measured: bool) -> str:
             "are too small."
         )
     return (
-        f"Values of {code(feature.name)} below {low} or above {high}, if there were any, were counted "
-        "as these bounds: means and spreads are pulled towards the middle."
+        f"Values of {code(feature.name)} below {low} or above {high}, if there were any, were "
+        "counted as these bounds: means and spreads are pulled towards the middle."
     )
 
 
@@ -113,8 +113,8 @@ def _recoded(facts: RunFacts, feature: Feature) -> Iterator[str]:
         )
     if recoding.groups and feature.name in facts.rare_merged:
         yield (
-            f"Categories of {code(feature.name)} with a small noisy count were merged: `schema.toml` "
-            "says which."
+            f"Categories of {code(feature.name)} with a small noisy count were merged: "
+            "`schema.toml` says which."
         )
 
 

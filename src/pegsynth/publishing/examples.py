@@ -101,7 +101,7 @@ def analysis_code(
     decode: How,
     rows_in: int | None,
     needs_rows_in: bool,
-    weights: int | None = None,
+    weights: tuple[str, ...] = (),
     versions: int = 0,
     estimates_only: bool = False,
 ) -> list[str]:
@@ -116,7 +116,7 @@ def analysis_code(
     needs_rows_in
         Whether the combining rule needs that number.
     weights
-        Number of replicate weights, if there are any.
+        Names of the weight and of its replicates, if there are any.
     versions
         Completed versions of every table, which are then analysed; 0: none.
     estimates_only
@@ -127,8 +127,8 @@ def analysis_code(
         _question(feature, table_format, decode, written) for feature in _subjects(schema)
     ]
     read = _reading(table_format, written)
-    if weights is not None:
-        pieces = [_weighted_table(read, table_format, written), _weighted_share(first)]
+    if weights:
+        pieces = [_weighted_table(read, table_format, written, weights[0]), _weighted_share(first)]
         regression = _WEIGHTED_REGRESSION.lstrip()
     elif datasets == 1:
         pieces = [_one_table(read, table_format, versions), _share_alone(first)]
@@ -146,13 +146,15 @@ def analysis_code(
     if others:
         pieces.append(_regression(others, regression))
     blocks = [f"```python\n{piece.strip()}\n```" for piece in pieces]
-    if weights is not None:
+    if weights:
         in_r = _share_in_r(first, weights, table_format, written)
         blocks.append(f"The same share in R:\n\n```r\n{in_r}\n```")
     return blocks
 
 
-def _share_in_r(question: _Question, weights: int, table_format: str, written: Dialect) -> str:
+def _share_in_r(
+    question: _Question, weights: tuple[str, ...], table_format: str, written: Dialect
+) -> str:
     return weighted_share(
         question.column,
         equals=question.equals,
@@ -227,7 +229,7 @@ table = {read}{_text_remark(table_format)}
 """
 
 
-def _weighted_table(read: str, table_format: str, written: Dialect) -> str:
+def _weighted_table(read: str, table_format: str, written: Dialect, name: str) -> str:
     point = _point(written) if table_format == "csv" else ""
     return f"""from pathlib import Path
 
@@ -238,7 +240,7 @@ import pegsynth
 
 file = "synthetic-1.{table_format}"
 table = {read}{_text_remark(table_format)}
-table = table.with_columns(pl.col("^weight(_[0-9]+)?$"){point}.cast(pl.Float64))
+table = table.with_columns(pl.col("^{name}(_[0-9]+)?$"){point}.cast(pl.Float64))
 ledger = pegsynth.Ledger.from_json(Path("privacy.json").read_text(encoding="utf-8"))
 """
 

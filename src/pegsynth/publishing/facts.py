@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pegsynth.drawn_tables import weight_names
-from pegsynth.inference.choice import replicates_of
+from pegsynth.inference.choice import weights_of
 from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.publishing.about import NOTHING, About, release_date
 from pegsynth.publishing.completed_texts import completed_name
@@ -121,11 +120,7 @@ class Facts(RunFacts):
     @property
     def weight_columns(self) -> tuple[str, ...]:
         """The columns of weights, that of the published counts first."""
-        count = replicates_of(self.ledger)
-        if count is None:
-            return ()
-        written = self.columns.get(next(self.tables()), ())
-        return written[-1 - count :] or tuple(weight_names(count))
+        return weights_of(self.ledger)
 
     def tables(self) -> Iterator[str]:
         """Yield the names of the files of all tables."""

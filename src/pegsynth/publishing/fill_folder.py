@@ -27,10 +27,11 @@ from pegsynth.drawn_tables import (
     with_weights,
 )
 from pegsynth.errors import ParameterError
-from pegsynth.inference.choice import replicates_of
+from pegsynth.inference.choice import weights_of
 from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.io.atomic import atomic_text
 from pegsynth.io.reader import TableReader
+from pegsynth.io.table_input import open_table
 from pegsynth.io.table_output import open_writer
 from pegsynth.methods.asked_tables import asked_frame
 from pegsynth.methods.session import Session
@@ -224,7 +225,7 @@ def write_folder(
         judged: list[Any] = [str(path) for path in written]
         if draws.in_pairs:
             book = draws.settled.long or session.model.schema
-            reader = joined_original(draws.reader, book)
+            reader = open_table(joined_original(draws.reader, book), confidential=True)
             judged = [joined_files(*paths, book) for paths in batched_pairs(written)]
         if request.wide and draws.settled.long is not None:
             reader = folded_reader(reader, draws.settled.long)
@@ -457,8 +458,8 @@ def save_public(
     with new_folder(folder, force=force) as fresh:
         public = fresh / "public"
         public.mkdir()
-        replicates = replicates_of(ledger)
-        schema = with_weights(schema, replicates)
+        weights = weights_of(ledger)
+        schema = with_weights(schema, weights)
         facts = Facts(
             schema,
             ledger,
@@ -472,7 +473,7 @@ def save_public(
         )
         write_texts(public, facts)
         columns: dict[str, tuple[str, ...]] = {}
-        tally = WeightTally(schema, replicates)
+        tally = WeightTally(schema, weights)
         for number, table in enumerate(tally.counted(tables), start=1):
             path = public / f"synthetic-{number}.{table_format}"
             columns[path.name] = tuple(table.columns)

@@ -18,7 +18,7 @@ _WEIGHTED_NOTE = "The code for Stata and SAS is shown, and was never run."
 
 
 def other_programs(
-    schema: Schema, *, datasets: int, table_format: str, weights: int | None, labels: bool
+    schema: Schema, *, datasets: int, table_format: str, weights: tuple[str, ...], labels: bool
 ) -> str:
     """Return the section; empty where no example fits, as for Parquet and panels of two tables.
 
@@ -27,7 +27,7 @@ def other_programs(
     Parameters
     ----------
     weights
-        Number of replicate weights; None: there are none.
+        Names of the weight and of its replicates; none where there are none.
     labels
         Whether numbers are written as labels of bins.
     """
@@ -36,9 +36,8 @@ def other_programs(
     if feature is None or table_format != "csv" or two_tables or schema.dialect:
         return ""
     column, value = protect(feature.name), protect(_category(feature))
-    write = _weighted if weights is not None else _plain
-    blocks = write(column, value, weights or 0, datasets)
-    if weights is not None:
+    blocks = _weighted(column, value, *weights) if weights else _plain(column, value, datasets)
+    if weights:
         return "\n\n".join((f"## In Stata and SAS\n\n{_WEIGHTED_NOTE}", *blocks))
     return "\n\n".join((f"## In R, Stata and SAS\n\n{_NOTE}", *blocks))
 
@@ -56,7 +55,7 @@ def _category(feature: Feature) -> str:
     return next((text for text in plain if "\\" not in text), "")
 
 
-def _plain(column: str, value: str, _weights: int, datasets: int) -> tuple[str, ...]:
+def _plain(column: str, value: str, datasets: int) -> tuple[str, ...]:
     return (
         f"""```r
 files <- sort(Sys.glob("synthetic-*.csv"))
@@ -84,14 +83,14 @@ run;
     )
 
 
-def _weighted(column: str, value: str, weights: int, _datasets: int) -> tuple[str, ...]:
+def _weighted(column: str, value: str, name: str, *replicates: str) -> tuple[str, ...]:
     return (
         f"""```stata
 * Not run. Stata changes names of columns that it cannot have; see "describe".
 import delimited using "synthetic-1.csv", varnames(1) clear
 tostring {_stata_name(column)}, replace
 generate byte outcome = {_stata_name(column)} == "{value}"
-svyset [pw=weight], sdrweight(weight_*) vce(sdr) mse
+svyset [pw={_stata_name(name)}], sdrweight({_stata_name(name)}_*) vce(sdr) mse
 svy: mean outcome
 * The standard errors of vce(sdr) are twice as large as they should be here.
 ```""",
@@ -101,8 +100,8 @@ proc import datafile="synthetic-1.csv" out=synthetic dbms=csv replace;
     guessingrows=max;
 run;
 proc surveyfreq data=synthetic varmethod=jackknife;
-    weight weight;
-    repweights weight_1-weight_{weights} / jkcoefs={1 / weights:g};
+    weight {name};
+    repweights {name}_1-{name}_{len(replicates)} / jkcoefs={1 / len(replicates):g};
     tables '{column.replace("'", "''")}'n / cl;
 run;
 ```""",

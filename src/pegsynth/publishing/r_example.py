@@ -16,7 +16,7 @@ def weighted_share(
     *,
     equals: str | None,
     least: float | None,
-    weights: int,
+    weights: tuple[str, ...],
     table_format: str,
     written: Dialect | None = None,
 ) -> str:
@@ -29,11 +29,12 @@ def weighted_share(
     equals, least
         The value, or the number.
     weights
-        Number of replicate weights.
+        Names of the weight and of its replicates.
     written
         How a table that is text is written.
     """
     written = written or Dialect()
+    name, count = weights[0], len(weights) - 1
     if equals is not None:
         answer = f"as.character(table[[{quoted(column)}]]) %in% {quoted(equals)}"
     elif least is not None:
@@ -42,19 +43,19 @@ def weighted_share(
         answer = f"!is.na(table[[{quoted(column)}]])"
     return f"""library(survey)
 
-{_reading(table_format, written)}
+{_reading(table_format, written, name)}
 table$answer <- as.numeric({answer})
 design <- svrepdesign(
-  data = table, weights = ~weight, repweights = "^weight_[0-9]+$", type = "other",
-  scale = 1 / {weights}, rscales = rep(1, {weights}), combined.weights = TRUE, mse = TRUE
+  data = table, weights = ~{name}, repweights = "^{name}_[0-9]+$", type = "other",
+  scale = 1 / {count}, rscales = rep(1, {count}), combined.weights = TRUE, mse = TRUE
 )
-design$degf <- {weights}  # survey would count independent weights, less 1
+design$degf <- {count}  # survey would count independent weights, less 1
 share <- svymean(~answer, design)
 print(share)
-print(confint(share, df = {weights}))"""
+print(confint(share, df = {count}))"""
 
 
-def _reading(table_format: str, written: Dialect) -> str:
+def _reading(table_format: str, written: Dialect, name: str) -> str:
     if table_format == "parquet":
         return 'table <- as.data.frame(arrow::read_parquet("synthetic-1.parquet"))'
     usual = written.encoding in ("", "utf-8")
@@ -67,7 +68,7 @@ def _reading(table_format: str, written: Dialect) -> str:
   "synthetic-1.csv", colClasses = "character", check.names = FALSE, na.strings = "",
   {spelt}{separated}
 )
-weights <- grep("^weight(_[0-9]+)?$", names(table))
+weights <- grep("^{name}(_[0-9]+)?$", names(table))
 table[weights] <- lapply(table[weights], {number})"""
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from pegsynth.inference.choice import (
     Choice,
     from_released_blocks,
-    replicates_of,
     rows_in_of,
     rule_for,
     without_intervals,
@@ -45,7 +44,7 @@ def how_to_analyse(facts: Facts) -> str:
     choice = rule_for(ledger, datasets)
     if versions and choice.rule == "plug-in":
         choice = Choice("nested", f"{choice.reason}, and missing values were imputed in each")
-    weights = replicates_of(ledger)
+    weights = facts.weight_columns
     estimates_only = datasets > 1 and without_intervals(ledger)
     needs_rows_in = choice.rule not in ("partial", *REPLICATED) and not estimates_only
     decode: How = "labels" if facts.decode == "labels" else "values"
@@ -125,7 +124,7 @@ def _panel(facts: Facts, choice: Choice) -> str:
         return ""
     unit = panel.unit
     more = ""
-    if replicates_of(facts.ledger):
+    if facts.weight_columns:
         more = """Replicate weights are those of whole units, so intervals from them hold that, and
 nothing is to be clustered."""
     elif choice.rule == "own-noise":
@@ -272,7 +271,7 @@ only."""
 
 
 def _combining(facts: Facts, choice: Choice) -> str:
-    if replicates_of(facts.ledger) is not None:
+    if facts.weight_columns:
         return _weights(facts)
     if facts.datasets == 1:
         return _one_table(facts)
@@ -283,8 +282,8 @@ def _combining(facts: Facts, choice: Choice) -> str:
 
 
 def _weights(facts: Facts) -> str:
-    main, first, *rest = facts.weight_columns
-    last, count = rest[-1], len(rest) + 1
+    main, *replicates = facts.weight_columns
+    first, last, count, imported = replicates[0], replicates[-1], len(replicates), main.lower()
     counted = "have the requested values" if facts.given else "were counted"
     precise = ""
     if facts.effective is not None:
@@ -295,18 +294,18 @@ in `{main}`. Uneven weights make estimates less precise than the number of rows 
 so in a subgroup of a few heavy rows; the intervals hold that."""
     return f"""## Use the weights
 
-Every row has a `{main}`, and {count} replicate weights `{first}` to `{last}`. Weighted estimates
-with `{main}` are estimates for the original table; each column of weights adds up to about the
-number of its rows that {counted}. Do the analysis once more with each of the replicates. Let q be
-the estimate with `{main}` and q_k those with the replicates:
+Every row has a weight, `{main}`, and {count} replicate weights, `{first}` to `{last}`. Weighted
+estimates with `{main}` are estimates for the original table; each column of weights adds up to
+about the number of its rows that {counted}. Do the analysis once more with each of the replicates.
+Let q be the estimate with `{main}` and q_k those with the replicates:
 
 - estimate: q
 - variance: T = mean of (q_k - q)^2, with {count} degrees of freedom
 
 The noise that protects people is in the replicates, so it is in the interval. `pegsynth.replicated`
 does this, and in R the package survey. Code for both is below, and is run by the tests of pegsynth.
-In Stata: `svyset [pw={main}], sdrweight({main}_*) vce(sdr) mse`, whose standard errors are twice as
-large as they should be. In SAS: `VARMETHOD=JACKKNIFE` and
+In Stata: `svyset [pw={imported}], sdrweight({imported}_*) vce(sdr) mse`, whose standard errors
+are twice as large as they should be. In SAS: `VARMETHOD=JACKKNIFE` and
 `REPWEIGHTS {first}-{last} / JKCOEFS={1 / count:g}`. These two were never run.{precise}"""
 
 

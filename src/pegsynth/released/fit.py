@@ -353,10 +353,11 @@ def split_budget(
     """
     wanted = margin_error(price, total, category_counts, weights) / steps.wanted_margin_error
     needed = wanted if price.allowance.route == "pure" else wanted**2
-    kept = 1 - withheld
+    # The total is paid for already; the others share what it and the withheld part leave.
+    kept = 1 - withheld / (1 - steps.total_share)
     margins = min(max(needed, steps.least_margins), steps.most_margins) * kept
     choices = steps.first_choices * kept
-    rest = (kept - steps.total_share - choices - margins) * (1 - 1e-9)
+    rest = (1 - withheld - steps.total_share - choices - margins) * (1 - 1e-9)
     first = rest * steps.first_round if steps.second_round else rest
     count = len(category_counts) if placed is None else placed
     choice = choices / max(count - 1, 1)

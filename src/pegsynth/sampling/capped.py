@@ -97,7 +97,7 @@ def sample_capped(
     visits
         T, over all chains.
     """
-    chains = len(counters)
+    machine, chains = machine.drawn(stream, rows), len(counters)
     first = stream.substreams(chains)
     limits = chain_limits(visits, chains)
     running = [

@@ -10,7 +10,7 @@ import queue
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.gibbs import ROW, run_chains
 from pegsynth.kernels.sampling_arrays import EntryTables, KeyTables, PriorTables, RuleTables
+from pegsynth.mechanisms.answers import drawn_from
 from pegsynth.random import RandomStream
 from pegsynth.sampling.seeds import WORD_BITS, Codes, SeedPool, WordSource
 
@@ -51,6 +52,20 @@ class Machine:
     def entry_count(self) -> int:
         """Number of numbered entries of all blocks."""
         return int(self.entries.entry_base[-1])
+
+    def drawn(self, stream: RandomStream, rows: int) -> Machine:
+        """Return what draws of so many rows read; audits get a machine without counts."""
+        return drawn_from(self, self._without_counts, stream, rows=rows)
+
+    def _without_counts(self) -> Machine:
+        entries = self.entries
+        return replace(
+            self,
+            entries=entries._replace(
+                dense_cumulative=np.zeros_like(entries.dense_cumulative),
+                cell_cumulative=np.zeros_like(entries.cell_cumulative),
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -94,6 +109,7 @@ def sample_rows(
 
     The keystreams are reserved at once, so the rows do not depend on when they are read.
     """
+    machine = machine.drawn(stream, rows)
     first = stream.substreams(-(-rows // schedule.chunk_rows))
     return grouped(_chunks(machine, seeds, schedule, rows, stream, first, threads))
 

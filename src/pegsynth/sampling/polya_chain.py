@@ -57,7 +57,7 @@ def sample_polya(
     sweeps: int = 1,
 ) -> Iterator[Codes]:
     """Yield `rows` rows of one chain as chunks; `urns` change in place."""
-    words = stream.substream()
+    machine, words = machine.drawn(stream, rows), stream.substream()
     start = pool.draw(1, words.take)
     done = 0
     while done < rows:

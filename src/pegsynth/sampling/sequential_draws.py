@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pegsynth.errors import ModelError, ParameterError, SchemaError
 from pegsynth.kernels.fitted_draws import LANE, STUCK, draw_categories
 from pegsynth.kernels.sampling_arrays import RuleTables
+from pegsynth.mechanisms.answers import drawn_from
 from pegsynth.mechanisms.rule_patterns import rule_tables
 from pegsynth.random import RandomStream, Words
 from pegsynth.sampling.chains import CHUNK_ROWS
@@ -41,6 +42,18 @@ class ConditionalModel(Protocol):
         The value that a row holds in column `target` must not matter.
         """
         ...
+
+
+@dataclass(frozen=True)
+class FlatModel:
+    """Every category is as likely as any other, as a table without rows would have it."""
+
+    category_counts: Sequence[int]
+
+    def probabilities(self, target: int, rows: Codes) -> Probabilities:
+        """Return the same line for every row."""
+        count = self.category_counts[target]
+        return np.full((len(rows), count), 1.0 / count)
 
 
 def check_alpha(categories: int, numerator: int, scale: int) -> None:
@@ -152,6 +165,7 @@ def sample_conditional(
     chunk: int = CHUNK_ROWS,
 ) -> Iterator[Codes]:
     """Yield `rows` rows as chunks: seed rows, then sweeps as in `sweep`."""
+    model = drawn_from(model, lambda: FlatModel(category_counts), stream, rows=rows)
     tables = rule_tables(rules, category_counts)
     draw = _Draw(model, tuple(targets), tuple(category_counts), tables, numerator, scale, sweeps)
     return in_chunks(

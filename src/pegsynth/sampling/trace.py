@@ -36,7 +36,7 @@ def trace_row(
     and after it. A capped model's visits are counted in `counters`, in place.
     """
     visits = None if counters is None else Visits.running(counters)
-    words = stream.substream()
+    machine, words = machine.drawn(stream, 1), stream.substream()
     before = seeds.draw(1, words.take)
     seed = tuple(int(code) for code in before[0])
     steps: list[TraceStep] = []

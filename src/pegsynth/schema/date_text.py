@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from pegsynth.arrays import Int64
 from pegsynth.schema.calendar_units import SECONDS, per_day
 from pegsynth.schema.date_format import ISO, MOMENT, DateFormat, Form
+from pegsynth.schema.dtypes import PER_SECOND, within_calendar
 from pegsynth.schema.feature import Feature
 
-_PER_SECOND = {"ns": 1_000_000_000, "us": 1_000_000, "ms": 1_000}
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _PIVOT = 69
 """Years of two digits from here on are of the last century."""
@@ -27,8 +27,10 @@ _WRITTEN = {"date": "%Y-%m-%d", "time": "%H:%M:%S", "datetime": "%Y-%m-%dT%H:%M:
 
 Truth = NDArray[np.bool_]
 
-LAST_DAY = 2_932_896
-"""9999-12-31: no later date can be written."""
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896
+"""0001-01-01 and 9999-12-31: no earlier and no later date can be written and read again."""
+_LONGEST = 999_999_999
+"""Days of the longest length of time that can be."""
 
 
 class DateText:
@@ -59,12 +61,14 @@ class DateText:
         if dtype == pl.Date and dates:
             return values.to_physical().cast(pl.Int64) * whole
         if isinstance(dtype, pl.Datetime) and dates:
-            local = values.dt.replace_time_zone(None) if dtype.time_zone else values
-            return self._divided(local, _PER_SECOND[dtype.time_unit])
+            local = values
+            if dtype.time_zone:
+                local = within_calendar(values).dt.replace_time_zone(None)
+            return self._divided(local, PER_SECOND[dtype.time_unit])
         if dtype == pl.Time and self.kind == "time":
-            return self._divided(values, _PER_SECOND["ns"])
+            return self._divided(values, PER_SECOND["ns"])
         if isinstance(dtype, pl.Duration) and self.kind == "duration":
-            return self._divided(values, _PER_SECOND[dtype.time_unit])
+            return self._divided(values, PER_SECOND[dtype.time_unit])
         return None
 
     def _divided(self, values: pl.Series, per_second: int) -> pl.Series:
@@ -139,23 +143,31 @@ class DateText:
         return np.where(valid, np.floor(signed / SECONDS[self._resolution]), np.nan)
 
     def written(self, numbers: pl.Series) -> pl.Series:
-        """Return numbers as texts of the stated format, or as ISO texts."""
+        """Return numbers as texts of the stated format, or as ISO texts.
+
+        What cannot be written and read again is held at the first or the last that can.
+        """
+        day = per_day(self._resolution)
         if self.kind == "duration":
-            return self.as_type(numbers, pl.Duration("ms")).dt.to_string("iso")
+            held = numbers.clip(-_LONGEST * day, _LONGEST * day)
+            return self.as_type(held, pl.Duration("ms")).dt.to_string("iso")
+        if self.kind != "time":
+            numbers = numbers.clip(FIRST_DAY * day, (LAST_DAY + 1) * day - 1)
         plain: dict[str, pl.DataType] = {"date": pl.Date(), "time": pl.Time()}
         typed = self.as_type(numbers, plain.get(self.kind, pl.Datetime("ms")))
         return typed.dt.to_string(self._format)
 
     def as_type(self, numbers: pl.Series, dtype: pl.DataType) -> pl.Series:
-        """Return numbers as a column of dates, times or lengths of time."""
+        """Return numbers as a column of dates, times or lengths of time, held where it ends."""
         if dtype == pl.Date:
             return (numbers // per_day(self._resolution)).cast(pl.Int32).cast(dtype)
-        seconds = numbers * SECONDS[self._resolution]
-        if isinstance(dtype, pl.Datetime) and dtype.time_zone is not None:
-            local = (seconds * _PER_SECOND[dtype.time_unit]).cast(pl.Datetime(dtype.time_unit))
-            return _in_zone(local, dtype)
         unit = getattr(dtype, "time_unit", "ns")
-        return (seconds * _PER_SECOND[unit]).cast(dtype)
+        each = SECONDS[self._resolution] * PER_SECOND[unit]
+        most = ((1 << 63) - 1) // each
+        moments = numbers.clip(-most, most) * each
+        if isinstance(dtype, pl.Datetime) and dtype.time_zone is not None:
+            return _in_zone(moments.cast(pl.Datetime(dtype.time_unit)), dtype)
+        return moments.cast(dtype)
 
 
 def is_temporal(dtype: Any, kind: str) -> bool:

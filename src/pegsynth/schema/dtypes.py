@@ -41,6 +41,9 @@ _NAMES: dict[str, pl.DataType] = {
         )
     },
 }
+_MOST_DAYS = 73_000_000
+"""About 200,000 years: moments further from 1970 have no date that a calendar could tell."""
+PER_SECOND = {"ns": 1_000_000_000, "us": 1_000_000, "ms": 1_000}
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=(.+))?\]")
 
 
@@ -69,22 +72,40 @@ def as_text(values: pl.Series) -> pl.Series:
     Whole floats are written without a decimal point, so that integers read as floats
     because of a gap keep their text; decimals exactly, without zeros at their end; times
     with the parts of a second, those at midnight as their date; booleans as "true" and
-    "false". The text of a value depends on that value and the column's type alone (R30).
+    "false". The text of a value depends on that value and the column's type alone (R30). A
+    moment that no calendar tells is written as its number, so that different ones differ.
     """
     dtype = values.dtype
+    if dtype == pl.Date or isinstance(dtype, pl.Datetime):
+        return _moment_text(values)
     if dtype == pl.String:
         return values
     if dtype.is_float():
         return _float_text(values)
     if dtype.is_decimal():
         return decimal_text(values.cast(pl.String))
-    if isinstance(dtype, pl.Datetime):
-        text = values.dt.to_string("%Y-%m-%dT%H:%M:%S%.f")
-        return text.str.strip_suffix("T00:00:00")
     if isinstance(dtype, pl.Time | pl.Duration):
         # Casting drops the parts of a second, and two people could become one unit (R12).
         return values.dt.to_string("iso" if dtype == pl.Duration else "%H:%M:%S%.f")
     return values.cast(pl.String)
+
+
+def within_calendar(values: pl.Series) -> pl.Series:
+    """Return dates and times, those that no calendar tells held at the last that one does."""
+    dtype, days = values.dtype, _MOST_DAYS
+    if isinstance(dtype, pl.Datetime):
+        days = min(days * 86_400 * PER_SECOND[dtype.time_unit], (1 << 63) - 1)
+    return values.to_physical().clip(-days, days).cast(dtype)
+
+
+def _moment_text(values: pl.Series) -> pl.Series:
+    held = within_calendar(values)
+    if values.dtype == pl.Date:
+        text = held.cast(pl.String)
+    else:
+        text = held.dt.to_string("%Y-%m-%dT%H:%M:%S%.f").str.strip_suffix("T00:00:00")
+    numbers = values.to_physical()
+    return text.zip_with((numbers == held.to_physical()).fill_null(True), numbers.cast(pl.String))
 
 
 def unit_text(values: pl.Series) -> pl.Series:

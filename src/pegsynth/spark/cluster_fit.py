@@ -14,13 +14,12 @@ from pegsynth.errors import ParameterError
 from pegsynth.estimator import PeGS
 from pegsynth.io.caller_frames import check_names
 from pegsynth.methods import get, methods
-from pegsynth.methods.base import Model
+from pegsynth.methods.base import Method, Model
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger
 from pegsynth.numbers import CodecCounts, GridCounter, grid_schema, wants_codec, wants_grids
 from pegsynth.option_kinds import python_names
-from pegsynth.options import DEFAULT_METHOD
-from pegsynth.pipeline import Settled, fit_counted, pay_for_codec, with_codec
+from pegsynth.pipeline import Settled, fit_counted, left_over, pay_for_codec, with_codec
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import Encoder
@@ -49,7 +48,8 @@ def fit(df: DataFrame, schema: Schema | str | Path, **options: Any) -> PeGS:
     **options
         Those of `pegsynth.PeGS`: method, rows, budget, seed and so on. The methods are
         ``pegs``, ``pegs-rs``, ``pegs-capped``, which counts visits and uses no urn, and
-        ``pegs-once``, which is drawn from by the sampler itself.
+        ``pegs-once``, which is drawn from by the sampler itself; ``auto`` takes one of these,
+        and `pegsynth.spark.sample` draws from the first three.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def fit(df: DataFrame, schema: Schema | str | Path, **options: Any) -> PeGS:
         check_plan(settled)
         return count_model(df, settled, stream)
 
-    return sampler.fit_with(count, schema)
+    return sampler.fit_with(count, schema, able=check_method)
 
 
 def count_model(
@@ -99,7 +99,7 @@ def count_model(
             settled, partial(_codec_counts, df, schema, words, source=source), stream
         )
         schema, shapes, settled = codec.schema, codec.shapes, with_codec(settled, codec)
-        ledger = ledger.add(*codec.events)
+        ledger = ledger.add(*codec.events, *left_over(settled))
         if words is not None:
             # The local engine reserves words once more for rows that are chosen already.
             stream.substreams(1)
@@ -127,20 +127,25 @@ def _codec_counts(
     return CodecCounts(grids, candidate_parts(df, schema, words))
 
 
-def check_plan(settled: Settled) -> None:
-    """Refuse what would bring the rows of the table to one machine."""
-    method, plan = get(settled.request.method or DEFAULT_METHOD), settled.plan
-    if settled.long is not None:
-        raise ParameterError(
-            "panels are folded on one machine, where the rows of a unit come together; use "
-            "--engine local"
-        )
+def check_method(method: Method[Any, Any]) -> None:
+    """Refuse a method that cannot be fitted from counts alone."""
     if not method.on_cluster:
         able = ", ".join(each.name for each in methods() if each.on_cluster)
         raise ParameterError(
             f"--method {method.name} works on the whole table in one memory; use {able} on Spark, "
             "or --engine local"
         )
+
+
+def check_plan(settled: Settled) -> None:
+    """Refuse what would bring the rows of the table to one machine."""
+    method, plan = get(settled.request.method), settled.plan
+    if settled.long is not None:
+        raise ParameterError(
+            "panels are folded on one machine, where the rows of a unit come together; use "
+            "--engine local"
+        )
+    check_method(method)
     if plan is None:
         return
     if getattr(plan.options, "urn", False):

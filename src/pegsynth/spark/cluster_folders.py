@@ -1,16 +1,38 @@
-"""Folders on the cluster's file system that appear whole or not at all."""
+"""Folders on the cluster's file system: new ones appear whole or not at all, some are not read."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from pegsynth.errors import OutputError
+from pegsynth.io.lakehouse import refuse_lakehouses
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def refuse_lakehouse_files(frame: DataFrame) -> None:
+    """Refuse Parquet files that lie in or below the folder of a lakehouse table."""
+    places = map(unquote, frame.inputFiles())
+    refuse_lakehouses(places, partial(_listed, frame.sparkSession))
+
+
+def _listed(spark: SparkSession, folder: str) -> list[str] | None:
+    """Return the names in a folder; one above the table that may not be looked into is none."""
+    from py4j.protocol import Py4JError
+
+    jvm: Any = spark._jvm
+    try:
+        path = jvm.org.apache.hadoop.fs.Path(folder)
+        system = path.getFileSystem(spark._jsc.hadoopConfiguration())
+        return [entry.getPath().getName() for entry in system.listStatus(path)]
+    except Py4JError:
+        return None
 
 
 def check_free(spark: SparkSession, path: str) -> tuple[Any, Any]:

@@ -12,9 +12,11 @@ import numpy as np
 from pegsynth.drawn_tables import decoder_of
 from pegsynth.errors import ParameterError
 from pegsynth.estimator import PeGS
-from pegsynth.methods.base import Plan
+from pegsynth.methods import methods
+from pegsynth.methods.base import Method, Plan
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
+from pegsynth.methods.gibbs.method import GibbsMethod
 from pegsynth.methods.gibbs.samplers import (
     BlockSampler,
     CappedSampler,
@@ -26,6 +28,7 @@ from pegsynth.option_kinds import check_whole, python_names
 from pegsynth.options import How
 from pegsynth.sampling.capped import chain_limits
 from pegsynth.spark import arrow_batches
+from pegsynth.spark.cluster_fit import check_method
 from pegsynth.spark.cluster_folders import new_folder
 from pegsynth.spark.counts import TASKS_PER_CORE
 from pegsynth.spark.spark_session import (
@@ -111,6 +114,13 @@ def write_rows(
                 _draw_chunks(session, sampler, rows, spark, folder, how, tasks)
 
 
+def check_drawn(method: Method[Any, Any]) -> None:
+    """Refuse a method whose rows are drawn on one machine."""
+    check_method(method)
+    if not isinstance(method, GibbsMethod):
+        raise _drawn_here(method.name)
+
+
 def check_drawing(plan: Plan) -> None:
     """Refuse, before anything is counted, a plan whose rows cannot be drawn apart."""
     if not isinstance(plan, GibbsPlan) or replaced_features(plan.options):
@@ -132,9 +142,10 @@ def check_sampler(session: Session) -> RestartedSampler | CappedSampler:
 
 
 def _drawn_here(method: str) -> ParameterError:
+    able = ", ".join(each.name for each in methods() if isinstance(each, GibbsMethod))
     return ParameterError(
         f"rows of {method} are drawn on one machine: fit a model, on Spark or here, and sample it "
-        "with --engine local"
+        f"with --engine local; or name a method whose rows workers draw ({able})"
     )
 
 

@@ -29,7 +29,7 @@ from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session, Spent
 from pegsynth.methods.stored_model import Arrays, Cells, StoredModel
-from pegsynth.options import DEFAULT_METHOD
+from pegsynth.options import PAPER_METHOD
 from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -107,7 +107,7 @@ def load_model(path: str | Path) -> Model:
             arrays,
         )
         plan = restored_plan(manifest.recipe, schema, stored) if manifest.recipe else None
-        method = get(plan.method if plan else DEFAULT_METHOD)
+        method = get(plan.method if plan else PAPER_METHOD)
         content = method.load(stored, schema, plan)
         shapes = stored_shapes(stored.arrays, schema)
     except ModelError as error:

@@ -85,7 +85,7 @@ def start(project: Path, words: Sequence[str]) -> None:
     DataError
         Another command of this project is running.
     """
-    folder = _folder(project)
+    folder = own_folder(project)
     handle = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         if not _taken(handle):
@@ -118,7 +118,7 @@ def _taken(handle: int) -> bool:
 
 def current(project: Path) -> Job:
     """Return the last command of a project and how far it is."""
-    folder = _folder(project)
+    folder = own_folder(project)
     try:
         words = tuple(json.loads((folder / WORDS).read_text(encoding="utf-8")))
     except (OSError, ValueError):
@@ -132,7 +132,7 @@ def current(project: Path) -> Job:
 
 def stop(project: Path) -> None:
     """Ask the running command to stop; it tidies up first."""
-    folder = _folder(project)
+    folder = own_folder(project)
     until = time.monotonic() + _BEGUN_WITHIN
     while _is_locked(folder) and not (folder / LOG).exists() and time.monotonic() < until:
         time.sleep(0.05)
@@ -141,7 +141,8 @@ def stop(project: Path) -> None:
             os.kill(int((folder / PROCESS).read_text()), signal.SIGTERM)
 
 
-def _folder(project: Path) -> Path:
+def own_folder(project: Path) -> Path:
+    """Return where the studio keeps its own files of a project; made if it is not there."""
     folder = project / FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder

@@ -41,9 +41,8 @@ _MAPS = COMPARISON.replace(".html", "-figures")
 Deed = Callable[[Project, FormData], Awaitable[Response] | Response]
 
 
-def application(folder: Path, token: str, hosts: frozenset[str]) -> Starlette:
+def application(folder: Path, guard: Guard) -> Starlette:
     """Return the application of a project."""
-    guard = Guard(token, hosts)
     studio, does = _Studio(folder, guard), Deeds(folder.absolute())
     deeds: dict[str, Deed] = {
         "table": does.choose_table,

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import importlib
 import ipaddress
-import secrets
 import socket
 import threading
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import ParameterError
+from pegsynth.io.atomic import atomic_text
+
+if TYPE_CHECKING:
+    from pegsynth.studio.guard import Guard
 
 LOOPBACK = "127.0.0.1"
 _FIRST_PAGE = 0.5
@@ -55,6 +60,8 @@ def serve(
     try:
         import uvicorn
 
+        from pegsynth.studio import jobs
+        from pegsynth.studio.guard import LIFE, Guard
         from pegsynth.studio.pages import application
     except ImportError as error:
         raise ParameterError(
@@ -62,21 +69,50 @@ def serve(
         ) from None
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private = jobs.own_folder(folder)
         listening = socket.create_server((host, port))
     except OSError as error:
         where = error.filename or f"{host}:{port}"
         raise ParameterError(f"{where}: {error.strerror}; choose another") from None
-    token, taken = secrets.token_urlsafe(24), listening.getsockname()[1]
-    address = f"http://{host}:{taken}/?token={token}"
+    taken = listening.getsockname()[1]
     names = {host, "localhost"} if host == LOOPBACK else {host}
-    app = application(folder, token, frozenset(f"{name}:{taken}" for name in names))
+    guard = Guard(frozenset(f"{name}:{taken}" for name in names), taken)
+    address = f"http://{host}:{taken}/?token={guard.token}"
     say(f"The studio of {folder} is at {address}")
-    say("Whoever has this address can use it. Ctrl-C ends it; a release that runs goes on.")
-    if browser:
-        webbrowser.open(address)
+    say(
+        f"This address works once, in the first browser that opens it within {LIFE // 60} minutes. "
+        "Ctrl-C ends the studio; a release that runs goes on."
+    )
     threading.Thread(target=_look_ahead, daemon=True).start()
     settings: dict[str, Any] = {"log_level": "error", "access_log": False, "server_header": False}
-    uvicorn.Server(uvicorn.Config(app, **settings)).run(sockets=[listening])
+    server = uvicorn.Server(uvicorn.Config(application(folder, guard), **settings))
+    with ExitStack() as serving:
+        if browser:
+            serving.enter_context(_opened(address, guard, private))
+        server.run(sockets=[listening])
+
+
+@contextmanager
+def _opened(address: str, guard: Guard, private: Path) -> Iterator[None]:
+    """Open an address in the user's browser, by way of a file that its owner alone can read.
+
+    Every user of the machine can read the command line of the browser. The file is removed once the
+    token in it was used or is too old, at the latest in the end.
+    """
+    from pegsynth.studio.guard import passing_on
+
+    with TemporaryDirectory(dir=private, prefix="open-") as place:
+        page = Path(place).absolute() / "studio.html"
+        atomic_text(page, passing_on(address), mode=0o600)
+
+        def show() -> None:
+            webbrowser.open(page.as_uri())
+            guard.entered.wait(guard.life)
+            page.unlink(missing_ok=True)
+
+        # A browser in a terminal ends no sooner than its user does.
+        threading.Thread(target=show, daemon=True).start()
+        yield
 
 
 def _look_ahead() -> None:

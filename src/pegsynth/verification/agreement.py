@@ -2,7 +2,8 @@
 
 Goes in: a question that was settled without the original, the original, a budget. Comes
 out: a noisy count for every coefficient, and the event that pays for them. What a part
-answers depends on the rows of that part alone; a part that gives no estimate answers no.
+answers depends on the rows of that part alone; a part that gives no estimate answers no, for
+whatever reason. No error and no warning says more of it.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from pegsynth.arrays import Int64
 from pegsynth.errors import escaped
 from pegsynth.evaluation.regression_fit import fit
 from pegsynth.evaluation.value_regression import value_sample
-from pegsynth.mechanisms.noise import add_noise
+from pegsynth.mechanisms import answers
 from pegsynth.privacy import AgreementCounts, Allowance
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
+from pegsynth.silence import in_silence
 from pegsynth.verification.asked_rows import Rows
 from pegsynth.verification.dealing import dealt
 from pegsynth.verification.regions import Asked
@@ -76,18 +78,25 @@ _SLACK = 1e-12
 
 
 def agrees(asked: Asked, rows: Rows, schema: Schema) -> Answers:
-    """Return 1 for every coefficient of one part that agrees; 0 where there is no estimate."""
-    if not len(rows):
+    """Return 1 for every coefficient of one part that agrees; 0 where there is no estimate.
+
+    A fit that fails, in whatever way, is an answer. Warnings are held back and cannot become
+    errors: whether there is one depends on the rows.
+    """
+    try:
+        with in_silence():
+            return np.array(part_answers(asked, rows, schema), dtype=np.int64)
+    except Exception:  # noqa: BLE001 (whether and how a fit fails depends on the rows)
         return np.zeros(len(asked.regions), dtype=np.int64)
+
+
+def part_answers(asked: Asked, rows: Rows, schema: Schema) -> list[bool]:
+    """Fit one part and compare; a part that cannot be fitted may raise."""
     sample = value_sample(asked.formula, rows.codes, rows.values, schema)
     found = fit(sample, asked.columns, asked.formula.kind).estimates
-    return np.array(
-        [
-            region.term in found and region.holds(found[region.term].value)
-            for region in asked.regions
-        ],
-        dtype=np.int64,
-    )
+    return [
+        region.term in found and region.holds(found[region.term].value) for region in asked.regions
+    ]
 
 
 def measured(
@@ -99,19 +108,23 @@ def measured(
     *,
     deal: Deal = dealt,
 ) -> Agreement:
-    """Deal the original to parts, ask each of them, and count those that agree, with noise."""
+    """Deal the original to parts, ask each of them, and count those that agree, with noise.
+
+    What `event` records is to be charged before.
+    """
     parts = deal(rows.units, len(rows), asked.parts, stream.substream())
     counts = counted(asked, rows, schema, parts)
-    return Agreement(add_noise(counts, event.noise, stream), event)
+    return Agreement(answers.noisy(counts, event, stream), event)
 
 
 def counted(asked: Asked, rows: Rows, schema: Schema, parts: Int64) -> Int64:
-    """Count the parts that agree, exactly: confidential until noise is added."""
+    """Count the parts that agree, exactly: confidential until noise is added.
+
+    A part without rows does not agree.
+    """
     order = np.argsort(parts, kind="stable")
-    ends = np.searchsorted(parts[order], np.arange(asked.parts + 1))
     counts = np.zeros(len(asked.regions), dtype=np.int64)
-    for part in range(asked.parts):
+    for kept in np.split(order, np.flatnonzero(np.diff(parts[order])) + 1):
         # In the order of the table: what a part answers is a function of its own rows.
-        kept = np.sort(order[ends[part] : ends[part + 1]])
         counts += agrees(asked, rows.some(kept), schema)
     return counts

@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 
 from pegsynth.arrays import Codes, Int64
-from pegsynth.evaluation.value_columns import TableValues, ValueCollector, weight_columns
+from pegsynth.evaluation.value_columns import TableValues, ValueCollector
+from pegsynth.inference.replicated import weight_columns
 from pegsynth.io.reader import TableReader
 from pegsynth.io.unit_names import is_blank, missing_units
 from pegsynth.schema import Schema
@@ -67,7 +68,7 @@ def read_rows(reader: TableReader, schema: Schema, *, need_unit: bool) -> Rows:
     need_unit
         Whether rows have units; those of a release have none.
     """
-    weights = () if need_unit else weight_columns(reader.columns, schema)
+    weights = () if need_unit else weight_columns(reader.columns, schema.names)
     columns = [name for name in reader.columns if name not in weights]
     encoder = Encoder(schema, source=reader.source, columns=columns, need_unit=need_unit)
     unit = schema.unit if need_unit else None

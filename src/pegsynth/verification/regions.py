@@ -26,6 +26,7 @@ LEVEL = 0.95
 _QUANTILE = 1.959963984540054
 _FEWEST_PARTS, _MOST_PARTS = 10, 50
 _ROWS_PER_UNKNOWN = 20
+_MOST_STATED = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,10 @@ def regions_of(
     if parts is None:
         parts = total // (_ROWS_PER_UNKNOWN * (len(columns) + 1))
         parts = min(max(parts, _FEWEST_PARTS), _MOST_PARTS)
-    if parts < 2:
-        raise ParameterError("--parts must be at least 2: the original is dealt to parts")
+    if not 2 <= parts <= _MOST_STATED:
+        raise ParameterError(
+            f"--parts must be at least 2 and at most {_MOST_STATED}: the original is dealt to parts"
+        )
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise ParameterError("--tolerance must be a number of at least 0")
     again = [

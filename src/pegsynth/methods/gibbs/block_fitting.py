@@ -6,7 +6,6 @@ What is left is confidential: it holds exact counts.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -17,8 +16,8 @@ from pegsynth.errors import BudgetError
 from pegsynth.hashing import HashSpec, PairCounts, heads_by_score, public_heads
 from pegsynth.hashing.order import detail_features, plain_features, with_parents
 from pegsynth.hashing.private_order import heads_by_choice, pair_scores
+from pegsynth.mechanisms import answers
 from pegsynth.mechanisms.marginals import Marginals, noisy_marginals
-from pegsynth.mechanisms.noise import choose
 from pegsynth.methods.declarations import of_heads
 from pegsynth.options import Order
 from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, Selection
@@ -160,12 +159,13 @@ def _private_heads(
     choice = paid.choice
     marginals = noisy_marginals(pairs.one_way_counts(), paid.marginals, stream)
     scores = pair_scores(pairs, marginals.shares, marginals.total)
-    epsilon = Fraction(choice.epsilon_numerator, choice.epsilon_denominator)
     words = stream.substream()
     plain = plain_features(schema)
     scores = scores[np.ix_(plain, plain)]
     heads = choice.count // len(plain)
-    chosen = heads_by_choice(scores, heads, lambda line: choose(line, epsilon, words))
+    chosen = heads_by_choice(
+        scores, heads, lambda line: answers.chosen(line, choice, stream, words)
+    )
     return marginals, with_parents(schema, mapped(schema, chosen))
 
 
