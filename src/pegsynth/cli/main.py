@@ -12,6 +12,7 @@ import errno
 import os
 import sys
 import traceback
+import warnings
 from contextlib import suppress
 from typing import NoReturn
 
@@ -34,6 +35,8 @@ _SURROUNDINGS = {
 def main() -> None:
     """Run the command line; whatever happens, leave by an exit status."""
     _check_limits()
+    # Whether a library warns may depend on the data. Filters that make warnings errors still do.
+    warnings.showwarning = _unsaid
     try:
         _work()
     except PegsynthError as error:
@@ -51,6 +54,10 @@ def main() -> None:
         raise
     except BaseException as error:  # noqa: BLE001 (a panic of a library is no Exception)
         _report(error)
+
+
+def _unsaid(*_warning: object, **_where: object) -> None:
+    """Print no warning of a library."""
 
 
 def _work() -> None:
