@@ -64,7 +64,7 @@ def _values(schema: Schema) -> Iterator[str]:
         )
     for feature in schema.features:
         if feature.kind == "numeric" and feature.edges and not feature.private_edges:
-            low, high = feature.edges[0], feature.edges[-1]
+            low, high = feature.public_bounds
             yield (
                 f"Numbers of `{feature.name}` below {low:g} or above {high:g}, if there were any, "
                 "were counted as these bounds: means and spreads are pulled towards the middle."
