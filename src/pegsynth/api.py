@@ -160,7 +160,7 @@ def fit(
     with (
         shown(progress) as told,
         booked_run(settled, "fit") as booking,
-        open_table(source, dialect=settled.schema.dialect) as reader,
+        open_table(source, dialect=settled.schema.dialect, confidential=True) as reader,
     ):
         booking.begin(reader)
         model = fit_table(reader, settled, stream, progress=told)

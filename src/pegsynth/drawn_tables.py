@@ -7,7 +7,7 @@ original table. Nothing is written here.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ import polars as pl
 from pegsynth.analyses.calibrating import CALIBRATED_ROWS, OVERSAMPLED, Calibration
 from pegsynth.completion import check_completable, completed_frames
 from pegsynth.errors import ParameterError
+from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.methods.base import Model
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.session import Session
@@ -35,9 +36,14 @@ from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.wide_schema import long_schema
 
 if TYPE_CHECKING:
+    from pegsynth.arrays import Float64
     from pegsynth.methods.base import Codes
     from pegsynth.released.published import Released
     from pegsynth.released.replicates import WeightedRows
+
+WEIGHT_DIGITS = 6
+LEAST_WEIGHT = 1e-6
+"""The smallest weight that is written, in mean weights."""
 
 
 def decoder_of(model: Model, how: How | None = None, *, listed: bool = False) -> Decoder:
@@ -269,8 +275,56 @@ def _weighted(
             part = frame.height / int(told["rows"])
             weights = calibration.weights(frame, weights, lot.versions, part)
         yield frame.with_columns(
-            pl.Series(name, line) for name, line in zip(names, weights, strict=True)
+            pl.Series(name, line)
+            for name, line in zip(names, written_weights(weights), strict=True)
         )
+
+
+def written_weights(weights: Float64) -> Float64:
+    """Return weights as they are published: six digits, none below a millionth of the mean.
+
+    Programs differ in what they do with a weight of 0 or 1e-161: some drop the row, and its
+    replicate weights with it. A millionth of the mean weight moves no total in six digits.
+
+    Parameters
+    ----------
+    weights
+        A line for the published counts, and one for each replicate.
+    """
+    raised = np.maximum(weights, LEAST_WEIGHT * weights.mean(axis=1, keepdims=True))
+    digits = np.floor(np.log10(np.where(raised > 0, raised, 1.0)))
+    # One of both is 1, so that the nearest number of six digits comes out.
+    up, down = (10.0 ** np.clip(sign * (WEIGHT_DIGITS - 1 - digits), 0, 300) for sign in (1, -1))
+    return np.asarray(np.rint(raised * up / down) / up * down)
+
+
+class WeightTally:
+    """Adds up the weights of a table while its frames pass.
+
+    `found` are its effective rows, or units where the rows of a unit share one weight; None
+    where rows have no weights.
+    """
+
+    def __init__(self, schema: Schema, weights: tuple[str, ...]) -> None:
+        self._weights = weights
+        self._unit = schema.panel.unit if schema.panel is not None else None
+        self.found: EffectiveRows | None = None
+        if weights:
+            self.found = EffectiveRows(what="units" if self._unit else "rows")
+
+    @classmethod
+    def of(cls, session: Session, *, wide: bool = False) -> WeightTally:
+        """Return the tally of a table that a session draws."""
+        names = weight_names(session.plan.options)
+        return cls(table_schema(session.model, wide=wide), names)
+
+    def counted(self, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """Yield frames as they are, their weights added up."""
+        for frame in frames:
+            if self.found is not None:
+                once = frame if self._unit is None else frame.unique(self._unit)
+                self.found = self.found.plus(once.get_column(self._weights[0]).to_numpy())
+            yield frame
 
 
 def weight_names(options: Any) -> tuple[str, ...]:
@@ -282,8 +336,13 @@ def weight_names(options: Any) -> tuple[str, ...]:
 def published_schema(session: Session, *, wide: bool = False) -> Schema:
     """Return the codebook of the tables: weights stand in it as columns that are no features."""
     schema = table_schema(session.model, wide=wide)
-    names = weight_names(session.plan.options)
-    weights = (Feature(name, role="identifier") for name in names)
+    return with_weights(schema, weight_names(session.plan.options))
+
+
+def with_weights(schema: Schema, names: tuple[str, ...]) -> Schema:
+    """Return a codebook with the weights as columns that are no features."""
+    known = {column.name for column in schema.columns}
+    weights = (Feature(name, role="identifier") for name in names if name not in known)
     return replace(schema, columns=(*schema.columns, *weights))
 
 

@@ -106,7 +106,7 @@ class PeGS:
             table = held(origin) if replaced else origin
             with (
                 shown(progress) as told,
-                open_table(table, dialect=settled.schema.dialect) as reader,
+                open_table(table, dialect=settled.schema.dialect, confidential=True) as reader,
             ):
                 booking.begin(reader)
                 model = fit_table(reader, settled, stream, progress=told)

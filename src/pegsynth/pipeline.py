@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from pegsynth.analyses.analysed_tables import affordable_tables
 from pegsynth.book import NO_BOOKING, Booking, booked
 from pegsynth.completion import check_completable
 from pegsynth.drawn_tables import (
+    WeightTally,
     check_completes,
     check_decoding,
     check_weight_names,
@@ -30,6 +32,7 @@ from pegsynth.drawn_tables import (
     table_schema,
 )
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError, SchemaError
+from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.io.atomic import atomic_text
 from pegsynth.io.streams import held
 from pegsynth.io.table_input import open_table, same_file, table_files
@@ -40,6 +43,7 @@ from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger, seeded_ledger, selection_ledger
+from pegsynth.methods.pricing import rows_of_a_unit
 from pegsynth.methods.session import Session
 from pegsynth.numbers import (
     CodecCounts,
@@ -52,7 +56,8 @@ from pegsynth.numbers import (
 from pegsynth.options import How
 from pegsynth.panels import folded_reader
 from pegsynth.panels.unfolding import check_unfolds
-from pegsynth.privacy import Budget, Ledger, NotPrivate
+from pegsynth.privacy import Budget, Event, Ledger, NotPrivate, Unspent
+from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, total
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.request import Able, Request
@@ -263,10 +268,13 @@ def fit(
     """
     schema, request = settled.schema, settled.request
     written = reader.output_columns
+    method = get(request.method)
+    if not method.has_proof:
+        # Where nothing is promised, rows are needed, and asked for by the name of the table.
+        reader = replace(reader, may_be_empty=False)
     source, long = reader, settled.long or schema
     if settled.long is not None:
         reader = folded_reader(reader, settled.long)
-    method = get(request.method)
     if checkpoint and not method.resumes:
         raise ParameterError(f"{method.name} reads the table once and cannot resume; drop --resume")
     warm_up(method.first_kernels)
@@ -292,7 +300,7 @@ def fit(
         kept = rows.kept
         codec = at_positions(pay_for_codec(measured, rows.counts, stream), schema)
         schema, settled = codec.schema, with_codec(settled, codec)
-        ledger = ledger.add(*codec.events)
+        ledger = ledger.add(*codec.events, *left_over(settled))
     table = CodeTable(reader, schema, stream, kept=kept, progress=progress)
     if checkpoint:
         checkpoint.keep(table.kept)
@@ -363,6 +371,22 @@ def with_codec(settled: Settled, codec: PaidCodec) -> Settled:
     options = request.options_for(method, saved=settled.saved)
     plan = method.settle(codec.schema, codec.budget, options)
     return replace(settled, schema=codec.schema, plan=plan)
+
+
+def left_over(settled: Settled) -> tuple[Event, ...]:
+    """Return what a plan leaves of a budget that a codec was paid from.
+
+    How much the codec cost, and with that how the rest rounds, depends on the path: the whole
+    counts as spent on every one (R6).
+    """
+    plan = settled.plan
+    if plan is None or plan.budget.paid is None:
+        return ()
+    rest = plan.budget.whole(plan.budget.paid.route)
+    accountant = PureAccountant() if rest.route == "pure" else ZCDPAccountant()
+    cost = total(accountant, plan.events, rows_per_unit=rows_of_a_unit(settled.schema))
+    left = Fraction(0) if cost is None else rest.amount - Fraction(cost)
+    return (Unspent.of(left, route=rest.route),) if left > 0 else ()
 
 
 def fit_counted(
@@ -523,7 +547,7 @@ def _drawn(
         # Drawn values go beside kept ones row by row: all must come from one execution.
         data = held(data)
     with (
-        open_table(data, dialect=settled.schema.dialect) as reader,
+        open_table(data, dialect=settled.schema.dialect, confidential=True) as reader,
         resuming(request.resume, reader, settled.schema, plan, request.seed) as checkpoint,
     ):
         booking.begin(reader)
@@ -643,7 +667,7 @@ def publish_table(
     wide: bool = False,
     threads: int = 1,
     progress: Progress = quiet,
-) -> None:
+) -> EffectiveRows | None:
     """Draw one table; what it cost is on disk before the table becomes visible.
 
     Where a table is replaced, the ledger beside it is true of both until that is done.
@@ -658,6 +682,11 @@ def publish_table(
         Whether missing values are imputed, once.
     wide
         Whether a panel is written with one row for each unit.
+
+    Returns
+    -------
+    EffectiveRows or None
+        What the weights of the rows leave of them; None where rows have no weights.
     """
     (frames,) = drawn_frames(session, rows, how=how, listed=True, wide=wide, progress=progress)
     if complete:
@@ -674,11 +703,13 @@ def publish_table(
 
     texts = listed_columns(session.model, how, wide=wide)
     book = table_schema(session.model, wide=wide)
+    tally = WeightTally.of(session, wide=wide)
     with open_writer(output, before=before, texts=texts, codebook=book) as writer:
-        for frame in frames:
+        for frame in tally.counted(frames):
             writer.write(kept(frame))
     if replacing:
         atomic_text(ledger_path, session.ledger.to_json())
+    return tally.found
 
 
 def true_of_both(path: Path, ledger: Ledger) -> Ledger:

@@ -188,7 +188,10 @@ def answer(question: Question) -> tuple[Verification, Booking]:
         run="verify",
         seeded=stream.seeded,
     ) as booking:
-        with open_table(question.data, dialect=book.dialect) as reader, in_silence():
+        with (
+            open_table(question.data, dialect=book.dialect, confidential=True) as reader,
+            in_silence(),
+        ):
             # Columns are checked before any of them is read.
             Encoder(book, source=reader.source, columns=reader.columns)
             booking.begin(reader)

@@ -182,6 +182,21 @@ def test_found_categories_take_their_part_of_delta():
     assert "tenth of delta" in aside.why_not(many, many)
 
 
+@pytest.mark.parametrize("delta", [1e-6, 1e-9, 3e-7, 1e-7, 5e-10, 7e-7, 2**-20, 0.01])
+@pytest.mark.parametrize("runs", [1, 2, 8])
+def test_exactly_the_tenth_of_delta_is_enough(delta, runs):
+    """A run sets a tenth of its delta aside, so a book of the same delta covers one of them."""
+    part = delta / runs  # Exact: a power of two.
+    budget = Budget(epsilon=1.0, delta=part, delta_taken=Fraction(part) / 10)
+    cost = whole_cost(budget, Allowance("zcdp", Fraction(1, 100)))
+    assert Fraction(cost.delta_taken) == Fraction(part) / 10
+    policy = BookPolicy(epsilon=9.0, delta=delta, private_categories=True)
+    whole = added([cost] * runs)
+    assert policy.why_not(whole, whole) == ""
+    beyond = added([whole, Cost(rho=Decimal(0), delta_taken=Decimal(delta) / 10**12)])
+    assert "tenth of delta" in policy.why_not(beyond, beyond)
+
+
 def test_what_has_no_guarantee_has_no_cost():
     assert cost_of([NotPrivate.because("seeded")], delta=DELTA) is None
     assert cost_of([NoisyCounts.gaussian(3.0, cells=1, purpose="x")], delta=0.0) is None

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -14,6 +15,7 @@ from pegsynth.book import booking as bookings
 from pegsynth.book.booking import booked
 from pegsynth.errors import BudgetError, ModelError, OutputError
 from pegsynth.privacy import Ledger, NotPrivate
+from pegsynth.schema import Feature
 from small_release import settled_plan, small_schema, small_table
 
 TABLE, SCHEMA = small_table(120), small_schema()
@@ -153,6 +155,22 @@ def test_measured_edges_reserve_the_whole_budget(place, book):
 
 
 # Who, when, whom
+
+
+@pytest.mark.parametrize("delta", [1e-6, 3e-7])
+def test_a_book_of_the_same_delta_covers_private_categories(place, delta):
+    names = [TABLE.columns[0]]
+    features = [
+        Feature(f.name, private_categories=True) if f.name in names else f for f in SCHEMA.features
+    ]
+    schema = replace(SCHEMA, columns=tuple(features))
+    create_book(place / "c.book", BookPolicy(epsilon=1.0, delta=delta, private_categories=True))
+    told = {"rows": 10, "epsilon": 1.0, "delta": delta, "book": place / "c.book"}
+    pegsynth.synthesize(TABLE, schema, method="pegs-once", **told)
+    (entry,) = read_book(place / "c.book").entries
+    assert entry.settled.within(entry.reserved)
+    with pytest.raises(BudgetError, match="more than the tenth of delta"):
+        pegsynth.synthesize(TABLE, schema, method="pegs-once", **told | {"epsilon": 0.01})
 
 
 def test_limits_of_a_year_start_anew_and_the_clock_may_not_go_back(place, monkeypatch):
@@ -341,6 +359,45 @@ def test_a_book_of_the_future_is_refused(book):
     book.write_text(book.read_text().replace('"format": 1', '"format": 2'))
     with pytest.raises(ModelError, match="newer format"):
         read_book(book)
+
+
+def test_a_book_with_a_second_hard_link_is_refused_and_nothing_is_read(place, book):
+    """Replaced under one name it would stay as it was under the other: two books."""
+    other = place / "other.book"
+    other.hardlink_to(book)
+    before = book.read_bytes()
+    for each in (book, other):
+        refused = run(place, *ONCE, "--epsilon", 0.5, "--book", each, data="no.csv")
+        check_refused(refused, each.name, "2 names (hard links)", "remove the others")
+        check_refused(pegs("book", "show", each), "hard links")
+        assert each.read_bytes() == before
+    other.unlink()
+    assert run(place, *ONCE, "--epsilon", 0.5, "--book", book).code == 0
+
+
+def test_a_symbolic_link_is_the_book_that_it_leads_to(place, book):
+    link = place / "link.book"
+    link.symlink_to(book.name)
+    for each in (link, book):
+        assert run(place, *ONCE, "--epsilon", 0.4, "--book", each).code == 0
+    assert link.is_symlink()
+    assert states(book) == ["settled", "settled"]
+    check_refused(run(place, *ONCE, "--epsilon", 0.4, "--book", link), "does not cover this run")
+    loop = place / "loop.book"
+    loop.symlink_to(loop.name)
+    check_refused(run(place, *ONCE, "--epsilon", 0.4, "--book", loop), "loop.book")
+
+
+def test_a_link_that_is_moved_during_a_run_leads_to_no_other_entry(place, book):
+    other, link = place / "other.book", place / "link.book"
+    create_book(other, BookPolicy(epsilon=1.0))
+    link.symlink_to(book.name)
+    plan = settled_plan(SCHEMA, method="pegs-once", epsilon=0.3, rows=5)
+    with booked(link, SCHEMA, plan, run="fit", seeded=False) as booking:
+        link.unlink()
+        link.symlink_to(other.name)
+        booking.begin()
+    assert (states(book), states(other)) == (["reading"], [])
 
 
 def test_the_permissions_of_a_book_stay(place, book):

@@ -8,6 +8,7 @@ import pytest
 
 import pegsynth
 from pegsynth.publishing.deed_texts import deeds_section
+from pegsynth.publishing.run_facts import RunFacts
 from pegsynth.reporting import render
 from pegsynth.reporting.lookup import Lookup
 from pegsynth.reporting.verdict import verdict
@@ -92,7 +93,7 @@ def test_public_papers_explain_and_hold_no_count(table, tmp_path):
         made = pegsynth.synthesize(
             frame, schema(), method="pegs-once", epsilon=2, delta=1e-6, rows=20, rows_in=300
         )
-        sections.append(deeds_section(made.schema, made.ledger))
+        sections.append(deeds_section(RunFacts(made.schema, made.ledger)))
     assert sections[0] == sections[1]
     for words in ("At most 2 rows of one `patient`", "`ward`", "`age` below 0", "`area`"):
         assert words in sections[0]

@@ -31,7 +31,8 @@ def test_the_file_has_the_documented_shape():
     assert list(content) == parts
     assert content["format"] == 1
     assert content["summary"] == {"tvd1": 0.25, "regression_distance": None}
-    keys = ["name", "subject", "value", "low", "high", "baseline", "better", "n", "note"]
+    figures = ["value", "low", "high", "baseline"]
+    keys = ["name", "subject", *figures, "better", "n", "note", "no_power"]
     assert [list(record) for record in content["records"]] == [keys, keys]
     assert content["records"][1]["value"] is None
 
@@ -40,6 +41,13 @@ def test_round_trip():
     metrics = example()
     assert Metrics.from_json(metrics.to_json()) == metrics
     assert Metrics.from_json(metrics.to_json().encode()).to_json() == metrics.to_json()
+
+
+def test_a_file_of_before_attacks_had_power_is_read():
+    content = json.loads(example().to_json())
+    for record in content["records"]:
+        del record["no_power"]
+    assert Metrics.from_json(json.dumps(content)) == example()
 
 
 def test_nan_is_none_and_infinity_is_refused():

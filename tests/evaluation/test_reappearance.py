@@ -6,7 +6,7 @@ import risk_twins as twins
 
 from pegsynth.evaluation.reappearance import (
     ALL_FEATURES,
-    bootstrap_expectation,
+    expectation,
     reappearance_records,
     seen_again,
 )
@@ -82,13 +82,13 @@ def test_expectation_of_a_bootstrap_by_enumeration(released):
         again += 0 in draw
         alone += any((part == 0).sum() == 1 for part in parts)
     expected = again / len(draws), alone / len(draws)
-    assert bootstrap_expectation(rows, released) == pytest.approx(expected)
+    assert expectation(1 / rows, released) == pytest.approx(expected)
 
 
 def test_without_a_holdout_the_bootstrap_is_the_baseline():
     original, released, _ = hand_worked()
     found, _ = run(original, released[:1])
-    expected = bootstrap_expectation(5, [4])
+    expected = expectation(1 / 5, [4])
     assert found["reappearing_uniques", SUBJECT].baseline == pytest.approx(expected[0])
     assert found["reappearing_as_unique", SUBJECT].baseline == pytest.approx(expected[1])
     assert "--holdout" in found["reappearing_uniques", SUBJECT].note

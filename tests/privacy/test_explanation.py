@@ -29,7 +29,7 @@ from pegsynth.privacy import (
     UrnDraws,
 )
 from pegsynth.privacy.accountant import PureAccountant
-from pegsynth.privacy.events import KNOWN_KINDS, Event
+from pegsynth.privacy.events import KNOWN_KINDS, Event, RunBegins
 from pegsynth.privacy.explanation import explained, kind_of
 from pegsynth.privacy.rounding import display_up, float_up
 
@@ -86,6 +86,7 @@ EVENTS = [
         "all 3 rows of a unit",
     ),
     (Unspent.of(Fraction(1, 10), route="pure"), "not used", "counts as spent"),
+    (RunBegins(delta=1e-6), "which stated delta = 1e-6", "it cost nothing"),
     (UnitBound(rows_per_unit=3), "At most 3 rows of each unit", "it cost nothing"),
     (Diversity(l=2.0, features=("MDC",), source="released"), "l = 2", "it cost nothing"),
     (Diversity(l=2.0, features=()), "all features", "not differential privacy"),

@@ -77,7 +77,8 @@ def test_every_reason_and_every_assumption_has_its_message():
 
 def test_every_message_is_said_somewhere():
     source = (Path(pegsynth.__file__).parent / "publishing" / "privacy_pages.py").read_text()
-    plain = [k for k in all_messages() if not k.startswith(("assumed_", "reason_"))]
+    composed = ("assumed_", "reason_", "schema_", "unlisted_")
+    plain = [k for k in all_messages() if not k.startswith(composed)]
     made = {"claim_pure", "claim_approximate", "level_green", "level_amber", "level_red"}
     unused = [k for k in plain if f'"{k}"' not in source and f"'{k}'" not in source]
     assert set(unused) == made
@@ -228,8 +229,8 @@ def test_missing_codes_that_became_blank_are_named(tmp_path):
     public = released(tmp_path / "r", data=data, schema=schema, about=ROWS, public_only=True)
     for name in ("README.md", "HOW-TO-ANALYSE.md"):
         text = (public / name).read_text()
-        assert "- pay: `-9`, `-8` mean that a value is missing; blank in the synthetic" in text
-        assert "- kept: `-9` mean that a value is missing; kept as they were." in text
+        assert "- pay: `-9`, `-8` mean that a value is missing; blank in the tables here." in text
+        assert "- kept: `-9` means that a value is missing; kept as it was." in text
 
 
 def test_papers_of_a_seeded_release_are_the_same_on_every_day(tmp_path, monkeypatch):

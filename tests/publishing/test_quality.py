@@ -58,7 +58,7 @@ def test_every_field_follows_from_the_ledger():
 def test_pages_hold_the_same_and_nothing_breaks_them():
     found = quality_fields(SCHEMA, LEDGER)
     text, page = quality_markdown(found), unescape(quality_html(found))
-    for words in ("a, b", "held by a published table", "not held", "196"):
+    for words in ("a, b", "supported by a published table", "not supported", "196"):
         assert words in text
         assert words in page
     assert "b, c\\|d" in text

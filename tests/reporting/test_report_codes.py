@@ -59,7 +59,7 @@ def findings(original, synthetic, **more):
     tables = read_tables(original, [synthetic], schema, threads=1)
     sides = (np.ascontiguousarray(each.T) for each in (tables.original, *tables.synthetic))
     first, second = sides
-    return cell_findings(CellTables(schema, first, (second,), second.shape[1]), **more).faults
+    return cell_findings(CellTables(schema, first, (second,)), **more).faults
 
 
 def test_bootstraps_and_fresh_samples_are_not_blamed_for_their_codes():

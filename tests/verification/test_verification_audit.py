@@ -57,7 +57,7 @@ def test_counts_without_noise_are_found_out():
 def fails_aloud(monkeypatch):
     """Let an error of a decomposition through, as if a part that cannot be fitted were a fault."""
     monkeypatch.setattr(regression_fit, "_solved", in_silence()(regression_fit._solve))
-    monkeypatch.setattr(agreement, "agrees", agreement.answers)
+    monkeypatch.setattr(agreement, "agrees", agreement.part_answers)
 
 
 def test_fits_that_raise_are_found_out(monkeypatch):

@@ -13,11 +13,13 @@ from pegsynth import verify_release
 from pegsynth.book import BookPolicy, create_book, read_book
 from pegsynth.errors import BudgetError, DataError, ParameterError
 from pegsynth.evaluation import regression_fit
+from pegsynth.evaluation.formula import read_formula
+from pegsynth.io.table_input import open_table
 from pegsynth.privacy import AgreementCounts, Ledger
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.schema import Feature, Schema
 from pegsynth.silence import in_silence
-from pegsynth.verification import agreement
+from pegsynth.verification import agreement, read_rows, regions_of
 from pegsynth.verification.dealing import dealt
 from significance import ALPHA, fit_p_value
 
@@ -161,7 +163,7 @@ def numbers(extreme=0, *, rows=400, seed=1):
 def fails_aloud(monkeypatch):
     """Let an error of a decomposition through, as if a part that cannot be fitted were a fault."""
     monkeypatch.setattr(regression_fit, "_solved", in_silence()(regression_fit._solve))
-    monkeypatch.setattr(agreement, "agrees", agreement.answers)
+    monkeypatch.setattr(agreement, "agrees", agreement.part_answers)
 
 
 def outcomes(place, extreme, times=24):
@@ -202,6 +204,28 @@ def test_a_question_that_fails_is_found_out(tmp_path, without_noise, monkeypatch
     fails_aloud(monkeypatch)
     assert {code for code, *_ in outcomes(tmp_path, 1)} == {0}
     assert 3 in {code for code, *_ in outcomes(tmp_path, 2)}
+
+
+@pytest.mark.parametrize("formula", ["y ~ x", "x ~ y", "I(y > 0.5) ~ x", "y ~ C(x)"])
+def test_no_part_says_anything_but_yes_or_no(formula, capfd):
+    """Too few rows, one value, a category that is not there, terms that separate, and overflow."""
+    words = np.random.default_rng(3)
+    release = [verify_release._read_released(numbers(seed=2), NUMBERS)]
+    asked = regions_of(read_formula(formula, NUMBERS), release, NUMBERS)
+    extreme = [LARGEST, -LARGEST, 1e200, 1e154, 5e-324, 0.0, 1.0]
+    for _ in range(60):
+        rows = int(words.integers(0, 12))
+        columns = {name: words.random(rows) for name in ("x", "y")}
+        for column in columns.values():
+            chosen = words.random(rows) < words.choice([0.0, 0.3, 1.0])
+            column[chosen] = words.choice(extreme, int(chosen.sum()))
+        part = read_rows(
+            open_table(pl.DataFrame(columns), confidential=True), NUMBERS, need_unit=True
+        )
+        found = agreement.agrees(asked, part, NUMBERS)
+        assert found.shape == (len(asked.regions),)
+        assert set(found.tolist()) <= {0, 1}
+    assert capfd.readouterr() == ("", "")
 
 
 def test_warnings_that_are_errors_change_no_answer():
@@ -331,7 +355,7 @@ def test_a_question_is_reserved_and_settled_in_a_book(booked_place):
     assert [(entry.state, entry.run) for entry in entries] == [("settled", "verify")] * 2
     assert all(entry.settled.within(entry.reserved) for entry in entries)
     ledger = json.loads((place / "run.verification.json").read_text())
-    assert len(ledger["events"]) == 2
+    assert [event["kind"] for event in ledger["events"]] == ["run", "verification"] * 2
 
 
 @pytest.mark.parametrize("header", [None, "x,y\n", "x,y,z,w\n"])

@@ -318,7 +318,9 @@ def _whole_numbers(values: list[Any], kind: str, *, nullable: bool) -> Any:
     if not nullable:
         return pd.Series(np.array([_NO_GAP if v is None else v for v in values], dtype=kind))
     numbers = np.array([value or 0 for value in values], dtype=kind)
-    return pd.Series(pd.arrays.IntegerArray(numbers, np.array([v is None for v in values])))
+    return pd.Series(
+        pd.arrays.IntegerArray(numbers, np.array([v is None for v in values], dtype=bool))
+    )
 
 
 def _is_gap(value: Any) -> bool:
@@ -338,7 +340,7 @@ def _pyarrow(folder: Path, pair: Pair, rows: Rows) -> Any:
         case 2:
             return pa.RecordBatchReader.from_batches(table.schema, batches)
         case _:
-            return table.combine_chunks().to_batches()[0]
+            return next(iter(table.combine_chunks().to_batches()), table)
 
 
 class Exported:

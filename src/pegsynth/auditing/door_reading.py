@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pegsynth.auditing.door_tables import ROW, UNIT
 from pegsynth.auditing.foreign_here import foreign_here
-from pegsynth.errors import EmptyTableError, PegsynthError
+from pegsynth.errors import PegsynthError
 from pegsynth.foreign import excel, statistics_files
 from pegsynth.io import arrow_read, csv_read, table_input
 from pegsynth.io.caller_frames import to_kind
@@ -47,8 +47,6 @@ class Reading:
         The numbers of the rows that count.
     faults
         What was wrong within the table itself.
-    empty
-        Whether there were no rows at all.
     """
 
     refused: str
@@ -58,12 +56,6 @@ class Reading:
     unit: Mapping[int, str | None] | None = None
     kept: frozenset[int] = frozenset()
     faults: tuple[str, ...] = ()
-    empty: bool = False
-
-    @property
-    def unread(self) -> bool:
-        """Whether there is nothing to compare."""
-        return bool(self.refused) or self.empty
 
 
 class ByNumber(RandomStream):
@@ -95,9 +87,8 @@ def _word(number: int) -> int:
 
 
 def refusal(error: PegsynthError, *, claimed: bool = True) -> Reading:
-    """Return the reading of a table that was refused; a query may leave none of the rows."""
-    empty = isinstance(error, EmptyTableError)
-    return Reading("" if empty else f"{type(error).__name__}: {error}", claimed, empty=empty)
+    """Return the reading of a table that was refused."""
+    return Reading(f"{type(error).__name__}: {error}", claimed)
 
 
 def read_here(source: Any, schema: Schema) -> Reading:
@@ -106,7 +97,7 @@ def read_here(source: Any, schema: Schema) -> Reading:
     A source that is a function makes a table that is read once, and another for every pass.
     """
     made = source() if callable(source) else source
-    with table_input.open_table(made, dialect=schema.dialect) as reader:
+    with table_input.open_table(made, dialect=schema.dialect, confidential=True) as reader:
         claimed = reader.selection in _ROWWISE
         try:
             return _reading(reader, schema, source, claimed=claimed)
@@ -116,7 +107,9 @@ def read_here(source: Any, schema: Schema) -> Reading:
 
 def _reading(reader: TableReader, schema: Schema, source: Any, *, claimed: bool) -> Reading:
     def again() -> TableReader:
-        return table_input.open_table(source()) if callable(source) else reader
+        if not callable(source):
+            return reader
+        return table_input.open_table(source(), confidential=True)
 
     unit = {}
     for batch in reader.batches([ROW, UNIT]):

@@ -113,11 +113,11 @@ def differences(
         others = shared("others", pair.others)
         found += _refusals(others, read("others and more", pair.with_extra(pair.others)), alone)
     for reading in (plain, more):
-        if not reading.unread:
+        if not reading.refused:
             found += _inside(pair, reading)
-    if not (plain.unread or more.unread):
+    if not (plain.refused or more.refused):
         found += _compared(door, pair, plain, more)
-    if not (more.unread or alone.unread):
+    if not (more.refused or alone.refused):
         found += _own(pair, more, alone)
     return found
 

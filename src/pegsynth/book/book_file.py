@@ -1,12 +1,15 @@
 """The file of a budget book: one JSON object, replaced whole under a lock on the file.
 
 Every change is on disk before it counts, so that a kill at any moment leaves the book as it was
-or as it was to become, and whoever waited for the lock sees what the others have written.
-Nothing in it depends on the table.
+or as it was to become, and whoever waited for the lock sees what the others have written. A
+symbolic link stands for the book that it leads to; a second name of the file itself (a hard
+link) would become a second book when the first is replaced, and is refused. Nothing in a book
+depends on the table.
 """
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -132,11 +135,16 @@ def create_book(path: str | Path, policy: BookPolicy, *, table: str = "") -> Boo
 
 def read_book(path: str | Path) -> Book:
     """Read a book; everything in it is checked."""
-    source = Path(path)
     try:
-        content = source.read_bytes()
+        with Path(path).open("rb") as file:
+            content, names = file.read(), os.fstat(file.fileno()).st_nlink
     except OSError as error:
         raise _not_there(path, error) from None
+    if names > 1:
+        raise ModelError(
+            f"{path}: the budget book has {names} names (hard links), and would become as many "
+            "books; keep one name and remove the others, or let a symbolic link lead to it"
+        )
     try:
         found = msgspec.json.decode(content)
         version = found.get("format") if isinstance(found, dict) else None

@@ -191,6 +191,8 @@ def _reserved(
     path: Path, schema: Schema, cost: Cost, *, run: str, method: str
 ) -> Iterator[Booking]:
     """Write a reservation; give it back if the run fails before anything was read."""
+    # A symbolic link may lead elsewhere before the run has ended.
+    path = Path(os.path.realpath(path))
     with changing(path) as changes:
         entry = _entry(changes, cost, run, method, rows_of_a_unit(schema))
         _check(changes, entry, escaped(schema.unit) if schema.unit else "")

@@ -1,9 +1,8 @@
 """What whole runs cost in one currency, so that pure and approximate ones add up (R6, R29).
 
 The currency is rho, with the delta' of private categories beside it. A run whose amounts are
-parts of one epsilon is a single item of that epsilon, and so of epsilon^2/2 in rho: on another
-path it might have spent all of it at once, so neither its parts nor what it left unspent may be
-converted one by one. Pure runs carry their epsilon too, for books that add these.
+parts of one epsilon is a single item of that epsilon (`privacy/runs.py`). Pure runs carry their
+epsilon too, for books that add these.
 """
 
 from __future__ import annotations
@@ -15,14 +14,12 @@ from fractions import Fraction
 
 import msgspec
 
-from pegsynth.privacy import Allowance, Budget, Diversity, Event, Ledger, UnitBound
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, delta_taken, total
-from pegsynth.privacy.draw_events import DRAWS
+from pegsynth.privacy import Allowance, Budget, Event, Ledger
 from pegsynth.privacy.rounding import ZERO, product_up, ratio_up, sum_up
+from pegsynth.privacy.runs import runs_of, whole_run
 
 _HALF = Decimal("0.5")
 _WRITTEN = Context(prec=40, rounding=ROUND_CEILING)
-_FIXED = (*DRAWS, UnitBound, Diversity)
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,7 +54,7 @@ FREE = Cost(rho=ZERO, epsilon=ZERO)
 
 
 def cost_of(events: Sequence[Event], *, delta: float) -> Cost | None:
-    """Price the events of one whole run; None if they carry no differential privacy.
+    """Price the events of a run, or of several; None if they carry no differential privacy.
 
     Parameters
     ----------
@@ -66,18 +63,13 @@ def cost_of(events: Sequence[Event], *, delta: float) -> Cost | None:
     """
     if Ledger(tuple(events), (), delta).guarantee.kind not in ("pure", "approximate"):
         return None
-    bounds = [event.rows_per_unit for event in events if isinstance(event, UnitBound)]
-    unit = max(bounds, default=1)
-    pure = total(PureAccountant(), events, rows_per_unit=unit)
-    rho = total(ZCDPAccountant(), events, rows_per_unit=unit)
-    at_once = None if pure is None else product_up(_HALF, pure, pure)
-    if at_once is not None and not delta and not _fixed_amounts(events):
-        # It may have been a filter of epsilon: what its parts come to in rho depends on the path.
-        rho = at_once
-    found = [each for each in (rho, at_once) if each is not None]
-    if not found:
-        return None
-    return _written(min(found), delta_taken(events, rows_per_unit=unit), pure)
+    prices = [whole_run(run, delta=delta) for run in runs_of(events)]
+    costs = [
+        Cost(rho=price.rho, delta_taken=price.delta_taken, epsilon=price.pure)
+        for price in prices
+        if price.rho is not None
+    ]
+    return added(costs) if len(costs) == len(prices) else None
 
 
 def whole_cost(budget: Budget, paid: Allowance) -> Cost:
@@ -101,15 +93,10 @@ def added(costs: Iterable[Cost]) -> Cost:
     )
 
 
-def _fixed_amounts(events: Sequence[Event]) -> bool:
-    """Whether all amounts were settled before any output was seen: draws alone are such."""
-    return all(isinstance(event, _FIXED) for event in events)
-
-
 def _written(rho: Decimal, taken: Decimal, epsilon: Decimal | None) -> Cost:
-    """Round up to as many digits as a book shows."""
+    """Round up to as many digits as a book shows; delta' may be all that is set aside, exactly."""
     return Cost(
         rho=_WRITTEN.plus(rho),
-        delta_taken=_WRITTEN.plus(taken),
+        delta_taken=taken,
         epsilon=None if epsilon is None else _WRITTEN.plus(epsilon),
     )

@@ -9,6 +9,7 @@ from pegsynth.book import NO_BOOKING, Booking, read_book
 from pegsynth.book.book_page import spent_line
 from pegsynth.cli.console import say
 from pegsynth.errors import PegsynthError
+from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.methods import get
 from pegsynth.methods.session import Session
 from pegsynth.privacy import Ledger
@@ -27,6 +28,12 @@ def say_guarantee(ledger: Ledger) -> None:
         say(f"Guarantee: epsilon = {epsilon}, delta = {guarantee.delta:g} in total.")
     for line in (*ledger.not_covered, *ledger.warnings):
         say(f"  {line}")
+
+
+def say_effective(found: EffectiveRows | None) -> None:
+    """Say what the weights of a table leave of its rows, if it has weights."""
+    if found is not None:
+        say(f"Weights: {found}.")
 
 
 def say_budget(session: Session) -> None:

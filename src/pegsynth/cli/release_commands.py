@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.cli.console import progress_bar, say
-from pegsynth.cli.notes import say_booking, say_guarantee, say_method, say_release_replaced
+from pegsynth.cli.notes import (
+    say_booking,
+    say_effective,
+    say_guarantee,
+    say_method,
+    say_release_replaced,
+)
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import OutputError
 from pegsynth.option_kinds import check_whole
@@ -65,10 +71,10 @@ def release(
         sys.exit(1)
     say_method(made.notes)
     say_guarantee(made.ledger)
-    if not quiet:
-        say_booking(made.booking, made.ledger)
     if quiet:
         return
+    say_booking(made.booking, made.ledger)
+    say_effective(made.effective)
     if made.replaced:
         say_release_replaced(output)
     print(_may_leave(output, made.schema, made.ledger, internal=not public_only))

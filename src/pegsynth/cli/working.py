@@ -13,6 +13,7 @@ from pegsynth.cli.notes import (
     holds_ledger,
     say_booking,
     say_budget,
+    say_effective,
     say_guarantee,
     say_ledger_replaced,
     say_method,
@@ -62,7 +63,7 @@ def synthesize(
         # A database that is read and written must not wait for itself.
         draws.reader.close()
         earlier = holds_ledger(ledger_path)
-        publish_table(
+        effective = publish_table(
             draws.session,
             output,
             ledger_path,
@@ -77,6 +78,7 @@ def synthesize(
     _say_published(draws.session, ledger_path, earlier=earlier, remembered=False)
     say_booking(draws.booking, draws.session.ledger)
     say_method(draws.settled.notes)
+    say_effective(effective)
 
 
 def _say_published(session: Session, ledger_path: Path, *, earlier: bool, remembered: bool) -> None:
@@ -95,7 +97,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     kept_by = settled.plan or request.options_for(get(request.method))
     with (
         booked_run(settled, "fit") as booking,
-        open_table(data, dialect=settled.schema.dialect) as reader,
+        open_table(data, dialect=settled.schema.dialect, confidential=True) as reader,
         resuming(request.resume, reader, settled.schema, kept_by, request.seed) as checkpoint,
     ):
         booking.begin(reader)
@@ -135,7 +137,7 @@ def sample(
         saved = open_saved(model_file, request)
         earlier = holds_ledger(ledger_path)
         with saved.booked(request) as booking, progress_bar() as progress:
-            publish_table(
+            effective = publish_table(
                 saved.session,
                 output,
                 ledger_path,
@@ -150,6 +152,7 @@ def sample(
         _say_published(saved.session, ledger_path, earlier=earlier, remembered=saved.remembered)
         if saved.session.model.plan is None:
             say_booking(booking, saved.session.ledger)
+        say_effective(effective)
 
 
 def trace(model_file: Path, request: Request) -> None:

@@ -65,8 +65,6 @@ class CellTables:
     ----------
     original, synthetic
         The codes; weighted rows repeated as often as they weigh.
-    released
-        Rows of the smallest synthetic table; of a weighted one, as many as it is worth.
     noise
         Features to the standard deviation of their best published counts, empty where unknown.
     """
@@ -74,14 +72,18 @@ class CellTables:
     schema: Schema
     original: Codes
     synthetic: tuple[Codes, ...]
-    released: float
     noise: Mapping[frozenset[str], float] = field(default_factory=dict)
     threads: int = 1
 
     @property
+    def released(self) -> int:
+        """Rows of the smallest synthetic table: uneven weights make no fewer of them."""
+        return min(table.shape[1] for table in self.synthetic)
+
+    @property
     def rows(self) -> tuple[float, float]:
         """Rows of the original, and of the synthetic table to judge by."""
-        return float(self.original.shape[1]), self.released
+        return float(self.original.shape[1]), float(self.released)
 
     def scaled(self, counts: Callable[[Codes], Int64]) -> Float64:
         """Return mean counts over the synthetic tables, as of a table of the rows to judge by."""
@@ -375,7 +377,7 @@ def _dependence(met: _Met, size: int) -> _Dependence:
 
 
 def _records(tables: CellTables, found: Sequence[_Unseen]) -> Iterable[Record]:
-    names, n = tables.schema.names, int(tables.released)
+    names, n = tables.schema.names, tables.released
     note = (
         "share of the synthetic rows in combinations that no original row has; baseline: expected "
         "of a fresh sample, the share of original rows that are alone in their cell (Good 1953)"

@@ -44,13 +44,16 @@ class Correlation:
     largest
         Largest influence of a row.
     n
-        Rows behind it, as many as weighted ones say.
+        Rows of equal weight that say as much, for variances.
+    rows
+        Rows behind it, weighted or not.
     """
 
     value: float
     variance: float
     largest: float
     n: float
+    rows: int
 
     def allowance(self, n: float, alpha: float) -> float:
         """Return how far n rows drawn from this table may be off, for large n.
@@ -80,7 +83,7 @@ class PairSides:
     @property
     def rows(self) -> float:
         """Rows to judge by."""
-        return rows_judged(self.original.n, min(each.n for each in self.synthetic))
+        return rows_judged(self.original.rows, min(each.rows for each in self.synthetic))
 
 
 def correlation(first: Float64, second: Float64, weights: Float64 | None) -> Correlation | None:
@@ -114,7 +117,7 @@ def correlation(first: Float64, second: Float64, weights: Float64 | None) -> Cor
     variance = _mean_square(influence, shares) / n
     if not (math.isfinite(value) and math.isfinite(variance)):
         return None
-    return Correlation(value, variance, float(np.abs(influence).max()), n)
+    return Correlation(value, variance, float(np.abs(influence).max()), n, len(first))
 
 
 def pair_sides(
@@ -228,7 +231,7 @@ def _record(pair: PairSides, level: float) -> Record:
         ", ".join(pair.pair),
         inside,
         baseline=pair.original.value,
-        n=int(min(each.n for each in pair.synthetic)),
+        n=min(each.rows for each in pair.synthetic),
         note=f"{_MEANT[pair.name]}; variance by the influence of each row (Devlin et al. 1975, "
         f"doi:10.1093/biomet/62.3.531); {how}; baseline: the original's",
     )
@@ -238,7 +241,7 @@ def _headline(name: str, pairs: Sequence[PairSides]) -> Record:
     apart = [abs(each.value - each.original.value) for each in pairs]
     # The variance of a bootstrap of n rows is that of n original rows.
     chance = [
-        math.sqrt(2 / math.pi * each.original.variance * each.original.n / side.n)
+        math.sqrt(2 / math.pi * each.original.variance * each.original.n / side.rows)
         for each in pairs
         for side in each.synthetic
     ]
@@ -246,7 +249,7 @@ def _headline(name: str, pairs: Sequence[PairSides]) -> Record:
         f"mean over the pairs of numeric features of |r_synth - r_orig|; {_MEANT[pairs[0].name]}; "
         "baseline: expected of a bootstrap of the original with as many rows, sqrt(2/pi) se"
     )
-    n = int(min(side.n for each in pairs for side in each.synthetic))
+    n = min(side.rows for each in pairs for side in each.synthetic)
     return measured(
         name, "", Estimate(float(np.mean(apart)), n=n), baseline=float(np.mean(chance)), note=note
     )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.arrays import Float64
+from pegsynth.inference.effective_rows import effective_rows
 
 FEWEST_OF_HEAPS = 20
 HEAP_SHARE = 0.01
@@ -61,13 +62,13 @@ class Order:
             return None
         if weights is None or self.rows is None:
             counts = np.diff(np.append(self.starts, self.count)).astype(np.float64)
-            return Empirical(self.support, counts / self.count, float(self.count))
+            return Empirical(self.support, counts / self.count, float(self.count), self.count)
         ours = weights[self.rows]
         total = float(ours.sum())
         if not total > 0:
             return None
         shares = np.add.reduceat(ours, self.starts) / total
-        return Empirical(self.support, shares, total**2 / float(ours @ ours))
+        return Empirical(self.support, shares, effective_rows(ours), self.count)
 
 
 @dataclass(frozen=True)
@@ -79,13 +80,15 @@ class Empirical:
     support, shares
         The numbers, the smallest first, and the share of each.
     n
-        Rows behind it; of weighted rows the number (sum w)^2 / sum w^2 that say as much
-        (Kish 1965, Survey Sampling).
+        Rows of equal weight that say as much, for variances.
+    rows
+        Rows behind it, weighted or not. Chance is that of as many: uneven weights are no excuse.
     """
 
     support: Float64
     shares: Float64
     n: float
+    rows: int
 
     @cached_property
     def cumulative(self) -> Float64:

@@ -148,12 +148,17 @@ def cells_of(
     return cross(groups, [table[sensitive] for table in tables], sizes[sensitive])
 
 
-def guess(crossing: Crossing, released: Int64, values: Float64 | None) -> CellErrors:
-    """Guess for every cell, from the counts of the released rows in each."""
+def guess(
+    crossing: Crossing, released: Int64, values: Float64 | None, *, median: bool = False
+) -> CellErrors:
+    """Guess for every cell, from the counts of the released rows in each.
+
+    Amounts are guessed by the mean, or by the `median`, of which the absolute error is least.
+    """
     starts, position = crossing.starts()
     if values is None:
         return _by_category(crossing, released, starts, position)
-    return _by_mean(crossing, released, starts, position, values)
+    return (_by_median if median else _by_mean)(crossing, released, starts, position, values)
 
 
 @dataclass(frozen=True)
@@ -246,3 +251,28 @@ def _by_mean(
     means = np.add.reduceat(sums, starts)[position] / np.maximum(rows, 1)
     matched = rows > 0
     return CellErrors(np.abs(np.where(matched, means, fallback) - amounts), matched)
+
+
+def _by_median(
+    crossing: Crossing, released: Int64, starts: Int64, position: Int64, values: Float64
+) -> CellErrors:
+    amounts = values[crossing.category]
+    counted = np.where(np.isnan(amounts), 0, released)
+    order = np.lexsort((amounts, position))
+    ours = np.cumsum(counted[order])
+    ours -= (ours - counted[order])[starts][position]
+    rows = np.add.reduceat(counted, starts)[position]
+    # Cells keep the place of their combination; within it they are in the order of the amounts.
+    below = np.add.reduceat((2 * ours < rows).astype(np.int64), starts)
+    medians = amounts[order][starts + below][position]
+    matched = rows > 0
+    fallback = _median(amounts, counted)
+    return CellErrors(np.abs(np.where(matched, medians, fallback) - amounts), matched)
+
+
+def _median(amounts: Float64, counts: Int64) -> float:
+    order = np.argsort(amounts)
+    reached = np.cumsum(counts[order])
+    if not len(reached) or not reached[-1]:
+        return math.nan
+    return float(amounts[order][np.searchsorted(reached, reached[-1] / 2)])

@@ -1,6 +1,6 @@
 """Attacks by the paper's intruder, beside what an intruder achieves without the release.
 
-Each scenario gives the error of the attack with the released rows and three references:
+Each scenario gives the error of the attack with the released rows and four references:
 
 - *bootstrap*: as many rows drawn from the original with replacement, the mean over
   `DRAWS` seeded draws. It is what releasing real rows would disclose.
@@ -9,6 +9,12 @@ Each scenario gives the error of the attack with the released rows and three ref
   what an intruder learns from the population alone.
 - *control*: the released rows against the rows of the hold-out as targets. They were never
   given, so an error clearly above that of the original's rows is a disclosure.
+- *others*: the rows of the other people of the original, by all that is known or by nothing,
+  whichever errs less. It is what the population tells where there is no hold-out: only a release
+  whose error is clearly lower tells something of the people themselves.
+
+The attack has power where the error of the bootstrap is clearly lower than that of the others.
+Where it is not, real rows would disclose nothing by it, and a release that is like them neither.
 """
 
 from __future__ import annotations
@@ -19,13 +25,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from pegsynth.arrays import Float64, Int64
-from pegsynth.evaluation.intruder import Attack, Reach, cells_of, guess
+from pegsynth.evaluation.intruder import Attack, CellErrors, Reach, cells_of, guess
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, NO_SENSITIVE, SEED, RiskTables
 from pegsynth.evaluation.statistics import NOTHING, Estimate, hull, share
 from pegsynth.evaluation.tabulation import Crossing
 
 DRAWS = 20
+PARTS = 10
+NOBODY = "no power: nobody can predict this value from what is known"
+NO_MORE = "no power: real rows would tell no more of these people than the rows of other people do"
 NAMES = ("intruder_error", "intruder_matched")
 
 
@@ -50,6 +59,8 @@ class _Outcome:
     attack: Attack
     reach: Reach
     bootstrap: Reach
+    others: Estimate
+    constant: Estimate
     outside: _Outside | None
     per_row: Float64
 
@@ -57,6 +68,13 @@ class _Outcome:
     def reference(self) -> Reach:
         """The hold-out where there is one, else the bootstrap."""
         return self.bootstrap if self.outside is None else self.outside.instead
+
+    @property
+    def no_power(self) -> str:
+        """Why the error tells nothing; empty where it does."""
+        if self.others.above(self.bootstrap.error.high):
+            return ""
+        return NO_MORE if self.others.below(self.constant.value) else NOBODY
 
 
 def intruder_records(
@@ -113,9 +131,34 @@ def _run(tables: RiskTables, attack: Attack) -> _Outcome:
         attack,
         reach([counts]),
         reach(_bootstraps(crossing, original, rows, generator)),
+        *_without_own_row(tables, attack),
         outside,
         guess(crossing, counts, attack.values).errors[original],
     )
+
+
+def _without_own_row(tables: RiskTables, attack: Attack) -> tuple[Estimate, Estimate]:
+    """Error of the better guess from other people's rows, and of the one that looks at nothing.
+
+    Every row is guessed from the nine tenths of the original that it is not in, by all that is
+    known and by nothing. Amounts are guessed by the median: no other constant errs less, so that
+    a release whose means are off does not seem to know anything.
+    """
+    known = [tables.names.index(name) for name in attack.known]
+    infer = tables.names.index(attack.infer)
+    part = np.random.default_rng([SEED, 8]).integers(0, PARTS, tables.rows)
+    found = []
+    for features in ([], known):
+        crossing = cells_of([tables.original], features, infer, tables.sizes)
+        (cells,) = crossing.cells
+        every = crossing.counts(cells)
+        wrong = np.zeros(len(every))
+        for number in range(PARTS):
+            own = crossing.counts(cells[part == number])
+            wrong += own * guess(crossing, every - own, attack.values, median=True).errors
+        errors = CellErrors(wrong / np.maximum(every, 1), every > 0)
+        found.append(errors.reach(every, amounts=attack.amounts, level=tables.level).error)
+    return min(found, key=lambda error: error.value), found[0]
 
 
 def _bootstraps(
@@ -156,6 +199,12 @@ def _records(tables: RiskTables, outcome: _Outcome) -> list[Record]:
         f"replacement: mean over {DRAWS} seeded draws, from the lowest to the highest limit; "
         "baseline: the error with what is released"
     )
+    others = (
+        f"the lowest error of guesses from other people of the original, {PARTS} parts (seeded) "
+        "each from the rest of it, by all known features or by none: the "
+        f"{'median' if outcome.attack.amounts else 'most frequent category'}; this is what the "
+        "population tells; baseline: the error with what is released"
+    )
     matched = (
         "share of the targets with a released row that agrees on all known features; baseline: "
         f"{_baseline(tables, outcome)}; {tables.limits}"
@@ -164,13 +213,27 @@ def _records(tables: RiskTables, outcome: _Outcome) -> list[Record]:
     matches = share(found.matched, error.n, level=tables.level)
     note = _note(tables, outcome)
     return [
-        measured(NAMES[0], subject, error, baseline=reference.error.value, note=note),
+        measured(
+            NAMES[0],
+            subject,
+            error,
+            baseline=reference.error.value,
+            note=note,
+            no_power=outcome.no_power,
+        ),
         measured(
             "intruder_error_bootstrap",
             subject,
             outcome.bootstrap.error,
             baseline=error.value,
             note=bootstrap,
+        ),
+        measured(
+            "intruder_error_others",
+            subject,
+            outcome.others,
+            baseline=error.value,
+            note=others,
         ),
         *_outside_records(tables, outcome),
         measured(NAMES[1], subject, matches, baseline=reference.matched, note=matched),

@@ -127,6 +127,8 @@ def read_tables(
             "columns of the schema"
         )
     _check_common(original, tables, schema)
+    if not len(real):
+        return Tables(None, real, (), None, records=(_empty_record("original", 0),))
     found = _fitted(real, tables, held, schema)
     released = tuple(t.values for t in tables if t.rows and t.values is not None)
     filled = [source for source, t in zip(synthetic, tables, strict=True) if t.rows]
@@ -207,7 +209,11 @@ def _read(source: Any, schema: Schema, threads: int) -> _Read:
 
 
 def _fitted(real: Codes, tables: list[_Read], held: _Read | None, schema: Schema) -> Tables:
-    records = [_empty_record(number, len(real)) for number, t in _numbered(tables) if not t.rows]
+    records = [
+        _empty_record(f"synthetic table {number}", len(real))
+        for number, t in _numbered(tables)
+        if not t.rows
+    ]
     filled = [table for table in tables if table.rows]
     missing = tuple(n for n in schema.names if any(n in table.missing for table in filled))
     kept = [index for index, name in enumerate(schema.names) if name not in missing]
@@ -277,9 +283,8 @@ def _recoded(codes: Codes, old: Feature, new: Feature) -> Codes:
     return np.asarray(table[codes], dtype=np.min_scalar_type(new.category_count))
 
 
-def _empty_record(number: int, rows: int) -> Record:
+def _empty_record(subject: str, rows: int) -> Record:
     note = "the table has no rows; it is left out of every measure"
-    subject = f"synthetic table {number}"
     return measured("empty_table", subject, NOTHING, baseline=float(rows), note=note)
 
 

@@ -35,7 +35,12 @@ import numpy as np
 
 from pegsynth.arrays import Float64, Int64
 from pegsynth.evaluation.records import Record, measured, not_computed
-from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, NO_SENSITIVE, RiskTables
+from pegsynth.evaluation.risk_tables import (
+    NO_IDENTIFIER,
+    NO_SENSITIVE,
+    RiskTables,
+    power_reason,
+)
 from pegsynth.evaluation.statistics import Estimate, hull, share
 from pegsynth.evaluation.tabulation import group_rows
 
@@ -75,11 +80,16 @@ class Matches:
 
 @dataclass(frozen=True)
 class _Found:
-    """Matches of the original (by table, where rows correspond), and the yardsticks."""
+    """Matches of the original (by table, where rows correspond), and the yardsticks.
+
+    `without` are the rates of a bootstrap; `others` is the expected match risk of rows drawn
+    from other people only, where rows do not correspond.
+    """
 
     matches: list[Matches]
     control: Matches | None
     without: Rates
+    others: float | None = None
 
 
 def matching_records(tables: RiskTables) -> tuple[list[Record], dict[str, Float64]]:
@@ -132,7 +142,9 @@ def _same_values(tables: RiskTables) -> _Found:
     )
     group, profile = (each.sizes(0)[each.ids[0]] for each in (known, whole))
     without = bootstrap_rates(group, profile, tables.released_rows)
-    return _Found([ours], others[0] if others else None, without)
+    # Whoever is alone in a group leaves none behind that could match.
+    among = bootstrap_rates(np.maximum(group - 1, 1), profile - 1, tables.released_rows)[0]
+    return _Found([ours], others[0] if others else None, without, among)
 
 
 def _own_rows(tables: RiskTables) -> _Found:
@@ -161,8 +173,18 @@ def _records(tables: RiskTables, found: _Found) -> list[Record]:
             continue
         baseline = found.without[number] if control is None else control.value
         note = f"{_DEFINITIONS[number]}; {_decisions(tables)}"
-        records.append(measured(name, subject, value, baseline=baseline, note=note))
-        if control is not None and number == 0:
+        if number or found.others is None:
+            records.append(measured(name, subject, value, baseline=baseline, note=note))
+            continue
+        others = share(found.others, tables.rows, level=tables.level)
+        real = share(found.without[0], tables.rows, level=tables.level)
+        no_power = power_reason(real, others if control is None else control)
+        records.append(
+            measured(name, subject, value, baseline=baseline, note=note, no_power=no_power)
+        )
+        note = "the same expected of as many rows drawn from other people of the original"
+        records.append(measured(f"{name}_others", subject, others, baseline=value.value, note=note))
+        if control is not None:
             note = "the same for rows of the hold-out as targets, who were never given"
             records.append(
                 measured(f"{name}_control", subject, control, baseline=value.value, note=note)

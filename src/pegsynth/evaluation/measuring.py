@@ -39,13 +39,16 @@ from pegsynth.evaluation.records import (
     Metrics,
     Record,
     headline,
+    measured,
     not_computed,
 )
 from pegsynth.evaluation.regression_records import compare, not_fitted, regression_records
 from pegsynth.evaluation.risk import RiskResult, risk_records
+from pegsynth.evaluation.statistics import Estimate
 from pegsynth.evaluation.table_distances import evaluate_codes
 from pegsynth.evaluation.value_regression import compare_values, compare_weighted, has_values
 from pegsynth.evaluation.values import Numbers, numbers_found
+from pegsynth.inference.effective_rows import effective_rows
 from pegsynth.inference.ledger_support import support_note
 from pegsynth.privacy import Ledger
 from pegsynth.progress import Progress, quiet
@@ -129,6 +132,7 @@ def evaluate_tables(
     progress("prediction", 0, None)
     found += _prediction(work)
     found += _judged(work, numbers, coefficients, found)
+    found += _effective(tables)
     progress("risk", 0, None)
     risk = _risk(work)
     records = (
@@ -194,17 +198,10 @@ def _judged(
     found: Sequence[Record],
 ) -> list[Record]:
     """Judge by every rule: what is off, and the records that belong to it."""
-    released = min(_worth(work.tables, number) for number in range(len(work.synthetic)))
-    cells = cell_findings(
-        CellTables(
-            work.schema,
-            work.original,
-            work.synthetic,
-            released,
-            work.options.noise,
-            work.options.threads,
-        )
+    tables = CellTables(
+        work.schema, work.original, work.synthetic, work.options.noise, work.options.threads
     )
+    cells = cell_findings(tables)
     faults = [
         *cells.faults,
         *regression_faults(coefficients),
@@ -219,16 +216,27 @@ def _judged(
         numbers.rule,
         PAIR_RULE,
     )
-    return [*fault_records(faults, rules, n=int(released)), *cells.records]
+    return [*fault_records(faults, rules, n=tables.released), *cells.records]
 
 
-def _worth(tables: Tables, number: int) -> float:
-    """Return as how many rows a synthetic table counts: weighted ones (sum w)^2/sum w^2."""
-    rows = len(tables.synthetic[number])
-    weights = tables.values[1 + number].weights if tables.values else None
-    if weights is None:
-        return float(rows)
-    return float(weights.sum() ** 2 / np.square(weights).sum() * rows / len(weights))
+def _effective(tables: Tables) -> list[Record]:
+    """Say of weighted tables how many rows of equal weight they are worth."""
+    named = [
+        ("" if len(tables.synthetic) == 1 else f"synthetic table {number}", each.weights)
+        for number, each in enumerate(tables.values[1:], start=1)
+        if each.weights is not None
+    ]
+    return [
+        measured(
+            "effective_rows",
+            subject,
+            Estimate(effective_rows(weights), n=len(weights)),
+            baseline=float(len(weights)),
+            note="(sum w)^2 / sum w^2 of the weights (Kish 1965, Survey Sampling); baseline: rows "
+            "of the table; what chance explains is worked out for these rows",
+        )
+        for subject, weights in named
+    ]
 
 
 def _prediction(work: _Work) -> list[Record]:
@@ -304,7 +312,8 @@ def _summary(records: Sequence[Record]) -> dict[str, float | None]:
 
 def _nothing(tables: Tables) -> Evaluation:
     """Return an evaluation of tables without rows."""
-    reason = "no synthetic table has a row"
+    real = len(tables.original)
+    reason = "no synthetic table has a row" if real else "the original has no rows"
     names = (*SUMMARY_KEYS, *UTILITY_KEYS, *RISK_KEYS)
     records = (*(not_computed(name, "", reason) for name in names), *tables.records)
     return Evaluation(summary=dict.fromkeys(names), records=records)

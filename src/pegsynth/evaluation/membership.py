@@ -13,13 +13,15 @@ Two attacks give every row a score, higher for a supposed member:
 `membership_auc` is the chance that a member scores above a non-member, 1/2 when nothing
 can be told; `membership_advantage` is the largest true positive rate minus false positive
 rate, 0 when nothing can be told. Given the release, members and non-members are samples of
-one population unless the release tells them apart, so that the intervals are valid.
+one population unless the release tells them apart, so that the intervals are valid. An attack has
+power where it would tell them apart by a bootstrap of the original in the place of the release.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -27,8 +29,9 @@ import numpy as np
 from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.evaluation.nearest_rows import nearest, searchable
 from pegsynth.evaluation.records import Record, measured, not_computed
-from pegsynth.evaluation.risk_tables import SEED, RiskTables, drawn
-from pegsynth.evaluation.statistics import advantage, roc_area
+from pegsynth.evaluation.risk_tables import SEED, RiskTables, drawn, power_reason
+from pegsynth.evaluation.statistics import Estimate, advantage, interval, roc_area
+from pegsynth.evaluation.tabulation import group_rows
 
 NAMES = ("membership_auc", "membership_advantage")
 DISTANCE, DENSITY = "nearest released row", "density ratio"
@@ -36,7 +39,7 @@ MOST_PAIRS = 100
 MOST_CELLS = 1 << 20
 _SMOOTHING = 0.5
 _FEWEST = 2
-_MEMBERS, _OTHERS, _HALVES = 5, 6, 7
+_MEMBERS, _OTHERS, _HALVES, _REAL = 5, 6, 7, 9
 
 
 @dataclass(frozen=True)
@@ -61,13 +64,18 @@ def membership_records(tables: RiskTables) -> tuple[list[Record], dict[str, Floa
             not_computed(name, each, reason) for each in (DISTANCE, DENSITY) for name in NAMES
         ], {}
     near = distance_scores(tables, tables.holdout)
-    records = _records(tables, DISTANCE, near, _distance_note(tables))
+    copies = copy_area(tables, tables.holdout, len(near.members), len(near.others))
+    records = _records(tables, DISTANCE, near, _distance_note(tables), copies)
     pairs = scored_pairs(tables.sizes)
     if not pairs:
         reason = "there is no pair of features of a size that can be tabulated"
         return [*records, *(not_computed(name, DENSITY, reason) for name in NAMES)], {}
     dense = density_scores(tables, tables.holdout, pairs)
-    records += _records(tables, DENSITY, dense, _density_note(tables, pairs, len(dense.others)))
+    rows = np.random.default_rng([SEED, _REAL]).integers(0, tables.rows, tables.released_rows)
+    real = density_scores(replace(tables, released=tables.original[:, rows]), tables.holdout, pairs)
+    area = roc_area(real.members, real.others, level=tables.level)
+    note = _density_note(tables, pairs, len(dense.others))
+    records += _records(tables, DENSITY, dense, note, area)
     return records, {"membership_score": dense.members}
 
 
@@ -83,6 +91,23 @@ def distance_scores(tables: RiskTables, holdout: Codes) -> Scores:
         return -found.distance.astype(np.float64)
 
     return Scores(score(tables.original, _MEMBERS), score(holdout, _OTHERS))
+
+
+def copy_area(tables: RiskTables, holdout: Codes, members: int, others: int) -> Estimate:
+    """Area if a bootstrap were released and only exact copies counted: no more than the attack's.
+
+    The shares of rows with a copy are exact expectations, the interval is for so many rows.
+    """
+    groups = group_rows([tables.original, holdout], range(len(tables.names)), tables.sizes)
+    chance = 1 - (1 - groups.sizes(0) / tables.rows) ** tables.released_rows
+    found, by_chance = (float(chance[ids].mean()) for ids in groups.ids)
+    together = (members * found + others * by_chance) / (members + others)
+    variance = max(
+        found * (1 - found) / members + by_chance * (1 - by_chance) / others,
+        together * (1 - together) * (1 / members + 1 / others),
+    )
+    value = (1 + found - by_chance) / 2
+    return interval(value, variance / 4, math.inf, n=members + others, level=tables.level)
 
 
 def density_scores(tables: RiskTables, holdout: Codes, pairs: Sequence[tuple[int, int]]) -> Scores:
@@ -136,11 +161,14 @@ def _reason(tables: RiskTables) -> str:
     return ""
 
 
-def _records(tables: RiskTables, subject: str, scores: Scores, note: str) -> list[Record]:
+def _records(
+    tables: RiskTables, subject: str, scores: Scores, note: str, real: Estimate
+) -> list[Record]:
     counted = f"{len(scores.members)} members, {len(scores.others)} non-members"
     percent = f"{100 * tables.level:g} %"
     area = roc_area(scores.members, scores.others, level=tables.level)
     gain = advantage(scores.members, scores.others, level=tables.level)
+    no_power = power_reason(real, Estimate(0.5, 0.5, 0.5))
     return [
         measured(
             NAMES[0],
@@ -148,7 +176,9 @@ def _records(tables: RiskTables, subject: str, scores: Scores, note: str) -> lis
             area,
             baseline=0.5,
             note="chance that a member scores above a non-member, ties counted half; "
-            f"{note}; {counted}; interval: DeLong {percent}, given what is released",
+            f"{note}; {counted}; interval: DeLong {percent}, no narrower than by chance, given "
+            "what is released",
+            no_power=no_power,
         ),
         measured(
             NAMES[1],
@@ -158,6 +188,7 @@ def _records(tables: RiskTables, subject: str, scores: Scores, note: str) -> lis
             note="largest true positive rate minus false positive rate, above 0 by chance alone "
             f"as it is a maximum; {note}; {counted}; interval: distribution-free {percent} "
             "(Dvoretzky-Kiefer-Wolfowitz), given what is released",
+            no_power=no_power,
         ),
     ]
 

@@ -4,11 +4,15 @@ A row of the original that is alone with its values (of the identifying features
 of them) can be recognised where these values are seen again; more so where they are again
 alone. Some reappear by chance, as the population has such people. The control are rows of
 a hold-out whose values do not occur in the original at all: they are as rare, and a
-synthesizer that tells nothing of its original meets both alike.
+synthesizer that tells nothing of its original meets both alike. Without a hold-out there are
+two stand-ins: fresh rows of the population, which have the values of a unique row as often as
+the number of values that occur twice says; and values that nobody has, which a release that
+scatters its rows holds as often.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,9 +21,9 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Int64
 from pegsynth.evaluation.records import Record, measured, not_computed
-from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, RiskTables
-from pegsynth.evaluation.statistics import NOTHING, Estimate, share
-from pegsynth.evaluation.tabulation import group_rows
+from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, RiskTables, power_reason
+from pegsynth.evaluation.statistics import NOTHING, Estimate, quantile, share
+from pegsynth.evaluation.tabulation import CELL_LIMIT, group_rows
 
 NAMES = ("reappearing_uniques", "reappearing_as_unique")
 ALL_FEATURES = "all features"
@@ -53,6 +57,10 @@ class Reappeared:
         Released rows with the values of each row of the original.
     uniques
         Reappearance of the original's unique rows.
+    population
+        The same expected of fresh rows of the population.
+    nobody
+        The same of all values that the original lacks.
     control
         The same of the hold-out's rows whose values the original lacks; None without one.
     """
@@ -60,6 +68,8 @@ class Reappeared:
     original: Int64
     released: Int64
     uniques: Reappearance
+    population: Reappearance
+    nobody: Reappearance
     control: Reappearance | None
 
 
@@ -81,17 +91,69 @@ def seen_again(tables: RiskTables, features: Sequence[int]) -> Reappeared:
     if tables.holdout is not None:
         others = groups.ids[-1]
         control = counted(others[original[others] == 0])
-    return Reappeared(original[mine], together[mine], counted(mine[original[mine] == 1]), control)
+    possible = min(math.prod(tables.sizes[i] for i in features), CELL_LIMIT)
+    lacking = possible - int(np.count_nonzero(original))
+
+    def occurring(hits: NDArray[np.bool_]) -> Estimate:
+        found = np.count_nonzero(hits & (original == 0))
+        return share(found / lacking, lacking, level=tables.level) if lacking else NOTHING
+
+    return Reappeared(
+        original[mine],
+        together[mine],
+        counted(mine[original[mine] == 1]),
+        population_expectation(
+            original, [table.shape[1] for table in tables.tables], level=tables.level
+        ),
+        Reappearance(occurring(together > 0), occurring(alone)),
+        control,
+    )
 
 
-def bootstrap_expectation(rows: int, released: Sequence[int]) -> tuple[float, float]:
-    """Chance that one row reappears, and reappears alone, in bootstraps of so many rows.
+def expectation(chance: float, released: Sequence[int]) -> tuple[float, float]:
+    """Chance that values reappear, and reappear alone, in tables of so many rows.
 
-    A row is drawn Binomial(n, 1/N) times into a table of n rows: exact.
+    A row has them with probability `chance`, which in a bootstrap of N rows is 1/N; they occur
+    Binomial(n, chance) times in a table of n rows: exact.
     """
-    never = (1 - 1 / rows) ** sum(released)
-    once = [n / rows * (1 - 1 / rows) ** (n - 1) for n in released]
-    return 1 - never, float(1 - np.prod([1 - chance for chance in once]))
+    never = (1 - chance) ** sum(released)
+    once = [n * chance * (1 - chance) ** (n - 1) for n in released]
+    return 1 - never, float(1 - np.prod([1 - each for each in once]))
+
+
+def population_expectation(groups: Int64, released: Sequence[int], *, level: float) -> Reappearance:
+    """Share of unique rows expected to reappear in fresh rows of the population.
+
+    Parameters
+    ----------
+    groups
+        Rows of every combination in the original.
+    released
+        Rows of every table.
+
+    Notes
+    -----
+    Of N rows with a values that occur once and b that occur twice, a value that occurs once has
+    the probability 2b/(aN) in the population, on average (Good 1953, The population frequencies of
+    species, Biometrika 40, 237-264, doi:10.1093/biomet/40.3-4.237). The limits are those for the
+    score limits of a Poisson number b, and Wilson's for a rows.
+    """
+    once, twice = (int(np.count_nonzero(groups == size)) for size in (1, 2))
+    if not once:
+        return Reappearance(NOTHING, NOTHING)
+    z, rows = quantile(level), int(groups.sum())
+    half = z * math.sqrt(twice + z * z / 4)
+    numbers = (twice, max(twice + z * z / 2 - half, 0.0), twice + z * z / 2 + half)
+    # More than once a table, values are alone there less often again.
+    chances = [min(2 * each / (once * rows), 1 / max(released)) for each in numbers]
+    again = [min(2 * each / (once * rows), 1.0) for each in numbers]
+    found = []
+    for place, tried in enumerate((again, chances)):
+        value, low, high = (
+            share(expectation(chance, released)[place], once, level=level) for chance in tried
+        )
+        found.append(Estimate(value.value, low.low, high.high, once))
+    return Reappearance(*found)
 
 
 def reappearance_records(
@@ -129,24 +191,39 @@ def _records(tables: RiskTables, subject: str, seen: Reappeared) -> list[Record]
     if not seen.uniques.reappearing.n:
         reason = "no row of the original is alone with these values"
         return [not_computed(name, subject, reason) for name in NAMES]
-    expected = bootstrap_expectation(tables.rows, [t.shape[1] for t in tables.tables])
+    expected = expectation(1 / tables.rows, [t.shape[1] for t in tables.tables])
     pairs = zip(
         NAMES,
         ("at all", "exactly once in a released table"),
         (seen.uniques.reappearing, seen.uniques.as_unique),
+        (seen.population.reappearing, seen.population.as_unique),
+        (seen.nobody.reappearing, seen.nobody.as_unique),
         _controls(seen),
         expected,
         strict=True,
     )
     found = []
-    for name, how, value, control, bootstrap in pairs:
+    for name, how, value, population, nobody, control, bootstrap in pairs:
         note = (
             f"share of the original's {value.n} unique rows whose values are released {how}: "
             f"{round(value.value * value.n)}; a bootstrap would give {bootstrap:.6g} (exact); "
             f"baseline: {_baseline(tables, control)}; {tables.limits}"
         )
-        baseline = control.value if control is not None and control.n else bootstrap
-        found.append(measured(name, subject, value, baseline=baseline, note=note))
+        reference = control if control is not None and control.n else None
+        baseline = bootstrap if reference is None else reference.value
+        real = share(bootstrap, value.n, level=tables.level)
+        no_power = power_reason(real, population if reference is None else reference)
+        found.append(
+            measured(name, subject, value, baseline=baseline, note=note, no_power=no_power)
+        )
+        others = max((each for each in (population, nobody) if each.n), key=lambda each: each.high)
+        about = (
+            f"of fresh rows of the population {population.value:.6g} is expected, by the numbers "
+            "of values that occur once and twice in the original (score limits); of all values "
+            f"that the original lacks {nobody.value:.6g} are released {how}; this is whichever "
+            "reaches higher"
+        )
+        found.append(measured(f"{name}_others", subject, others, baseline=value.value, note=about))
         if control is not None and control.n:
             note = (
                 f"the same for {control.n} rows of the hold-out whose values the original lacks: "

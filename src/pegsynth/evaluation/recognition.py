@@ -20,9 +20,10 @@ from __future__ import annotations
 import numpy as np
 
 from pegsynth.arrays import Codes, Int64
+from pegsynth.evaluation.matching import bootstrap_rates
 from pegsynth.evaluation.nearest_rows import Nearest, nearest, searchable
 from pegsynth.evaluation.records import Record, measured, not_computed
-from pegsynth.evaluation.risk_tables import NO_SENSITIVE, RiskTables, drawn
+from pegsynth.evaluation.risk_tables import NO_SENSITIVE, RiskTables, drawn, power_reason
 from pegsynth.evaluation.statistics import Estimate, hull, share
 from pegsynth.evaluation.tabulation import Groups, group_rows
 
@@ -97,10 +98,24 @@ def _same_values(tables: RiskTables, features: list[int]) -> list[Record]:
     control = search(tables.holdout, values.ids[2], _CONTROLS)
     note = f"{what}; baseline: {control.n} rows of the hold-out as targets; {tables.limits}"
     other = f"the same for {control.n} rows of the hold-out as targets, who were never given"
+    no_power = power_reason(_real_rows(tables, features, value), control)
     return [
-        measured(_NAME, subject, value, baseline=control.value, note=note),
+        measured(_NAME, subject, value, baseline=control.value, note=note, no_power=no_power),
         measured(f"{_NAME}_control", subject, control, baseline=value.value, note=other),
     ]
+
+
+def _real_rows(tables: RiskTables, features: list[int], value: Estimate) -> Estimate:
+    """At least so many are recognised in as many real rows: by rows that agree in all features."""
+    group, profile = (
+        groups.sizes(0)[groups.ids[0]]
+        for groups in (
+            group_rows([tables.original], of, tables.sizes)
+            for of in (features, range(len(tables.names)))
+        )
+    )
+    risk = bootstrap_rates(group, profile, tables.released_rows)[0]
+    return share(risk, value.n, level=tables.level)
 
 
 def _at_random(values: Groups) -> float:

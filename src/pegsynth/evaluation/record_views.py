@@ -21,7 +21,18 @@ if TYPE_CHECKING:
     from pegsynth.evaluation.records import Cumulative, Marginal, Record
 
 FOUND, BASELINE = "synthetic tables", "baseline"
-_COLUMNS = ("name", "subject", "value", "low", "high", "baseline", "better", "n", "note")
+_COLUMNS = (
+    "name",
+    "subject",
+    "value",
+    "low",
+    "high",
+    "baseline",
+    "better",
+    "n",
+    "note",
+    "no_power",
+)
 _FIGURES = ("value", "low", "high", "baseline")
 _SHOWN = ("figure", "subject", "value", "low", "high", "baseline", "better")
 _MOST_PANELS = 40

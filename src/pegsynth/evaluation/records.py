@@ -54,6 +54,7 @@ _HIGHER = (
     "intruder_error",
     "reiter_false_match_rate",
     "empty_table",
+    "effective_rows",
 )
 
 
@@ -80,6 +81,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         Rows of the (smallest) synthetic table; of a risk, the people it is an average of.
     note
         How the value was computed, and what was decided where the definition is silent.
+    no_power
+        Of a risk: why the figure tells nothing, as even real rows would not stand out by it;
+        empty where it does tell something.
     """
 
     name: str
@@ -91,6 +95,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     better: Better = "lower"
     n: int = 0
     note: str = ""
+    no_power: str = ""
 
     def __post_init__(self) -> None:
         for field in ("value", "low", "high", "baseline"):
@@ -105,6 +110,7 @@ def measured(
     baseline: float | None = None,
     note: str = "",
     n: int | None = None,
+    no_power: str = "",
 ) -> Record:
     """Write an estimate as a record; `n` takes the place of its own number."""
     return Record(
@@ -117,6 +123,7 @@ def measured(
         better=_better(name),
         n=estimate.n if n is None else n,
         note=note,
+        no_power=no_power,
     )
 
 

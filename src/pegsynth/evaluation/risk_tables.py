@@ -19,7 +19,7 @@ import numpy as np
 
 from pegsynth.arrays import Codes, Int64
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.statistics import quantile
+from pegsynth.evaluation.statistics import Estimate, quantile
 from pegsynth.evaluation.tabulation import column_major
 from pegsynth.schema.schema import Schema
 
@@ -27,6 +27,7 @@ SEED = 20130
 CHANCE = 1e-6
 NO_IDENTIFIER = "no feature identifies; mark quasi-identifiers or name some (--known F)"
 NO_SENSITIVE = "no feature is sensitive; mark one in the schema or name it (--infer F)"
+NO_POWER = "no power: real rows in the place of the release would not stand out either"
 NO_HOLDOUT = (
     "there is no hold-out; give rows of the same population that the synthesizer never saw "
     "(--holdout FILE)"
@@ -163,6 +164,20 @@ def risk_tables(
         level,
         threads,
     )
+
+
+def power_reason(real: Estimate, reference: Estimate) -> str:
+    """Say that an attack has no power; empty where real rows stand out against the reference.
+
+    Parameters
+    ----------
+    real
+        What the attack finds with real rows of the original in the place of the release; the
+        higher, the worse.
+    reference
+        What it finds where nobody's own row is given.
+    """
+    return "" if real.low > reference.high else NO_POWER
 
 
 def drawn(rows: int, count: int, *, stream: int) -> Int64:

@@ -123,6 +123,31 @@ def share(value: float, n: int, *, level: float) -> Estimate:
     return Estimate(value, min(low, value), max(high, value), n)
 
 
+def lumped_share(value: float, n: int, variance: float, *, lump: float, level: float) -> Estimate:
+    """Share of n rows that change sides in lumps, with its score interval.
+
+    Parameters
+    ----------
+    variance
+        Of the number of rows.
+    lump
+        Rows that change sides together. Where all rows, or none, are on one side, the variance is
+        zero, but a few lumps more or fewer would be no surprise.
+
+    Notes
+    -----
+    Wilson's interval (see `share`) for n/lump lumps, with this variance in the place of the
+    binomial one and terms of order 1/n^2 left out. Its middle lies towards 1/2; here that widens
+    the interval on one side and narrows it nowhere, as what it is compared with is a share of
+    another sample, which may have none of the lumps either.
+    """
+    z = quantile(level)
+    shift = lump * z * z * (1 - 2 * value) / (2 * n)
+    half = z * math.sqrt(variance + (lump * z / 2) ** 2) / n
+    low, high = value + min(shift, 0.0) - half, value + max(shift, 0.0) + half
+    return Estimate(value, max(low, 0.0), min(high, 1.0), n)
+
+
 def weighted_mean(values: Float64, weights: NDArray[Any], *, level: float) -> Estimate:
     """Mean of values that stand for `weights` targets each, with the normal interval."""
     n = int(weights.sum())
@@ -193,7 +218,10 @@ def roc_area(members: Float64, others: Float64, *, level: float) -> Estimate:
     The interval is that of DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44(3),
     837-845, doi:10.2307/2531595. Where the scores separate the two completely its variance is
     zero; the variance of Hanley and McNeil (1982), Radiology 143(1), 29-36,
-    doi:10.1148/radiology.143.1.7063747, taken at the limit itself, then gives a bound.
+    doi:10.1148/radiology.143.1.7063747, taken at the limit itself, then gives a bound. Where few
+    are above the rest, a small sample of one kind may hold none of them, and its own variance is
+    zero; the variance is therefore never taken below that of scores that tell nothing (Mann and
+    Whitney 1947, The Annals of Mathematical Statistics 18(1), 50-60, with ties).
     """
     m, n = len(members), len(others)
     if m == 0 or n == 0:
@@ -206,7 +234,10 @@ def roc_area(members: Float64, others: Float64, *, level: float) -> Estimate:
     deviation = math.sqrt(float(below.var(ddof=1) / m + above.var(ddof=1) / n))
     if deviation == 0:
         return Estimate(area, *_separated(area, m, n, level), m + n)
-    half = quantile(level) * deviation
+    _, ties = np.unique(np.concatenate((members, others)), return_counts=True)
+    total = float(m + n)
+    spared = float(np.sum(ties.astype(np.float64) ** 3 - ties)) / (total * (total - 1))
+    half = quantile(level) * max(deviation, math.sqrt((total + 1 - spared) / (12 * m * n)))
     return Estimate(area, max(0.0, area - half), min(1.0, area + half), m + n)
 
 

@@ -7,7 +7,6 @@ the synthetic tables does not matter here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ from pegsynth.evaluation.records import (
     measured,
     not_computed,
 )
-from pegsynth.evaluation.statistics import interval, spread
+from pegsynth.evaluation.statistics import LEVEL, lumped_share, spread
 from pegsynth.evaluation.tabulation import (
     Cells,
     align,
@@ -47,7 +46,7 @@ from pegsynth.evaluation.tabulation import (
     one_way,
 )
 from pegsynth.evaluation.triples import RULE, triples
-from pegsynth.evaluation.uniqueness import expected_uniqueness, uniqueness_variance
+from pegsynth.evaluation.uniqueness import crowded, expected_uniqueness, uniqueness_variance
 from pegsynth.schema.schema import Schema
 
 T = TypeVar("T")
@@ -72,7 +71,7 @@ _NOTES = {
     "regression_distance": "not computed: no regression formula was given",
     "uniqueness": "share of rows that are alone with their quasi-identifiers ({features}), at "
     "{rows} rows, the larger table by its exact expectation; interval: 95 %, for fresh draws of as "
-    "many rows of either table (jackknife); baseline: the original's share",
+    "many rows of either table (jackknife, score limits); baseline: the original's share",
 }
 
 
@@ -352,9 +351,12 @@ def _uniqueness(tables: _Tables, schema: Schema) -> Record:
     record = _record(figure, tables, note=note)
     varied = [uniqueness_variance(g, rows=n) for g, n in zip(groups, smaller, strict=True)]
     theirs = float(np.mean([uniqueness_variance(original, rows=n) for n in set(smaller)]))
-    variance = sum(varied) / len(groups) ** 2 + theirs
-    found = interval(record.value or 0.0, variance, math.inf)
-    return msgspec.structs.replace(record, low=max(found.low, 0.0), high=min(found.high, 1.0))
+    variance, every = sum(varied) / len(groups) ** 2 + theirs, sum(smaller)
+    value, baseline = record.value or 0.0, record.baseline or 0.0
+    # A row stops being alone together with the one that joins it.
+    found = lumped_share(value, every, variance * every**2, lump=2, level=LEVEL)
+    no_power = crowded(baseline, every, lump=2, level=LEVEL)
+    return msgspec.structs.replace(record, low=found.low, high=found.high, no_power=no_power)
 
 
 def _marginal(tables: _Tables, schema: Schema, index: int) -> Marginal:

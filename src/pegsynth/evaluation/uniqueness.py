@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from pegsynth.arrays import Float64
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.statistics import jackknife
+from pegsynth.evaluation.statistics import jackknife, lumped_share
+
+TOO_FEW = "no power: of so few rows nearly all would be counted in the original as well"
 
 
 def expected_uniqueness(group_sizes: NDArray[np.int64], *, rows: int) -> float:
@@ -51,6 +53,20 @@ def uniqueness_variance(group_sizes: NDArray[np.int64], *, rows: int) -> float:
     change -= sizes * _alone(sizes, total, rows)
     found = zip(change.tolist(), (groups[sizes] * sizes).tolist(), strict=True)
     return jackknife(found, rows=total) / total**2
+
+
+def crowded(original: float, rows: int, *, lump: float, level: float) -> str:
+    """Say that a share of the original is so near 1 that nothing could lie clearly above it.
+
+    Parameters
+    ----------
+    original
+        Share of its rows that are counted.
+    rows, lump
+        Released rows, and how many of them change sides together.
+    """
+    most = lumped_share(1.0, rows, 0.0, lump=lump, level=level).low
+    return "" if original < most else TOO_FEW
 
 
 def _alone(sizes: NDArray[np.int64], total: int, rows: int) -> Float64:

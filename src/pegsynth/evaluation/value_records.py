@@ -177,8 +177,8 @@ def _record(name: str, detail: str, side: Sides, found: Estimate, baseline: floa
 
 def _distances(side: Sides) -> Iterable[Record]:
     floors = {
-        "kolmogorov_distance": lambda law: kolmogorov_floor(law.n),
-        "wasserstein_distance": lambda law: wasserstein_floor(side.original, law.n),
+        "kolmogorov_distance": lambda law: kolmogorov_floor(law.rows),
+        "wasserstein_distance": lambda law: wasserstein_floor(side.original, law.rows),
     }
     measures = {"kolmogorov_distance": kolmogorov, "wasserstein_distance": wasserstein}
     for name, measure in measures.items():
@@ -240,7 +240,7 @@ def _quantile_variance(law: Empirical, level: float) -> float:
 
 
 def _rows(side: Sides) -> int:
-    return int(min(each.n for each in side.synthetic))
+    return min(each.rows for each in side.synthetic)
 
 
 def _how(side: Sides) -> str:

@@ -43,7 +43,7 @@ class Sides:
     @property
     def rows(self) -> float:
         """Rows to judge by: of a fresh sample as large as the smallest synthetic table."""
-        return rows_judged(self.original.n, min(each.n for each in self.synthetic))
+        return rows_judged(self.original.rows, min(each.rows for each in self.synthetic))
 
     def mean(self, figure: Figure) -> float:
         """Return the mean of a figure over the synthetic tables."""

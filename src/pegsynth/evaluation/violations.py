@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from pegsynth.arrays import Int64
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.risk_tables import NO_IDENTIFIER, NO_SENSITIVE, SEED, RiskTables
-from pegsynth.evaluation.statistics import interval, jackknife
+from pegsynth.evaluation.statistics import jackknife, lumped_share
 from pegsynth.evaluation.tabulation import Crossing, Groups, cross, group_rows
+from pegsynth.evaluation.uniqueness import crowded
 
 NAMES = ("k_anonymity_violations", "l_diversity_violations")
 SIZES = (5, 2, 3)
@@ -196,7 +197,8 @@ def _k_anonymity(tables: RiskTables, groups: Groups, k: int) -> Record:
         below_size(sizes[0], k, rows=min(table.shape[1], tables.rows)) for table in tables.tables
     ]
     what = f"fewer than {k} rows of their table share their {tables.listed(tables.identifiers)}"
-    return _record(tables, NAMES[0], f"k = {k}", violating, original, what, "in exact expectation")
+    how = "in exact expectation"
+    return _record(tables, NAMES[0], f"k = {k}", violating, original, what, how, k)
 
 
 def _l_diversity(tables: RiskTables, groups: Groups, feature: int, l: float) -> list[Record]:  # noqa: E741
@@ -220,6 +222,7 @@ def _l_diversity(tables: RiskTables, groups: Groups, feature: int, l: float) -> 
             [float(each[number]) for each in originals],
             f"the rows that share their {tables.listed(tables.identifiers)} hold {whats[number]}",
             f"mean over {DRAWS} seeded draws",
+            math.ceil(l),
         )
         for number, kind in enumerate(("entropy", "distinct"))
     ]
@@ -249,6 +252,7 @@ def _record(
     original: list[float],
     what: str,
     how: str,
+    lump: float,
 ) -> Record:
     rows = [table.shape[1] for table in tables.tables]
     larger = max(rows) > tables.rows
@@ -263,10 +267,11 @@ def _record(
     note = (
         f"share of released rows that violate: {what}; {count} of {every} rows, exact; interval: "
         f"{100 * tables.level:g} %, for fresh draws of as many rows of either table (jackknife "
-        f"and redraws); baseline: {baseline}"
+        f"and redraws, score limits); baseline: {baseline}"
     )
     # The original's share varies by at most n/N of what a sample of n rows of it does.
     variance = sum(each.variance for each in violating) * (1 + every / len(rows) / tables.rows)
-    found = interval(count / every, variance / every**2, math.inf, n=every, level=tables.level)
-    estimate = replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0))
-    return measured(name, subject, estimate, baseline=float(np.mean(original)), note=note)
+    found = lumped_share(count / every, every, variance, lump=lump, level=tables.level)
+    share = float(np.mean(original))
+    no_power = crowded(share, every, lump=lump, level=tables.level)
+    return measured(name, subject, found, baseline=share, note=note, no_power=no_power)

@@ -140,6 +140,9 @@ class TableReader:
         The second of two tables, whose rows belong to rows of this one (R24).
     folded
         Whether the rows are those of a folded panel, one for each unit (R24).
+    may_be_empty
+        Whether a table without rows is read like any other, as a confidential one is: that
+        there is a row may decide nothing. Elsewhere it is refused.
     files
         The files that the table is read from.
     states
@@ -162,6 +165,7 @@ class TableReader:
     steady: bool = True
     once: bool = False
     folded: bool = False
+    may_be_empty: bool = False
     children: TableReader | None = field(default=None, repr=False)
     files: tuple[File, ...] = field(default=(), repr=False)
     states: tuple[FileState, ...] = field(default=(), repr=False)
@@ -209,7 +213,7 @@ class TableReader:
         start: Place | None = None,
         track: Track | None = None,
     ) -> Generator[Piece]:
-        """Yield the rows in order, at most 2**18 at a time.
+        """Yield the rows in order, at most 2**18 at a time; of no rows a piece without any.
 
         Parameters
         ----------
@@ -242,7 +246,14 @@ class TableReader:
         except OSError as error:
             raise unreadable(self.source, error) from None
         if not rows:
+            yield self._no_rows(wanted)
+
+    def _no_rows(self, columns: Sequence[str]) -> pl.DataFrame:
+        """Return a frame without rows, where that is a table."""
+        if not self.may_be_empty:
             raise no_rows(self.source)
+        types = {name: self.dtypes.get(name) for name in columns if self.has_type(name)}
+        return pl.DataFrame(schema={name: types.get(name) or pl.String() for name in columns})
 
     def close(self) -> None:
         """Let go of a database; files need nothing."""

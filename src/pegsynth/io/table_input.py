@@ -65,7 +65,9 @@ class TablePair:
     rows: Any
 
 
-def open_table(source: Source, *, dialect: Dialect | None = None) -> TableReader:
+def open_table(
+    source: Source, *, dialect: Dialect | None = None, confidential: bool = False
+) -> TableReader:
     """Open a table for reading.
 
     Parameters
@@ -79,16 +81,28 @@ def open_table(source: Source, *, dialect: Dialect | None = None) -> TableReader
     dialect
         How a text file is written; what it leaves open is settled by the file's name. No
         value is looked at to find out (R30).
+    confidential
+        Whether it may have no rows: that a confidential table has one may decide nothing.
 
     Raises
     ------
     DataError
-        The table cannot be read, has no rows, or has columns that cannot be used.
+        The table cannot be read, has no rows though it must, or has columns that cannot be used.
     """
-    if isinstance(source, TablePair):
-        source = _open_pair(source, dialect)
     if isinstance(source, TableReader):
         return source
+    if isinstance(source, TablePair):
+        return _open_pair(source, dialect, confidential=confidential)
+    reader = _open_one(source, dialect)
+    if confidential:
+        return replace(reader, may_be_empty=True)
+    if reader.expected_rows == 0:
+        reader.close()
+        raise no_rows(reader.source)
+    return reader
+
+
+def _open_one(source: Source, dialect: Dialect | None) -> TableReader:
     if isinstance(source, DatabaseTable):
         from pegsynth.io.database_read import open_database
 
@@ -123,10 +137,10 @@ def opened(source: Source, *, dialect: Dialect | None = None) -> Iterator[TableR
             reader.close()
 
 
-def _open_pair(source: TablePair, dialect: Dialect | None) -> TableReader:
-    units = open_table(source.units, dialect=dialect)
+def _open_pair(source: TablePair, dialect: Dialect | None, *, confidential: bool) -> TableReader:
+    units = open_table(source.units, dialect=dialect, confidential=confidential)
     try:
-        rows = open_table(source.rows, dialect=dialect)
+        rows = open_table(source.rows, dialect=dialect, confidential=confidential)
     except BaseException:
         units.close()
         raise
@@ -209,8 +223,6 @@ def _joined(source: str, files: list[TableFile], opened: list[TableReader]) -> T
     for each, other in zip(files[1:], opened[1:], strict=True):
         _check_drift(first, reader, each.file, other)
     counted = [part.expected_rows for part in opened]
-    if all(count == 0 for count in counted):
-        raise no_rows(source)
     expected = None if None in counted else sum(count or 0 for count in counted)
     parts = tuple(part.parts[0] for part in opened)
     fixed = tuple(name for name in files[0].fixed if name not in reader.columns)
@@ -334,13 +346,10 @@ def _open_frame(data: Any) -> TableReader:
     frame = from_frame(data)
     try:
         schema = frame.collect_schema()
-        empty = frame.lazy().limit(1).collect().is_empty()
     except pl.exceptions.PolarsError:
         raise DataError(f"{source}: the lazy frame cannot be collected") from None
     check_names(schema.names(), source)
     check_polars_types(schema, source)
-    if empty:
-        raise no_rows(source)
     steady = isinstance(frame, pl.DataFrame)
     stream: Part = partial(_frame_batches, frame)
     untyped = text_columns(data)

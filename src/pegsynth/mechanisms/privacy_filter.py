@@ -105,6 +105,10 @@ class PrivacyFilter:
         The most rows of a unit in the table (R12).
     names
         Names of the features, for the events; numbers stand in for those it lacks.
+    rest
+        Whether the allowance is what an earlier filter left of the same budget, which has kept
+        something back for rounding: what this one keeps back is then unspent like the rest, so
+        that both together come to the same on every path.
     """
 
     def __init__(
@@ -115,12 +119,14 @@ class PrivacyFilter:
         rows_per_unit: int = 1,
         threads: int = 1,
         names: Sequence[str] = (),
+        rest: bool = False,
     ) -> None:
         self.price = Price(allowance, rows_per_unit)
         self.route = allowance.route
         self._whole = allowance.amount
         # Prices are rounded up in the last of many digits; the slack keeps them inside.
         self._left = allowance.amount * (1 - _SLACK)
+        self._kept_back = allowance.amount - self._left if rest else Fraction(0)
         self._accountant = PureAccountant() if self.route == "pure" else ZCDPAccountant()
         self._unit = rows_per_unit
         self._stream = stream
@@ -132,8 +138,8 @@ class PrivacyFilter:
     @property
     def events(self) -> tuple[Event, ...]:
         """What was done, and what was left unspent."""
-        left = (Unspent.of(self._left, route=self.route),) if self._left > 0 else ()
-        return (*self._events, *left)
+        left = self._left + self._kept_back
+        return (*self._events, *((Unspent.of(left, route=self.route),) if left > 0 else ()))
 
     @property
     def done(self) -> tuple[Event, ...]:

@@ -40,12 +40,15 @@ def fit_conditionals(
 ) -> ConditionalModel:
     """Fit every feature given the others: regressions (mi, pmi) or trees (cart, forest).
 
-    Regressions of long tables are fitted to as many rows as the schema allows. A refusal
-    would depend on the number of rows, which `pmi` must not; any fit will do (R8).
+    Regressions of long tables are fitted to as many rows as the schema allows, and those of a
+    table without rows by `pmi` to a public one. A refusal would depend on the number of rows,
+    which `pmi` must not; any fit will do (R8).
     """
     from pegsynth.imputation import fit_cart, fit_forest, fit_glm
     from pegsynth.imputation.glm_fit import MOST_CELLS
 
+    if method == "pmi" and not len(codes):
+        codes = np.zeros((1, len(schema.features)), dtype=codes.dtype)
     words, kind = stream.substream(), _KINDS[method]
     told: dict[str, Any] = {"sample_weight": sample_weight, "progress": progress}
     if kind == "regressions":

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import escaped
 from pegsynth.hashing.order import detail_features, plain_features
-from pegsynth.methods.drawn_features import drawn_features, given_values, promised_levels
+from pegsynth.methods.drawn_features import (
+    drawn_features,
+    given_values,
+    promised_levels,
+    replaced_features,
+)
 from pegsynth.privacy import assumptions
 from pegsynth.privacy.assumptions import Assumption, Parameters
 
@@ -43,14 +48,15 @@ def _codebook(schema: Schema) -> Iterator[Assumption]:
             drafted_from_data=named(schema.drafted_from_data),
             # Those that are found are paid for.
             categories=named(f.name for f in features if not f.binned and not f.private_categories),
-            # Edges that are measured are paid for, unless somebody states where they end.
-            edges=named(
+            # Edges that are measured are paid for; where they end may have been stated.
+            edges=named(f.name for f in features if f.binned and not f.private_edges),
+            bounds=named(
                 f.name
                 for f in features
-                if f.binned and (not f.private_edges or (f.lowest, f.highest) != (None, None))
+                if f.private_edges and (f.lowest, f.highest) != (None, None)
             ),
-            rows_per_unit=schema.rows_per_unit if schema.unit else None,
-            measured=named(schema.unsettled),
+            # What a panel says of its units has a line of its own.
+            rows_per_unit=schema.rows_per_unit if schema.unit and not schema.panel else None,
             drafted_rules=named(
                 rule.label or f"rule {number}"
                 for number, rule in enumerate(schema.rules, start=1)
@@ -71,7 +77,10 @@ def _recodings(schema: Schema) -> Iterator[Assumption]:
 
 
 def _order(schema: Schema) -> Iterator[Assumption]:
-    counted = named(f.name for f in schema.features if f.after is not None)
+    panel = schema.panel
+    # From the second row on the time of a panel is counted from the row before (R24).
+    gaps = {panel.at(panel.time, position) for position in panel.positions[1:]} if panel else set()
+    counted = named(f.name for f in schema.features if f.after is not None and f.name not in gaps)
     if counted:
         yield assumptions.dates_in_order(counted)
 
@@ -130,10 +139,13 @@ def of_parents(schema: Schema, options: Any) -> tuple[Assumption, ...]:
 
 
 def _rules(schema: Schema) -> Iterator[Assumption]:
-    ruled = {feature for rule in schema.rules for feature, _ in rule.forbidden}
+    # Rules that follow from a panel are no statement about people.
+    stated = [rule for rule in schema.rules if not rule.structural]
+    ruled = {feature for rule in stated for feature, _ in rule.forbidden}
     if ruled:
         names = named(schema.names[i] for i in sorted(ruled))
-        yield assumptions.public_rules(names, count=len(schema.rules))
+        drafted = any(rule.drafted_from_data for rule in stated)
+        yield assumptions.public_rules(names, count=len(stated), drafted=drafted)
 
 
 def _diversity(schema: Schema, plan: Plan) -> Iterator[Assumption]:
@@ -153,6 +165,8 @@ def of_choices(plan: Plan) -> Iterator[Assumption]:
     stated: Parameters = {"method": plan.method, "datasets": plan.options.datasets}
     if plan.options.rows is not None:
         stated["rows"] = plan.options.rows
+    if replaced := replaced_features(plan.options):
+        stated["synthesize"] = named(replaced)
     yield assumptions.public_options(stated | get(plan.method).declared_options(plan))
 
 

@@ -210,6 +210,7 @@ def fit_pooled(
             rows_per_unit=design.rows_per_unit,
             threads=threads,
             names=design.names,
+            rest=plan.budget.paid is not None,
         )
         released, _ = release_blocks(
             rows,

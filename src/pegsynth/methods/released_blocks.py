@@ -209,6 +209,7 @@ def fit_released(
         rows_per_unit=rows_of_a_unit(schema),
         threads=threads,
         names=schema.names,
+        rest=plan.budget.paid is not None,
     )
     released, ready = release_blocks(
         rows_of,

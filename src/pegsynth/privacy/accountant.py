@@ -35,6 +35,7 @@ from pegsynth.privacy.events import (
     Diversity,
     Event,
     PooledRows,
+    RunBegins,
     Selection,
     UnitBound,
     Unspent,
@@ -224,7 +225,7 @@ def _unspent(event: Unspent, route: str) -> Decimal | None:
 
 def _free_or_uncovered(event: Event) -> Decimal | None:
     match event:
-        case UnitBound():
+        case UnitBound() | RunBegins():
             return ZERO
         case Diversity(source="released"):
             return ZERO  # R7: post-processing of noisy blocks

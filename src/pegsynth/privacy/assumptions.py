@@ -37,8 +37,8 @@ def reviewed_schema(
     drafted_from_data: Sequence[str] = (),
     categories: Sequence[str] = (),
     edges: Sequence[str] = (),
+    bounds: Sequence[str] = (),
     rows_per_unit: int | None = None,
-    measured: Sequence[str] = (),
     drafted_rules: Sequence[str] = (),
 ) -> Assumption:
     """Record that a person set ``reviewed = true`` (R10, case a).
@@ -48,26 +48,27 @@ def reviewed_schema(
     drafted_from_data
         Features that the schema marks as first read off a table.
     categories, edges
-        Features with listed categories, and those with bin edges.
+        Features with listed categories, and those with listed bin edges. Others are found or
+        measured, and paid for (R21, R29).
+    bounds
+        Features whose edges are measured between stated bounds.
     rows_per_unit
         The most rows of a unit, if the schema names a unit.
-    measured
-        Features whose categories or edges are found or measured, and paid for (R21, R29).
     drafted_rules
         Rules that the schema marks as first read off a table, by label or by number.
     """
     parts = [
         *(("its categories", "their order") if categories else ()),
         *(("bin edges",) if edges else ()),
+        *(("bounds of numbers",) if bounds else ()),
         *(("rows per unit",) if rows_per_unit else ()),
-    ] or (
-        ["its features", "their roles", "rules"]
-        if measured
-        else ["its categories", "their order", "bin edges", "rows per unit"]
-    )
+    ] or ["names and kinds of its features"]
     text = f"the reviewer of the schema declared {_listed(parts)} to be public knowledge"
     if drafted_from_data:
-        text += "; the schema marks features whose categories or edges were first read off a table"
+        text += (
+            "; the schema marks features whose description was first read off a table "
+            f"({', '.join(drafted_from_data)})"
+        )
     if drafted_rules:
         text += "; the schema marks rules that were first suggested by a table"
     parameters: Parameters = {}
@@ -79,6 +80,8 @@ def reviewed_schema(
         parameters["categories"] = list(categories)
     if edges:
         parameters["edges"] = list(edges)
+    if bounds:
+        parameters["bounds"] = list(bounds)
     if rows_per_unit:
         parameters["rows_per_unit"] = rows_per_unit
     return Assumption(code="reviewed-schema", text=text, parameters=parameters)
@@ -93,8 +96,8 @@ def unlisted_values(*, refused: Sequence[str], category: Sequence[str]) -> Assum
     parts = []
     if refused:
         parts.append(
-            "a value that the schema has no category for stops the command, so the promise is "
-            "about tables without such values"
+            "a value that the schema has no category for stops the command, so that only tables "
+            "without such values are considered"
         )
     if category:
         where = "of some features" if refused else "of every feature"
@@ -230,13 +233,26 @@ def public_parents(features: Sequence[str]) -> Assumption:
     )
 
 
-def public_rules(features: Sequence[str], *, count: int) -> Assumption:
-    """Record that the schema's rules shaped the rows (R18)."""
+def public_rules(features: Sequence[str], *, count: int, drafted: bool = False) -> Assumption:
+    """Record that the schema's rules shaped the rows (R18).
+
+    Parameters
+    ----------
+    drafted
+        Whether the schema marks some as first suggested by a table.
+    """
+    origin = (
+        "are taken to be public, those included that a table suggested first"
+        if drafted
+        else "are public and do not depend on the original table"
+    )
+    parameters: Parameters = {"features": list(features), "count": count}
+    if drafted:
+        parameters["drafted"] = True
     return Assumption(
         code="public-rules",
-        text="the rules of the schema, on combinations that cannot occur, are public and do not "
-        "depend on the original table",
-        parameters={"features": list(features), "count": count},
+        text=f"the rules of the schema, on combinations that cannot occur, {origin}",
+        parameters=parameters,
     )
 
 
@@ -266,8 +282,8 @@ def public_options(parameters: Parameters) -> Assumption:
     """Record the options of a run, which must not have been tuned on the table (R10)."""
     return Assumption(
         code="public-options",
-        text="method, budget, number of rows and all other options of the run were chosen without "
-        "looking at the original table",
+        text="the method and all options of the run were chosen without looking at the original "
+        "table",
         parameters=parameters,
     )
 

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Self, TypeAlias, get_args
 import msgspec
 
 from pegsynth.errors import ParameterError
+from pegsynth.privacy.conversion import check_delta
 from pegsynth.privacy.draw_events import Draws, Recorded
 from pegsynth.privacy.noise_events import (
     NoisyCounts,
@@ -171,6 +172,25 @@ class Unspent(Recorded, frozen=True, kw_only=True, tag="unspent"):
 _UNSPENT_UNITS: Final = 10**30
 
 
+class RunBegins(Recorded, frozen=True, kw_only=True, tag="run"):
+    """One of several runs on the table begins: its events are those up to the next (R6).
+
+    Runs add up as wholes. A run that is one of several has its price as such, whatever path it
+    took.
+
+    Parameters
+    ----------
+    delta
+        The constant that the run stated; 0 for a pure one.
+    """
+
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        msgspec.structs.force_setattr(self, "delta", check_delta(self.delta) if self.delta else 0.0)
+
+
 class UnitBound(Recorded, frozen=True, kw_only=True, tag="unit-bound"):
     """The loader let at most `rows_per_unit` rows of one unit in (R12)."""
 
@@ -279,6 +299,7 @@ KnownEvent: TypeAlias = (
     | Selection
     | PooledRows
     | Unspent
+    | RunBegins
     | UnitBound
     | Diversity
     | NotPrivate

@@ -31,6 +31,7 @@ from pegsynth.privacy.events import (
     Event,
     NotPrivate,
     PooledRows,
+    RunBegins,
     Selection,
     UnitBound,
     UnknownEvent,
@@ -38,6 +39,7 @@ from pegsynth.privacy.events import (
 )
 from pegsynth.privacy.noise_events import Noisy, NoisyCounts, NoisyResiduals, NoisySums
 from pegsynth.privacy.rounding import display_up, float_up
+from pegsynth.privacy.runs import bound_of, runs_of
 from pegsynth.privacy.verification_events import AgreementCounts
 
 if TYPE_CHECKING:
@@ -80,10 +82,11 @@ def explained(ledger: Ledger) -> list[Explained]:
     from pegsynth.privacy.guarantee import uncovered_places
     from pegsynth.privacy.statement import rows_folded
 
-    rows_per_unit, folded = ledger.guarantee.rows_per_unit, rows_folded(ledger)
+    folded = rows_folded(ledger)
     uncovered = uncovered_places(ledger.events, delta=ledger.delta or None)
+    bounds = [bound_of(run) for run in runs_of(ledger.events) for _ in run]
     lines = []
-    for place, event in enumerate(ledger.events):
+    for place, (event, rows_per_unit) in enumerate(zip(ledger.events, bounds, strict=True)):
         epsilon, rho = (
             _price(accountant.price(event, rows_per_unit=rows_per_unit))
             for accountant in (PureAccountant(), ZCDPAccountant())
@@ -125,6 +128,14 @@ def _left_over(event: Unspent) -> tuple[str, str]:
     return (
         "A part of the budget was set aside and not used",
         "it counts as spent, because with another table it might have been used",
+    )
+
+
+def _begun(event: RunBegins) -> tuple[str, str]:
+    stated = f"delta = {display_up(event.delta)}" if event.delta else "no delta"
+    return (
+        f"A run on the table begins, which stated {stated}",
+        "its events are those up to the next run, and it adds up with the others as a whole",
     )
 
 
@@ -311,6 +322,7 @@ _WORDS: Final[Mapping[type, Callable[..., tuple[str, str]]]] = {
     Selection: _chosen,
     PooledRows: _pooled,
     Unspent: _left_over,
+    RunBegins: _begun,
     UnitBound: _bounded,
     Diversity: _made_diverse,
     NotPrivate: _not_private,

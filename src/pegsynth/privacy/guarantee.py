@@ -3,7 +3,7 @@
 Goes in: events and the stated delta. Comes out: a `Guarantee`, and a line for every event
 that no result covers. Without a delta the claim is pure; with one it is approximate, at
 the smaller of the pure epsilon and the epsilon of the summed rho (R6), which is converted at
-what private categories leave of the delta (R29).
+what private categories leave of the delta (R29). Several runs add up as wholes (`runs`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from pegsynth.privacy.accountant import (
-    PureAccountant,
-    ZCDPAccountant,
-    delta_taken,
-    draw_price,
-    total,
-)
+from pegsynth.privacy.accountant import PureAccountant, draw_price, total
 from pegsynth.privacy.conversion import epsilon_at
 from pegsynth.privacy.draw_events import (
     DETAILS,
@@ -52,6 +46,7 @@ from pegsynth.privacy.rounding import (
     ratio_up,
     sum_up,
 )
+from pegsynth.privacy.runs import RunPrice, all_delta_taken, parts_added, runs_of, whole_run
 from pegsynth.privacy.verification_events import AgreementCounts
 
 if TYPE_CHECKING:
@@ -120,8 +115,9 @@ def guarantee_of(events: Sequence[Event], *, delta: float | None) -> Guarantee:
             rows_per_unit=rows_per_unit,
             l=smallest_l if kind == "l-diversity" else None,
         )
-    pure = total(PureAccountant(), events, rows_per_unit=rows_per_unit)
-    rho = total(ZCDPAccountant(), events, rows_per_unit=rows_per_unit)
+    prices = _prices(events, delta)
+    pure = _added([price.pure for price in prices])
+    rho = _added([price.rho for price in prices])
     return Guarantee(
         kind=kind,
         epsilon=_epsilon(pure, rho, delta_left(events, delta)),
@@ -134,6 +130,19 @@ def guarantee_of(events: Sequence[Event], *, delta: float | None) -> Guarantee:
     )
 
 
+def _prices(events: Sequence[Event], delta: float | None) -> list[RunPrice]:
+    """Price every run; one that stands alone is what its parts add up to."""
+    runs = runs_of(events)
+    if len(runs) == 1:
+        return [parts_added(runs[0])]
+    return [whole_run(run, delta=delta or 0.0) for run in runs]
+
+
+def _added(prices: Sequence[Decimal | None]) -> Decimal | None:
+    known = [price for price in prices if price is not None]
+    return sum_up(known) if len(known) == len(prices) else None
+
+
 def not_covered(events: Sequence[Event], *, delta: float | None) -> tuple[str, ...]:
     """One line for each event that no result covers: which it is, and why."""
     return tuple(
@@ -144,8 +153,13 @@ def not_covered(events: Sequence[Event], *, delta: float | None) -> tuple[str, .
 
 def uncovered_places(events: Sequence[Event], *, delta: float | None) -> dict[int, str]:
     """Return where the events stand that no result covers, and why each is not covered."""
-    pure, left = _has_pure_price(events), delta_left(events, delta)
-    reasons = (_why_not_covered(event, delta, pure=pure, left=left) for event in events)
+    left = delta_left(events, delta)
+    reasons = (
+        _why_not_covered(event, delta, pure=pure, left=left)
+        for run in runs_of(events)
+        for pure in (_has_pure_price(run),)
+        for event in run
+    )
     return {place: reason for place, reason in enumerate(reasons) if reason}
 
 
@@ -153,7 +167,11 @@ def epsilon_per_row(events: Sequence[Event]) -> float | None:
     """Pure price of the draws per synthetic row, as the paper counts it (R2, R4, R8, R9)."""
     draws = [event for event in events if isinstance(event, DRAWS)]
     parts = [event for event in draws if event.label == DETAILS]
-    if len(draws) - len(parts) != 1 or len({_size(each) for each in draws}) > 1:
+    if (
+        len(runs_of(events)) > 1
+        or len(draws) - len(parts) != 1
+        or len({_size(each) for each in draws}) > 1
+    ):
         return None
     prices = [_price_per_row(each) for each in draws]
     known = [price for price in prices if price is not None]
@@ -194,8 +212,7 @@ def delta_left(events: Sequence[Event], delta: float | None) -> float | None:
     """
     if delta is None:
         return None
-    bounds = [event.rows_per_unit for event in events if isinstance(event, UnitBound)]
-    taken = delta_taken(events, rows_per_unit=max(bounds, default=1))
+    taken = sum_up(all_delta_taken(events))
     if not taken:
         return delta
     left = float_down(fraction_down(Fraction(delta) - Fraction(taken)))

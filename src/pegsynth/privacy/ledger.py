@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from pegsynth.errors import ParameterError
-from pegsynth.privacy.accountant import delta_taken
 from pegsynth.privacy.assumptions import Assumption
 from pegsynth.privacy.conversion import check_delta
-from pegsynth.privacy.events import Diversity, Event, NotPrivate, UnitBound
+from pegsynth.privacy.events import Diversity, Event, NotPrivate, RunBegins, UnitBound
 from pegsynth.privacy.guarantee import Guarantee, delta_left, guarantee_of, not_covered
 from pegsynth.privacy.program import Program
 from pegsynth.privacy.rounding import float_up, sum_up
+from pegsynth.privacy.runs import all_delta_taken
 
 if TYPE_CHECKING:
     import polars as pl
@@ -166,7 +166,9 @@ class Ledger:
     def combine(cls, ledgers: Sequence[Ledger]) -> Ledger:
         """Add several runs on the same table.
 
-        Events are concatenated, so pure epsilons and rhos add (sequential composition). A
+        Pure epsilons and rhos of whole runs add (sequential composition); each begins with an
+        event that says so. A run that stated no delta is a single item of its epsilon, whatever
+        path it took, as a budget book has it (R6). A
         sum of rhos may be converted at any delta; the largest stated one is taken, which is
         no weaker than what one of the runs already promises by itself. Where categories were
         found, rhos are converted at the largest that these leave of a delta, and the sum of all
@@ -181,7 +183,7 @@ class Ledger:
             raise ParameterError("there is no ledger to combine")
         if len(ledgers) == 1:
             return ledgers[0]
-        events = [event for ledger in ledgers for event in ledger.events]
+        events = [event for ledger in ledgers for event in _marked(ledger)]
         events = _without_partial_diversity(events, ledgers)
         return cls(
             events=(*events, *_obstacles(ledgers)),
@@ -202,13 +204,19 @@ def _once(items: Iterable[_Kept]) -> tuple[_Kept, ...]:
 def _delta_together(ledgers: Sequence[Ledger], events: Sequence[Event]) -> float:
     """Return the delta of several runs together: with private categories it grows (R29)."""
     largest = max(ledger.delta for ledger in ledgers)
-    bounds = [event.rows_per_unit for event in events if isinstance(event, UnitBound)]
-    taken = delta_taken(events, rows_per_unit=max(bounds, default=1))
+    taken = sum_up(all_delta_taken(events))
     if not taken or not largest:
         return largest
     left = max(delta_left(ledger.events, ledger.delta or None) or 0.0 for ledger in ledgers)
     together = float_up(sum_up((Decimal(left), taken)))
     return together if 0 < together < 1 else largest
+
+
+def _marked(ledger: Ledger) -> tuple[Event, ...]:
+    """Return the events of a run, or of several, with where each begins."""
+    if ledger.events and isinstance(ledger.events[0], RunBegins):
+        return ledger.events
+    return (RunBegins(delta=ledger.delta), *ledger.events)
 
 
 def _has(ledger: Ledger, kind: type[Event]) -> bool:

@@ -14,13 +14,17 @@ def completed_name(table: int, version: int, suffix: str) -> str:
 
 def completed_tables(datasets: int, versions: int, table_format: str) -> str:
     """Return what the completed tables are."""
-    name = completed_name(1, 2, table_format)
+    number = min(versions, 2)
+    name, which = completed_name(1, number, table_format), ("first", "second")[number - 1]
     many = "the table" if datasets == 1 else "each table"
+    stand = (
+        "stands 1 completed version" if versions == 1 else f"stand {versions} completed versions"
+    )
     return f"""## Completed tables
 
 In the files `synthetic-*` values are missing as in the original: "missing" was synthesized like a
-category. Beside them stand {versions} completed versions of {many}, `{name}` being
-the second of table 1. Every missing value in them was imputed from the synthetic rows of that
+category. Beside them {stand} of {many}, `{name}` being
+the {which} of table 1. Every missing value in them was imputed from the synthetic rows of that
 table alone, by trees grown with redrawn weights; all other values are the same. So the completed
 tables reveal nothing more, and `privacy.json` holds for all files together. Use the completed
 tables for analyses that should not lose rows, and the others to study what is missing."""

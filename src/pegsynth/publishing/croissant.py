@@ -109,27 +109,33 @@ def _records(table: str, facts: Facts) -> dict[str, Any]:
         "name": stem,
         "description": facts.mark,
         "field": [
-            _field(feature, f"{stem}/{number}", table, csv=facts.table_format == "csv")
-            for number, feature in enumerate(facts.features(table), start=1)
+            _field(facts, column, feature, f"{stem}/{number}", table)
+            for number, (column, feature) in enumerate(facts.described(table), start=1)
         ],
     }
 
 
-def _field(feature: Feature, name: str, table: str, *, csv: bool) -> dict[str, Any]:
+def _field(
+    facts: Facts, column: str, feature: Feature | None, name: str, table: str
+) -> dict[str, Any]:
     """Return one column; names of features may hold spaces, which an identifier may not."""
-    column = protect(feature.name) if csv else feature.name
+    written = protect(column) if facts.table_format == "csv" else column
     return {
         "@type": "cr:Field",
         "@id": name,
-        "name": feature.name,
-        "dataType": _data_type(feature),
-        "source": {"fileObject": {"@id": table}, "extract": {"column": column}},
+        "name": column,
+        "dataType": _data_type(facts, column, feature),
+        "source": {"fileObject": {"@id": table}, "extract": {"column": written}},
     }
 
 
-def _data_type(feature: Feature) -> str:
+def _data_type(facts: Facts, column: str, feature: Feature | None) -> str:
     """Return the type of a column; one that may hold texts beside numbers is text."""
-    if feature.kind in TEMPORAL:
+    if column in facts.weight_columns:
+        return "sc:Float"
+    if feature is None:
+        return "sc:Integer"
+    if feature.kind in TEMPORAL or facts.decode == "labels" or feature.label_of is not None:
         return "sc:Text"
     plain = not (feature.not_applicable or feature.keep_missing_codes)
     if feature.kind == "numeric" and plain:

@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pegsynth.privacy import NoisyCounts, Selection
-from pegsynth.privacy.draw_events import DRAWS
-from pegsynth.privacy.events import CategoriesFound, PooledRows
-from pegsynth.privacy.rounding import display_up
+from pegsynth.privacy import NoisyCounts, NoisyResiduals, NoisySums, Selection
+from pegsynth.privacy.accountant import PureAccountant, total
+from pegsynth.privacy.draw_events import DRAWS, ImputationDraws
+from pegsynth.privacy.events import CategoriesFound, PooledRows, Unspent
+from pegsynth.privacy.rounding import display_up, float_up
 from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.standard_words import adjacency, described, limitations, unit_word
 
@@ -114,11 +115,13 @@ def _stated(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _domain(facts: Facts) -> str:
-    row = facts.about.row or "row"
+    row = f", one for each {facts.about.row}," if facts.about.row else ""
     names = ", ".join(facts.schema.names)
+    found = [*facts.edges_measured, *facts.categories_found]
+    measured = f" Those of {', '.join(found)} were measured." if found else ""
     return (
-        f"All tables of any number of rows, one for each {row}, with the features {names}, whose "
-        "categories and bins schema.toml lists."
+        f"All tables of any number of rows{row} with the features {names}; schema.toml lists their "
+        f"categories and bins.{measured}"
     )
 
 
@@ -137,18 +140,33 @@ def _actors(facts: Facts) -> str:
 
 
 def _before(facts: Facts) -> str:
-    stated = facts.about.preprocessing
-    tuned = "Options, budget and schema were chosen without looking at the table (assumed)."
-    return f"{stated} {tuned}" if stated else tuned
+    drafted = [*facts.drafted, *(["its rules"] if facts.rules_drafted else [])]
+    chosen = "Method and options" if drafted else "Method, options and schema"
+    said = [
+        facts.about.preprocessing,
+        f"{chosen} were chosen without looking at the table (assumed).",
+        f"Parts of the schema were first read off a table ({', '.join(drafted)}); its reviewer "
+        "declared them to be public knowledge."
+        if drafted
+        else "",
+    ]
+    return " ".join(part for part in said if part)
 
 
 def _mechanisms(facts: Facts) -> str:
     found = list(dict.fromkeys(_named(facts)))
+    fitted = any(isinstance(event, ImputationDraws) for event in facts.ledger.events)
+    exact = (
+        "Draws are exact. The models that they are from are fitted in floating point; their price "
+        "does not depend on what a fit gives"
+        if fitted
+        else "Mechanisms work in exact integer arithmetic: no floating point lies between the data "
+        "and their output"
+    )
     return (
-        f"{'; '.join(found)}. Implemented by {facts.programs}, in exact integer arithmetic: no "
-        "floating point lies between the data and the output of a mechanism. Random numbers are "
-        "AES in counter mode with a key from the operating system. Timing is not protected; the "
-        "release is not interactive."
+        f"{'; '.join(found)}. Implemented by {facts.programs}. {exact}. Random numbers are AES in "
+        "counter mode with a key from the operating system. Timing is not protected; the release "
+        "is not interactive."
     )
 
 
@@ -160,25 +178,46 @@ def _named(facts: Facts) -> Iterator[str]:
                 yield "discrete Laplace noise on counts"
             case NoisyCounts():
                 yield "discrete Gaussian noise on counts"
+            case NoisyResiduals(mechanism="discrete-laplace"):
+                yield "discrete Laplace noise on residuals of counts"
+            case NoisyResiduals():
+                yield "discrete Gaussian noise on residuals of counts"
+            case NoisySums(mechanism="discrete-laplace"):
+                yield "discrete Laplace noise on sums of clipped values"
+            case NoisySums():
+                yield "discrete Gaussian noise on sums of clipped values"
             case Selection():
                 yield "choices by the exponential mechanism"
             case CategoriesFound():
                 yield "categories found by noisy counts above a threshold"
+            case ImputationDraws():
+                yield "draws from fitted models mixed with virtual rows (bounded range)"
             case _ if isinstance(event, DRAWS):
                 yield "draws from counts with virtual rows (bounded range)"
 
 
 def _composition(facts: Facts) -> str:
-    if facts.ledger.guarantee.kind == "pure":
-        return "Sequential: the epsilons of all events add up, what was left unspent included."
+    events, guarantee = facts.ledger.events, facts.ledger.guarantee
+    unspent = any(isinstance(event, Unspent) for event in events)
+    left = ", what was left unspent included" if unspent else ""
+    pure = total(PureAccountant(), events, rows_per_unit=guarantee.rows_per_unit)
+    if pure is not None and float_up(pure) == guarantee.epsilon:
+        return f"Sequential: the epsilons of all events add up{left}."
+    at = (
+        "at what finding categories leaves of the stated delta"
+        if facts.categories_found
+        else "at the stated delta"
+    )
     return (
-        "Sequential, in zero-concentrated differential privacy: the rhos of all events add up, "
-        "what was left unspent included, and are converted once at the stated delta."
+        "Sequential, in zero-concentrated differential privacy: the rhos of all events add up"
+        f"{left}, and are converted once {at}."
     )
 
 
 def _after(facts: Facts) -> str:
-    parts = ["Rows are drawn from, or fitted to, what was paid for; codes become values."]
+    parts = ["Rows are drawn from what was paid for; codes become values."]
+    if facts.weight_columns:
+        parts.append("Weights of rows are fitted to the noisy counts and to replicates of them.")
     if facts.versions:
         parts.append("Missing values of completed tables are imputed from synthetic rows.")
     if facts.policy.k is not None:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from pegsynth.privacy import Ledger
+from pegsynth.inference.choice import weights_of
+from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.publishing.about import NOTHING, About, release_date
 from pegsynth.publishing.completed_texts import completed_name
 from pegsynth.publishing.policy import NO_POLICY, Policy
 from pegsynth.publishing.result import TableFormat
-from pegsynth.schema import Feature, Schema
+from pegsynth.publishing.run_facts import RunFacts
+from pegsynth.schema import Feature
+from pegsynth.schema.column_decoding import How
 
 SYNTHETIC = "Synthetic data: every row was drawn from a model, and none is that of a person."
 PARTLY = "Partly synthetic data: some columns hold values of the original rows."
+RESAMPLED = (
+    "Resampled data, not synthetic: every row has the categories of a row of the original table."
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ NO_PAPERS = Papers()
 
 
 @dataclass(frozen=True)
-class Facts:
+class Facts(RunFacts):
     """What is known of a release when its tables are written.
 
     Parameters
@@ -40,13 +46,17 @@ class Facts:
     rows, datasets, versions
         n rows in each of K tables, and the completed versions of each.
     method
-        Name of the method; empty where that is not known any more.
+        Name of the method; empty where only the ledger knows it.
     seeded
         Whether results are to be repeated: then no day is taken from the clock.
+    decode
+        How numbers are written.
+    columns
+        The columns of every file of a table, as they were written.
+    effective
+        What the weights of the rows leave of them; None where they have none.
     """
 
-    schema: Schema
-    ledger: Ledger
     rows: int
     datasets: int
     table_format: TableFormat
@@ -55,6 +65,13 @@ class Facts:
     papers: Papers = NO_PAPERS
     method: str = ""
     seeded: bool = False
+    decode: How | None = None
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    effective: EffectiveRows | None = None
+
+    def __post_init__(self) -> None:
+        if not self.method:
+            object.__setattr__(self, "method", str(self.options.get("method", "")))
 
     @property
     def about(self) -> About:
@@ -69,7 +86,7 @@ class Facts:
     @property
     def title(self) -> str:
         """What the release is called."""
-        return self.about.title or "Synthetic tables"
+        return self.about.title or f"{self.kind_of_data.capitalize()} tables"
 
     @property
     def programs(self) -> str:
@@ -84,15 +101,26 @@ class Facts:
     @property
     def not_stated(self) -> tuple[str, ...]:
         """What the publisher could have said; a unit only where the schema names one."""
-        return tuple(
-            name for name in self.about.not_stated if name != "unit" or self.schema.unit is not None
-        )
+        return tuple(name for name in self.about.not_stated if name != "unit" or self.unit)
 
     @property
     def mark(self) -> str:
         """What every table says of itself."""
-        kept = any(getattr(event, "code", "") == "kept-columns" for event in self.ledger.events)
-        return PARTLY if kept else SYNTHETIC
+        if self.lacks_result("kept-columns"):
+            return PARTLY
+        return RESAMPLED if self.resampled else SYNTHETIC
+
+    @property
+    def kind_of_data(self) -> str:
+        """What the tables are called."""
+        if self.kept:
+            return "partly synthetic"
+        return "resampled" if self.resampled else "synthetic"
+
+    @property
+    def weight_columns(self) -> tuple[str, ...]:
+        """The columns of weights, that of the published counts first."""
+        return weights_of(self.ledger)
 
     def tables(self) -> Iterator[str]:
         """Yield the names of the files of all tables."""
@@ -106,13 +134,15 @@ class Facts:
             for version in range(1, self.versions + 1):
                 yield completed_name(number, version, self.table_format)
 
-    def features(self, table: str) -> tuple[Feature, ...]:
-        """Return the features that the file of a table has."""
-        panel = self.schema.panel
-        if panel is None or panel.tables is None:
-            return self.schema.features
-        first = table.rpartition(".")[0].endswith(f"-{panel.tables[0]}")
-        return tuple(f for f in self.schema.features if (f.name in panel.fixed) == first)
+    def columns_of(self, table: str) -> tuple[str, ...]:
+        """Return the columns that the file of a table has, in order."""
+        return self.columns.get(table, self.schema.names)
+
+    def described(self, table: str) -> Iterator[tuple[str, Feature | None]]:
+        """Yield the columns of the file of a table; features, and None for unit and weights."""
+        known = {each.name: each for each in self.schema.columns if not each.dropped}
+        for name in self.columns_of(table):
+            yield name, known.get(name)
 
     @property
     def media_type(self) -> str:

@@ -7,7 +7,7 @@ and readable by its owner only; nothing in it is covered by the guarantee.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -17,16 +17,21 @@ import polars as pl
 
 from pegsynth.book import NO_BOOKING, Booking
 from pegsynth.drawn_tables import (
+    WeightTally,
     completed_versions,
     drawn_frames,
     drawn_pairs,
     listed_columns,
     published_schema,
     table_schema,
+    with_weights,
 )
 from pegsynth.errors import ParameterError
+from pegsynth.inference.choice import weights_of
+from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.io.atomic import atomic_text
 from pegsynth.io.reader import TableReader
+from pegsynth.io.table_input import open_table
 from pegsynth.io.table_output import open_writer
 from pegsynth.methods.asked_tables import asked_frame
 from pegsynth.methods.session import Session
@@ -57,7 +62,6 @@ from pegsynth.publishing.quality import (
 )
 from pegsynth.publishing.result import TableFormat
 from pegsynth.publishing.sign_off import sign_off_page
-from pegsynth.publishing.texts import how_to_analyse
 from pegsynth.publishing.wanted_texts import wanted_name
 from pegsynth.request import Request
 from pegsynth.schema import Schema
@@ -79,6 +83,8 @@ class Made:
         Lines that say which method ``auto`` has taken, and why.
     booking
         The entry in the budget book.
+    effective
+        What the weights of the rows leave of them; None where they have none.
     """
 
     folder: Path
@@ -87,6 +93,7 @@ class Made:
     replaced: bool
     notes: tuple[str, ...]
     booking: Booking
+    effective: EffectiveRows | None = None
 
 
 def make_folder(
@@ -145,12 +152,13 @@ def make_folder(
     replaced = folder.exists() and is_release(folder)
     quality = None if bought is None else (bought.share, bought.tables)
     refused: NotAcceptedError | None = None
+    effective: EffectiveRows | None = None
     with open_draws(
         data, schema, request, run="release", quality=quality, progress=progress
     ) as draws:
         try:
             with new_folder(folder, force=force) as fresh:
-                write_folder(
+                facts = write_folder(
                     fresh,
                     draws,
                     table_format="parquet" if table_format == "parquet" else "csv",
@@ -161,6 +169,7 @@ def make_folder(
                     bought=bought,
                     progress=progress,
                 )
+                effective = facts.effective
         except NotAcceptedError as error:
             # It was spent all the same: the run ends well for the book, and badly for the caller.
             refused = error
@@ -169,7 +178,7 @@ def make_folder(
     session = draws.session
     book = table_schema(session.model, wide=request.wide)
     notes = draws.settled.notes
-    return Made(folder, session.ledger, book, replaced, notes, draws.booking)
+    return Made(folder, session.ledger, book, replaced, notes, draws.booking, effective)
 
 
 def _refused(folder: Path, ledger: Ledger, error: NotAcceptedError) -> NotAcceptedError:
@@ -192,7 +201,7 @@ def write_folder(
     judging: Judging = NO_JUDGING,
     bought: Bought | None = None,
     progress: Progress = quiet,
-) -> list[Path]:
+) -> Facts:
     """Fill an empty folder: ``public/`` and, unless only that is wanted, ``internal/``."""
     session, request = draws.session, draws.settled.request
     written, facts = write_public(
@@ -216,7 +225,7 @@ def write_folder(
         judged: list[Any] = [str(path) for path in written]
         if draws.in_pairs:
             book = draws.settled.long or session.model.schema
-            reader = joined_original(draws.reader, book)
+            reader = open_table(joined_original(draws.reader, book), confidential=True)
             judged = [joined_files(*paths, book) for paths in batched_pairs(written)]
         if request.wide and draws.settled.long is not None:
             reader = folded_reader(reader, draws.settled.long)
@@ -232,7 +241,7 @@ def write_folder(
         )
         page = sign_off_page(facts, folder / "public", book=_booked(draws.booking))
         atomic_text(folder / "internal" / "sign-off.html", page, mode=0o600)
-    return written
+    return facts
 
 
 def _write_bought(
@@ -243,7 +252,11 @@ def _write_bought(
     schema = policy.codebook(session.model.schema)
     fields = bought_fields(draws, schema, written)
     check_accepted(fields, bought.criteria)
-    stated = {**quality_fields(schema, session.ledger), "bought": fields}
+    stated = {
+        **quality_fields(schema, session.ledger),
+        "computed_from": "schema and ledger; the fields of bought from the original, paid for",
+        "bought": fields,
+    }
     if bought.criteria:
         stated["accepted_by"] = dict(bought.criteria)
     write_quality(public, stated)
@@ -303,8 +316,9 @@ def write_public(
             papers=papers,
             method=session.plan.method,
             seeded=session.stream.seeded,
+            decode=how,
         )
-        return write_pairs(public, session, facts, how=how, progress=progress), facts
+        return write_pairs(public, session, facts, progress=progress)
     tables = drawn_frames(
         session, rows, datasets, how=how, listed=True, wide=wide, progress=progress
     )
@@ -321,25 +335,30 @@ def write_public(
         papers=papers,
         method=session.plan.method,
         seeded=session.stream.seeded,
+        decode=how,
     )
-    write_texts(public, facts, decode=how)
+    write_texts(public, facts)
     write_wanted(public, session, threads=threads)
     written = []
+    columns: dict[str, tuple[str, ...]] = {}
+    tally = WeightTally.of(session, wide=wide)
     texts = listed_columns(session.model, how, wide=wide)
     for number, frames in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
         with open_writer(path, texts=texts, codebook=book, marks=marks_of(facts)) as writer:
             parts: list[pl.DataFrame] = []
             drawn = _remembered(frames, parts) if versions else frames
-            for frame in policy.applied(map(kept, drawn), book, folder):
+            for frame in policy.applied(map(kept, tally.counted(drawn)), book, folder):
+                columns[path.name] = tuple(frame.columns)
                 writer.write(frame)
         written.append(path)
         if versions:
             told: dict[str, Any] = {"threads": threads, "progress": progress, "wide": wide}
             completed = completed_versions(session, pl.concat(parts), number, versions, **told)
-            write_completed(public, number, completed, facts, texts)
+            columns |= write_completed(public, number, completed, facts, texts)
     if measured is not None:
         measured(public, written)
+    facts = replace(facts, columns=columns, effective=tally.found)
     finish_papers(public, facts)
     seal(public)
     return written, facts
@@ -352,13 +371,14 @@ def check_no_policy(policy: Policy) -> None:
 
 
 def write_pairs(
-    public: Path, session: Session, facts: Facts, *, how: How | None, progress: Progress
-) -> list[Path]:
+    public: Path, session: Session, facts: Facts, *, progress: Progress
+) -> tuple[list[Path], Facts]:
     """Write two tables for every dataset, whose keys agree; return the paths, two by two."""
-    told: dict[str, Any] = {"how": how, "progress": progress}
+    told: dict[str, Any] = {"how": facts.decode, "progress": progress}
     pairs = drawn_pairs(session, facts.rows, facts.datasets, **told)
-    write_texts(public, facts, decode=how)
+    write_texts(public, facts)
     written = [public / name for name in facts.tables()]
+    columns: dict[str, tuple[str, ...]] = {}
     marks = marks_of(facts)
     for parts, paths in zip(pairs, batched_pairs(written), strict=True):
         with (
@@ -366,11 +386,16 @@ def write_pairs(
             open_writer(paths[1], codebook=facts.schema, marks=marks) as members,
         ):
             for first, second in parts:
+                columns |= {
+                    paths[0].name: tuple(first.columns),
+                    paths[1].name: tuple(second.columns),
+                }
                 units.write(first)
                 members.write(second)
+    facts = replace(facts, columns=columns)
     finish_papers(public, facts)
     seal(public)
-    return written
+    return written, facts
 
 
 def write_wanted(public: Path, session: Session, *, threads: int = 1) -> None:
@@ -404,13 +429,16 @@ def write_completed(
     versions: Sequence[pl.DataFrame],
     facts: Facts,
     texts: Collection[str] = (),
-) -> None:
-    """Write the completed versions of one table."""
+) -> dict[str, tuple[str, ...]]:
+    """Write the completed versions of one table; return the columns of each file."""
     marks = marks_of(facts)
+    columns = {}
     for version, table in enumerate(versions, start=1):
         path = public / completed_name(number, version, facts.table_format)
+        columns[path.name] = tuple(table.columns)
         with open_writer(path, texts=texts, codebook=facts.schema, marks=marks) as writer:
             writer.write(table)
+    return columns
 
 
 def save_public(
@@ -430,6 +458,8 @@ def save_public(
     with new_folder(folder, force=force) as fresh:
         public = fresh / "public"
         public.mkdir()
+        weights = weights_of(ledger)
+        schema = with_weights(schema, weights)
         facts = Facts(
             schema,
             ledger,
@@ -439,16 +469,33 @@ def save_public(
             versions=len(completed[0]) if completed else 0,
             papers=papers,
             seeded=any(getattr(event, "code", "") == "seeded" for event in ledger.events),
+            decode="labels" if tables and holds_labels(tables[0], schema) else None,
         )
         write_texts(public, facts)
-        for number, table in enumerate(tables, start=1):
+        columns: dict[str, tuple[str, ...]] = {}
+        tally = WeightTally(schema, weights)
+        for number, table in enumerate(tally.counted(tables), start=1):
             path = public / f"synthetic-{number}.{table_format}"
+            columns[path.name] = tuple(table.columns)
             with open_writer(path, codebook=schema, marks=marks_of(facts)) as writer:
                 writer.write(table)
         for number, versions in enumerate(completed, start=1):
-            write_completed(public, number, versions, facts)
+            columns |= write_completed(public, number, versions, facts)
+        facts = replace(facts, columns=columns, effective=tally.found)
         finish_papers(public, facts)
         seal(public)
+
+
+def holds_labels(table: pl.DataFrame, schema: Schema) -> bool:
+    """Whether numbers of a table are written as labels of bins."""
+    columns = [
+        (table.get_column(feature.name), feature.labels[: feature.bin_count])
+        for feature in schema.features
+        if feature.binned and feature.name in table.columns
+    ]
+    return any(
+        column.dtype == pl.String and column.is_in(labels).any() for column, labels in columns
+    )
 
 
 def _check_format(table_format: str) -> None:
@@ -456,22 +503,10 @@ def _check_format(table_format: str) -> None:
         raise ParameterError(f"--format is csv or parquet, not {table_format!r}")
 
 
-def write_texts(public: Path, facts: Facts, *, decode: How | None = None) -> None:
-    """Write the schema, the ledger and the pages that explain them; the ledger comes first."""
+def write_texts(public: Path, facts: Facts) -> None:
+    """Write ledger, promise, schema and quality statement; the ledger comes first."""
     atomic_text(public / "privacy.json", facts.ledger.to_json())
     write_privacy(public, facts)
-    policy = facts.policy
-    analyse = how_to_analyse(
-        facts.schema,
-        rows=facts.rows,
-        datasets=facts.datasets,
-        table_format=facts.table_format,
-        ledger=facts.ledger,
-        decode="labels" if decode == "labels" else "values",
-        versions=facts.versions,
-        blanked=policy.k_features if policy.k is not None else (),
-    )
-    atomic_text(public / "HOW-TO-ANALYSE.md", analyse)
     atomic_text(public / "schema.toml", dumps(facts.schema))
     if facts.ledger.guarantee.kind != "none":
         # What was measured of a panel are features of the folded table (R24).

@@ -16,8 +16,7 @@ def blanks(schema: Schema) -> str:
             continue
         names = ", ".join(f"`{text}`" for text in texts[:_SHOWN])
         more = f" and {len(texts) - _SHOWN} others" if len(texts) > _SHOWN else ""
-        kept = (
-            "kept as they were" if feature.keep_missing_codes else "blank in the synthetic tables"
-        )
-        lines.append(f"- {feature.name}: {names}{more} mean that a value is missing; {kept}.")
-    return "\n".join(("## Blank cells", "", *lines)) if lines else ""
+        kept = "kept as it was" if feature.keep_missing_codes else "blank in the tables here"
+        mean = "means" if len(texts) == 1 else "mean"
+        lines.append(f"- {feature.name}: {names}{more} {mean} that a value is missing; {kept}.")
+    return "\n".join(("## Missing values", "", *lines)) if lines else ""

@@ -16,6 +16,7 @@ from pegsynth.publishing.messages import LANGUAGES
 from pegsynth.publishing.privacy_pages import privacy_page
 from pegsynth.publishing.readme_page import readme_page
 from pegsynth.publishing.sidecars import write_sidecars
+from pegsynth.publishing.texts import how_to_analyse
 
 
 def write_privacy(public: Path, facts: Facts) -> None:
@@ -34,6 +35,7 @@ def write_privacy(public: Path, facts: Facts) -> None:
 
 def finish_papers(public: Path, facts: Facts) -> None:
     """Write what describes the finished tables; the checksums come after it."""
+    atomic_text(public / "HOW-TO-ANALYSE.md", how_to_analyse(facts))
     write_sidecars(public, facts)
     promised = facts.ledger.guarantee.kind != "none"
     if promised:
@@ -53,7 +55,8 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 
 def marks_of(facts: Facts) -> dict[str, str]:
     """Return what a file of a table says of itself."""
-    return {"synthetic": "true", "description": facts.mark, "title": facts.title}
+    synthetic = "false" if facts.resampled else "true"
+    return {"synthetic": synthetic, "description": facts.mark, "title": facts.title}
 
 
 def header_of(facts: Facts) -> list[tuple[str, str]]:

@@ -59,7 +59,7 @@ def privacy_page(
         _list(say("not_covered"), list(_uncovered(ledger, say))),
         _list(say("assumed"), list(_assumed(ledger, say))),
         say("wording") if language != "en" and (ledger.assumptions or ledger.not_covered) else "",
-        _done(policy, say),
+        _done(policy, say, promised=guarantee.kind != "none"),
         f"## {say('check')}\n\n{say('check_text')}",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -182,6 +182,10 @@ def _assumption(each: Assumption, say: Messages) -> str:
     key = f"assumed_{each.code}"
     if not say.known(key):
         return say("assumed_other", text=each.text)
+    if each.code in _IN_PARTS:
+        return say(key, parts="; ".join(_parts(each, say)))
+    if each.code == "public-rules" and each.parameters.get("drafted"):
+        key = "rules_drafted"
     names = [
         name for value in each.parameters.values() if isinstance(value, list) for name in value
     ]
@@ -189,12 +193,30 @@ def _assumption(each: Assumption, say: Messages) -> str:
     return f"{say(key)}{about}"
 
 
+_IN_PARTS: Final = {"reviewed-schema": "schema", "unlisted-values": "unlisted"}
+"""Assumptions that are said parameter by parameter, and how the messages of these begin."""
+
+
+def _parts(each: Assumption, say: Messages) -> Iterator[str]:
+    prefix = _IN_PARTS[each.code]
+    if each.code == "reviewed-schema" and not set(each.parameters) - set(_ORIGINS):
+        yield say("schema_names")
+    for name, value in sorted(each.parameters.items(), key=lambda pair: pair[0] in _ORIGINS):
+        names = ", ".join(value) if isinstance(value, list) else str(value)
+        if say.known(f"{prefix}_{name}"):
+            yield say(f"{prefix}_{name}", names=names)
+
+
+_ORIGINS: Final = ("drafted_from_data", "drafted_rules")
+"""Parameters that say where something comes from, and not what was declared."""
+
+
 def _list(heading: str, lines: list[str]) -> str:
     """Write lines as a list; white space is collapsed, so that none can pose as a paragraph."""
     return "\n".join((heading, *(f"- {' '.join(line.split())}" for line in lines))) if lines else ""
 
 
-def _done(policy: Policy, say: Messages) -> str:
+def _done(policy: Policy, say: Messages, *, promised: bool) -> str:
     if not policy:
         return ""
     lines = []
@@ -203,4 +225,5 @@ def _done(policy: Policy, say: Messages) -> str:
     lines += [
         say("done_round", name=name, step=say.figure(f"{step:g}")) for name, step in policy.round_to
     ]
-    return "\n".join((f"## {say('done')}\n\n{say('done_policy')}\n", *(f"- {x}" for x in lines)))
+    kind = say("done_policy" if promised else "done_policy_alone")
+    return "\n".join((f"## {say('done')}\n\n{kind}\n", *(f"- {x}" for x in lines)))

@@ -18,9 +18,11 @@ from pegsynth.panels.pooled_positions import measured_tables
 from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals, PooledRows
 from pegsynth.privacy.statement import rows_counted
 from pegsynth.publishing.deed_texts import deeds_said
+from pegsynth.publishing.run_facts import RunFacts
 from pegsynth.reporting.figure import Table, table_of
 from pegsynth.reporting.page import page
 from pegsynth.schema import Schema
+from pegsynth.schema.wide_schema import long_schema
 
 FORMAT = 1
 TRUSTED, LEVEL_FACTOR = 0.10, 1.96
@@ -44,7 +46,7 @@ class PublishedTable:
     merged
         Features whose categories were merged into fewer levels.
     residual
-        Whether it tells only how its features go together: what its margins do not (R27).
+        Whether it tells only how its features are related: what its margins do not (R27).
     """
 
     features: tuple[str, ...]
@@ -108,7 +110,7 @@ def quality_fields(schema: Schema, ledger: Ledger) -> dict[str, Any]:
         },
         "computed_from": "schema and ledger alone; nothing here looked at the original",
         "rows_per_unit": rows_counted(ledger),
-        "before_counting": deeds_said(schema, ledger),
+        "before_counting": deeds_said(RunFacts(long_schema(schema), ledger)),
         "published_tables": [
             {
                 "features": list(each.features),
@@ -136,24 +138,36 @@ def quality_fields(schema: Schema, ledger: Ledger) -> dict[str, Any]:
         "pairs_not_held": [list(pair) for pair in pairs if frozenset(pair) not in held],
         "triples_held": sorted(sorted(each, key=names.index) for each in triples),
         "triples_in_all": sum(math.comb(len(table), 3) for table in measured),
-        "trusted": _TRUST,
-        "note": _note(tables),
+        "trusted": _TRUST if noise else "",
+        "note": _note(
+            tables,
+            pairs=any(frozenset(pair) not in held for pair in pairs),
+            triples=sum(math.comb(len(table), 3) for table in measured) > len(triples),
+        ),
     }
 
 
-def _note(tables: Sequence[PublishedTable]) -> str:
-    if tables:
+def _note(tables: Sequence[PublishedTable], *, pairs: bool, triples: bool) -> str:
+    """Say what rows do not support, where there are pairs or triples of that kind."""
+    if not tables:
         return (
-            "Pairs and triples that no published table holds are filled in as if the features were "
-            "independent given those that are held: their relations are not information. Where "
-            "categories were merged, a table tells the merged levels apart and no more."
+            "This method publishes no tables of counts. Which pairs of features its rows support, "
+            "and how precisely, is in no public figure; `privacy.json` lists every event with its "
+            "noise or virtual rows. Treat relations between features as unconfirmed."
         )
-    return (
-        "This method publishes no tables of counts: rows are drawn from perturbed conditionals. "
-        "Which pairs of features it holds, and how precisely, is in no public figure; the privacy "
-        "statement lists every event with its noise or virtual rows. Treat relations between "
-        "features as unconfirmed."
-    )
+    said = []
+    which = " and ".join(name for name, there in (("pairs", pairs), ("triples", triples)) if there)
+    if which:
+        said.append(
+            f"{which.capitalize()} that no published table supports are filled in as if the "
+            "features were independent given those that are supported: their relations are not "
+            "information."
+        )
+    if any(each.merged for each in tables):
+        said.append(
+            "Where categories were merged, a table tells merged categories apart and no more."
+        )
+    return " ".join(said)
 
 
 def _rounded(value: float | None) -> float | None:
@@ -189,21 +203,23 @@ def quality_tables(fields: dict[str, Any]) -> list[Table]:
         for each in fields["features"]
     ]
     kept = (
-        ("held by a published table", fields["pairs_held"]),
-        ("not held", fields["pairs_not_held"]),
+        ("supported by a published table", fields["pairs_held"]),
+        ("not supported", fields["pairs_not_held"]),
     )
     pairs = [(", ".join(pair), what) for what, listed in kept for pair in listed]
     triples = [(", ".join(each),) for each in fields["triples_held"]]
-    found = [
-        table_of(
-            ("Feature", "Noise (standard deviation)", "Smallest trusted group"),
-            groups,
-            caption="Groups of one feature, by the best published count",
-        )
-    ]
+    found = []
     if bought:
-        words = "Distances that were bought: rows out of place, with 95 % intervals"
-        found.insert(0, table_of(("Features", "Share", "Low", "High"), bought, caption=words))
+        words = "Total variation distances that were paid for, with 95 % intervals"
+        found.append(table_of(("Features", "Distance", "Low", "High"), bought, caption=words))
+    if fields["trusted"]:
+        found.append(
+            table_of(
+                ("Feature", "Noise (standard deviation)", "Smallest trusted group"),
+                groups,
+                caption="Groups of one feature, by the best published count",
+            )
+        )
     if published:
         found += [
             table_of(
@@ -211,11 +227,14 @@ def quality_tables(fields: dict[str, Any]) -> list[Table]:
                 published,
                 caption="Published tables",
             ),
-            table_of(("Pair", "What is known of it"), pairs, caption="Pairs of features"),
         ]
+        if pairs:
+            found.append(
+                table_of(("Pair", "What is known of it"), pairs, caption="Pairs of features")
+            )
     if triples:
         total = fields["triples_in_all"]
-        words = f"Triples that a published table holds, {len(triples):,} of {total:,}"
+        words = f"Triples that a published table supports, {len(triples):,} of {total:,}"
         found.append(table_of(("Triple",), triples, caption=words))
     return found
 
@@ -258,17 +277,14 @@ def _pieces(text: str) -> list[tuple[str, bool]]:
 
 
 def _paragraphs(fields: dict[str, Any]) -> list[str]:
-    unit = fields["rows_per_unit"]
+    paid = "bought" in fields
     return [
         *_summary(fields),
-        "Unless it says that it was bought, all of this follows from the codebook and the ledger; "
-        "nothing was computed from the original for it, so that it may be published with the "
-        "tables and costs nothing.",
-        fields["note"],
-        fields["trusted"],
-        f"At most {unit} rows of one protected unit were counted."
-        if unit > 1
-        else "One row of a protected unit was counted, and no more.",
+        "This page follows from the schema and the ledger"
+        + (", but for the figures that were paid for" if paid else "")
+        + f". Nothing {'else ' * paid}was computed from the original for it, so that it may be "
+        f"published with the tables and costs nothing{' more' * paid}.",
+        *(fields[name] for name in ("note", "trusted") if fields[name]),
         *fields["before_counting"],
         *_bought_words(fields.get("bought")),
         *_accepted_words(fields.get("accepted_by")),
@@ -281,8 +297,8 @@ def _accepted_words(criteria: dict[str, float] | None) -> list[str]:
     named = ", ".join(f"{name} at most {limit:.2%}" for name, limit in criteria.items())
     return [
         "It was published because the upper ends of these intervals meet criteria that were stated "
-        f"before: {named} of the rows out of place. Judging cost nothing more than the figures; a "
-        "release that fails is paid for as well."
+        f"before: {named}. Checking them cost nothing more than the figures; a release that fails "
+        "is paid for as well."
     ]
 
 
@@ -292,15 +308,16 @@ def _summary(fields: dict[str, Any]) -> list[str]:
     said = []
     if fields["published_tables"]:
         said.append(
-            f"{held:,} of {held + lacking:,} pairs of features are held by a published table."
+            f"{held:,} of {held + lacking:,} pairs of features are supported by a published table."
         )
     distances = fields.get("bought", {}).get("distances", ())
     for size, words in ((1, "single features"), (2, "pairs")):
         ends = [each["share"]["high"] for each in distances if len(each["features"]) == size]
         if ends:
             said.append(
-                f"Of {words} up to {max(ends):.1%} of the rows may be out of place (the largest "
-                "upper end of the intervals below)."
+                f"For {words} the total variation distance to the original is at most "
+                f"{max(ends):.1%} (the largest upper end of the intervals below): so many of the "
+                "rows would have to change."
             )
     return [" ".join(said)] if said else []
 
@@ -310,8 +327,8 @@ def _bought_words(bought: dict[str, Any] | None) -> list[str]:
         return []
     rows, units = bought["rows_counted"], bought.get("units_cut")
     said = [
-        "A part of the budget bought noisy distances between the original and these tables (R34); "
-        "they are in the ledger. A distance is half the sum over the cells of a table of "
+        "A part of the budget paid for noisy distances between the original and these tables "
+        "(R34); they are in the ledger. A distance is half the sum over the cells of a table of "
         "|original count - synthetic count scaled to the noisy number of rows|. The noise is in "
         "the intervals; they hold 95 times in 100.",
         f"Rows of the original that were counted: {rows['value']:,.0f} "
@@ -319,7 +336,7 @@ def _bought_words(bought: dict[str, Any] | None) -> list[str]:
     ]
     if bought.get("declared_not_bought"):
         said.append(
-            "Declared, and not bought because the table of its features has too many cells: "
+            "Declared, and not paid for because the table of its features has too many cells: "
             f"{'; '.join(bought['declared_not_bought'])}."
         )
     if units is not None:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pegsynth.privacy.rounding import display_up
+from pegsynth.privacy.statement import rows_folded
 from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.messages import Messages
 from pegsynth.publishing.missing_texts import blanks
 from pegsynth.publishing.privacy_pages import level_of, named_unit
-from pegsynth.schema import Schema
+from pegsynth.schema import Feature
 
 _FILES = {
     "README.md": "this page",
-    "privacy.json": "every event that touched the original table, and the promise that follows",
-    "PRIVACY.md": "the promise in words",
+    "privacy.json": "every event that touched the original table, and what follows from it",
+    "PRIVACY.md": "what is promised, in words",
     "HOW-TO-ANALYSE.md": "what the tables are good for, and code",
-    "QUALITY.md": "what the tables hold, and what they do not",
-    "QUALITY.html": "what the tables hold, and what they do not, as a page for browsers",
-    "QUALITY.json": "what the tables hold, and what they do not, for programs",
-    "schema.toml": "every column with its categories",
+    "QUALITY.md": "what the tables can be trusted for",
+    "QUALITY.html": "what the tables can be trusted for, as a page for browsers",
+    "QUALITY.json": "what the tables can be trusted for, for programs",
+    "schema.toml": "the schema: every feature with its categories or bins",
     "croissant.json": "the release for machine-learning catalogues (Croissant)",
     "dcat.jsonld": "the release for data catalogues (DCAT)",
     "dp-registry.yaml": "a record for the registry of differential-privacy deployments",
@@ -40,9 +41,9 @@ def readme_page(facts: Facts, public: Path, *, more: Sequence[str] = ()) -> str:
         _who(facts),
         _promise(facts),
         _tables(facts),
-        _columns(facts.schema),
+        *_columns(facts),
         blanks(facts.schema),
-        _files(public, more),
+        _files(facts, public, more),
         _missing(facts),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -85,43 +86,72 @@ def _promise(facts: Facts) -> str:
 def _tables(facts: Facts) -> str:
     many = "1 table" if facts.datasets == 1 else f"{facts.datasets} tables"
     each = "" if facts.datasets == 1 else " each"
-    row = f" One row stands for one {facts.about.row}." if facts.about.row else ""
+    row = f" {sentence}" if (sentence := _row(facts)) else ""
+    weights = f" With its weights the table has {facts.effective}." if facts.effective else ""
     return (
-        f"## Tables\n\n{many} of {facts.rows:,} rows{each}.{row} Read `HOW-TO-ANALYSE.md` before "
-        "you estimate anything."
+        f"## Tables\n\n{many} of {facts.rows:,} rows{each}.{row}{weights} Read "
+        "`HOW-TO-ANALYSE.md` before you estimate anything."
     )
 
 
-def _columns(schema: Schema) -> str:
-    lines = ["## Columns", "", "| column | kind | categories | role |", "|---|---|---|---|"]
-    for column in schema.columns:
-        if column.role == "identifier":
-            continue
-        count = str(column.category_count) if column.modelled else ""
-        lines.append(f"| {_cell(column.name)} | {column.kind} | {count} | {column.role} |")
-    return "\n".join(lines)
+def _row(facts: Facts) -> str:
+    """Say what a row is; of a panel that is written wide, a unit."""
+    panel, about = facts.schema.panel, facts.about
+    folded = panel is None and rows_folded(facts.ledger) is not None
+    what = about.unit if folded else about.row
+    if not what:
+        return ""
+    of = "" if panel is None or panel.tables is None else f" of {panel.tables[1]}"
+    return f"One row{of} stands for one {what}."
 
 
-def _files(public: Path, more: Sequence[str]) -> str:
+def _columns(facts: Facts) -> Iterator[str]:
+    """Yield a section for every kind of table: the columns of its files, in order."""
+    panel = facts.schema.panel
+    names = [""] if panel is None or panel.tables is None else [f" of {n}" for n in panel.tables]
+    for name, table in zip(names, facts.tables(), strict=False):
+        lines = [f"## Columns{name}", ""]
+        if facts.kept:
+            lines += [f"With values of the original rows: {', '.join(facts.kept)}.", ""]
+        lines += ["| column | kind | categories or bins | role |", "|---|---|---|---|"]
+        for column, feature in facts.described(table):
+            cells = " | ".join(map(_cell, (column, *_about(facts, column, feature))))
+            lines.append(f"| {cells} |")
+        yield "\n".join(lines)
+
+
+def _about(facts: Facts, column: str, feature: Feature | None) -> tuple[str, str, str]:
+    """Return kind, number of categories and role of a column."""
+    weights = facts.weight_columns
+    if column in weights:
+        return "weight" if column == weights[0] else "replicate weight", "", ""
+    if feature is None:
+        return "number of the unit", "", ""
+    if feature.label_of is not None:
+        return f"text for {feature.label_of}", "", feature.role
+    return feature.kind, str(feature.category_count), feature.role
+
+
+def _files(facts: Facts, public: Path, more: Sequence[str]) -> str:
     there = (path.name for path in public.iterdir())
     names = sorted({*there, *more, "SHA256SUMS", "README.md"})
-    lines = [f"| `{name}` | {what} |" for name in names if (what := _what(name))]
+    lines = [f"| `{name}` | {what} |" for name in names if (what := _what(facts, name))]
     return "\n".join(("## Files", "", "| file | what it is |", "|---|---|", *lines))
 
 
-def _what(name: str) -> str:
+def _what(facts: Facts, name: str) -> str:
     if name in _FILES:
         return _FILES[name]
     if name.endswith("-metadata.json"):
-        return f"says that `{name.removesuffix('-metadata.json')}` is synthetic"
+        return f"what `{name.removesuffix('-metadata.json')}` is"
     if name.startswith("PRIVACY."):
         language = name.split(".")[1]
-        return f"the promise in words, in {_NAMED[language]}" if language in _NAMED else ""
+        return f"{_FILES['PRIVACY.md']}, in {_NAMED[language]}" if language in _NAMED else ""
     if name.startswith("synthetic-"):
-        return "a synthetic table"
+        return f"a {facts.kind_of_data} table"
     if name.startswith("completed-"):
-        return "a completed synthetic table"
-    return "a table of noisy counts that was asked for" if name.endswith(".csv") else ""
+        return "a synthetic table whose missing values were imputed"
+    return "a table of noisy counts that was requested" if name.endswith(".csv") else ""
 
 
 def _missing(facts: Facts) -> str:

@@ -51,6 +51,23 @@ class Release(ReleaseViews):
         """Yield the tables."""
         return iter(self.frames)
 
+    @property
+    def effective_rows(self) -> float | None:
+        """How many rows of equal weight say as much (Kish); None where rows have no weights.
+
+        Of a panel, whose units have one weight each, it counts units.
+        """
+        from pegsynth.drawn_tables import WeightTally
+        from pegsynth.inference.choice import weights_of
+
+        weights = weights_of(self.ledger)
+        if not weights or self.schema is None:
+            return None
+        tally = WeightTally(self.schema, weights)
+        for _ in tally.counted(self._tables()):
+            pass
+        return None if tally.found is None else tally.found.value
+
     def save(
         self, folder: str | Path, *, table_format: TableFormat = "csv", force: bool = False
     ) -> Release:

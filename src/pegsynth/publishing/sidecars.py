@@ -25,7 +25,7 @@ def write_sidecars(public: Path, facts: Facts) -> None:
             "url": table,
             "dc:title": facts.title,
             "dc:description": facts.mark,
-            "dc:type": "synthetic data",
+            "dc:type": f"{facts.kind_of_data} data",
             **({"dc:date": facts.date} if facts.date else {}),
             **({"dc:publisher": facts.about.owner} if facts.about.owner else {}),
             "dc:relation": "privacy.json",

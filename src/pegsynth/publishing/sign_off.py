@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from pegsynth.privacy.rounding import display_up
@@ -13,14 +14,6 @@ from pegsynth.publishing.privacy_pages import SUSPICIONS, certainty, level_of, n
 from pegsynth.reporting.page import page
 
 NO_BOOK = "None was named: nothing adds this release to others from the same table."
-_TO_CHECK = (
-    "The schema holds public knowledge only, and the person who reviewed it is known.",
-    "The assumptions in PRIVACY.md are true.",
-    "Earlier releases from the same table are added up, and the sum is acceptable.",
-    "Nothing of internal/ leaves the house.",
-    "The epsilon was chosen before the internal report was read, or all tries are counted.",
-    "The tables are fit for the purpose above, as the internal report shows.",
-)
 
 
 def sign_off_page(facts: Facts, public: Path, *, book: str = "") -> str:
@@ -41,6 +34,7 @@ def sign_off_page(facts: Facts, public: Path, *, book: str = "") -> str:
         "Method": facts.method,
         "Made by": facts.programs,
         "Tables": f"{facts.datasets:,} of {facts.rows:,} rows, {facts.table_format}",
+        "Weights": "" if facts.effective is None else str(facts.effective),
         "Promise": _promise(facts),
         "Why this epsilon": about.why_epsilon,
         "Before the budget": about.preprocessing,
@@ -62,11 +56,41 @@ def sign_off_page(facts: Facts, public: Path, *, book: str = "") -> str:
         unit=named_unit(guarantee, about, Messages("en")),
         odds=odds,
         not_covered=facts.ledger.not_covered,
-        checks=_TO_CHECK,
+        checks=list(_to_check(facts, booked=bool(book))),
         hashes=[tuple(line.split("  ", 1)) for line in lines],
         whole=sha256(public / CHECKSUMS),
         not_stated=", ".join(facts.not_stated),
     )
+
+
+def _to_check(facts: Facts, *, booked: bool) -> Iterator[str]:
+    """Yield what is to be ticked before anybody signs."""
+    if facts.schema.reviewed:
+        by = facts.schema.reviewed_by
+        who = f"who reviewed it ({by})" if by else "who reviewed it"
+        yield f"The schema holds public knowledge only, and the person {who} is known."
+    else:
+        yield "Nobody reviewed the schema: what it lists may be published all the same."
+    first = [*facts.drafted, *(["its rules"] if facts.rules_drafted else [])]
+    if first:
+        yield (
+            "What the schema marks as first read off a table is public knowledge from elsewhere: "
+            f"{', '.join(first)}."
+        )
+    yield "The assumptions in PRIVACY.md are true."
+    if facts.private:
+        yield (
+            "Earlier releases from the same table are in the budget book, and the sum is "
+            "acceptable."
+            if booked
+            else "Earlier releases from the same table are added up, and the sum is acceptable."
+        )
+        yield (
+            "The epsilon was chosen before the internal report was read, or all tries are counted."
+        )
+    yield "Nothing of internal/ leaves the house."
+    purpose = "the purpose above" if facts.about.purpose else "their purpose"
+    yield f"The tables are fit for {purpose}, as the internal report shows."
 
 
 def _promise(facts: Facts) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pegsynth.inference.choice import from_released_blocks, replicates_of, without_intervals
 from pegsynth.privacy.rounding import display_up
 from pegsynth.privacy.statement import rows_counted
 from pegsynth.publishing.facts import Facts
@@ -12,7 +13,9 @@ from pegsynth.publishing.privacy_pages import level_of, named_unit
 def described(facts: Facts) -> str:
     """Return what the publisher said of the release, or what is known of it anyway."""
     many = "one table" if facts.datasets == 1 else f"{facts.datasets} tables"
-    names = f"{many} of {facts.rows} rows with {len(facts.schema.features)} features"
+    count = len(facts.schema.features)
+    features = "1 feature" if count == 1 else f"{count} features"
+    names = f"{many} of {facts.rows} rows with {features}"
     return f"{facts.about.description or facts.mark} {names[0].upper()}{names[1:]}.".strip()
 
 
@@ -43,16 +46,30 @@ def adjacency(facts: Facts) -> str:
             f"at most {rows_counted(facts.ledger)} count; the limit was enforced when the table "
             "was read."
         )
-    return f"Adjacent tables differ by adding or removing one row ({unit})."
+    named = f" ({unit})" if facts.about.row else ""
+    return f"Adjacent tables differ by adding or removing one row{named}."
 
 
 def limitations(facts: Facts) -> str:
     """Say what users must not expect."""
-    return (
-        "Rows are synthetic and may not be linked to people. Small groups carry more noise than "
-        "large ones, and relations that no published table holds are not there: QUALITY.json lists "
-        "what is held, and how precisely. Standard errors need the rules of HOW-TO-ANALYSE.md."
+    said = ["Rows are synthetic and may not be linked to people."]
+    if from_released_blocks(facts.ledger):
+        said.append(
+            "Small groups carry more noise than large ones, and relations that no published table "
+            "supports are not there: QUALITY.json lists what is supported, and how precisely."
+        )
+    else:
+        said.append(
+            "Virtual rows pull the tables towards a prior distribution, small groups the most."
+        )
+    several = facts.datasets > 1 and not without_intervals(facts.ledger)
+    intervals = several or replicates_of(facts.ledger) is not None
+    said.append(
+        "Standard errors need the rules of HOW-TO-ANALYSE.md."
+        if intervals
+        else "No standard errors can be estimated from them: see HOW-TO-ANALYSE.md."
     )
+    return " ".join(said)
 
 
 def maintained(facts: Facts) -> str:

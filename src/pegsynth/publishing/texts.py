@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pegsynth.inference.choice import (
@@ -10,25 +10,24 @@ from pegsynth.inference.choice import (
     from_released_blocks,
     rows_in_of,
     rule_for,
-    weights_of,
     without_intervals,
 )
 from pegsynth.inference.combining_rules import REPLICATED
-from pegsynth.privacy import Ledger, NoisyCounts
 from pegsynth.publishing.completed_texts import (
     LIMITS_OF_IMPUTING,
     combining_completed,
     completed_tables,
     nested_in_r,
 )
-from pegsynth.publishing.deed_texts import deeds_section
+from pegsynth.publishing.deed_texts import deeds_section, names_in
 from pegsynth.publishing.examples import analysis_code
+from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.missing_texts import blanks
 from pegsynth.publishing.other_programs import other_programs
+from pegsynth.publishing.policy import Policy
 from pegsynth.publishing.wanted_texts import analyses_section, wanted_section
 from pegsynth.schema import Schema
 from pegsynth.schema.column_decoding import How
-from pegsynth.schema.panel import Panel
 
 _FORMULAS = {
     "plug-in": "T = (n/N) v + b/K",
@@ -38,69 +37,40 @@ _FORMULAS = {
 }
 
 
-def how_to_analyse(
-    schema: Schema,
-    *,
-    rows: int,
-    datasets: int,
-    table_format: str,
-    ledger: Ledger,
-    decode: How = "values",
-    versions: int = 0,
-    blanked: Sequence[str] = (),
-) -> str:
-    """Return HOW-TO-ANALYSE.md: what the tables are, the rule that fits, code that runs.
-
-    Parameters
-    ----------
-    schema
-        The public codebook; the example analyses are about its features.
-    rows, datasets
-        n rows in each of K tables.
-    table_format
-        "csv" or "parquet".
-    ledger
-        How the tables were made, which decides the combining rule (R16).
-    decode
-        Whether numbers are written as values or as bin labels.
-    versions
-        Completed versions of every table; 0: none.
-    blanked
-        Features that policy blanked where their combination was rare.
-    """
+def how_to_analyse(facts: Facts) -> str:
+    """Return HOW-TO-ANALYSE.md: what the tables are, the rule that fits (R16), code that runs."""
+    schema, ledger = facts.schema, facts.ledger
+    datasets, versions, table_format = facts.datasets, facts.versions, facts.table_format
     choice = rule_for(ledger, datasets)
     if versions and choice.rule == "plug-in":
         choice = Choice("nested", f"{choice.reason}, and missing values were imputed in each")
-    released = from_released_blocks(ledger)
-    weights = weights_of(ledger)
+    weights = facts.weight_columns
     estimates_only = datasets > 1 and without_intervals(ledger)
     needs_rows_in = choice.rule not in ("partial", *REPLICATED) and not estimates_only
+    decode: How = "labels" if facts.decode == "labels" else "values"
+    code = _code(
+        schema,
+        datasets=datasets,
+        table_format=table_format,
+        decode=decode,
+        rows_in=rows_in_of(ledger),
+        needs_rows_in=needs_rows_in,
+        weights=weights,
+        versions=versions,
+        estimates_only=estimates_only,
+    )
     sections = [
-        _opening(
-            choice, rows=rows, datasets=datasets, measured=_measured(ledger), panel=schema.panel
-        ),
+        _opening(facts),
         completed_tables(datasets, versions, table_format) if versions else "",
-        _panel(schema, choice, datasets=datasets, weights=weights),
-        deeds_section(schema, ledger),
-        _dependent(choice, released=released),
-        _blanked(blanked),
+        _panel(facts, choice),
+        deeds_section(facts),
+        _dependent(facts, choice),
+        _blanked(facts.policy),
         blanks(schema),
-        _ESTIMATES_ONLY
-        if estimates_only
-        else _combining(choice, rows=rows, datasets=datasets, weights=weights, versions=versions),
+        _ESTIMATES_ONLY if estimates_only else _combining(facts, choice),
         _original_rows(rows_in_of(ledger)) if datasets > 1 and needs_rows_in else "",
-        "## Code\n\nRun it in this folder, with `pegsynth` installed.",
-        *_code(
-            schema,
-            datasets=datasets,
-            table_format=table_format,
-            decode=decode,
-            rows_in=rows_in_of(ledger),
-            needs_rows_in=needs_rows_in,
-            weights=weights,
-            versions=versions,
-            estimates_only=estimates_only,
-        ),
+        _before_code(code),
+        *code,
         ""
         if versions
         else other_programs(
@@ -111,14 +81,19 @@ def how_to_analyse(
             labels=decode == "labels",
         ),
         nested_in_r(datasets, versions, table_format)
-        if choice.rule == "nested" and not estimates_only
+        if choice.rule == "nested" and datasets > 1 and not estimates_only
         else "",
-        analyses_section(schema),
+        analyses_section(facts),
         wanted_section(schema),
-        "" if estimates_only else _limits(choice, released=released),
+        _limits(facts, choice),
         LIMITS_OF_IMPUTING if versions else "",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _before_code(code: Sequence[str]) -> str:
+    ours = any("import pegsynth" in block for block in code)
+    return "## Code\n\nRun it in this folder" + (", with `pegsynth` installed." if ours else ".")
 
 
 def _code(schema: Schema, *, table_format: str, **told: Any) -> Sequence[str]:
@@ -142,26 +117,25 @@ print(table.height, units.height)
     )
 
 
-def _panel(schema: Schema, choice: Choice, *, datasets: int, weights: tuple[str, ...]) -> str:
+def _panel(facts: Facts, choice: Choice) -> str:
     """Say that rows of a unit depend on each other (R24)."""
-    panel = schema.panel
+    panel = facts.schema.panel
     if panel is None:
         return ""
     unit = panel.unit
-    if weights:
+    more = ""
+    if facts.weight_columns:
         more = """Replicate weights are those of whole units, so intervals from them hold that, and
 nothing is to be clustered."""
     elif choice.rule == "own-noise":
         more = """Every table has units of its own, so the spread between tables holds that; the
 rule below needs no more."""
-    else:
+    elif facts.datasets > 1:
         more = f"""Cluster standard errors by `{unit}`, or analyse one row for each unit. With
 statsmodels: `model.fit(cov_type="cluster", cov_kwds={{"groups": table["{unit}"]}})`; in R, with the
-package sandwich: `vcovCL(model, cluster = ~{unit})`."""
-        if datasets > 1:
-            more += """ Where tables are combined, the variance of every
-estimate is the clustered one, and n and N count units. The code below takes rows for independent;
-its intervals are too short for questions about rows."""
+package sandwich: `vcovCL(model, cluster = ~{unit})`. Where tables are combined, the variance of
+every estimate is the clustered one, and n and N count units. The code below takes rows for
+independent; its intervals are too short for questions about rows."""
     pooled = (
         f"""
 
@@ -172,85 +146,158 @@ analyses that look further back than one row find no relation that was measured.
     )
     return f"""## Rows of one unit belong together
 
-`{unit}` says whose a row is; the numbers are new and mean nothing else. Rows of a unit are
+`{unit}` names the unit of a row; the numbers are new and mean nothing else. Rows of a unit are
 in the order of `{panel.time}`, at most {panel.most} of them, and depend on each other.
-{more}{pooled}"""
+{more}{pooled}""".rstrip()
 
 
-def _measured(ledger: Ledger) -> bool:
-    """Whether edges and shapes of numeric features were measured (R21)."""
-    return any(isinstance(e, NoisyCounts) and e.purpose == "edges" for e in ledger.events)
-
-
-def _opening(
-    choice: Choice, *, rows: int, datasets: int, measured: bool, panel: Panel | None = None
-) -> str:
-    tables = "1 synthetic table" if datasets == 1 else f"{datasets} synthetic tables"
+def _opening(facts: Facts) -> str:
+    datasets, kind = facts.datasets, facts.kind_of_data
+    tables = f"1 {kind} table" if datasets == 1 else f"{datasets} {kind} tables"
     each = "" if datasets == 1 else " each"
-    kept = choice.rule == "partial"
-    made = (
-        "Some columns hold original values, which `privacy.json`\nnames; the others were drawn "
-        "from a model."
-        if kept
-        else "Every row was drawn anew from what\nthe method keeps of the original table."
-    )
+    rows, panel = facts.rows, facts.schema.panel
     of = f"{rows} rows" if panel is None else f"{rows} people, or other units, with their rows,"
-    return f"""# How to analyse {"this table" if datasets == 1 else "these tables"}
+    said = [
+        f"The folder holds {tables} of {of}{each}.",
+        _made(facts),
+        f"{names_in(facts.given)} has the value that was requested in every row: estimates are "
+        "about such rows alone."
+        if facts.given
+        else "",
+        "`schema.toml` lists every feature with its categories or bins.",
+        *_numbers(facts),
+    ]
+    title = f"# How to analyse {'this table' if datasets == 1 else 'these tables'}"
+    return f"{title}\n\n" + " ".join(sentence for sentence in said if sentence)
 
-The folder holds {tables} of {of}{each}. {made}
-`schema.toml` lists every feature with its categories. {_MEASURED if measured else _UNIFORM}"""
+
+def _made(facts: Facts) -> str:
+    if facts.kept:
+        kept, drawn = names_in(facts.kept), names_in(facts.replaced)
+        return f"Columns with original values: {kept}. Drawn from a model: {drawn}."
+    if facts.lacks_result("kept-columns"):
+        return (
+            "Some columns hold original values, which `privacy.json` names; the others were drawn "
+            "from a model."
+        )
+    if facts.resampled:
+        return "Every row has the categories of an original row, drawn with replacement."
+    return "Every row was drawn from what the method keeps of the original table."
 
 
-_UNIFORM = """Numeric features are drawn uniformly
-inside public bins, so nothing finer than a bin is information."""
+def _numbers(facts: Facts) -> Iterator[str]:
+    """Say how numbers and dates were drawn inside bins, and of which features."""
+    binned = [f for f in facts.schema.features if f.binned and f.name not in facts.kept]
+    if facts.lacks_result("kept-columns") and not facts.kept:
+        return
+    if facts.decode == "labels":
+        if binned:
+            yield f"{names_in([f.name for f in binned])}: the bin is written, and no value in it."
+        return
+    edges, shaped = facts.edges_measured, facts.measured
+    groups = (
+        (
+            [f.name for f in binned if f.name in shaped and f.inside != "uniform"],
+            "values inside bins have a shape that was measured with noise (purpose `edges` in "
+            "`privacy.json`).",
+        ),
+        (
+            [f.name for f in binned if f.name in edges and f.inside == "uniform"],
+            "values are drawn uniformly inside bins that were measured with noise, so nothing "
+            "finer than a bin is information.",
+        ),
+        (
+            [f.name for f in binned if f.name not in shaped and f.name not in facts.summed],
+            "values are drawn uniformly inside stated bins, so nothing finer than a bin is "
+            "information.",
+        ),
+        (
+            [f.name for f in binned if f.name not in shaped and f.name in facts.summed],
+            "values are drawn inside stated bins so that they agree with the sums of declared "
+            "analyses; nothing else that is finer than a bin is information.",
+        ),
+    )
+    for names, words in groups:
+        if names:
+            yield f"{names_in(names)}: {words}"
 
-_MEASURED = """Numeric features that `privacy.json`
-names under the purpose "edges" were measured with noise: values inside their bins have the
-measured shape. Other numeric features are drawn uniformly inside public bins."""
 
-
-def _dependent(choice: Choice, *, released: bool) -> str:
-    if not released:
+def _dependent(facts: Facts, choice: Choice) -> str:
+    if not from_released_blocks(facts.ledger):
         return ""
-    return _OWN_NOISE if choice.rule == "own-noise" else _DEPENDENT
+    if choice.rule == "own-noise":
+        return _OWN_NOISE
+    order = (
+        "Rows come in random order: a part of a table is a random part of it, with sampling error."
+        if facts.schema.panel is None
+        else "Units come in random order: some of them, with all their rows, are a random part, "
+        "with sampling error."
+    )
+    if choice.rule == "replicate-weights":
+        return f"{_WEIGHTED_ROWS} {order}"
+    several = _SEVERAL if facts.datasets > 1 else ""
+    return f"{_DEPENDENT}{several}\n- {order}"
 
 
-def _blanked(names: Sequence[str]) -> str:
-    if not names:
+def _blanked(policy: Policy) -> str:
+    if policy.k is None:
         return ""
     return f"""## Blank values
 
-{", ".join(names)} are blank in rows whose combination was rare among the synthetic rows. This is
-policy (see `PRIVACY.md`). Blank values are not missing at random: rare combinations are
-underrepresented, and no rule corrects that."""
+{", ".join(policy.k_features)} are blank in rows whose combination was rare among the synthetic
+rows. This is policy (see `PRIVACY.md`). Blank values are not missing at random: rare combinations
+are underrepresented, and no rule corrects that."""
 
 
-def _limits(choice: Choice, *, released: bool) -> str:
+def _limits(facts: Facts, choice: Choice) -> str:
+    """Say what no interval covers; where there are none, another section has said it."""
     if choice.rule in REPLICATED:
-        return _LIMITS_OF_REPLICATES
-    return _LIMITS_OF_NOISE if released else _LIMITS
+        state = (
+            'pegsynth.replicated(.., ledger=ledger, analysis="y ~ x")'
+            if choice.rule == "replicate-weights"
+            else 'pegsynth.combine(.., ledger=ledger, analysis="y ~ x")'
+        )
+        return _LIMITS_OF_REPLICATES.format(state=state)
+    if from_released_blocks(facts.ledger) and facts.datasets == 1:
+        return f"## What the table does not tell\n\n{_LIMITS_OF_NOISE}"
+    if from_released_blocks(facts.ledger):
+        return f"""## What no rule covers
+
+{_LIMITS_OF_NOISE} No combining rule covers either: the intervals are about sampling and synthesis
+only."""
+    if facts.datasets == 1 or without_intervals(facts.ledger):
+        return ""
+    return _LIMITS_OF_VIRTUAL_ROWS if facts.virtual_rows else _LIMITS_OF_MODELS
 
 
-def _combining(
-    choice: Choice, *, rows: int, datasets: int, weights: tuple[str, ...], versions: int
-) -> str:
-    if weights:
-        return _weights(*weights)
-    if datasets == 1:
-        return _one_table()
-    if versions:
-        return combining_completed(choice, rows=rows, datasets=datasets, versions=versions)
-    return _rule(choice, rows=rows, datasets=datasets)
+def _combining(facts: Facts, choice: Choice) -> str:
+    if facts.weight_columns:
+        return _weights(facts)
+    if facts.datasets == 1:
+        return _one_table(facts)
+    told = {"rows": facts.rows, "datasets": facts.datasets}
+    if facts.versions:
+        return combining_completed(choice, versions=facts.versions, **told)
+    return _rule(choice, **told)
 
 
-def _weights(name: str, *replicates: str) -> str:
-    count, imported = len(replicates), name.lower()
+def _weights(facts: Facts) -> str:
+    main, *replicates = facts.weight_columns
+    first, last, count, imported = replicates[0], replicates[-1], len(replicates), main.lower()
+    counted = "have the requested values" if facts.given else "were counted"
+    precise = ""
+    if facts.effective is not None:
+        precise = f"""
+
+The table has {facts.effective}: (sum of w)^2 / (sum of w^2) for the weights w
+in `{main}`. Uneven weights make estimates less precise than the number of rows suggests, the more
+so in a subgroup of a few heavy rows; the intervals hold that."""
     return f"""## Use the weights
 
-Every row has a weight, `{name}`, and {count} replicate weights, `{name}_1` to `{name}_{count}`.
-Weighted estimates with `{name}` are estimates for the original table; all weights add up to about
-its number of rows. Do the analysis once more with each of the replicates. Let q be the estimate
-with `{name}` and q_k those with the replicates:
+Every row has a weight, `{main}`, and {count} replicate weights, `{first}` to `{last}`. Weighted
+estimates with `{main}` are estimates for the original table; each column of weights adds up to
+about the number of its rows that {counted}. Do the analysis once more with each of the replicates.
+Let q be the estimate with `{main}` and q_k those with the replicates:
 
 - estimate: q
 - variance: T = mean of (q_k - q)^2, with {count} degrees of freedom
@@ -259,16 +306,29 @@ The noise that protects people is in the replicates, so it is in the interval. `
 does this, and in R the package survey. Code for both is below, and is run by the tests of pegsynth.
 In Stata: `svyset [pw={imported}], sdrweight({imported}_*) vce(sdr) mse`, whose standard errors
 are twice as large as they should be. In SAS: `VARMETHOD=JACKKNIFE` and
-`REPWEIGHTS {name}_1-{name}_{count} / JKCOEFS={1 / count:g}`. These two were never run."""
+`REPWEIGHTS {first}-{last} / JKCOEFS={1 / count:g}`. These two were never run.{precise}"""
 
 
-def _one_table() -> str:
-    return """## One table has no standard errors
+def _one_table(facts: Facts) -> str:
+    if facts.virtual_rows:
+        return _PULLED_TABLE
+    panel = facts.schema.panel
+    weighted = from_released_blocks(facts.ledger) and not (panel and (panel.pooled or panel.tables))
+    way = "`--replicates` or `--datasets`" if weighted else "`--datasets`"
+    return f"""## One table has no standard errors
 
 Analyse the table as if it were the original: estimates are what they seem. Standard errors
-are not. They cannot be estimated from one synthetic table, which does not tell how much
-synthesis itself varies; those that your software prints are too small. Ask the publisher for
-a release of several tables (`--datasets`) if you need them."""
+are not. They cannot be estimated from one {facts.kind_of_data} table, which does not tell how much
+drawing it again would change them; those that your software prints are too small. Ask the
+publisher for a release with {way} if you need them."""
+
+
+_PULLED_TABLE = """## One table has no standard errors
+
+Virtual rows that protect people pull this table towards a prior distribution, and estimates from
+it with them: the more, the fewer rows stand behind a figure, which is confidential. So no standard
+error or interval can be given, and more tables would be pulled alike. Do not test hypotheses with
+this table. A release by `pegs-once` with `--replicates` has intervals that hold."""
 
 
 _ESTIMATES_ONLY = """## These tables have no intervals
@@ -287,11 +347,16 @@ that hold."""
 
 
 def _rule(choice: Choice, *, rows: int, datasets: int) -> str:
+    figures = (
+        f"mean of the estimates and b their variance between tables (divisor K - 1); K = {datasets}"
+        if choice.rule == "own-noise"
+        else "mean of the estimates, b their variance between tables (divisor K - 1) and v the "
+        f"mean of\ntheir variances; K = {datasets} and n = {rows}"
+    )
     return f"""## Combine the tables
 
 Analyse each table as if it were the original, then combine the {datasets} results. Let q be the
-mean of the estimates, b their variance between tables (divisor K - 1) and v the mean of
-their variances; K = {datasets} and n = {rows}. The rule that fits this release is
+{figures}. The rule that fits this release is
 **{choice.rule}**, because {choice.reason}:
 
 - estimate: q
@@ -325,36 +390,45 @@ counts in a table come out nearly as in the model, up to a few rows and not up t
 error. So rows depend on each other:
 
 - Estimates from a table are what they seem. Tests and standard errors that treat its rows as
-  a sample do not know this; a test of fit finds the table too good.
+  a sample do not know this; a test of fit finds the table too good."""
+
+_SEVERAL = """
 - Tables of one release differ less than independent samples would. Their variance b is about
   drawing alone, and understates the error of the estimates: a small b is no sign that they
-  are precise. Never use the rule `fully` here, which takes v off b.
-- Rows come in random order. A part of a table is a random part of it, with sampling error."""
+  are precise. Never use the rule `fully` here, which takes v off b."""
 
 
-_LIMITS_OF_NOISE = """## What no rule covers
+_WEIGHTED_ROWS = """## Rows are not independent draws
 
-The noise that protects people was drawn once and is the same in all tables. It moves all
-estimates together, the more the smaller epsilon and the smaller the group, and nothing in the
-tables tells how far. `privacy.json` says how large it is on every count, and of which features
-each noisy table is. Relations between features that no published table holds are filled in as
-if they were not there. No combining rule covers either: the intervals are about sampling and
-synthesis only."""
+Noisy counts of the original were published once. Rows were drawn from them, and weights were made
+so that weighted counts agree with them. Tests and standard errors that treat rows as a sample,
+weighted or not, do not know this: use the replicate weights."""
+
+
+_LIMITS_OF_NOISE = """The noise that protects people was drawn once. It moves all estimates, the
+more the smaller epsilon and the smaller the group, and nothing in the rows tells how far.
+`privacy.json` says how large it is on every count, and of which features each noisy table is.
+Relations between features that no published table supports are filled in as if they were not
+there."""
 
 
 _LIMITS_OF_REPLICATES = """## What no rule covers
 
 Sampling error and the noise that protects people are in the intervals. Relations between
-features that no published table holds are not: they are filled in as if they were not there, in
-every replicate alike. An interval for such a relation is **not supported**, however it was
+features that no published table supports are not: they are filled in as if they were not there,
+everywhere alike. An interval for such a relation is **not supported**, however it was
 made. `privacy.json` says of which features each noisy table is: state the analysis, as
-`pegsynth.replicated(.., ledger=ledger, analysis="y ~ x")` or `pegs combine --analysis "y ~ x"`,
-and a note says whether published tables hold it. `pegs inspect MODEL --analysis` says the same
-of a model."""
+`{state}` or `pegs combine --analysis "y ~ x"`,
+and a note says whether published tables support it."""
 
 
-_LIMITS = """## What no rule covers
+_LIMITS_OF_VIRTUAL_ROWS = """## What no rule covers
 
-Virtual rows that protect people pull every table towards a prior distribution, more so at a
-small epsilon. No combining rule corrects that bias, nor noise that all tables share. The
-intervals are about sampling and synthesis only."""
+Virtual rows that protect people pull every table towards a prior distribution. No combining rule
+corrects that bias. The intervals are about sampling and synthesis only."""
+
+
+_LIMITS_OF_MODELS = """## What no rule covers
+
+Whatever the method gets wrong about the original, it gets wrong in every table alike. The intervals
+are about sampling and synthesis only."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pegsynth.evaluation.numeric import is_numeric
+from pegsynth.inference.choice import has_own_noise, replicates_of
+from pegsynth.publishing.run_facts import RunFacts
 from pegsynth.schema import Schema
 
 
@@ -21,19 +24,35 @@ def wanted_section(schema: Schema) -> str:
     return "\n".join(("## Tables of counts", "", *lines, "", _WANTED))
 
 
-def analyses_section(schema: Schema) -> str:
+def analyses_section(facts: RunFacts) -> str:
     """Return the section on declared analyses; empty if there are none."""
+    schema, ledger = facts.schema, facts.ledger
     if not schema.analyses:
         return ""
     lines = [f"- `{each.formula}` ({each.family})" for each in schema.analyses]
-    return "\n".join(("## Declared analyses", "", *lines, "", _ANALYSES))
+    said = ["These were declared before the table was read."]
+    if facts.summed:
+        said.append(_SUMS)
+        if replicates_of(ledger) is not None:
+            said.append("The replicate weights have that noise in them.")
+        elif has_own_noise(ledger):
+            said.append("The tables have that noise in them.")
+        if any(is_numeric(schema[name]) for name in facts.summed):
+            said.append(_CLIPPED)
+    else:
+        said.append("This method measures nothing for them: look at them as at any other.")
+    return "\n".join(("## Declared analyses", "", *lines, "", " ".join(said)))
 
 
-_ANALYSES = """These were declared before the table was read. The sums that they need were measured
-with noise (`noisy-sums` in `privacy.json`), and the values of the rows agree with them. Replicate
-weights, and tables with noise of their own, have that noise in them. Numbers were clipped at both
-ends before they were added up, at bounds that were paid for: what lies beyond comes from the
-model."""
+_SUMS = (
+    "The sums that they need were measured with noise (`noisy-sums` in `privacy.json`), and the "
+    "values of the rows agree with them."
+)
+
+_CLIPPED = (
+    "Numbers were clipped at both ends before they were added up, at bounds that were paid for: "
+    "what lies beyond comes from the model."
+)
 
 
 _WANTED = """Take counts of these tables from these files, not from rows. `count` is the count of

@@ -85,6 +85,7 @@ def render(
         ),
         statement=paragraphs(statement),
         kind=str(promised.get("kind", "none")),
+        adds_up=unknown or promised.get("kind") in ("pure", "approximate"),
         headline=NO_LEDGER if unknown else guarantee_headline(promised),
         facts=guarantee_facts(promised),
         faults=_listed(
@@ -146,7 +147,7 @@ def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any
         "baseline": figure_text(record.baseline if record else None, as_percent=as_percent),
         "reference": reference_of(found, record) if record else "",
         "better": record.better if record else "",
-        "note": record.note if record else "",
+        "note": "; ".join(filter(None, (record.note, record.no_power))) if record else "",
         "n": record.n if record else 0,
         "reason": reason_of(record) if value is None else "",
     }

@@ -132,6 +132,9 @@ MEASURES = {
     "values_bounded": Measure("Numbers bounded", share=True),
     "values_unlisted": Measure("Values counted as one category", share=True),
     "values_recoded": Measure("Values recoded", share=True),
+    "effective_rows": Measure(
+        "Effective rows", "rows of equal weight that say as much", "rows of the table"
+    ),
     "empty_table": Measure("Empty table"),
     "missing_column": Measure("Missing column"),
     "extra_columns": Measure("Columns that the schema does not describe"),
@@ -185,6 +188,7 @@ _PARTS = {
     "_holdout": "the part for the hold-out",
     "_control": "the part for people never given",
     "_bootstrap": "the part for the bootstrap",
+    "_others": "the part for other people of the original",
 }
 
 
@@ -215,13 +219,22 @@ def has_control(found: Lookup, record: Record) -> bool:
     )
 
 
+def limits(record: Record) -> tuple[float, float]:
+    """Return the interval of a record; its value where it has none."""
+    value = record.value or 0.0
+    return (
+        value if record.low is None else record.low,
+        value if record.high is None else record.high,
+    )
+
+
 def control_range(found: Lookup, record: Record) -> tuple[float, float]:
     """Return the interval of the hold-out behind a baseline; the baseline itself where none is."""
     ends = [record.baseline or 0.0]
     for end in CONTROLS:
         other = found.record(record.name + end, record.subject)
         if other is not None and other.value is not None:
-            ends += [each for each in (other.value, other.low, other.high) if each is not None]
+            ends += [other.value, *limits(other)]
     return min(ends), max(ends)
 
 

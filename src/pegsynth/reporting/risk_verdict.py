@@ -10,6 +10,7 @@ from pegsynth.reporting.measures import (
     figure_text,
     has_control,
     in_percent,
+    limits,
     measure,
     reference_of,
 )
@@ -25,8 +26,10 @@ RISK_RULE = (
     "of chance, of real rows, of the original at equal size, or of the whole interval of people "
     "who were never given; "
     "every form of an attack is judged, and the summary shows the strongest. Without a hold-out a "
-    "measure is also named when it is not clearly better than releasing real rows (the bootstrap). "
-    "What lies on the bad side by less than its interval is named as such."
+    "measure is also named when it is not clearly better than releasing real rows (the bootstrap), "
+    "and in either case only when its whole interval lies on the bad side of what other people of "
+    "the original tell. What lies on the bad side by less than its interval is named as such. "
+    "Where even real rows would not stand out, the measure has no power and is not judged."
 )
 _ATTACKS = (
     "membership_auc",
@@ -69,16 +72,24 @@ class _Judged:
     above: bool
     uncontrolled: bool = False
 
+    @property
+    def named(self) -> bool:
+        """Whether a sentence of its own speaks of it."""
+        return self.worse or self.open or self.uncontrolled
+
 
 def risk_verdict(found: Lookup) -> RiskVerdict:
     """Judge every measure of risk that has a reference."""
-    judged = [_judge(found, record) for record in _judgeable(found)]
-    named = [each for each in judged if each.worse or each.open or each.uncontrolled]
+    every = [_judge(found, record) for record in _judgeable(found)]
+    named = [each for each in every if each.named]
+    # What was found stands, whatever the odds of finding it were.
+    judged = [each for each in every if each.named or not each.record.no_power]
     sentences = [
         *(_alarm_sentence(each) for each in sorted(named, key=_first)),
         _membership_sentence([each for each in judged if each.record.name == "membership_auc"]),
         _slightly(judged),
-        *_unjudged_sentences(found, judged),
+        *_powerless_sentences([each for each in every if each not in judged]),
+        *_unjudged_sentences(found, every),
     ]
     return RiskVerdict(
         _headline(found, judged),
@@ -131,6 +142,14 @@ def _unjudged_sentences(found: Lookup, judged: list[_Judged]) -> list[str]:
     return [f"{'; '.join(titles)}: {reason}." for reason, titles in reasons.items()]
 
 
+def _powerless_sentences(every: list[_Judged]) -> list[str]:
+    """Say which attacks could have found nothing, those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for each in every:
+        reasons.setdefault(each.record.no_power, []).append(_title(each.record))
+    return [f"{'; '.join(titles)}: {reason}." for reason, titles in reasons.items()]
+
+
 def _judgeable(found: Lookup) -> list[Record]:
     records = []
     for name in (*_ATTACKS, *_GROUPS):
@@ -142,24 +161,32 @@ def _judgeable(found: Lookup) -> list[Record]:
 
 def _judge(found: Lookup, record: Record) -> _Judged:
     value, reference = record.value or 0.0, record.baseline or 0.0
-    low = value if record.low is None else record.low
-    high = value if record.high is None else record.high
-    lower = record.better == "lower"
+    low, high = limits(record)
+    lower, controlled = record.better == "lower", has_control(found, record)
     least, most = control_range(found, record)
-    worse = low > most if lower else high < least
+    # Where there is no hold-out: what other people's rows tell as well is no disclosure.
+    others = None if controlled else found.record(f"{record.name}_others", record.subject)
+    beyond = others is None or (low > limits(others)[1] if lower else high < limits(others)[0])
+    above = all(
+        value > each if lower else value < each
+        for each in (reference, None if others is None else others.value)
+        if each is not None
+    )
+    worse = beyond and (low > most if lower else high < least)
     better = high < reference if lower else low > reference
     worst_case = (
         record.name in _ATTACKS
         and record.name not in ("membership_auc", *_ONLY_CONTROLLED)
-        and not has_control(found, record)
+        and not controlled
     )
-    uncontrolled = worse and record.name in _ONLY_CONTROLLED and not has_control(found, record)
+    unsure = record.name in _ONLY_CONTROLLED and not controlled
+    uncontrolled = worse and unsure and not record.no_power
     return _Judged(
         record,
         reference_of(found, record),
-        worse and not uncontrolled,
-        worst_case and not worse and not better,
-        not worse and (value > reference if lower else value < reference),
+        worse and not unsure,
+        worst_case and beyond and not worse and not better,
+        above and not worse,
         uncontrolled,
     )
 
@@ -167,7 +194,6 @@ def _judge(found: Lookup, record: Record) -> _Judged:
 def _alarm_sentence(each: _Judged) -> str:
     record = each.record
     as_percent = in_percent(record.name, record)
-    about = f" ({short(record.subject)})" if record.subject else ""
     value, reference = (
         figure_text(figure, as_percent=as_percent) for figure in (record.value, record.baseline)
     )
@@ -176,7 +202,12 @@ def _alarm_sentence(each: _Judged) -> str:
         remark = f"; {_NO_HOLDOUT}"
     elif record.name in _GROUPS:
         remark = f"; {_NOBODY}"
-    return f"{measure(record.name).title}{about}: {value}; {each.reference}: {reference}{remark}."
+    return f"{_title(record)}: {value}; {each.reference}: {reference}{remark}."
+
+
+def _title(record: Record) -> str:
+    about = f" ({short(record.subject)})" if record.subject else ""
+    return f"{measure(record.name).title}{about}"
 
 
 def _slightly(judged: list[_Judged]) -> str:

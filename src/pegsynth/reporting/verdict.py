@@ -81,6 +81,7 @@ def verdict(found: Lookup) -> dict[str, Any]:
         _sentence(found.record("interval_overlap"), _OVERLAP, number),
         _sentence(found.record("pmse_ratio"), _PROPENSITY, number),
         _sentence(found.headline("auc_synthetic"), _PREDICTION, number),
+        _effective(found),
         _cap(found),
     ]
     risk = risk_verdict(found)
@@ -203,6 +204,19 @@ def _cap(found: Lookup) -> str:
     return (
         f"The cap of rows per unit leaves out {percent(rows.value)} of the original rows "
         f"({rows.note.partition(';')[0]}) of {percent(units.value or 0.0)} of the units.{most}"
+    )
+
+
+def _effective(found: Lookup) -> str:
+    """Say what uneven weights leave of the rows."""
+    known = [each for each in found.named("effective_rows") if each.value is not None]
+    if not known:
+        return ""
+    worst = min(known, key=lambda each: (each.value or 0.0) / max(each.n, 1))
+    share = (worst.value or 0.0) / max(worst.n, 1)
+    return (
+        f"Weighted, {worst.n:,} rows say as much as {number(worst.value or 0.0)} of equal weight "
+        f"({percent(share)}); figures are compared with what chance does in {worst.n:,} rows."
     )
 
 

@@ -19,7 +19,7 @@ from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger
 from pegsynth.numbers import CodecCounts, GridCounter, grid_schema, wants_codec, wants_grids
 from pegsynth.option_kinds import python_names
-from pegsynth.pipeline import Settled, fit_counted, pay_for_codec, with_codec
+from pegsynth.pipeline import Settled, fit_counted, left_over, pay_for_codec, with_codec
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import Encoder
@@ -99,7 +99,7 @@ def count_model(
             settled, partial(_codec_counts, df, schema, words, source=source), stream
         )
         schema, shapes, settled = codec.schema, codec.shapes, with_codec(settled, codec)
-        ledger = ledger.add(*codec.events)
+        ledger = ledger.add(*codec.events, *left_over(settled))
         if words is not None:
             # The local engine reserves words once more for rows that are chosen already.
             stream.substreams(1)

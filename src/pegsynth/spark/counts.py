@@ -21,7 +21,6 @@ from pegsynth.blocks import BlockCounter, Blocks
 from pegsynth.errors import EngineError
 from pegsynth.hashing import HashSpec, PairCounter, PairCounts
 from pegsynth.io.passes import other_rows
-from pegsynth.io.reader import no_rows
 from pegsynth.io.unit_names import missing_units
 from pegsynth.schema.codec import Encoder
 from pegsynth.spark import arrow_batches
@@ -172,9 +171,7 @@ class ClusterCounts:
         return counter
 
     def _check(self, seen: RowsSeen) -> None:
-        """Refuse a table without rows, rows without units, and values without a code."""
-        if not seen.rows:
-            raise no_rows(self._source)
+        """Refuse rows without units, and values without a code."""
         if seen.blank:
             raise missing_units(self._source, self._schema.unit or "", seen.blank)
         self._encoder.add_faults(seen.faults)

@@ -65,10 +65,12 @@ class CodeTable:
             stream.substreams(1)
 
     def batches(self, start: Place | None = None) -> Iterator[Codes]:
-        """Yield the codes of the rows from `start` on."""
+        """Yield the codes of the rows from `start` on; of no rows a batch without any."""
         if self._held is not None:
-            yield from (self._held[at : at + _ROWS] for at in range(0, len(self._held), _ROWS))
+            places = range(0, max(len(self._held), 1), _ROWS)
+            yield from (self._held[at : at + _ROWS] for at in places)
             return
+        some = False
         self._encoder, self._track = self._new_encoder(), Track()
         self._read = start.rows if start else 0
         for codes in encode_table(
@@ -77,7 +79,8 @@ class CodeTable:
             first = self._read
             self._read += len(codes)
             chosen = codes if self.kept is None else codes[self.kept.mask(first, len(codes))]
-            if len(chosen):
+            if len(chosen) or not some:
+                some = True
                 yield chosen
 
     def under(self, schema: Schema) -> CodeTable:
