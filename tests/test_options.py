@@ -29,7 +29,7 @@ def test_every_field_of_every_group_is_declared_and_no_name_twice():
     listed = [name for group in GROUPS for name in own_options(group)]
     assert len(set(listed)) == len(listed)
     assert all(set(group.__annotations__) == set(own_options(group)) for group in GROUPS)
-    assert set(Request.__dataclass_fields__) - {"own"} == set(listed)
+    assert set(Request.__dataclass_fields__) - {"own", "streams"} == set(listed)
     assert set(method_options()) <= set(listed)
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import groupby
 
 from pegsynth.auditing.agreeing_parts import VERIFICATION, verification_cases
 from pegsynth.auditing.cases import Case, all_cases
@@ -168,8 +169,11 @@ def _interference(command: Command | None, *, full: bool, threads: int) -> Itera
         reason = "it runs commands; use pegs audit"
         yield Finding(INTERFERENCE, "releases", "given", None, None, None, None, True, reason)
         return
-    for name, configurations in groups(full=full):
-        found = list(compare_all(configurations, command, threads=threads if full else 1))
+    named = [(name, each) for name, some in groups(full=full) for each in some]
+    # Processes take longer to start than a short audit does.
+    compared = compare_all([each for _, each in named], command, threads=threads if full else 1)
+    for name, pairs in groupby(zip(named, compared, strict=True), key=lambda pair: pair[0][0]):
+        found = [each for _, each in pairs]
         claims = sum(each.status == "claims" for each in found)
         text = f"{name}, {claims} releases of {len(found)}"
         worst = max((ratio for each in found for ratio in each.ratios.values()), default=0.0)
