@@ -213,7 +213,7 @@ def configuration(*parts: Capability, turn: int = 0) -> Configuration | None:
     tail = "".join(each.tail for each in parts)
     schema = "\n".join(["format = 1", "reviewed = true", head, *blocks, tail])
     suffix = next((each.suffix for each in parts if each.suffix != "csv"), "csv")
-    tables = tables_of(suffix, units=bool(head), two=two)
+    tables = tables_of(suffix, units=bool(head), two=two, empty=turn % 2 == 1)
     data = tuple(f"@data/{name}" for name in tables[0])
     flags = FLAGS | {k: v for each in parts for k, v in each.flags.items()}
     unit = ("--unit", "pid") if head else ()
@@ -257,7 +257,7 @@ def _through_a_model(
 
 
 def tables_of(
-    suffix: str = "csv", *, units: bool = False, two: bool = False
+    suffix: str = "csv", *, units: bool = False, two: bool = False, empty: bool = False
 ) -> tuple[Tables, Tables, Tables]:
     """Return a table, one that has nothing in common with it, and the first with a unit more.
 
@@ -267,6 +267,8 @@ def tables_of(
         Whether a unit has several rows.
     two
         Whether units and their rows are two tables.
+    empty
+        Whether the second table has no rows at all.
     """
     numbers = random.Random(3)
     usual = [_row(numbers, str(n)) for n in range(40) for _ in range(numbers.randint(1, 3))]
@@ -277,7 +279,7 @@ def tables_of(
     ]
     new += [_hostile(numbers, "new") for _ in range(15 if units else 0)]
     found = []
-    for rows in (usual, hostile, [*usual, *new]):
+    for rows in (usual, [] if empty else hostile, [*usual, *new]):
         frame = pl.DataFrame(rows, schema=dict.fromkeys(FEATURES, pl.String), orient="row")
         if two:
             homes = frame.select("pid", "chap", "sex").unique(
@@ -316,11 +318,12 @@ def _hostile(numbers: random.Random, unit: str) -> tuple[str | None, ...]:
     )
 
 
-def _contract_tables() -> tuple[Tables, Tables, Tables]:
+def _contract_tables(*, empty: bool) -> tuple[Tables, Tables, Tables]:
     """Return tables of the contract suite: listed values only, as its schema refuses others."""
     usual = contract_table(120)
     other = usual.head(7).with_columns(a=pl.lit("x"), b=pl.lit(None, pl.String), d=pl.lit("yes"))
     more = pl.concat([usual, other.head(1).with_columns(n=pl.lit(1e9))])
+    other = other.clear() if empty else other
     return {"table.csv": usual}, {"table.csv": other}, {"table.csv": more}
 
 
@@ -352,10 +355,11 @@ def _made(sets: Sequence[tuple[Capability, ...]]) -> list[Configuration]:
 def contract_configurations() -> Iterator[Configuration]:
     """Yield what the contract suite claims something for: as a release, and by a saved model."""
     files = {"schema.toml": dumps(contract_schema()), "about.toml": ABOUT}
-    tables, data, rows = _contract_tables(), ("@data/table.csv",), ("--rows", "40")
+    other, none = (_contract_tables(empty=empty) for empty in (False, True))
+    data, rows = ("@data/table.csv",), ("--rows", "40")
     for entry in filter(lambda each: each.budget, ENTRIES):
         flags = (*entry.flags, *rows, "--threads", "1")
         release = _release(data, (*_spelled(RELEASED), *flags))
-        yield Configuration(entry.name, (release,), files, tables)
+        yield Configuration(entry.name, (release,), files, other)
         commands = _through_a_model(data, entry.method, flags[2:], rows)
-        yield Configuration(f"{entry.name}, saved", tuple(commands), files, tables, turn=1)
+        yield Configuration(f"{entry.name}, saved", tuple(commands), files, none, turn=1)
