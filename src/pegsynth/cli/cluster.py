@@ -48,11 +48,11 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     stream = RandomStream(request.seed)
     with booked_run(settled, "fit") as booking, open_session(request.master) as spark:
         table = _read(spark, source)
-        booking.begin()
         model = count_model(
             table,
             settled,
             stream,
+            begin=booking.begin,
             source=source,
             folder=not Path(source).is_file(),
         )
@@ -103,11 +103,11 @@ def synthesize(
     ):
         check_free(spark, output)
         table = _read(spark, source)
-        booking.begin()
         model = count_model(
             table,
             settled,
             stream,
+            begin=booking.begin,
             source=source,
             folder=not Path(source).is_file(),
         )
