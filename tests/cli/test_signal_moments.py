@@ -104,7 +104,7 @@ SCRIPT = """
 import os, signal, sys, time
 from pegsynth.cli import main, signals
 {twin}
-def run():
+def run(*_):
 {moment}
     stop = time.monotonic() + {seconds}
     while time.monotonic() < stop:
