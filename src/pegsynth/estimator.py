@@ -63,7 +63,7 @@ class PeGS:
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return every option as it was given, or its default."""
         plain = Request()
-        names = [name for name in plain.__dataclass_fields__ if name not in (*_NOT_HERE, "own")]
+        names = [name for name in plain.__dataclass_fields__ if name not in (*_NOT_HERE, "own", "streams")]
         return {name: self._given.get(name, getattr(plain, name)) for name in names}
 
     def set_params(self, **options: Any) -> Self:

@@ -15,6 +15,7 @@ from pegsynth.errors import BudgetError, DataError, ParameterError
 from pegsynth.evaluation import regression_fit
 from pegsynth.evaluation.formula import read_formula
 from pegsynth.io.table_input import open_table
+from pegsynth.mechanisms import answers
 from pegsynth.privacy import AgreementCounts, Ledger
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.schema import Feature, Schema
@@ -187,7 +188,7 @@ def outcomes(place, extreme, times=24):
 @pytest.fixture
 def without_noise(monkeypatch):
     """Put a number that does not look at the counts in the place of a noisy one."""
-    monkeypatch.setattr(agreement, "add_noise", lambda counts, *_: np.full_like(counts, 1))
+    monkeypatch.setattr(answers, "noisy", lambda counts, *_: np.full_like(counts, 1))
 
 
 def test_nothing_but_the_noisy_counts_depends_on_the_rows(tmp_path, without_noise):
