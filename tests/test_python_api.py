@@ -164,7 +164,6 @@ def test_seeds(schema):
         ({"data": "none.csv"}, pegsynth.DataError),
         ({"data": {"a": [1]}}, pegsynth.DataError),
         ({"data": pd.DataFrame()}, pegsynth.DataError),
-        ({"data": POLARS.head(0)}, pegsynth.DataError),
         ({"schema": "none.toml"}, pegsynth.SchemaError),
     ],
 )

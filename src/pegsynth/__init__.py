@@ -55,7 +55,9 @@ if TYPE_CHECKING:
     from pegsynth.estimator import PeGS
     from pegsynth.evaluation.evaluate import evaluate
     from pegsynth.fitted import published_counts, supported
-    from pegsynth.inference import combine, pooled, replicated
+    from pegsynth.inference.combine import combine
+    from pegsynth.inference.pooled import pooled
+    from pegsynth.inference.replicated import replicated
     from pegsynth.privacy import Budget, Ledger
     from pegsynth.publishing.result import Release
     from pegsynth.schema import Feature, Rule, Schema

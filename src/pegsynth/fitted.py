@@ -121,7 +121,7 @@ class FittedModel:
             What the column of weights is called, `pegs_weight` by default; the replicates have
             _1, _2, .. behind it.
         """
-        named = {} if weight_name is None else {"weight_name": weight_name}
+        named: dict[str, Any] = {} if weight_name is None else {"weight_name": weight_name}
         asked = rows or self.plan.options.rows
         if asked is None:
             raise ParameterError("--rows is needed: how many synthetic rows to draw")

@@ -64,7 +64,7 @@ def test_bought_distances_are_near_the_truth_and_in_the_ledger(folder, method):
             # Six times the noise; the noisy total moves a share by less.
             assert abs(share["value"] - record.value) < 3 * (share["high"] - share["value"]) + 0.01
     assert ["sex", "MDC", "cat"] in [each["features"] for each in bought["distances"]]
-    assert "Distances that were bought" in (public / "QUALITY.md").read_text()
+    assert "Total variation distances that were paid for" in (public / "QUALITY.md").read_text()
 
 
 def test_a_release_that_is_not_accepted_is_paid_for_and_not_published(folder):

@@ -238,19 +238,21 @@ def test_how_often_fresh_rows_have_the_values_of_a_unique_row(cells, released):
 
 
 def test_values_that_nobody_has_are_counted():
-    """All cells but the original's are 17; the release holds two of them, one exactly once."""
+    """The original lacks 17 of 20 cells; the release holds two of them, one exactly once."""
     original = np.array([[0, 0], [0, 1], [1, 1]], dtype=np.uint8)
     released = np.array([[0, 0], [3, 3], [3, 3], [2, 3]], dtype=np.uint8)
     schema = twins.make_schema((4, 5), quasi=(0,), sensitive=(1,))
     records = risk_records(original, [released], schema).records
-    assert (
-        "lacks 0.117647 are released at all"
-        in find(records, "reappearing_uniques_others", ALL_FEATURES).note
-    )
-    assert (
-        "lacks 0.0588235 are released exactly once"
-        in find(records, "reappearing_as_unique_others", ALL_FEATURES).note
-    )
+    groups = np.array([1, 1, 1])
+    fresh = population_expectation(groups, [4], level=0.95)
+    for name, how, share, expected in (
+        ("reappearing_uniques", "at all", 2 / 17, fresh.reappearing),
+        ("reappearing_as_unique", "exactly once", 1 / 17, fresh.as_unique),
+    ):
+        found = find(records, f"{name}_others", ALL_FEATURES)
+        assert f"lacks {share:.6g} are released {how}" in found.note
+        assert found.value == pytest.approx(1 - (1 - expected.value) * (1 - share))
+        assert found.low <= found.value <= found.high
 
 
 def test_a_release_that_scatters_its_rows_is_not_named():

@@ -143,7 +143,7 @@ def test_frames_that_cannot_be_used():
     with pytest.raises(DataError, match="the table is a dict"):
         open_table({"a": [1]})
     with pytest.raises(DataError, match="lazy frame"):
-        open_table(FRAME.lazy().select(pl.col("s").cast(pl.Int8)))
+        list(open_table(FRAME.lazy().select(pl.col("s").cast(pl.Int8))).batches())
 
 
 def test_pandas_index_and_number_names():

@@ -351,7 +351,7 @@ def test_an_unreviewed_schema_declares_nothing(home):
 def test_runs_that_assume_the_same_say_it_once(home):
     ledgers = [by_call(ENTRIES[0], given) for given in (INPUTS[0], INPUTS[8])]
     both = Ledger.combine(ledgers)
-    assert both.statement().count("all other options of the run") == 1
+    assert both.statement().count("all options of the run") == 1
 
 
 def test_names_that_steer_a_terminal_are_written_as_escapes(home):

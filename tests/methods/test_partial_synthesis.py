@@ -279,7 +279,7 @@ def test_a_release_holds_k_tables_with_the_same_kept_columns(folder, method):
     assert "kept: b, s, n, d; replaced: a" in (output / "public" / "privacy.json").read_text()
     assert "kept: b, s, n, d" in (output / "public" / "PRIVACY.md").read_text()
     how = (output / "public" / "HOW-TO-ANALYSE.md").read_text()
-    assert f"3 synthetic tables of {original.height} rows" in how
+    assert f"3 partly synthetic tables of {original.height} rows" in how
     assert "**partial**" in how
     assert (output / "internal" / "report.html").is_file()
 

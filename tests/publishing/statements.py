@@ -680,7 +680,7 @@ STATEMENTS = (
         lambda t: t.schema.reviewed and any(not f.binned and
         not f.private_categories for f in t.schema.features)),
     say(PRIVACY, "bin edges", lambda t: t.schema.reviewed and listed_edges(t)),
-    say(PRIVACY, "bounds of numbers",
+    say(PRIVACY, "bounds of values",
         lambda t: t.schema.reviewed and any(f.private_edges and
         (f.lowest, f.highest) != (None, None) for f in t.schema.features)),
     say(PRIVACY, "rows per unit",

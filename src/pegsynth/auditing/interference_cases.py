@@ -274,7 +274,9 @@ def tables_of(
     usual = [_row(numbers, str(n)) for n in range(40) for _ in range(numbers.randint(1, 3))]
     hostile = [_hostile(numbers, "x") for _ in range(5)] + [_hostile(numbers, "y")]
     # A row of all-known values that no fit survives comes first.
-    new = [("new", "5", "-1.7976931348623157e308", "a", "C", "f", "9999-12-31")]
+    new: list[tuple[str | None, ...]] = [
+        ("new", "5", "-1.7976931348623157e308", "a", "C", "f", "9999-12-31")
+    ]
     new += [_hostile(numbers, "new") for _ in range(15 if units else 0)]
     found = []
     for rows in (usual, [] if empty else hostile, [*usual, *new]):

@@ -111,7 +111,7 @@ def _values(column: Feature) -> str:
     elif column.binned:
         low, high = (
             bound_text(column, edge) if column.kind in TEMPORAL else f"{edge:g}"
-            for edge in (column.edges[0], column.edges[-1])
+            for edge in column.public_bounds
         )
         text = f"{len(labels)} bins from {low} to {high}"
     else:

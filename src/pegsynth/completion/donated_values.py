@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 
 from pegsynth.arrays import Float64, Int64
-from pegsynth.schema.calendar_units import per_day
 from pegsynth.schema.column_encoders import moments_of
-from pegsynth.schema.date_text import LAST_DAY, DateText, is_temporal
+from pegsynth.schema.date_decoding import last_moment
+from pegsynth.schema.date_text import DateText, is_temporal
 from pegsynth.schema.temporal import chain
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _counted_on(
     start = _moments(other, completed.get_column(other.name))[lost]
     # A donor without a difference has a special category, which was copied as it stands.
     counted = ~np.isnan(theirs - from_)
-    last = (LAST_DAY + 1) * per_day(feature.resolution) - 1
+    last = last_moment(schema, feature)
     sums = np.minimum(start + np.maximum(theirs - from_, 0.0), last)[counted]
     numbers = pl.Series(feature.name, sums, nan_to_null=True).cast(pl.Int64)
     if is_temporal(column.dtype, feature.kind):

@@ -78,7 +78,7 @@ class CellTables:
     @property
     def released(self) -> int:
         """Rows of the smallest synthetic table: uneven weights make no fewer of them."""
-        return min(table.shape[1] for table in self.synthetic)
+        return min(int(table.shape[1]) for table in self.synthetic)
 
     @property
     def rows(self) -> tuple[float, float]:

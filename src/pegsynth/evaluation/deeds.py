@@ -94,7 +94,7 @@ class DeedCollector:
     def _values(self, codes: Codes) -> Iterable[Record]:
         for index, feature in enumerate(self.schema.features):
             if self._bounded.get(feature.name):
-                low, high = _bounds(feature)
+                low, high = feature.public_bounds
                 note = f"numbers beyond {low:g} and {high:g}, which count as the nearer of these"
                 yield _share(BOUNDED, feature.name, self._bounded[feature.name], self._rows, note)
             unknown = feature.unknown_code
@@ -115,16 +115,12 @@ class DeedCollector:
             column = texts.cast(pl.Float64, strict=False)
             if not self._numbers.usual:
                 return 0
-        low, high = _bounds(feature)
+        low, high = feature.public_bounds
         special = [
             float(text) for text in (*feature.missing, *feature.not_applicable) if _is_number(text)
         ]
         outside = ((column < low) | (column > high)) & ~column.cast(pl.Float64).is_in(special)
         return int(outside.fill_null(False).sum())
-
-
-def _bounds(feature: Feature) -> tuple[float, float]:
-    return float(feature.edges[0]), float(feature.edges[-1])
 
 
 def _is_number(text: str) -> bool:

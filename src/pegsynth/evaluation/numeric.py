@@ -53,7 +53,7 @@ def numeric_values(feature: Feature) -> Float64:
 
 
 def _midpoints(feature: Feature) -> Float64:
-    edges = np.asarray(feature.edges, dtype=np.float64)
+    edges = np.asarray(feature.closed_edges, dtype=np.float64)
     low, high = edges[:-1], edges[1:].copy()
     if feature.integer:
         # The upper edge belongs to the next bin, except the last one.

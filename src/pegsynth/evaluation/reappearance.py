@@ -7,7 +7,7 @@ a hold-out whose values do not occur in the original at all: they are as rare, a
 synthesizer that tells nothing of its original meets both alike. Without a hold-out there are
 two stand-ins: fresh rows of the population, which have the values of a unique row as often as
 the number of values that occur twice says; and values that nobody has, which a release that
-scatters its rows holds as often.
+scatters some of its rows holds as often. A release that tells nothing has either.
 """
 
 from __future__ import annotations
@@ -216,12 +216,12 @@ def _records(tables: RiskTables, subject: str, seen: Reappeared) -> list[Record]
         found.append(
             measured(name, subject, value, baseline=baseline, note=note, no_power=no_power)
         )
-        others = max((each for each in (population, nobody) if each.n), key=lambda each: each.high)
+        others = _either(population, nobody)
         about = (
             f"of fresh rows of the population {population.value:.6g} is expected, by the numbers "
             "of values that occur once and twice in the original (score limits); of all values "
-            f"that the original lacks {nobody.value:.6g} are released {how}; this is whichever "
-            "reaches higher"
+            f"that the original lacks {nobody.value:.6g} are released {how}; this is the chance of "
+            "either"
         )
         found.append(measured(f"{name}_others", subject, others, baseline=value.value, note=about))
         if control is not None and control.n:
@@ -233,6 +233,17 @@ def _records(tables: RiskTables, subject: str, seen: Reappeared) -> list[Record]
                 measured(f"{name}_control", subject, control, baseline=value.value, note=note)
             )
     return found
+
+
+def _either(first: Estimate, second: Estimate) -> Estimate:
+    """Chance of one or the other of two things that do not know of each other."""
+    if not second.known:
+        return first
+    value, low, high = (
+        1 - (1 - getattr(first, each)) * (1 - getattr(second, each))
+        for each in ("value", "low", "high")
+    )
+    return Estimate(value, low, high, first.n)
 
 
 def _controls(seen: Reappeared) -> tuple[Estimate | None, Estimate | None]:

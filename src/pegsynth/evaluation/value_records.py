@@ -95,11 +95,14 @@ def _rounded(places: Float64) -> Float64:
 
     A picture needs no more, and a page that is kept should not hold the numbers of single rows.
     """
-    reach = float(places.max() - places.min())
+    # Floats of Python's own, whose difference may be infinite without a warning.
+    reach = float(places.max()) - float(places.min())
     if not 0 < reach < math.inf:
         return np.unique(places)
     step = 10.0 ** math.floor(math.log10(reach / 1000))
-    return np.unique(np.round(places / step) * step)
+    with np.errstate(over="ignore"):
+        rounded = np.round(places / step) * step
+    return np.unique(np.where(np.isfinite(rounded), rounded, places))
 
 
 def heaps_of(side: Sides) -> list[float]:

@@ -147,7 +147,7 @@ def _slopes(masses: Float64, grid: Grid) -> Float64:
     side = grid.sides()
     usable = (masses > 0) & (side != 0)
     density = np.log(np.where(usable, masses, 1.0) / np.where(usable, high - low, 1.0))
-    centre = np.log(np.where(usable, np.abs(low + high) / 2, 1.0))
+    centre = np.log(np.where(usable, np.abs(low / 2 + high / 2), 1.0))
     total, number = np.zeros(len(masses)), np.zeros(len(masses))
     pairs = np.flatnonzero(usable[:-1] & usable[1:] & (side[:-1] == side[1:]))
     rise = (density[pairs + 1] - density[pairs]) / (centre[pairs + 1] - centre[pairs])
@@ -170,7 +170,7 @@ def _downwards(
     """Deal the masses of a level to its children: as they were measured, or by their shape."""
     parents = grid.parents(level)
     whole = np.bincount(parents, weights=weights, minlength=len(masses))
-    dealt: Float64 = masses[parents] * weights / whole[parents]
+    dealt: Float64 = masses[parents] * (weights / whole[parents])
     measured = np.flatnonzero(np.isfinite(variances))
     outstanding = standing_out(max(len(measured), 1), 1.0, laplace=laplace)
     groups = np.split(measured, np.flatnonzero(np.diff(parents[measured])) + 1)
@@ -202,7 +202,7 @@ def _weights(tree: NumberTree, grid: Grid, slopes: Float64, level: int) -> Float
 
 def _power_weights(low: Float64, high: Float64, slopes: Float64) -> Float64:
     """Return the mass of a density x^slope in every cell, near enough."""
-    width, centre = high - low, np.abs(low + high) / 2
+    width, centre = high - low, np.abs(low / 2 + high / 2)
     with np.errstate(divide="ignore", over="ignore"):
         weights = width * np.where(centre > 0, centre, 1.0) ** slopes
     return np.where(np.isfinite(weights) & (weights > 0), weights, width)

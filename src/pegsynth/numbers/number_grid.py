@@ -18,6 +18,7 @@ those of the distance from the lowest number. A grid is used as the edges of a f
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -28,8 +29,9 @@ from pegsynth.arrays import Float64, Int64
 from pegsynth.numbers.calendar_grid import calendar_marks
 from pegsynth.numbers.rare_categories import rare_grid
 from pegsynth.schema.binning import within_type
-from pegsynth.schema.calendar_units import weekdays
+from pegsynth.schema.calendar_units import bounds, weekdays
 from pegsynth.schema.feature import Feature, measured_recoding
+from pegsynth.schema.recoding import exact
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.temporal import chain
 
@@ -163,15 +165,35 @@ def grid_schema(schema: Schema) -> Schema:
     return replace(schema, columns=columns, rules=(), analyses=(), tables_wanted=())
 
 
+def kept_highest(feature: Feature, schema: Schema) -> float | None:
+    """Return the bound that measured edges keep: that which is stated, or what follows from kinds.
+
+    Of numbers that are added up, the times of a panel, the end of the grid is one.
+    """
+    panel = schema.panel
+    if feature.highest is not None:
+        return feature.highest
+    if feature.calendar:
+        return bounds(feature.kind, feature.resolution)[1]
+    added = panel is not None and feature.name == panel.at(panel.time, 1)
+    return _bounds(feature)[1] if added else None
+
+
 def _bounds(feature: Feature) -> tuple[float, float]:
-    scale = 1.0 if feature.integer or feature.decimals is None else 10.0**feature.decimals
+    decimals = _decimals(feature)
+    scale = 10 ** (decimals or 0)
     widest = 2.0 ** (_HIGHEST_OCTAVE) / scale
     lowest, highest = within_type((-widest, widest), feature.dtype)
+    if feature.lowest is not None:
+        lowest = feature.lowest
+        if decimals is not None:
+            lowest = math.ceil(exact(lowest) * scale) / scale
     if feature.highest is not None:
-        # The highest number has a cell of its own, which has to end above it.
-        whole = feature.integer or feature.decimals is not None
-        highest = (round(feature.highest * scale) + 1) / scale if whole else feature.highest
-    return lowest if feature.lowest is None else feature.lowest, highest
+        highest = feature.highest
+        if decimals is not None:
+            # The highest number has a cell of its own, which has to end above it.
+            highest = (math.floor(exact(highest) * scale) + 1) / scale
+    return lowest, highest
 
 
 def _calendar_grid(feature: Feature) -> Grid:

@@ -16,7 +16,7 @@ from pegsynth.arrays import Float64
 from pegsynth.errors import ParameterError
 from pegsynth.numbers.bin_shape import Shape, ShapeSource
 from pegsynth.numbers.estimate import cell_masses
-from pegsynth.numbers.number_grid import Grid, grid_of
+from pegsynth.numbers.number_grid import Grid, grid_of, kept_highest
 from pegsynth.numbers.rare_categories import merged_rare
 from pegsynth.numbers.tree import NumberTree
 from pegsynth.schema.calendar_units import TEMPORAL
@@ -82,7 +82,10 @@ def settle(schema: Schema, trees: Mapping[str, NumberTree], bins: int) -> Settle
             (level,) = trees[column.name].levels
             columns.append(merged_rare(column, level.counts, level.deviation))
             continue
-        settled, shapes[column.name] = _settled(column, trees[column.name], column.bins or bins)
+        highest = kept_highest(column, schema) if column.private_edges else column.highest
+        settled, shapes[column.name] = _settled(
+            column, trees[column.name], column.bins or bins, highest
+        )
         columns.append(settled)
     return Settled(schema.with_columns(columns), shapes)
 
@@ -101,13 +104,15 @@ def provisional(schema: Schema, bins: int) -> Schema:
     return schema.with_columns(columns)
 
 
-def _settled(feature: Feature, tree: NumberTree, bins: int) -> tuple[Feature, Shape]:
+def _settled(
+    feature: Feature, tree: NumberTree, bins: int, highest: float | None
+) -> tuple[Feature, Shape]:
     grid = grid_of(feature)
     masses = measured_masses(feature, tree, grid, private_edges=feature.private_edges)
     edges = feature.edges
     if feature.private_edges:
         edges = _edges(grid.edges, masses, bins, grid.unit)
-    settled = feature.with_edges(edges)
+    settled = feature.with_edges(edges, highest=highest)
     shape = shape_of(settled, grid, masses)
     if feature.inside == "uniform":
         return settled, Shape.uniform(edges, grid.unit, shape.shares)

@@ -146,5 +146,7 @@ def densities(shape: Shape, values: Float64) -> Float64:
     within = shape.reached - np.maximum(before, bins)
     piece = np.maximum(np.searchsorted(shape.low, values, side="right") - 1, 0)
     inside = (values >= shape.low[piece]) & (values < shape.high[piece])
-    found: Float64 = np.where(inside, (within / (shape.high - shape.low))[piece], 0.0)
+    # The density of a narrower piece would be no float; it cancels out between replicates.
+    width = np.maximum(shape.high - shape.low, np.finfo(np.float64).tiny)
+    found: Float64 = np.where(inside, (within / width)[piece], 0.0)
     return found

@@ -10,9 +10,10 @@ import polars as pl
 
 from pegsynth.arrays import Int64
 from pegsynth.errors import ParameterError
+from pegsynth.schema.binning import within_type
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.date_text import DateText, is_temporal
-from pegsynth.schema.dtypes import as_text
+from pegsynth.schema.dtypes import as_text, dtype_name
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.schema import Schema
@@ -71,8 +72,6 @@ class Unfolding:
             if name == panel.time and column.kind == "numeric":
                 lines = _summed(column, lines)
             made[name] = _retyped(column, lines, places)
-            if name == panel.time:
-                made[name] = _held(column, made[name])
         extra = [n for n in wide.columns if n not in self._wide_names()]
         made |= {name: wide.get_column(name).gather(places.units) for name in extra}
         order = [name for name in self.columns if name in made] or [
@@ -155,30 +154,19 @@ def _dated(line: pl.Series, written: DateText) -> pl.Series:
 
 
 def _summed(time: Feature, lines: Sequence[pl.Series]) -> list[pl.Series]:
-    """Return times from the first one and the times between rows."""
-    kind: pl.DataType = pl.Int64() if time.integer else pl.Float64()
-    numbers = [as_text(line).cast(kind, strict=False) for line in lines]
-    for place in range(1, len(numbers)):
-        numbers[place] = numbers[place - 1] + numbers[place]
+    """Return times from the first one and the times between rows, held at their public bound."""
     wanted = lines[0].dtype
+    _, most = within_type(time.public_bounds, dtype_name(wanted))
+    if wanted == pl.Float32 and float(np.float32(most)) > most:
+        most = float(np.nextafter(np.float32(most), np.float32(-np.inf)))
+    numbers = [as_text(line).cast(pl.Float64, strict=False) for line in lines]
+    for place in range(1, len(numbers)):
+        added = numbers[place - 1] + numbers[place]
+        added = added if time.decimals is None else added.round(time.decimals)
+        numbers[place] = added.clip(upper_bound=most)
     if wanted == pl.String:
         return [as_text(line) for line in numbers]
     return [line.cast(wanted, strict=False) for line in numbers]
-
-
-def _held(time: Feature, times: pl.Series) -> pl.Series:
-    """Hold times at the end of their public domain, which added gaps may pass."""
-    if not time.edges or not time.binned:
-        return times
-    last = time.edges[-1]
-    if time.kind == "numeric":
-        if not times.dtype.is_numeric():
-            return times
-        return times.clip(upper_bound=int(last) if times.dtype.is_integer() else last)
-    if not is_temporal(times.dtype, time.kind):
-        return times
-    end = DateText(time).as_type(pl.Series([int(last)]), times.dtype)
-    return times.clip(upper_bound=end[0])
 
 
 def with_types(

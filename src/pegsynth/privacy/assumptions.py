@@ -60,7 +60,7 @@ def reviewed_schema(
     parts = [
         *(("its categories", "their order") if categories else ()),
         *(("bin edges",) if edges else ()),
-        *(("bounds of numbers",) if bounds else ()),
+        *(("bounds of values",) if bounds else ()),
         *(("rows per unit",) if rows_per_unit else ()),
     ] or ["names and kinds of its features"]
     text = f"the reviewer of the schema declared {_listed(parts)} to be public knowledge"

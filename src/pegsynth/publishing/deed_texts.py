@@ -81,7 +81,7 @@ def _bounded(feature: Feature, *, measured: bool) -> str:
     """Say what became of numbers and dates beyond the first and the last edge."""
     low, high = (
         bound_text(feature, edge) if feature.calendar else number_text(edge)
-        for edge in (feature.edges[0], feature.edges[-1])
+        for edge in feature.public_bounds
     )
     if measured:
         return (

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pegsynth.inference.choice import weights_of
 from pegsynth.inference.effective_rows import EffectiveRows
+from pegsynth.options import How
 from pegsynth.publishing.about import NOTHING, About, release_date
 from pegsynth.publishing.completed_texts import completed_name
 from pegsynth.publishing.policy import NO_POLICY, Policy
 from pegsynth.publishing.result import TableFormat
 from pegsynth.publishing.run_facts import RunFacts
 from pegsynth.schema import Feature
-from pegsynth.schema.column_decoding import How
 
 SYNTHETIC = "Synthetic data: every row was drawn from a model, and none is that of a person."
 PARTLY = "Partly synthetic data: some columns hold values of the original rows."

@@ -13,14 +13,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from pegsynth.errors import ParameterError
 from pegsynth.option_kinds import check_whole
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.encoding import ColumnEncoder
+from pegsynth.schema.encoding import ColumnEncoder, parsed_number
 from pegsynth.schema.number_text import NumberText
-from pegsynth.schema.rounded_values import nearest_multiples
+from pegsynth.schema.rounded_values import multiples_inside
 
 _COUNT = "rows"
 
@@ -111,7 +112,7 @@ class Policy:
         Which combinations are rare is known after the last row, so that rows wait in a hidden
         folder inside `folder`.
         """
-        frames = map(self._rounded, frames)
+        frames = (self._rounded(frame, schema) for frame in frames)
         if self.k is None:
             yield from frames
             return
@@ -160,9 +161,9 @@ class Policy:
             columns.append(pl.Series(name, codes).cast(pl.Int64))
         return pl.DataFrame(columns)
 
-    def _rounded(self, frame: pl.DataFrame) -> pl.DataFrame:
+    def _rounded(self, frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
         return frame.with_columns(
-            _multiples(frame.get_column(name), step) for name, step in self.round_to
+            _multiples(frame.get_column(name), step, schema[name]) for name, step in self.round_to
         )
 
 
@@ -191,11 +192,20 @@ def _check_rounded(schema: Schema, name: str, step: Any, *, labels: bool) -> Non
         raise ParameterError(f"--round {name}: a whole number is rounded to whole steps")
 
 
-def _multiples(column: pl.Series, step: float) -> pl.Series:
-    """Return numbers as the nearest multiples; a column of text, with special values, stays."""
+def _multiples(column: pl.Series, step: float, feature: Feature) -> pl.Series:
+    """Return numbers as the nearest multiples between the public bounds of their feature.
+
+    Numbers that mean "missing" stay, and so does a column of text, with special values.
+    """
     if not column.dtype.is_numeric():
         return column
-    made = nearest_multiples(column.cast(pl.Float64).to_numpy(), float(step))
+    numbers = column.cast(pl.Float64).to_numpy()
+    texts = (*feature.missing, *feature.not_applicable)
+    special = [number for text in texts if (number := parsed_number(text)) is not None]
+    # One bin from the first to the last number.
+    one = np.zeros(len(numbers), dtype=np.int64)
+    made = multiples_inside(numbers, one, feature.public_bounds, float(step))
+    made = np.where(np.isin(numbers, special), numbers, made)
     return pl.Series(column.name, made).fill_nan(None).cast(column.dtype)
 
 

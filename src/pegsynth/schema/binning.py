@@ -41,7 +41,7 @@ def round_edges(lowest: float, highest: float, bins: int, *, whole: bool) -> tup
             first, last = math.floor(low / step), math.ceil(high / step)
             last = max(last, first + 1)
             if last - first <= bins or (bins == 1 and first == -1 and last == 1):
-                return increasing(_as_float(k * step) for k in _multiples(first, last, bins))
+                return increasing(as_float(k * step) for k in _multiples(first, last, bins))
         exponent += 1
 
 
@@ -87,7 +87,8 @@ def _multiples(first: int, last: int, bins: int) -> Iterable[int]:
     return (first, last) if bins == 1 else range(first, last + 1)
 
 
-def _as_float(value: Fraction) -> float:
+def as_float(value: Fraction | int) -> float:
+    """Return the nearest finite float."""
     try:
         return float(value)
     except OverflowError:

@@ -9,6 +9,7 @@ codes, so every batch has the same.
 from __future__ import annotations
 
 import math
+from operator import le
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -25,6 +26,8 @@ from pegsynth.schema.rounded_values import multiples_inside
 How = Literal["values", "labels"]
 
 MOST_LISTED = 1 << 12
+_MOST_WIDTH = 1 << 62
+_EXACT = 2.0**53
 
 
 class LabelDecoder:
@@ -82,8 +85,9 @@ class NumberDecoder:
         self._not_applicable = parsed_number(not_applicable or "")
         numbers = {parsed_number(text) for text in (*feature.missing, *feature.not_applicable)}
         self._taken = sorted(number for number in numbers if number is not None)
-        self._draw_dtype = self._drawn_type(dtype)
         self._low: NDArray[Any]
+        self._high: NDArray[Any]
+        self._draw_dtype = self._drawn_type(dtype)
         self._kept = {
             code: (text, parsed_number(text)) for code, text in kept_codes(feature).items()
         }
@@ -91,9 +95,7 @@ class NumberDecoder:
         text |= not all(_fits(number, self._draw_dtype) for _, number in self._kept.values())
         self.dtype: pl.DataType = pl.String() if text or dtype == pl.String else self._draw_dtype
         if self._draw_dtype.is_integer():
-            self._low, self._width = self._whole_bins()
-        else:
-            self._low, self._high = self._float_bins()
+            self._start, self._width = self._whole_draws()
 
     def decode(self, codes: Codes, words: NDArray[np.uint64] | None) -> pl.Series:
         """Return the column, drawing cell i with word i."""
@@ -109,7 +111,8 @@ class NumberDecoder:
         else:
             drawn = self._rounded(self._float(bins, words), bins)
         if feature.recoding is not None and feature.recoding.round is not None:
-            drawn = multiples_inside(drawn, bins, feature.edges, feature.recoding.round)
+            edges, step = feature.closed_edges, feature.recoding.round
+            drawn = self._held(multiples_inside(drawn, bins, edges, step), 0, -1)
         column = pl.Series(feature.name, drawn).cast(self._draw_dtype)
         if self.dtype == pl.String:
             column = as_text(column)
@@ -118,36 +121,56 @@ class NumberDecoder:
         return column
 
     def _drawn_type(self, dtype: pl.DataType | None) -> pl.DataType:
-        if dtype is None or not dtype.is_numeric() or dtype.is_decimal():
-            return pl.Float64()
-        if dtype.is_integer():
-            low, width = self._whole_bins()
-            last = math.floor(self._feature.edges[-1])
-            inside = _fits(float(low[0]), dtype) and _fits(float(last), dtype)
-            return dtype if inside and (width > 0).all() else pl.Float64()
-        return dtype
+        """Return the type that numbers are drawn in: one that has numbers in every bin."""
+        if dtype is not None and dtype.is_integer():
+            low, high = self._whole_bins()
+            types = (dtype, pl.UInt64() if dtype == pl.UInt64 else pl.Int64())
+            inside = all(_fits(end, each) for end in (low[0], high[-1]) for each in types)
+            if inside and all(map(le, low, high)):
+                kind = np.uint64 if dtype == pl.UInt64 else np.int64
+                self._low, self._high = np.array(low, kind), np.array(high, kind)
+                return dtype
+        if dtype == pl.Float32:
+            self._low, self._high = self._float_bins(np.float32)
+            if (self._low <= self._high).all():
+                return dtype
+        self._low, self._high = self._float_bins(np.float64)
+        return pl.Float64()
 
-    def _whole_bins(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First whole number of every bin and how many there are, taken numbers left out."""
-        edges = [max(-(2.0**62), min(2.0**62, edge)) for edge in self._feature.edges]
-        low = np.array([math.ceil(edge) for edge in edges[:-1]], dtype=np.int64)
-        high = np.array([math.ceil(edge) for edge in edges[1:]], dtype=np.int64)
-        high[-1] = math.floor(edges[-1]) + 1
-        taken = np.zeros_like(low)
+    def _whole_bins(self) -> tuple[list[int], list[int]]:
+        """First and last whole number of every bin."""
+        edges = self._feature.closed_edges
+        low = [math.ceil(edge) for edge in edges[:-1]]
+        return low, [*(each - 1 for each in map(math.ceil, edges[1:-1])), math.floor(edges[-1])]
+
+    def _whole_draws(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """First whole number to draw of every bin and how many, taken numbers left out.
+
+        Of a bin with very many the middle is drawn, whose numbers a float can count.
+        """
+        low, high = self._whole_bins()
+        width = [last - first + 1 for first, last in zip(low, high, strict=True)]
+        start = [
+            first + max(each - _MOST_WIDTH, 0) // 2 for first, each in zip(low, width, strict=True)
+        ]
+        starts = np.array(start, dtype=self._low.dtype)
+        widths = np.array([min(each, _MOST_WIDTH) for each in width], dtype=np.int64)
+        taken = np.zeros_like(widths)
         for number in self._taken:
-            taken += (number >= low) & (number < high) & number.is_integer()
+            inside = (number >= starts) & (number - starts.astype(np.float64) < widths)
+            taken += inside & number.is_integer()
         # A bin of taken numbers only keeps them: there is nothing else to draw.
-        self._steps_over = (taken > 0) & (taken < high - low)
-        return low, high - low - np.where(self._steps_over, taken, 0)
+        self._steps_over = (taken > 0) & (taken < widths)
+        return starts, widths - np.where(self._steps_over, taken, 0)
 
-    def _whole(self, bins: Codes, words: NDArray[np.uint64]) -> NDArray[np.int64]:
-        width = self._width[bins]
+    def _whole(self, bins: Codes, words: NDArray[np.uint64]) -> NDArray[np.integer[Any]]:
+        width, start = self._width[bins], self._start[bins]
         steps = np.minimum((_unit(words) * width).astype(np.int64), width - 1)
-        values = self._low[bins] + steps
+        values: NDArray[np.integer[Any]] = start + steps.astype(start.dtype)
         if self._steps_over.any():
-            low, steps_over = self._low[bins], self._steps_over[bins]
+            steps_over = self._steps_over[bins]
             for number in self._taken:
-                values += steps_over & number.is_integer() & (low <= number) & (values >= number)
+                values += steps_over & number.is_integer() & (start <= number) & (values >= number)
         return values
 
     def _shaped(self, shape: InBins, bins: Codes, words: NDArray[np.uint64]) -> NDArray[Any]:
@@ -156,14 +179,25 @@ class NumberDecoder:
         whole = self._draw_dtype.is_integer()
         if whole:
             values = np.floor(values)
-        edges = np.asarray(self._feature.edges)
+        edges = np.asarray(self._feature.closed_edges)
         step = 1.0 if whole else 10.0 ** -(self._feature.decimals or 0)
         for number in self._taken:
             hit = values == number
             if hit.any():
                 above = number + step < edges[1:][bins]
                 values = np.where(hit, np.where(above, number + step, number - step), values)
-        return values.astype(np.int64) if whole else values
+        return self._held(values, bins, bins)
+
+    def _held(self, values: NDArray[Any], first: Any, last: Any) -> NDArray[Any]:
+        """Return numbers in the type that is drawn, held between the ends of bins."""
+        low, high = self._low[first], self._high[last]
+        least, most = low.astype(np.float64), high.astype(np.float64)
+        if self._draw_dtype.is_integer():
+            # A float of the last number of a type may lie beyond it.
+            least = np.where(np.abs(least) > _EXACT, np.nextafter(least, np.inf), least)
+            most = np.where(np.abs(most) > _EXACT, np.nextafter(most, -np.inf), most)
+        held: NDArray[Any] = np.clip(np.clip(values, least, most).astype(low.dtype), low, high)
+        return held
 
     def _rounded(self, values: NDArray[np.floating[Any]], bins: Codes) -> NDArray[np.floating[Any]]:
         """Cut values to the decimals of the feature, without leaving their bin."""
@@ -171,27 +205,26 @@ class NumberDecoder:
         if decimals is None:
             return values
         scale = 10.0**decimals
-        cut = (np.floor(values.astype(np.float64) * scale) / scale).astype(values.dtype)
-        kept: NDArray[np.floating[Any]] = np.maximum(cut, self._low[bins])
-        return kept
+        with np.errstate(over="ignore"):
+            cut = np.floor(values.astype(np.float64) * scale) / scale
+        return self._held(cut, bins, bins)
 
-    def _float_bins(self) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
-        """Smallest and largest number of every bin that the column's type can hold."""
-        kind: Any = np.float32 if self._draw_dtype == pl.Float32 else np.float64
-        edges = np.asarray(self._feature.edges, dtype=np.float64)
-        low: NDArray[Any] = edges[:-1].astype(kind)
-        high: NDArray[Any] = edges[1:].astype(kind)
+    def _float_bins(self, kind: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Smallest and largest number of every bin that a type of floats can hold."""
+        edges = np.asarray(self._feature.closed_edges, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            low: NDArray[Any] = edges[:-1].astype(kind)
+            high: NDArray[Any] = edges[1:].astype(kind)
         low = np.where(low < edges[:-1], np.nextafter(low, kind(np.inf)), low)
         beyond = high >= edges[1:]
         beyond[-1] = high[-1] > edges[-1]
-        high = np.where(beyond, np.nextafter(high, kind(-np.inf)), high)
-        return low, np.maximum(low, high)
+        return low, np.where(beyond, np.nextafter(high, kind(-np.inf)), high)
 
     def _float(self, bins: Codes, words: NDArray[np.uint64]) -> NDArray[np.floating[Any]]:
-        low, high = self._low[bins], self._high[bins]
-        values = (low + _unit(words) * (high.astype(np.float64) - low)).astype(low.dtype)
-        clipped: NDArray[np.floating[Any]] = np.clip(values, low, high)
-        return clipped
+        low, high = self._low[bins].astype(np.float64), self._high[bins].astype(np.float64)
+        place = _unit(words)
+        # Not low + place * (high - low): the difference of two floats can overflow.
+        return self._held((1 - place) * low + place * high, bins, bins)
 
     def _with_specials(self, column: pl.Series, codes: Codes) -> pl.Series:
         feature = self._feature
@@ -259,4 +292,4 @@ def _fits(number: float | None, dtype: pl.DataType) -> bool:
     bits = int(str(dtype).lstrip("UInt").rstrip("()") or 64)
     signed = dtype.is_signed_integer()
     low, high = (-(1 << (bits - 1)), 1 << (bits - 1)) if signed else (0, 1 << bits)
-    return number.is_integer() and low <= number < high
+    return number == int(number) and low <= number < high

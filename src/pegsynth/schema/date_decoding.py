@@ -27,6 +27,7 @@ from pegsynth.schema.temporal import chain
 if TYPE_CHECKING:
     from pegsynth.schema.schema import Schema
 
+_ANY = 1 << 62
 _DIGITS = re.compile(r"(?:%[YymdHMS])+")
 
 
@@ -43,6 +44,8 @@ class DateDecoder:
         The type of the column, if it is known.
     shapes
         How values lie inside the bins of each.
+    lasts
+        The last moment of each that may be written.
     """
 
     words = True
@@ -55,10 +58,11 @@ class DateDecoder:
         words_of: Sequence[int],
         dtype: pl.DataType | None,
         shapes: Sequence[InBins | None],
+        lasts: Sequence[int],
     ) -> None:
         self._features = features
         self._feature = features[0]
-        self._places, self._words_of = places, words_of
+        self._places, self._words_of, self._lasts = places, words_of, lasts
         self._text = DateText(self._feature)
         self._drawn = [
             NumberDecoder(_numbers_of(feature), pl.Int64(), shape)
@@ -90,15 +94,15 @@ class DateDecoder:
         total = np.zeros(len(codes), dtype=np.int64)
         known = np.ones(len(codes), dtype=bool)
         drawn = zip(self._features, self._places, self._words_of, self._drawn, strict=True)
-        for number, (feature, place, word, decoder) in enumerate(drawn):
+        # From the first date on, so that each is held before the next is counted from it.
+        for (feature, place, word, decoder), last in zip(
+            reversed(list(drawn)), reversed(self._lasts), strict=True
+        ):
             column = codes[:, place]
-            if number:
+            if feature is not self._feature:
                 known &= column < feature.bin_count
             values = decoder.decode(column, words[:, word]).fill_null(0).to_numpy()
-            total = total + values
-        if self._feature.kind in ("date", "datetime"):
-            last = (LAST_DAY + 1) * per_day(self._feature.resolution) - 1
-            total = np.minimum(total, last)
+            total = total + np.minimum(values, last - total)
         own = codes[:, self._places[0]]
         return self._written(total, own, known | (own >= self._feature.bin_count))
 
@@ -157,7 +161,22 @@ def date_decoder(
         [words_of[each] for each in names],
         polars_dtype(dtype),
         [shapes.get(each) for each in names],
+        [last_moment(schema, feature) for feature in features],
     )
+
+
+def last_moment(schema: Schema, feature: Feature) -> int:
+    """Return the last moment of a feature that may be written: by the calendar, or a bound.
+
+    Times of a folded panel have one bound, which the sum of the times between rows may pass (R24).
+    """
+    if feature.kind not in ("date", "datetime"):
+        return _ANY
+    last = (LAST_DAY + 1) * per_day(feature.resolution) - 1
+    panel = schema.panel
+    if panel is None or not (panel.wide and panel.counted_on(feature.name)):
+        return last
+    return min(last, int(schema[panel.at(panel.time, 1)].public_bounds[1]))
 
 
 def _numbers_of(feature: Feature) -> Feature:
@@ -170,5 +189,6 @@ def _numbers_of(feature: Feature) -> Feature:
         kind="numeric",
         dtype="int64",
         edges=feature.edges,
+        highest=feature.highest,
         missing=tuple(f"{number:.0f}" for number in sorted(taken)),
     )

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Literal, get_args
 
 from pegsynth.errors import SchemaError
@@ -24,7 +25,7 @@ from pegsynth.schema.missing_codes import (
     missing_count,
     missing_labels,
 )
-from pegsynth.schema.recoding import Recoding
+from pegsynth.schema.recoding import Recoding, exact
 
 Kind = Literal["nominal", "ordinal", "numeric", "date", "time", "datetime", "duration"]
 Role = Literal["identifier", "quasi-identifier", "sensitive", "other", "drop"]
@@ -101,7 +102,9 @@ class Feature:
     private_categories
         Whether the categories are still to be found; set by ``categories="private"``.
     lowest, highest
-        Public bounds of a feature with private edges; values beyond count as these.
+        Public bounds of a feature with private edges; values beyond count as these, and none is
+        written. Measured edges keep `highest`: whole numbers end there, which is before the last
+        edge.
     bins
         How many bins to make of a feature with private edges; None: by rows and budget.
     inside
@@ -280,8 +283,8 @@ class Feature:
     def _check_edges(self) -> None:
         if self.categories:
             raise self._error(f"a {self.kind} feature has edges, not categories")
-        if any(value is not None for value in (self.lowest, self.highest, self.bins)):
-            raise self._error('lowest, highest and a number of bins go with edges = "private"')
+        if self.lowest is not None or self.bins is not None:
+            raise self._error('lowest and a number of bins go with edges = "private"')
         if len(self.edges) < 2:
             raise self._error(
                 f"a {self.kind} feature needs at least two edges, lowest and highest; or "
@@ -293,6 +296,9 @@ class Feature:
             raise self._error("edges must increase strictly")
         if self.integer and any(edge != int(edge) for edge in self.edges):
             raise self._error("edges of an integer column must be whole numbers")
+        self._check_bounds()
+        if self.highest is not None and self.highest < self.edges[-2]:
+            raise self._error("highest lies below the last bin; remove it, or the edges above it")
 
     def _check_numbers(self) -> None:
         """Check what only numbers have."""
@@ -319,14 +325,24 @@ class Feature:
             raise self._error("shares are of public bins; list the edges, or leave shares out")
         if self.bins is not None and not 2 <= self.bins <= MOST_PRIVATE_BINS:
             raise self._error(f"bins must be a whole number from 2 to {MOST_PRIVATE_BINS:,}")
+        self._check_bounds()
+        if self.lowest is not None and self.highest is not None and self.lowest >= self.highest:
+            raise self._error("lowest must be less than highest")
+        if self.lowest is not None and self.highest is not None and self.decimals is not None:
+            units = 10**self.decimals
+            if math.ceil(exact(self.lowest) * units) > math.floor(exact(self.highest) * units):
+                raise self._error(
+                    f"no number with {self.decimals} decimals lies between lowest and highest; "
+                    "change one of the three"
+                )
+
+    def _check_bounds(self) -> None:
         for name in ("lowest", "highest"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
                 raise self._error(f"{name} must be a finite number")
             if value is not None and self.integer and value != int(value):
                 raise self._error(f"{name} of an integer column must be a whole number")
-        if self.lowest is not None and self.highest is not None and self.lowest >= self.highest:
-            raise self._error("lowest must be less than highest")
 
     def _check_categories(self) -> None:
         if self.edges:
@@ -423,6 +439,21 @@ class Feature:
         return len(self.categories)
 
     @property
+    def closed_edges(self) -> tuple[float, ...]:
+        """Edges of the bins, the last one that of the largest value: no other is written."""
+        if self.highest is None or not self.edges:
+            return self.edges
+        return (*self.edges[:-1], min(self.edges[-1], self.highest))
+
+    @property
+    def public_bounds(self) -> tuple[float, float]:
+        """Between which its values lie, where it has edges: no other is written.
+
+        Times of a panel may lie beyond the last edge, which is one of first rows, up to `highest`.
+        """
+        return self.edges[0], self.edges[-1] if self.highest is None else self.highest
+
+    @property
     def wants_shape(self) -> bool:
         """Whether a release measures it first: edges, the shape inside bins, or what is rare."""
         measured = self.private_edges or self.inside == "measured" or self.weekday
@@ -433,14 +464,20 @@ class Feature:
         """Whether categories with small noisy counts are to become one (R31)."""
         return self.recoding is not None and self.recoding.rare is not None
 
-    def with_edges(self, edges: Iterable[float]) -> Feature:
-        """Return the feature with edges that are listed, in place of those to be measured."""
+    def with_edges(self, edges: Iterable[float], *, highest: float | None = None) -> Feature:
+        """Return the feature with edges that are listed, in place of those to be measured.
+
+        Parameters
+        ----------
+        highest
+            The public bound that holds for them.
+        """
         return replace(
             self,
             edges=tuple(edges),
             private_edges=False,
             lowest=None,
-            highest=None,
+            highest=highest,
             bins=None,
             recoding=measured_recoding(self),
         )
@@ -483,8 +520,8 @@ class Feature:
         labels = []
         last = self.bin_count - 1
         text = partial(temporal.bound_text, self) if self.calendar else number_text
-        for index, (low, high) in enumerate(zip(self.edges, self.edges[1:], strict=False)):
-            if self.integer and index < last and high == low + 1:
+        for index, (low, high) in enumerate(pairwise(self.closed_edges)):
+            if low == high or (self.integer and index < last and high == low + 1):
                 labels.append(text(low))
             else:
                 close = "]" if index == last else ")"

@@ -447,7 +447,8 @@ KEYS: tuple[Key, ...] = (
         "bound",
         "none",
         "0",
-        "With private edges: values below count as this one. With a calendar step: the first edge.",
+        "With private edges: values below count as this one, and none is written. With a calendar "
+        "step: the first edge.",
         _PUBLIC,
     ),
     Key(
@@ -456,7 +457,9 @@ KEYS: tuple[Key, ...] = (
         "bound",
         "none",
         "5000000",
-        "With private edges: values above count as this one. With a calendar step: the last edge.",
+        "With private edges: values above count as this one. With a calendar step: the last edge. "
+        "With listed edges: where the last bin ends, if that is before the last edge. No value "
+        "above is written.",
         _PUBLIC,
     ),
     Key(

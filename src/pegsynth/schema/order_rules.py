@@ -64,7 +64,7 @@ def _spans(entry: Entry, feature: Feature) -> list[tuple[float, float]]:
         step = 1.0 if feature.integer else 0.0
         return [
             (low, high if place == last else high - step if step else math.nextafter(high, low))
-            for place, (low, high) in enumerate(pairwise(feature.edges))
+            for place, (low, high) in enumerate(pairwise(feature.closed_edges))
         ]
     if feature.kind != "ordinal":
         raise entry.error(f"{feature.name!r} is nominal and has no order; make it ordinal")

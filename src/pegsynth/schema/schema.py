@@ -177,8 +177,8 @@ class Schema:
         unknown = [key for key in changes if key not in Feature.__dataclass_fields__]
         if unknown:
             raise SchemaError(f"a feature has no property {unknown[0]!r}")
-        if old.private_edges and not isinstance(changes.get("edges", PRIVATE), str):
-            # Edges that are listed now take the place of those that were to be measured.
+        if not isinstance(changes.get("edges", PRIVATE), str):
+            # Edges that are listed now take the place of those that were, or will be, measured.
             public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
             changes = public | changes
         if old.private_categories and not isinstance(changes.get("categories", PRIVATE), str):

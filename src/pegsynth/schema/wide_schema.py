@@ -101,8 +101,12 @@ def at_all_positions(measured: Schema, schema: Schema) -> Schema:
     panel = schema.panel
     if panel is None or not (panel.wide and panel.pooled):
         return measured
-    long = long_schema(measured)
-    return wide_schema(replace(long, panel=replace(panel, wide=False)))
+    long, gaps = long_schema(measured), panel.gaps
+    first = schema[panel.at(panel.time, 1)]
+    if not gaps and first.private_edges and first.highest is None:
+        # No bound is stated: bins up to the last number there is would be for noise.
+        gaps = gap_edges(replace(long[panel.time], highest=None))
+    return wide_schema(replace(long, panel=replace(panel, wide=False, gaps=gaps)))
 
 
 def _first_rules(schema: Schema, names: dict[str, str], known: set[str]) -> Iterator[NamedRule]:
@@ -201,8 +205,7 @@ def _gap(time: Feature, placed: Feature, panel: Panel, position: int) -> Feature
 
 
 def _span(time: Feature) -> float | None:
-    ends = (time.edges[0], time.edges[-1]) if time.edges else (time.lowest, time.highest)
-    low, high = ends
+    low, high = time.public_bounds if time.edges else (time.lowest, time.highest)
     return high - low if low is not None and high is not None else None
 
 

@@ -137,7 +137,7 @@ def public_limits(feature: Feature) -> tuple[float | str, float | str] | None:
     """Return where public bins begin and end, dates as texts; None where nothing is public."""
     if not feature.edges or (feature.kind in TEMPORAL and not feature.calendar):
         return None
-    low, high = feature.edges[0], feature.edges[-1]
+    low, high = feature.public_bounds
     if not feature.calendar:
         return low, high
     return bound_text(feature, low), bound_text(feature, high)

@@ -133,7 +133,8 @@ def _limits(feature: Feature) -> dict[str, float]:
     """Return public limits; edges that are measured have none."""
     if not feature.edges:
         return {}
-    return {"pegs:lowest": feature.edges[0], "pegs:highest": feature.edges[-1]}
+    lowest, highest = feature.public_bounds
+    return {"pegs:lowest": lowest, "pegs:highest": highest}
 
 
 def _type(feature: Feature, names: Mapping[str, str], text: str) -> str:
