@@ -24,9 +24,9 @@ from benchmarks.released_numbers import NUMBERS, RESPONSE_ABOVE, private_schema
 from pegsynth import fit
 from pegsynth.datasets import discharge
 from pegsynth.inference import combine
-from pegsynth.options import WEIGHT, named_weights
 from pegsynth.schema import Schema
 from pegsynth.schema.declared import Analysis
+from pegsynth.weight_names import WEIGHT, named_weights
 
 Array = NDArray[np.float64]
 

@@ -15,11 +15,11 @@ from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.fitted import FittedModel, SavedModel, as_fitted
 from pegsynth.forks import check_threads
 from pegsynth.io.caller_frames import to_kind, with_index
-from pegsynth.io.table_input import named_source, open_table
+from pegsynth.io.table_input import named_source
 from pegsynth.methods.forecast import Forecast
 from pegsynth.methods.session import Session
 from pegsynth.option_kinds import keywords, python_names
-from pegsynth.pipeline import booked_run, open_draws, settle
+from pegsynth.pipeline import booked_run, booked_table, open_draws, settle
 from pegsynth.pipeline import fit as fit_table
 from pegsynth.processors import usable_processors
 from pegsynth.progress import Progress, shown
@@ -160,9 +160,8 @@ def fit(
     with (
         shown(progress) as told,
         booked_run(settled, "fit") as booking,
-        open_table(source, dialect=settled.schema.dialect, confidential=True) as reader,
+        booked_table(source, settled.schema, booking) as reader,
     ):
-        booking.begin(reader)
         model = fit_table(reader, settled, stream, progress=told)
         session = Session(model, model.plan or settled.plan, stream, threads=request.thread_count)
         booking.settle(session.ledger)

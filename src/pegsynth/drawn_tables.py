@@ -157,9 +157,7 @@ def drawn_frames(
     count = getattr(session.plan.options, "replicates", None)
     calibration: Calibration | None = getattr(session.sampler, "calibration", None)
     if calibration is not None and how == "labels":
-        raise ParameterError(
-            "rows are calibrated to declared analyses by their values; leave out --decode labels"
-        )
+        raise labels_of_declared()
     if count is None:
         models = _own_models(session, datasets)
         if calibration is not None:
@@ -355,6 +353,13 @@ def check_weight_names(schema: Schema, options: Any) -> None:
                 f"--replicates adds the column {name!r}, and the schema has one of that name; "
                 "choose another name with --weight-name"
             )
+
+
+def labels_of_declared() -> ParameterError:
+    """Say that rows with labels have no values to be calibrated by (R26)."""
+    return ParameterError(
+        "rows are calibrated to declared analyses by their values; leave out --decode labels"
+    )
 
 
 def check_decoding(how: How | None, *, measured: bool) -> None:

@@ -27,6 +27,24 @@ def legible(message: str) -> str:
     return f"{text[: _MOST_SHOWN // 2]} .. {text[-_MOST_SHOWN // 2 :]}"
 
 
+class BookNote(str):
+    """What a budget book holds after a run that failed: a note on whatever error ended it."""
+
+    __slots__ = ()
+
+
+def book_notes(error: BaseException) -> list[str]:
+    """Return what was noted of budget books; notes of libraries may hold values of the data."""
+    return [note for note in getattr(error, "__notes__", ()) if isinstance(note, BookNote)]
+
+
+def with_notes_of(error: BaseException, other: BaseException) -> BaseException:
+    """Let an error that stands for another one carry what was noted of budget books."""
+    for note in book_notes(other):
+        error.add_note(note)
+    return error
+
+
 class PegsynthError(Exception):
     """Base of all errors that are the caller's to mend."""
 

@@ -12,13 +12,13 @@ from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.fitted import Finish, FittedModel, as_fitted, beside_kept
 from pegsynth.forks import check_threads
 from pegsynth.io.streams import held
-from pegsynth.io.table_input import named_source, open_table
+from pegsynth.io.table_input import named_source
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
 from pegsynth.option_kinds import declared, keywords, python_names, refuse_unknown
 from pegsynth.options import AUTO, How
-from pegsynth.pipeline import Settled, booked_run, settle
+from pegsynth.pipeline import Settled, booked_run, booked_table, settle
 from pegsynth.pipeline import fit as fit_table
 from pegsynth.privacy import Ledger
 from pegsynth.progress import Progress, shown
@@ -106,9 +106,8 @@ class PeGS:
             table = held(origin) if replaced else origin
             with (
                 shown(progress) as told,
-                open_table(table, dialect=settled.schema.dialect, confidential=True) as reader,
+                booked_table(table, settled.schema, booking) as reader,
             ):
-                booking.begin(reader)
                 model = fit_table(reader, settled, stream, progress=told)
                 if replaced:
                     return model, beside_kept(data, reader, model.schema, replaced)
@@ -119,7 +118,7 @@ class PeGS:
     @python_names()
     def fit_with(
         self,
-        read: Callable[[Settled, RandomStream], Model],
+        read: Callable[[Settled, RandomStream, Callable[[], None]], Model],
         schema: Schema | str | Path,
         *,
         able: Able | None = None,
@@ -128,13 +127,14 @@ class PeGS:
 
         Parameters
         ----------
+        read
+            Fits the table, and calls its third argument before the first row is read.
         able
             Refuses methods that ``auto`` must not take.
         """
 
         def begun(settled: Settled, stream: RandomStream, booking: Booking) -> tuple[Model, Finish]:
-            booking.begin()
-            return read(settled, stream), as_fitted(None, None)
+            return read(settled, stream, booking.begin), as_fitted(None, None)
 
         return self._settled_fit(begun, schema, None, saved=True, able=able)
 

@@ -22,7 +22,6 @@ from pegsynth.methods import get
 from pegsynth.methods.base import Plan
 from pegsynth.methods.session import Session
 from pegsynth.option_kinds import python_names
-from pegsynth.options import WEIGHT
 from pegsynth.pipeline import open_saved, to_be_saved
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.result import Release
@@ -31,6 +30,7 @@ from pegsynth.schema import Schema
 from pegsynth.storage.model_file import load_model, save_model
 from pegsynth.storage.spending import locked
 from pegsynth.tables.kept_columns import putting_back
+from pegsynth.weight_names import WEIGHT
 
 if TYPE_CHECKING:
     from pegsynth.released.supported import Support

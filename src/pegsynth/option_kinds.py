@@ -17,7 +17,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
-from pegsynth.errors import BudgetError, ParameterError, PegsynthError
+from pegsynth.errors import BudgetError, ParameterError, PegsynthError, with_notes_of
 
 Kind = Literal[
     "whole", "number", "flag", "choice", "text", "path", "file", "values", "names", "shares"
@@ -280,7 +280,7 @@ def python_names() -> Iterator[None]:
         message = str(error)
         if (spoken := in_python(message)) == message:
             raise
-        raise type(error)(spoken) from None
+        raise with_notes_of(type(error)(spoken), error) from None
 
 
 def keywords(

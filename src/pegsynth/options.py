@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.option_kinds import check_options, option
 from pegsynth.processors import usable_processors
+from pegsynth.weight_names import WEIGHT, named_weights
 
 if TYPE_CHECKING:
     from pegsynth.privacy import Shares
@@ -36,12 +37,10 @@ AUTO = "auto"
 PAPER_METHOD = "pegs"
 """What ``auto`` takes without a total epsilon; also draws from a model without a budget."""
 
-WEIGHT = "pegs_weight"
-"""What the weight of a row is called; replicates are called so with _1, _2, .. behind."""
-
 _WEIGHT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,23}")
 _BY_SCHEMA = "as the schema says"
 MOST_VISITS = 2**31
+MOST_REPLICATES = 1000
 DEFAULT_BLOCK_SIZE = 10
 DEFAULT_IMPUTATIONS = 3
 
@@ -307,12 +306,6 @@ class ProperOptions(MethodOptions):
     )
 
 
-def named_weights(name: str, replicates: int) -> tuple[str, ...]:
-    """Return the names of a weight and of its replicates; none where there are no replicates."""
-    numbered = tuple(f"{name}_{number}" for number in range(1, replicates + 1))
-    return (name, *numbered) if numbered else ()
-
-
 @dataclass(frozen=True)
 class ReplicateOptions(MethodOptions):
     """How the noise of released counts gets into intervals (R28).
@@ -350,6 +343,10 @@ class ReplicateOptions(MethodOptions):
             raise ParameterError(
                 "--weight-name is a letter and up to 23 letters, digits and underscores; choose "
                 "such a name"
+            )
+        if (self.replicates or 0) > MOST_REPLICATES:
+            raise ParameterError(
+                f"--replicates must be at most {MOST_REPLICATES}; it was {self.replicates}"
             )
         if self.weight_name != WEIGHT and self.replicates is None:
             raise ParameterError("--weight-name requires --replicates, which adds the columns")

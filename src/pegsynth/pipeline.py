@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pegsynth.analyses.analysed_tables import affordable_tables
+from pegsynth.analyses.declared_plan import settle_declared
 from pegsynth.book import NO_BOOKING, Booking, booked
 from pegsynth.completion import check_completable
 from pegsynth.drawn_tables import (
@@ -28,22 +29,32 @@ from pegsynth.drawn_tables import (
     completed_versions,
     drawn_frames,
     drawn_pairs,
+    labels_of_declared,
     listed_columns,
     table_schema,
+    weight_names,
 )
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError, SchemaError
 from pegsynth.inference.effective_rows import EffectiveRows
-from pegsynth.io.atomic import atomic_text
+from pegsynth.io.atomic import atomic_text, check_space
 from pegsynth.io.streams import held
-from pegsynth.io.table_input import open_table, same_file, table_files
-from pegsynth.io.table_output import open_writer
+from pegsynth.io.table_input import (
+    open_table,
+    opening_reads,
+    read_once,
+    same_file,
+    table_files,
+)
+from pegsynth.io.table_output import check_table, open_writer
 from pegsynth.kernels.warm import warm_up
 from pegsynth.mechanisms.quality_distances import MOST_CELLS, QualityPlan, settle_quality
 from pegsynth.methods import get
+from pegsynth.methods.asked_tables import check_asked
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger, seeded_ledger, selection_ledger
 from pegsynth.methods.pricing import rows_of_a_unit
+from pegsynth.methods.seed_rows import check_seed_pool
 from pegsynth.methods.session import Session
 from pegsynth.numbers import (
     CodecCounts,
@@ -62,6 +73,8 @@ from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.request import Able, Request
 from pegsynth.schema import Schema
+from pegsynth.schema.codec import check_columns
+from pegsynth.schema.declared_types import check_header
 from pegsynth.schema.panel import FOLDED, POOLED
 from pegsynth.schema.wide_schema import (
     at_all_positions,
@@ -72,7 +85,7 @@ from pegsynth.schema.wide_schema import (
 from pegsynth.storage.model_file import load_model, read_manifest
 from pegsynth.storage.spending import read_spent, write_spent
 from pegsynth.tables.checkpoint import Checkpoint
-from pegsynth.tables.code_table import CodeTable, check_another_pass
+from pegsynth.tables.code_table import CodeTable
 from pegsynth.tables.counting import ConfidentialTable, StreamedTable
 from pegsynth.tables.kept_columns import putting_back
 from pegsynth.tables.measured_rows import MeasuredRows
@@ -81,6 +94,9 @@ from pegsynth.tables.resumed_counting import resuming
 if TYPE_CHECKING:
     from pegsynth.io.database import DatabaseTarget
     from pegsynth.io.reader import TableReader
+
+LEAST_ROOM = 1 << 14
+"""Bytes that the smallest output takes, with its ledger."""
 
 
 # Settle
@@ -161,8 +177,11 @@ def settle(
         return Settled(book, request, None, notes, long=long)
     if not (saved or rows_later):
         request.check_rows()
+    if data is not None and read_once(data):
+        _check_one_pass(book, quality=quality is not None)
     if quality is None:
         plan = request.plan(book, source=source, saved=saved)
+        _check_drawing(book, request, plan)
         return Settled(book, request, plan, notes, saved, long)
     _check_quality(book, request, panel=long is not None)
     share, named = quality
@@ -170,7 +189,44 @@ def settle(
     declared = affordable_tables(book, MOST_CELLS)
     bought, rest = settle_quality(book, request.budget, share, (*named, *declared))
     plan = request.plan(book, source=source, saved=saved, budget=rest)
+    _check_drawing(book, request, plan)
     return Settled(book, request, plan, notes, saved, long, bought)
+
+
+def check_output(output: Path | DatabaseTarget, schema: Schema, request: Request) -> None:
+    """Refuse what an output cannot hold, from the schema alone and before anything is read.
+
+    Parameters
+    ----------
+    output
+        The file of a table, or of the first of several.
+    schema
+        The codebook of the table.
+    """
+    if schema.panel is not None and request.wide:
+        schema = wide_schema(schema)
+    columns = [column.name for column in schema.columns if not column.dropped]
+    columns += [schema.panel.unit] if schema.panel is not None and not request.wide else []
+    columns += weight_names(request)
+    public = [feature for feature in schema.features if feature.name not in schema.unsettled]
+    texts = [text for each in public for text in (*each.categories, *each.not_applicable)]
+    # How many rows the units of a panel have is not known before they are drawn.
+    rows = None if schema.panel is not None and not request.wide else request.rows
+    check_table(output, columns, rows=rows, texts=texts, dialect=schema.dialect)
+    if isinstance(output, Path):
+        # Every cell of a text takes a byte at least; other formats may pack them.
+        cells = (request.rows or 0) * request.datasets * len(columns) * (1 + request.versions)
+        check_space(output, LEAST_ROOM + (cells if output.suffix == ".csv" else 0))
+
+
+def _check_drawing(schema: Schema, request: Request, plan: Plan) -> None:
+    """Refuse what could not be drawn or written later, whatever the table holds."""
+    check_seed_pool(schema, plan)
+    for table in schema.tables_wanted:
+        check_asked(plan, table.features)
+    calibrated = request.decode == "labels" and schema.analyses and not request.where
+    if calibrated and settle_declared(request.planned_schema(schema)).sums:
+        raise labels_of_declared()
 
 
 def _check_quality(schema: Schema, request: Request, *, panel: bool) -> None:
@@ -273,27 +329,22 @@ def fit(
         # Where nothing is promised, rows are needed, and asked for by the name of the table.
         reader = replace(reader, may_be_empty=False)
     source, long = reader, settled.long or schema
+    check_header(long, reader)
     if settled.long is not None:
         reader = folded_reader(reader, settled.long)
-    if checkpoint and not method.resumes:
-        raise ParameterError(f"{method.name} reads the table once and cannot resume; drop --resume")
+    _check_passes(reader, settled, checkpoint)
     warm_up(method.first_kernels)
     ledger = schema_ledger(schema, accept_unreviewed=request.accept_unreviewed_schema)
     ledger = selection_ledger(ledger, reader)
     if settled.quality is not None:
-        if reader.once:
-            raise ParameterError(
-                f"{reader.source}: --quality reads the table once more, and this one can be read "
-                "once; write it to a file first"
-            )
         # Charged before anything is read, whether or not the run gets so far (R34).
         ledger = ledger.add(*settled.quality.events)
+    if checkpoint and reader.before_rows is not None:
+        # Counts that were saved are counts of rows.
+        reader.before_rows()
     kept = checkpoint.kept if checkpoint else None
     codec = None
-    if schema.analyses:
-        check_another_pass(reader)
     if wants_codec(schema):
-        _check_two_passes(reader, checkpoint)
         measured = replace(settled, schema=measured_positions(schema))
         first = reader if measured.schema == schema else folded_reader(source, first_rows(long))
         rows = MeasuredRows(first, measured.schema, stream, progress=progress)
@@ -312,18 +363,35 @@ def fit(
     return replace(model, columns=written, dtypes=types, shapes=shapes)
 
 
-def _check_two_passes(reader: TableReader, checkpoint: Checkpoint | None) -> None:
-    """Refuse tables that cannot be read once for their codec and once more to be counted."""
-    if reader.once:
-        raise ParameterError(
-            f"{reader.source}: edges and categories that are measured take two passes over the "
-            "table, and this one can be read once; write it to a file first, or list them in the "
-            "schema"
-        )
-    if checkpoint:
+def _check_passes(reader: TableReader, settled: Settled, checkpoint: Checkpoint | None) -> None:
+    """Refuse a table without the columns of the schema, or one that is to be read too often."""
+    schema, method = settled.schema, get(settled.request.method)
+    if not reader.folded:
+        check_columns(schema, reader.columns, source=reader.source)
+    if checkpoint and not method.resumes:
+        raise ParameterError(f"{method.name} reads the table once and cannot resume; drop --resume")
+    if checkpoint and wants_codec(schema):
         raise ParameterError(
             "--resume goes with edges and categories that are listed; those that are measured cost "
             "anew each time"
+        )
+    if reader.once:
+        _check_one_pass(schema, quality=settled.quality is not None)
+
+
+def _check_one_pass(schema: Schema, *, quality: bool) -> None:
+    """Refuse what reads a table again that can be read once."""
+    reason = ""
+    if quality:
+        reason = "--quality takes another pass over the table"
+    elif schema.analyses:
+        reason = "declared analyses take another pass over the table"
+    elif wants_codec(schema):
+        reason = "edges and categories that are measured take two passes over the table"
+    if reason:
+        raise ParameterError(
+            f"{reason}, and this one can be read once; write it to a file first"
+            + (", or list them in the schema" if wants_codec(schema) else "")
         )
 
 
@@ -503,6 +571,7 @@ def open_draws(
     *,
     run: str = "synthesize",
     quality: tuple[float, Sequence[Sequence[str]]] | None = None,
+    again: str = "",
     progress: Progress = quiet,
 ) -> Iterator[Draws]:
     """Settle, reserve, open the table, fit, and yield what can be drawn.
@@ -514,8 +583,16 @@ def open_draws(
     ----------
     run
         What the entry is called.
+    again
+        The flag that leaves out what reads the table once more when rows were drawn; empty:
+        nothing does.
     """
     settled = settle(schema, request, data=data, quality=quality)
+    if again and read_once(data):
+        raise ParameterError(
+            "the internal report reads the table once more, and this one can be read once; write "
+            f"it to a file first, or leave the report out ({again})"
+        )
     plan, request = settled.plan, settled.request
     if plan is None:
         raise BudgetError("rows are drawn under a budget; state one")
@@ -536,6 +613,15 @@ def booked_run(settled: Settled, run: str) -> AbstractContextManager[Booking]:
     )
 
 
+@contextmanager
+def booked_table(data: Any, schema: Schema, booking: Booking) -> Iterator[TableReader]:
+    """Open a table whose entry in the budget book begins with the first row that is read."""
+    if opening_reads(data):
+        booking.begin()
+    with open_table(data, dialect=schema.dialect, confidential=True) as reader:
+        yield booking.watch(reader)
+
+
 def _drawn(
     data: Any, settled: Settled, plan: Plan, booking: Booking, progress: Progress
 ) -> Iterator[Draws]:
@@ -547,10 +633,9 @@ def _drawn(
         # Drawn values go beside kept ones row by row: all must come from one execution.
         data = held(data)
     with (
-        open_table(data, dialect=settled.schema.dialect, confidential=True) as reader,
+        booked_table(data, settled.schema, booking) as reader,
         resuming(request.resume, reader, settled.schema, plan, request.seed) as checkpoint,
     ):
-        booking.begin(reader)
         model = fit(reader, settled, stream, progress=progress, checkpoint=checkpoint)
         session = Session(model, model.plan or plan, stream, threads=request.thread_count)
         kept = putting_back(reader, model.schema, replaced)
@@ -589,7 +674,7 @@ class SavedDraws:
         seeded = request.seed is not None
         schema, plan = session.model.schema, session.plan
         with booked(request.book, schema, plan, run=run, seeded=seeded) as booking:
-            booking.begin()
+            session.before_drawing(booking.begin)
             yield booking
             booking.settle(session.ledger)
 
@@ -598,6 +683,9 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
     """Open a session on a saved model; the caller holds its lock."""
     identity = read_manifest(model_file).identity
     model = load_model(model_file)
+    check_decoding(request.decode, measured=bool(model.shapes))
+    if model.schema.panel is not None and not request.wide:
+        check_unfolds(request.decode)
     if request.complete:
         check_completes(model, dict(request.where))
     stream, threads = request.stream(), request.thread_count

@@ -26,11 +26,12 @@ from pegsynth.methods.ledgers import schema_ledger, seeded_ledger, selection_led
 from pegsynth.methods.pricing import unit_bound
 from pegsynth.numbers.paying import wants_codec
 from pegsynth.option_kinds import python_names
+from pegsynth.pipeline import booked_table
 from pegsynth.privacy import AgreementCounts, Budget, Ledger
 from pegsynth.publishing.result import Release
 from pegsynth.random import RandomStream, Streams
 from pegsynth.schema import Schema
-from pegsynth.schema.codec import Encoder
+from pegsynth.schema.declared_types import check_header
 from pegsynth.silence import in_silence
 from pegsynth.storage.spending import locked
 from pegsynth.tables.units import least_words
@@ -188,13 +189,8 @@ def answer(question: Question) -> tuple[Verification, Booking]:
         run="verify",
         seeded=stream.seeded,
     ) as booking:
-        with (
-            open_table(question.data, dialect=book.dialect, confidential=True) as reader,
-            in_silence(),
-        ):
-            # Columns are checked before any of them is read.
-            Encoder(book, source=reader.source, columns=reader.columns)
-            booking.begin(reader)
+        with booked_table(question.data, book, booking) as reader, in_silence():
+            check_header(book, reader)
             own = selection_ledger(schema_ledger(book), reader)
             rows = _bounded(read_rows(reader, book, need_unit=True), book, stream)
         own = replace(own, delta=delta or 0.0).add(*charged)

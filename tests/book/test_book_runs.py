@@ -273,13 +273,6 @@ def test_a_run_that_comes_out_dearer_is_written_down_as_it_came_out(book, monkey
     assert "without a limit" in done("book", "show", book).out
 
 
-def test_the_reservation_is_on_disk_before_the_first_row_is_read(book, monkeypatch):
-    seen = []
-    monkeypatch.setattr("pegsynth.pipeline.warm_up", lambda kernels: seen.append(states(book)))
-    pegsynth.synthesize(TABLE, SCHEMA, rows=5, epsilon=0.5, method="pegs-once", book=book)
-    assert seen == [["reading"]]
-
-
 # The file
 
 

@@ -131,13 +131,13 @@ def test_a_limit_of_the_system(place, limit, command, output, flags):
 
 def test_figures_are_refused_where_the_library_would_crash(monkeypatch):
     from pegsynth.errors import OutputError
-    from pegsynth.reporting.drawing import _check_space
+    from pegsynth.reporting.drawing import check_drawing
 
     monkeypatch.setattr(resource, "getrlimit", lambda which: (8 << 30, 8 << 30))
     with pytest.raises(OutputError, match="control group"):
-        _check_space()
+        check_drawing()
     monkeypatch.setattr(resource, "getrlimit", lambda which: (resource.RLIM_INFINITY,) * 2)
-    _check_space()
+    check_drawing()
 
 
 @pytest.mark.slow

@@ -130,7 +130,7 @@ def test_frames(data, kind):
 
 def test_frames_that_cannot_be_used():
     with pytest.raises(DataError, match="'mix' holds 1 objects") as caught:
-        open_table(pd.DataFrame({"mix": [1, SECRET, object()]}))
+        list(open_table(pd.DataFrame({"mix": [1, SECRET, object()]})).batches())
     assert SECRET not in str(caught.value)
     with pytest.raises(DataError, match="'a' appears twice"):
         open_table(pd.DataFrame([[1, 2]], columns=["a", "a"]))

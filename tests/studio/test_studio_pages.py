@@ -201,6 +201,34 @@ def test_a_release_is_booked_shown_downloaded_and_compared(browser):
     assert "/report/release-1" in browser.send("/allow", step="results", may_see="yes").text
 
 
+def test_a_release_that_fails_tells_what_the_book_now_holds(browser):
+    folder, client = browser.folder, browser.client
+    browser.drafted()
+    browser.send("/codebook", what="review", reviewer="R", declared="yes")
+    browser.send("/plan", epsilon="1", rows="20", method="pegs-once")
+    browser.send("/book", do="create", book="stays.book", book_epsilon="1.5", step="plan")
+    table = (folder / "stays.csv").read_text()
+    header, _, rows = table.partition("\n")
+    for text, told in (
+        (
+            f"{header},more\n{rows}",
+            "nothing is charged, because no row was read; epsilon = 0 of 1.5",
+        ),
+        (
+            f"{header}\nodd\n{rows}",
+            "charged in full, because rows were or may have been read; epsi",
+        ),
+    ):
+        (folder / "stays.csv").write_text(text)
+        browser.send("/release")
+        job = browser.wait()
+        assert job.status == 2, job.log
+        assert told in job.log.splitlines()[-1]
+        page = client.get("/release").text
+        assert told in page
+    assert "into the book stays.book: epsilon = 1 of 1.5 is spent in all." in page
+
+
 @pytest.mark.parametrize(
     ("fields", "told"),
     [

@@ -2,10 +2,15 @@
 
     reserved -> reading -> settled        or        reserved -> withdrawn
 
-The step to ``reading`` is on disk before the first row is read. A run that is killed before it
-can therefore be withdrawn, by anybody and at any time: should it still be alive, it finds its
-entry withdrawn and stops. From ``reading`` on nothing is ever given back but what the ledger of
-a finished run leaves of its reservation.
+The border is the first request for a row, or for counts of rows that were saved before
+(`Booking.watch`, `Booking.begin`). The step to ``reading`` is on disk before that request is
+answered. Whatever fails on this side of it depends on what is declared of the table alone, its
+names and types (H of R30), and the reservation is returned. Whatever fails beyond it may depend
+on rows, and nothing is ever returned but what the ledger of a finished run leaves of its
+reservation: a refusal that cost nothing could be asked for again and again.
+
+A run that is killed before the border can be withdrawn, by anybody and at any time: should it
+still be alive, it finds its entry withdrawn and stops.
 """
 
 from __future__ import annotations
@@ -15,13 +20,21 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from pegsynth.book.book_file import Changes, Entry, changing
+from pegsynth.book.book_file import Changes, Entry, changing, read_book
 from pegsynth.book.costs import Cost, added, cost_of, whole_cost
-from pegsynth.errors import BudgetError, ModelError, ParameterError, PegsynthError, escaped
+from pegsynth.errors import (
+    BookNote,
+    BudgetError,
+    ModelError,
+    ParameterError,
+    PegsynthError,
+    escaped,
+)
 from pegsynth.methods.ledgers import schema_ledger, seeded_ledger, selection_ledger
 from pegsynth.methods.pricing import rows_of_a_unit
 from pegsynth.privacy import Event, Ledger, UnitBound, this_program
@@ -38,29 +51,32 @@ class Booking:
     def __init__(self, path: Path, number: int) -> None:
         self.path, self.number = path, number
         self.begun = False
+        self._lock = Lock()
 
-    def begin(self, reader: TableReader | None = None) -> None:
-        """Say that rows are read from now on; it is on disk when this returns.
+    def watch(self, reader: TableReader) -> TableReader:
+        """Return an open table, of which no row was read, whose first row begins the entry.
 
-        Parameters
-        ----------
-        reader
-            The open table, of which no row was read: a query that does not select rows one by
-            one leaves no guarantee, and is refused.
+        A query that does not select rows one by one leaves no guarantee, and is refused.
         """
-        if reader is not None:
-            lines = selection_ledger(Ledger(), reader).not_covered
-            if lines:
-                raise _no_guarantee(self.path, lines)
-        with changing(self.path) as changes:
-            entry = changes.entry(self.number)
-            if entry.state != "reserved":
-                raise BudgetError(
-                    f"{self.path}: entry {self.number} of the budget book was withdrawn while this "
-                    "run was starting; run it again"
-                )
-            changes.write(msgspec.structs.replace(entry, state="reading"))
-        self.begun = True
+        lines = selection_ledger(Ledger(), reader).not_covered
+        if lines:
+            raise _no_guarantee(self.path, lines)
+        return reader.calling(self.begin)
+
+    def begin(self) -> None:
+        """Say that rows are read from now on; it is on disk when this returns."""
+        with self._lock:
+            if self.begun:
+                return
+            with changing(self.path) as changes:
+                entry = changes.entry(self.number)
+                if entry.state != "reserved":
+                    raise BudgetError(
+                        f"{self.path}: entry {self.number} of the budget book was withdrawn while "
+                        "this run was starting; run it again"
+                    )
+                changes.write(msgspec.structs.replace(entry, state="reading"))
+            self.begun = True
 
     def settle(self, ledger: Ledger) -> None:
         """Write down what the run came to, which is at most what was reserved."""
@@ -78,12 +94,27 @@ class Booking:
                 "than was reserved, and is written down as it came out; please report this"
             )
 
-    def give_back(self) -> None:
-        """Withdraw a reservation under which nothing was read."""
+    def failed(self, error: BaseException) -> None:
+        """Return a reservation under which nothing was read; note what the book then holds."""
         if not self.begun:
-            # A reservation that cannot be given back counts: that errs on the safe side.
+            # A reservation that cannot be returned counts: that errs on the safe side.
             with suppress(PegsynthError):
                 withdraw(self.path, self.number)
+        error.add_note(BookNote(self._outcome()))
+
+    def _outcome(self) -> str:
+        from pegsynth.book.book_page import spent_line
+
+        try:
+            book = read_book(self.path)
+        except PegsynthError as error:
+            return f"The budget book cannot be read ({error}); what was reserved counts."
+        entry = book.entries[self.number - 1]
+        why = {
+            "withdrawn": "nothing is charged, because no row was read",
+            "settled": "it is charged, because the run was done",
+        }.get(entry.state, "it is charged in full, because rows were or may have been read")
+        return f"Budget book {self.path}: entry {self.number}: {why}; {spent_line(book)}."
 
 
 class _NoBooking(Booking):
@@ -92,11 +123,18 @@ class _NoBooking(Booking):
     def __init__(self) -> None:
         super().__init__(Path(), 0)
 
-    def begin(self, reader: TableReader | None = None) -> None:
+    def watch(self, reader: TableReader) -> TableReader:
+        """Return the table as it is."""
+        return reader
+
+    def begin(self) -> None:
         """Nothing is written down."""
 
     def settle(self, ledger: Ledger) -> None:
         """Nothing is written down."""
+
+    def failed(self, error: BaseException) -> None:
+        """Nothing is noted."""
 
 
 NO_BOOKING = _NoBooking()
@@ -114,8 +152,9 @@ def booked(
 ) -> Iterator[Booking]:
     """Reserve what a run can cost at most; refuse it if the book does not cover that.
 
-    The caller calls `Booking.begin` before the first row is read and `Booking.settle` when
-    what was made is in its place. A run that fails before `begin` gives everything back.
+    The caller reads the table that `Booking.watch` returns, and calls `Booking.settle` when
+    what was made is in its place. A run that fails before the first row returns everything.
+    Whatever error ends it carries a `BookNote`, which says what the book then holds.
 
     Parameters
     ----------
@@ -190,7 +229,7 @@ def _cost(
 def _reserved(
     path: Path, schema: Schema, cost: Cost, *, run: str, method: str
 ) -> Iterator[Booking]:
-    """Write a reservation; give it back if the run fails before anything was read."""
+    """Write a reservation; return it if the run fails before anything was read."""
     # A symbolic link may lead elsewhere before the run has ended.
     path = Path(os.path.realpath(path))
     with changing(path) as changes:
@@ -200,8 +239,8 @@ def _reserved(
     booking = Booking(path, entry.number)
     try:
         yield booking
-    except BaseException:
-        booking.give_back()
+    except BaseException as error:
+        booking.failed(error)
         raise
 
 

@@ -47,11 +47,11 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     stream = request.stream()
     with booked_run(settled, "fit") as booking, open_session(request.master) as spark:
         table = _read(spark, source)
-        booking.begin()
         model = count_model(
             table,
             settled,
             stream,
+            begin=booking.begin,
             source=source,
             folder=not Path(source).is_file(),
         )
@@ -102,11 +102,11 @@ def synthesize(
     ):
         check_free(spark, output)
         table = _read(spark, source)
-        booking.begin()
         model = count_model(
             table,
             settled,
             stream,
+            begin=booking.begin,
             source=source,
             folder=not Path(source).is_file(),
         )

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from pegsynth.cli.signals import STOPPED, Stopped, leaving_on_signals
-from pegsynth.errors import PegsynthError, legible
+from pegsynth.errors import PegsynthError, book_notes, legible
 
 if TYPE_CHECKING:
     from pegsynth.random import Streams
@@ -50,15 +50,15 @@ def main(arguments: Sequence[str] | None = None, *, streams: Streams | None = No
     try:
         _work(arguments, streams)
     except PegsynthError as error:
-        _refuse(str(error))
-    except MemoryError:
-        _refuse(_SURROUNDINGS[errno.ENOMEM])
+        _refuse(str(error), error)
+    except MemoryError as error:
+        _refuse(_SURROUNDINGS[errno.ENOMEM], error)
     except BrokenPipeError:
         # The reader of our output went away; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except Stopped:
-        print(f"pegs: {STOPPED}", file=sys.stderr)
+    except Stopped as error:
+        _say(f"pegs: {STOPPED}", error)
         raise
     except (SystemExit, KeyboardInterrupt, GeneratorExit):
         raise
@@ -82,8 +82,14 @@ def _silent_libraries() -> Iterator[None]:
         yield
 
 
-def _refuse(message: str) -> NoReturn:
-    print(f"pegs: {legible(message)}", file=sys.stderr)
+def _say(message: str, error: BaseException | None) -> None:
+    """Print a message, and last what a budget book holds after the error."""
+    notes = [] if error is None else [legible(note) for note in book_notes(error)]
+    print(message, *notes, sep="\n", file=sys.stderr)
+
+
+def _refuse(message: str, error: BaseException | None = None) -> NoReturn:
+    _say(f"pegs: {legible(message)}", error)
     sys.exit(2)
 
 
@@ -94,11 +100,11 @@ def _report(error: BaseException) -> NoReturn:
         traceback.print_exception(error)
         sys.exit(3)
     if message := _of_surroundings(error):
-        _refuse(message)
-    print(
+        _refuse(message, error)
+    _say(
         f"pegs: internal error ({type(error).__name__} at {_place(error)}); this is a fault of the "
         f"program, please report it. {TRACEBACK}=1 shows more, which may hold values of the data",
-        file=sys.stderr,
+        error,
     )
     sys.exit(3)
 

@@ -15,7 +15,7 @@ from pegsynth.cli.notes import (
     say_release_replaced,
 )
 from pegsynth.cli.working import check_not_inputs
-from pegsynth.errors import OutputError
+from pegsynth.errors import OutputError, book_notes
 from pegsynth.option_kinds import check_whole
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.facts import NO_PAPERS, Papers
@@ -67,7 +67,7 @@ def release(
                 progress=progress,
             )
     except NotAcceptedError as refused:
-        say(str(refused))
+        say("\n".join((str(refused), *book_notes(refused))))
         sys.exit(1)
     say_method(made.notes)
     say_guarantee(made.ledger)

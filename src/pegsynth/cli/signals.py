@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from pegsynth.errors import with_notes_of
+
 STOPPED = "stopped; every output is as it was, or whole"
 """What the command says when a signal ended it."""
 
@@ -48,7 +50,7 @@ def leaving_on_signals() -> Iterator[None]:
         done = isinstance(error, SystemExit) and not error.code
         if isinstance(pending, _LookAgain) and not done:
             # It ended because of the signal, whatever became of that on the way.
-            raise Stopped(pending.status) from None
+            raise with_notes_of(Stopped(pending.status), error) from None
         raise
     finally:
         _ignore_signals()

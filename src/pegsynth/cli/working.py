@@ -19,16 +19,20 @@ from pegsynth.cli.notes import (
     say_method,
     say_model_replaced,
 )
+from pegsynth.drawn_tables import table_schema
 from pegsynth.errors import ParameterError, escaped
-from pegsynth.io.atomic import check_target
+from pegsynth.io.atomic import check_space, check_target
 from pegsynth.io.database import DatabaseTarget
-from pegsynth.io.table_input import open_table, same_file, table_files
+from pegsynth.io.table_input import same_file, table_files
 from pegsynth.io.table_output import check_writable
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
 from pegsynth.pipeline import (
+    LEAST_ROOM,
     booked_run,
+    booked_table,
+    check_output,
     open_draws,
     open_saved,
     publish_table,
@@ -39,6 +43,7 @@ from pegsynth.pipeline import fit as fit_table
 from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
 from pegsynth.request import Request
+from pegsynth.schema import Schema
 from pegsynth.storage.model_file import read_manifest, save_model
 from pegsynth.storage.model_manifest import notice_of
 from pegsynth.storage.spending import locked, rows_were_drawn, spent_path
@@ -56,6 +61,7 @@ def synthesize(
     ledger_path = ledger_path_of(output, ledger_file)
     check_writable(output)
     check_not_inputs((output, ledger_path), data, schema_file, resume=request.resume)
+    check_output(output, request.written(Schema.load(schema_file)), request)
     with (
         progress_bar() as progress,
         open_draws(data, schema_file, request, progress=progress) as draws,
@@ -91,16 +97,19 @@ def _say_published(session: Session, ledger_path: Path, *, earlier: bool, rememb
 def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     """Fit and save a model, with its budget if one was stated."""
     check_target(output)
+    check_space(output, LEAST_ROOM)
     check_not_inputs((output,), data, schema_file, resume=request.resume)
     settled = settle(schema_file, request, data=data, saved=True)
+    if settled.plan is not None:
+        # What a file cannot hold is refused before anything is read.
+        get(settled.plan.method).store_plan(settled.plan)
     stream, request = request.stream(), settled.request
     kept_by = settled.plan or request.options_for(get(request.method))
     with (
         booked_run(settled, "fit") as booking,
-        open_table(data, dialect=settled.schema.dialect, confidential=True) as reader,
+        booked_table(data, settled.schema, booking) as reader,
         resuming(request.resume, reader, settled.schema, kept_by, request.seed) as checkpoint,
     ):
-        booking.begin(reader)
         with progress_bar() as progress:
             model = fit_table(reader, settled, stream, progress=progress, checkpoint=checkpoint)
         ledger = save_fitted(model, output, stream)
@@ -135,6 +144,7 @@ def sample(
     check_not_inputs((output, ledger_path), str(model_file), spent_path(model_file))
     with locked(model_file):
         saved = open_saved(model_file, request)
+        check_output(output, table_schema(saved.session.model), request)
         earlier = holds_ledger(ledger_path)
         with saved.booked(request) as booking, progress_bar() as progress:
             effective = publish_table(

@@ -37,11 +37,14 @@ class ExcelSheet:
             raise ForeignError("no-sheet", names)
         if not names:
             raise ForeignError("broken")
-        self._table = _texts(book, sheet if sheet is not None else names[0])
+        self._book, self._sheet = book, sheet if sheet is not None else names[0]
+        self._table: pa.Table | None = None
 
     def describe(self) -> Mapping[str, Any]:
-        """Return the names of the columns; all hold text."""
-        return {"schema": self._table.schema, "count": self._table.num_rows, "coded": []}
+        """Return the names of the columns; all hold text. Cells below them are not looked at."""
+        names = _names(_columns(self._book, self._sheet, 1))
+        rows = self._book.load_sheet(self._sheet, header_row=None, n_rows=0).total_height - 1
+        return {"schema": self.row_schema(names), "count": max(rows, 0), "coded": []}
 
     def row_schema(self, columns: Sequence[str]) -> pa.Schema:
         """Return the types of some columns."""
@@ -49,6 +52,8 @@ class ExcelSheet:
 
     def batches(self, columns: Sequence[str], skip: int, rows: int) -> Iterator[pa.RecordBatch]:
         """Yield rows in order."""
+        if self._table is None:
+            self._table = _texts(self._book, self._sheet)
         chosen = self._table.select(list(columns)).slice(skip)
         yield from chosen.to_batches(max_chunksize=min(rows, ROWS_AT_ONCE))
 
@@ -70,25 +75,29 @@ def _check_size(path: str) -> None:
 
 def _texts(book: Any, name: str) -> pa.Table:
     """Return the rows below the names, those without any value left out."""
-    sheet = book.load_sheet(name, header_row=None, dtypes="string")
-    cells = sheet.to_arrow() if sheet.width else None
-    if cells is None or cells.num_rows == 0:
-        return pa.table({})
-    numbers = book.load_sheet(name, header_row=None, dtypes="float").to_arrow()
-    columns = [
-        _dated(_exact(texts.cast(pa.string()), found))
-        for texts, found in zip(cells.columns, numbers.columns, strict=True)
-    ]
-    names = [column[0].as_py() or "" for column in columns]
-    if len(set(names)) < len(names) or not all(map(str.strip, names)):
-        # The client says what is wrong with them.
-        empty = [pa.array([], pa.string())] * len(names)
-        return pa.Table.from_arrays(empty, names=names)
-    table = pa.Table.from_arrays([column.slice(1) for column in columns], names=names)
+    columns = _columns(book, name)
+    table = pa.Table.from_arrays([each.slice(1) for each in columns], names=_names(columns))
     some = pa.array([False] * table.num_rows, pa.bool_())
     for column in table.columns:
         some = pc.or_(some, pc.is_valid(column.combine_chunks()))
     return table.filter(some)
+
+
+def _columns(book: Any, name: str, rows: int | None = None) -> list[pa.Array]:
+    """Return the columns of a sheet with their names on top, or the first rows of them."""
+    told = {"header_row": None, "n_rows": rows}
+    cells = book.load_sheet(name, dtypes="string", **told)
+    if not (cells.width and cells.height):
+        return []
+    numbers = book.load_sheet(name, dtypes="float", **told)
+    return [
+        _dated(_exact(texts.cast(pa.string()), found))
+        for texts, found in zip(cells.to_arrow().columns, numbers.to_arrow().columns, strict=True)
+    ]
+
+
+def _names(columns: Sequence[pa.Array]) -> list[str]:
+    return [column[0].as_py() or "" for column in columns]
 
 
 def _exact(texts: pa.Array, numbers: pa.Array) -> pa.Array:

@@ -18,11 +18,11 @@ from typing import Final
 
 from pegsynth.errors import ParameterError
 from pegsynth.inference.combining_rules import REPLICATED, Rule
-from pegsynth.options import named_weights
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.assumptions import Parameters
 from pegsynth.privacy.draw_events import DRAWS, Draws, UrnDraws
 from pegsynth.privacy.events import NotPrivate, UnknownEvent, Unspent
+from pegsynth.weight_names import named_weights
 
 NOISE_OPTION: Final = "noise"
 OWN_NOISE: Final = "own"

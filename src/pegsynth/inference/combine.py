@@ -22,8 +22,8 @@ from pegsynth.inference.combining_rules import (
 )
 from pegsynth.inference.estimates import Table, alone, check_enough, matched, one_each
 from pegsynth.inference.ledger_support import NOT_ASKED, support_note
-from pegsynth.options import WEIGHT
 from pegsynth.privacy import Ledger
+from pegsynth.weight_names import WEIGHT
 
 if TYPE_CHECKING:
     import polars as pl

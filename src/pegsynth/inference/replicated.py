@@ -16,8 +16,8 @@ from pegsynth.inference.combining_rules import Numbers
 from pegsynth.inference.ledger_support import NOT_ASKED, support_note
 from pegsynth.inference.pooled import Pooled, estimates_of
 from pegsynth.io.caller_frames import frame_kind
-from pegsynth.options import WEIGHT, named_weights
 from pegsynth.privacy import Ledger
+from pegsynth.weight_names import WEIGHT, named_weights
 
 
 def replicated(

@@ -141,6 +141,20 @@ def check_target(path: str | Path) -> None:
         raise output_error(path, error) from None
 
 
+def check_space(path: str | Path, least: int) -> None:
+    """Refuse, before any work, a path in a file system that has no room for so many bytes."""
+    try:
+        there = next(each for each in Path(path).resolve().parents if each.exists())
+        free = shutil.disk_usage(there).free
+    except OSError as error:
+        raise output_error(path, error) from None
+    if free < least:
+        raise OutputError(
+            f"cannot write {str(path)!r}: the disk is full: at least {least:,} bytes are needed "
+            f"there and {free:,} are free; free some space or choose another folder"
+        )
+
+
 class _Draft(Protocol):
     """A file that is not visible under its name yet."""
 

@@ -53,6 +53,30 @@ def from_frame(data: Any) -> pl.DataFrame | pl.LazyFrame:
     return _from_pandas(data) if kind == "pandas" else _from_pyarrow(data)
 
 
+def without_rows(data: Any) -> Any:
+    """Return a dataframe, or a relation of DuckDB, with its columns and types and no row.
+
+    A lazy frame stays as it is: it is not collected.
+    """
+    kind = frame_kind(data)
+    if is_relation(data):
+        return data.limit(0).to_arrow_table()
+    if kind == "pyarrow":
+        import pyarrow as pa
+
+        return pa.Table.from_batches([], schema=data.schema)
+    if kind == "pandas":
+        return data.iloc[:0]
+    return data
+
+
+def known_rows(data: Any) -> int | None:
+    """Return the number of rows of a dataframe that holds them; None for what is yet to be run."""
+    if frame_kind(data) is None or hasattr(data, "read_all") or isinstance(data, pl.LazyFrame):
+        return None
+    return len(data)
+
+
 def to_kind(frame: pl.DataFrame, kind: FrameKind | None, like: Any = None) -> Any:
     """Return a Polars frame as the caller's kind.
 

@@ -30,6 +30,7 @@ BLOCK_BYTES = 1 << 23
 RECORD_BYTES = 1 << 28
 BATCH_ROWS = 1 << 18
 _GUESS_BYTES = 1 << 20
+_HEADER_BYTES = 1 << 16
 
 COMMAS = Dialect().settled("")
 FIRST_NAME = "column_1"
@@ -46,15 +47,34 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_header(path: File, dialect: Dialect = COMMAS) -> tuple[tuple[str, ...], bool]:
-    """Return the column names of a CSV file, and whether any row follows them."""
-    blocks = _blocks(path, dialect, BLOCK_BYTES)
-    first = next(blocks, None)
-    if first is None:
+    """Return the column names of a CSV file, and whether any row follows them.
+
+    The header is the first line. No byte behind it decides whether it can be read.
+    """
+    with open_text(path, dialect) as handle:
+        start = _skip_mark(path, handle)
+        while b"\n" not in start and (more := handle.read(_HEADER_BYTES)):
+            start += more
+            if len(start) > RECORD_BYTES:
+                raise _endless(path)
+        line, _, rest = start.partition(b"\n")
+        rows = _has_rows(rest, handle)
+    if not (rows or line.strip(b"\r")):
         raise DataError(f"{path}: the file is empty; give one with a header line and rows")
-    _check_bytes(path, first, 1)
-    end = _first_record_end(first)
-    names = _header_names(path, first[:end], dialect)
-    return names, len(first) > end or next(blocks, None) is not None
+    _check_bytes(path, line, 1)
+    return _header_names(path, line + b"\n", dialect), rows
+
+
+def _has_rows(data: bytes, handle: Bytes) -> bool:
+    """Say whether there is anything but line ends; what cannot be read is something."""
+    while not data.strip(b"\r\n"):
+        try:
+            data = handle.read(_HEADER_BYTES)
+        except DataError:
+            return True
+        if not data:
+            return False
+    return True
 
 
 def expected_rows(path: File, size: int) -> int | None:
@@ -126,10 +146,10 @@ def _checked(
         _check_bytes(path, block, line)
         body = block
         if not names:
-            end = _first_record_end(block)
+            end = block.find(b"\n") + 1
             names = _header_names(path, block[:end], dialect)
             body = block[end:]
-            line += block.count(b"\n", 0, end)
+            line += 1
         if body:
             rows = _check_records(path, body, len(names), line, dialect.separator)
             yield body, names, rows
@@ -148,10 +168,7 @@ def _blocks(path: File, dialect: Dialect, block_bytes: int) -> Iterator[bytes]:
                 yield carry[:cut]
                 carry = carry[cut:]
             elif len(carry) > RECORD_BYTES:
-                raise DataError(
-                    f"{path}: a record has no end within {RECORD_BYTES >> 20} MiB; look for a "
-                    "quote that is opened and never closed"
-                )
+                raise _endless(path)
             size = max(block_bytes, len(carry))
     if carry.count(b'"') % 2:
         raise DataError(
@@ -161,6 +178,13 @@ def _blocks(path: File, dialect: Dialect, block_bytes: int) -> Iterator[bytes]:
     carry = carry.rstrip(b"\r\n")
     if carry:
         yield carry + b"\n"
+
+
+def _endless(path: File) -> DataError:
+    return DataError(
+        f"{path}: a record has no end within {RECORD_BYTES >> 20} MiB; look for a quote that is "
+        "opened and never closed"
+    )
 
 
 def _skip_mark(path: File, handle: Bytes) -> bytes:
@@ -192,18 +216,13 @@ def _last_record_end(data: bytes) -> int:
     return data.find(b"\n", used) + 1 if used else 0
 
 
-def _first_record_end(block: bytes) -> int:
-    end = block.find(b"\n")
-    quotes = block.count(b'"', 0, end)
-    while quotes % 2:
-        after = block.find(b"\n", end + 1)
-        quotes += block.count(b'"', end, after)
-        end = after
-    return end + 1
-
-
 def _header_names(path: File, record: bytes, dialect: Dialect) -> tuple[str, ...]:
     mark = dialect.separator
+    if record.count(b'"') % 2:
+        raise DataError(
+            f"{path}: line 1: a quote is opened and never closed; the names of all columns stand "
+            "on the first line, so close it there"
+        )
     _check_quotes(path, record, 1, mark)
     line = record.decode().rstrip("\r\n")
     try:

@@ -48,6 +48,29 @@ def check_office(path: str | Path, kind: str) -> None:
         )
 
 
+def check_office_table(
+    path: str | Path, kind: str, columns: Sequence[str], rows: int | None
+) -> None:
+    """Refuse columns and numbers of rows that a format cannot hold.
+
+    Parameters
+    ----------
+    rows
+        None where that is not known.
+    """
+    for name in columns:
+        if not _NAMES[kind].fullmatch(name):
+            raise OutputError(
+                f"cannot write {str(path)!r}: the column name {name[:80]!r} is not allowed in this "
+                "format; rename the column, or choose another extension"
+            )
+    if kind == "excel" and ((rows or 0) > MOST_ROWS or len(columns) > MOST_COLUMNS):
+        raise OutputError(
+            f"cannot write {str(path)!r}: a sheet holds at most {MOST_ROWS:,} rows and "
+            f"{MOST_COLUMNS:,} columns; choose another extension"
+        )
+
+
 class OfficeWriter:
     """Gathers the frames of a table, and writes them when it is closed.
 
@@ -77,16 +100,8 @@ class OfficeWriter:
 
     def write(self, frame: pl.DataFrame) -> None:
         """Append rows."""
-        self._check_names(frame.columns)
+        check_office_table(self._path, self._kind, frame.columns, None)
         self._frames.append(frame)
-
-    def _check_names(self, names: Sequence[str]) -> None:
-        for name in names:
-            if not _NAMES[self._kind].fullmatch(name):
-                raise OutputError(
-                    f"cannot write {str(self._path)!r}: the column name {name[:80]!r} is not "
-                    "allowed in this format; rename the column, or choose another extension"
-                )
 
     def close(self) -> None:
         """Write the file."""
@@ -127,11 +142,7 @@ class OfficeWriter:
     def _workbook(self, frame: pl.DataFrame) -> None:
         import xlsxwriter
 
-        if frame.height > MOST_ROWS or frame.width > MOST_COLUMNS:
-            raise OutputError(
-                f"cannot write {str(self._path)!r}: a sheet holds at most {MOST_ROWS:,} rows and "
-                f"{MOST_COLUMNS:,} columns; choose another extension"
-            )
+        check_office_table(self._path, "excel", frame.columns, frame.height)
         # Texts stay texts: nothing is taken for a formula, an address or a number.
         plain = dict.fromkeys(
             ("strings_to_formulas", "strings_to_urls", "strings_to_numbers"), False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
@@ -149,6 +149,8 @@ class TableReader:
         What the files were like when the table was opened.
     interrupt, finish
         How to stop a stream that waits for a server, and how to let go of the table.
+    before_rows
+        Called whenever rows are asked for, before any of them is read.
     """
 
     columns: tuple[str, ...]
@@ -171,6 +173,7 @@ class TableReader:
     states: tuple[FileState, ...] = field(default=(), repr=False)
     interrupt: Callable[[], None] | None = field(default=None, repr=False)
     finish: Callable[[], None] | None = field(default=None, repr=False)
+    before_rows: Callable[[], None] | None = field(default=None, repr=False)
     _arrow_schema: Any = field(default=None, repr=False)
 
     @cached_property
@@ -230,6 +233,9 @@ class TableReader:
         for name in wanted:
             if name not in self.columns:
                 raise DataError(f"{self.source}: there is no column {name!r}")
+        # The border: up to here names and types were looked at, from here on rows are.
+        if self.before_rows is not None:
+            self.before_rows()
         start = start or Place()
         rows, skip = start.rows, start.skip
         track = track or Track()
@@ -254,6 +260,11 @@ class TableReader:
             raise no_rows(self.source)
         types = {name: self.dtypes.get(name) for name in columns if self.has_type(name)}
         return pl.DataFrame(schema={name: types.get(name) or pl.String() for name in columns})
+
+    def calling(self, before_rows: Callable[[], None]) -> TableReader:
+        """Return the same table, which calls a function before any of its rows is read."""
+        children = None if self.children is None else self.children.calling(before_rows)
+        return replace(self, before_rows=before_rows, children=children)
 
     def close(self) -> None:
         """Let go of a database; files need nothing."""

@@ -42,6 +42,16 @@ def is_stream(data: object) -> bool:
     return _is_dataset(data) or hasattr(data, "__arrow_c_stream__") or isinstance(data, Iterator)
 
 
+def is_chunked(data: object) -> bool:
+    """Say whether `data` is a stream that declares nothing before it begins to give rows."""
+    return is_stream(data) and not _is_dataset(data)
+
+
+def is_read_once(data: object) -> bool:
+    """Say whether `data` gives its rows in one pass only."""
+    return is_chunked(data) and not hasattr(data, "__arrow_c_stream__")
+
+
 def open_stream(data: Any) -> TableReader:
     """Open a table that comes as a stream.
 

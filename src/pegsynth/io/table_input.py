@@ -25,7 +25,9 @@ from pegsynth.io.caller_frames import (
     frame_kind,
     from_frame,
     is_relation,
+    known_rows,
     text_columns,
+    without_rows,
 )
 from pegsynth.io.database import DatabaseTable
 from pegsynth.io.file_sets import (
@@ -48,7 +50,7 @@ from pegsynth.io.foreign_read import foreign_table, open_foreign
 from pegsynth.io.partitions import with_fixed
 from pegsynth.io.passes import SameRows
 from pegsynth.io.reader import Part, TableReader, no_rows, unreadable
-from pegsynth.io.streams import is_stream, open_stream
+from pegsynth.io.streams import is_chunked, is_read_once, is_stream, open_stream
 from pegsynth.schema.dialect import Dialect
 
 BATCH_ROWS = 1 << 17
@@ -114,9 +116,7 @@ def _open_one(source: Source, dialect: Dialect | None) -> TableReader:
         source = named
     if isinstance(source, TableInFile):
         return _open_files(source.path, find_files(source.path), _open_as(dialect, source))
-    if is_relation(source):
-        source = source.to_arrow_table()
-    if frame_kind(source) is not None:
+    if is_relation(source) or frame_kind(source) is not None:
         return _open_frame(source)
     if is_stream(source):
         return open_stream(source)
@@ -124,6 +124,27 @@ def _open_one(source: Source, dialect: Dialect | None) -> TableReader:
         f"the table is a {type(source).__name__}; give a file name, a pandas, Polars or PyArrow "
         "table, an Arrow stream or an iterator of such tables"
     )
+
+
+def opening_reads(source: Any) -> bool:
+    """Say whether the columns of a table are known with its first rows only.
+
+    An iterator of tables has none before, and whoever exports an Arrow stream may begin to work on
+    its rows to do so. Files, databases, dataframes and datasets declare their columns.
+    """
+    if isinstance(source, TablePair):
+        return opening_reads(source.units) or opening_reads(source.rows)
+    declared = isinstance(source, str | Path | TableReader) or is_relation(source)
+    return not declared and frame_kind(source) is None and is_chunked(source)
+
+
+def read_once(source: Any) -> bool:
+    """Say of a table that is not open yet whether its rows come in one pass only."""
+    if isinstance(source, TablePair):
+        return read_once(source.units) or read_once(source.rows)
+    if isinstance(source, TableReader):
+        return source.once
+    return opening_reads(source) and is_read_once(source)
 
 
 @contextmanager
@@ -343,15 +364,16 @@ def _check_drift(first: File, reader: TableReader, path: File, other: TableReade
 
 def _open_frame(data: Any) -> TableReader:
     source = "the table"
-    frame = from_frame(data)
+    header = from_frame(without_rows(data))
     try:
-        schema = frame.collect_schema()
+        schema = header.collect_schema()
     except pl.exceptions.PolarsError:
         raise DataError(f"{source}: the lazy frame cannot be collected") from None
     check_names(schema.names(), source)
     check_polars_types(schema, source)
-    steady = isinstance(frame, pl.DataFrame)
-    stream: Part = partial(_frame_batches, frame)
+    rows = known_rows(data)
+    steady = not isinstance(header, pl.LazyFrame)
+    stream: Part = FramePart(data)
     untyped = text_columns(data)
     return TableReader(
         tuple(schema.names()),
@@ -359,19 +381,39 @@ def _open_frame(data: Any) -> TableReader:
         True,
         (stream if steady else SameRows(stream, "the lazy frame", "collect() it first"),),
         {name: dtype for name, dtype in schema.items() if name not in untyped},
-        frame_kind(data),
-        frame.height if isinstance(frame, pl.DataFrame) else None,
+        "pyarrow" if is_relation(data) else frame_kind(data),
+        rows,
         untyped=untyped,
         steady=steady,
     )
+
+
+class FramePart:
+    """The rows of a dataframe, which are made Polars' own when they are first asked for."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+        self._frame: pl.DataFrame | pl.LazyFrame | None = None
+
+    def __call__(
+        self,
+        columns: Sequence[str],
+        *,
+        skip: int = 0,
+        hints: Mapping[str, pl.DataType] | None = None,
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the wanted columns after the first `skip` rows."""
+        if self._frame is None:
+            data, self._data = self._data, None
+            self._frame = from_frame(data.to_arrow_table() if is_relation(data) else data)
+        return _frame_batches(self._frame, columns, skip=skip)
 
 
 def _frame_batches(
     frame: pl.DataFrame | pl.LazyFrame,
     columns: Sequence[str],
     *,
-    skip: int = 0,
-    hints: Mapping[str, pl.DataType] | None = None,
+    skip: int,
 ) -> Iterator[pl.DataFrame]:
     chosen = frame.select(columns).slice(skip)
     if isinstance(chosen, pl.DataFrame):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import codecs
 import io
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
@@ -29,7 +29,7 @@ from pegsynth.io.file_sets import (
     scheme_of,
     table_format,
 )
-from pegsynth.io.office_write import OFFICE, OfficeWriter, check_office
+from pegsynth.io.office_write import OFFICE, OfficeWriter, check_office, check_office_table
 from pegsynth.io.text_bytes import compression_of
 from pegsynth.schema.dialect import Dialect
 
@@ -77,6 +77,47 @@ def check_writable(path: Output) -> str:
     if kind in OFFICE:
         check_office(path, kind)
     return kind
+
+
+def check_table(
+    path: Output,
+    columns: Sequence[str],
+    *,
+    rows: int | None,
+    texts: Iterable[str] = (),
+    dialect: Dialect | None = None,
+) -> None:
+    """Refuse, before any work, a table that the format of its file cannot hold.
+
+    Parameters
+    ----------
+    rows
+        Rows of the table; None where that is not known.
+    texts
+        Categories that may be written.
+    dialect
+        How a text file is written.
+    """
+    if isinstance(path, DatabaseTarget):
+        return
+    kind = table_format(path)
+    if kind in OFFICE:
+        check_office_table(path, kind, columns, rows)
+    codec = (dialect or Dialect()).settled(str(path)).codec
+    if kind == "csv" and not codec.startswith("utf"):
+        for text in (*columns, *texts):
+            try:
+                text.encode(codec)
+            except UnicodeEncodeError:
+                raise _not_in_encoding(path, dialect) from None
+
+
+def _not_in_encoding(path: str | Path, dialect: Dialect | None) -> OutputError:
+    return OutputError(
+        f"cannot write {str(path)!r}: a category or column name of the schema has a character that "
+        f"{(dialect or Dialect()).encoding} does not have; write it with --encoding utf-8, or as "
+        ".parquet"
+    )
 
 
 def named_target(output: str, *, table: str | None = None) -> Path | DatabaseTarget:
@@ -224,11 +265,7 @@ class _CsvWriter:
         try:
             return text.decode().encode(codec)
         except UnicodeEncodeError:
-            raise OutputError(
-                f"cannot write {str(self._path)!r}: a category or column name of the schema has a "
-                f"character that {self._dialect.encoding} does not have; write it with --encoding "
-                "utf-8, or as .parquet"
-            ) from None
+            raise _not_in_encoding(self._path, self._dialect) from None
 
     def _without_nulls(self, frame: pl.DataFrame) -> pl.DataFrame:
         filled = {name: text for name, text in self._nulls.items() if name in frame.columns}

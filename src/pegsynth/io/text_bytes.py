@@ -72,20 +72,34 @@ class _Decoded:
         self._name = dialect.encoding
         self._decoder = codecs.getincrementaldecoder(dialect.codec)()
         self._line = 1
-        self._ended = False
+        self._ended = self._broken = False
 
     def read(self, size: int, /) -> bytes:
         text = ""
-        while not text and not self._ended:
+        while not (text or self._ended or self._broken):
             data = self._stream.read(size)
             self._ended = not data
-            try:
-                text = self._decoder.decode(data, final=self._ended)
-                found = text.encode()
-            except UnicodeError:
-                raise DataError(
-                    f"{self._path}: after line {self._line}: the text is not {self._name}; say "
-                    "which encoding it has (--encoding, or encoding under [table] of the schema)"
-                ) from None
+            text = self._decoded(data)
             self._line += text.count("\n")
-        return found if text else b""
+        if self._broken and not text:
+            raise DataError(
+                f"{self._path}: line {self._line}: the text is not {self._name}; say which "
+                "encoding it has (--encoding, or encoding under [table] of the schema)"
+            )
+        return text.encode()
+
+    def _decoded(self, data: bytes) -> str:
+        """Return the text up to what is none: a row must not decide how the header is read."""
+        before = self._decoder.getstate()
+        try:
+            text = self._decoder.decode(data, final=self._ended)
+        except UnicodeDecodeError as error:
+            self._broken = True
+            self._decoder.setstate(before)
+            text = self._decoder.decode(data[: max(error.start - len(before[0]), 0)])
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            self._broken = True
+            text = text[: error.start]
+        return text

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 FIGURES = ("count", "std_error", "low", "high", "shrunk")
 
 
+def check_asked(plan: Plan, of: Sequence[str]) -> None:
+    """Refuse a table that cannot be written, or must not be; only public choices are looked at."""
+    if clash := [name for name in of if name in FIGURES]:
+        raise ParameterError(f"a feature is called {clash[0]!r}, as a figure of the table is")
+    if plan.budget.l is not None:
+        raise ParameterError("counts would undo the l that --l promises; draw rows instead")
+
+
 def asked_frame(
     content: Any,
     schema: Schema,
@@ -51,10 +59,7 @@ def asked_frame(
         raise ParameterError("--level is above 0 and below 1, such as 0.95")
     if not of or len(set(of)) < len(of):
         raise ParameterError("--of names features, each once, such as --of zip,MDC")
-    if clash := [name for name in of if name in FIGURES]:
-        raise ParameterError(f"a feature is called {clash[0]!r}, as a figure of the table is")
-    if plan.budget.l is not None:
-        raise ParameterError("counts would undo the l that --l promises; draw rows instead")
+    check_asked(plan, of)
     features = tuple(schema.index(name) for name in of)
     counts = asked_counts(
         released,

@@ -49,20 +49,28 @@ class Contingency(PricedMethod[RowsFit]):
     def settle(
         self, schema: Schema, budget: Budget, options: Any, *, scale: int = DEFAULT_SCALE
     ) -> ContingencyPlan:
-        """Find the smallest alpha; refuse a log-linear table that is too large."""
+        """Find the smallest alpha; refuse a table that could not be listed, or drawn from."""
         from pegsynth.methods import loglinear
+        from pegsynth.methods.contingency_table import ContingencyTable
         from pegsynth.methods.drawn_features import clamped_codes
+        from pegsynth.random import RandomStream
+        from pegsynth.schema.rules import conditioned
 
         need_rows(self.name, options, total=budget.epsilon is not None)
         price = self.price(schema, budget, options, scale=scale)
+        given = clamped_codes(schema, options)
+        counts = enumerate(schema.category_counts)
+        shape = tuple(1 if i in given else count for i, count in counts)
         if options.log_linear:
             import math
 
-            given = clamped_codes(schema, options)
-            counts = enumerate(schema.category_counts)
-            shape = tuple(1 if i in given else count for i, count in counts)
             loglinear.check_size(shape)
             loglinear.check_alpha(math.prod(shape), price.numerator, scale)
+        elif rules := conditioned(schema.rules, given):
+            import numpy as np
+
+            table = ContingencyTable(np.empty((0, len(shape)), dtype=np.uint32), shape)
+            table.check_rules(rules, RandomStream().substream())
         plan: ContingencyPlan = self.planned(budget, options, price, scale=scale)
         return plan
 

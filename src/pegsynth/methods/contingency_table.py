@@ -90,7 +90,7 @@ class ContingencyTable:
         if rows < 0 or numerator < 0 or scale < 1:
             raise ParameterError("rows and alpha must not be negative, and the scale at least 1")
         if rules:
-            self._check_rules(rules, words)
+            self.check_rules(rules, words)
         valid = self.codes[obeying(self.codes, rules)] if rules else self.codes
         out = np.zeros((rows, len(self.category_counts)), dtype=np.uint32)
         for first in range(0, rows, BATCH_ROWS):
@@ -119,7 +119,7 @@ class ContingencyTable:
         rows[~real] = decode_cells(cells, self.category_counts)
         return rows
 
-    def _check_rules(self, rules: Sequence[Rule], words: Below) -> None:
+    def check_rules(self, rules: Sequence[Rule], words: Below) -> None:
         """Refuse rules that hardly any row obeys, by looking at uniform rows alone."""
         size = 1
         tried = 0

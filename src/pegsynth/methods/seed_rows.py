@@ -9,17 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import DataError, ModelError
+from pegsynth.io.table_input import opened
 from pegsynth.mechanisms import rule_tables, uniform_weights
 from pegsynth.mechanisms.marginals import Marginals, seed_weights
 from pegsynth.methods.drawn_features import clamped_codes, replaced_features
 from pegsynth.privacy.assumptions import Assumption, public_seed_pool
 from pegsynth.sampling import FilePool, SeedPool, WeightedPool
-from pegsynth.schema.codec import encode
+from pegsynth.schema.codec import check_columns, encode
 from pegsynth.schema.rules import conditioned
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Codes
     from pegsynth.schema import Schema
+
+_WORDS = ("uniform", "marginal", "original")
 
 
 def seed_pool(
@@ -63,6 +66,23 @@ def seed_pool(
     valid = _valid(schema, encode(source, schema, need_unit=False), clamped)
     name = str(source).rsplit("/", maxsplit=1)[-1]
     return FilePool(valid), (public_seed_pool(name),)
+
+
+def check_seed_pool(schema: Schema, plan: Any) -> None:
+    """Refuse given values or a file of seed rows that could not be drawn from; no data is read.
+
+    Where the codec is measured later, only the columns of the file are known to fit.
+    """
+    source = getattr(plan, "seed_pool", "uniform")
+    if not schema.unsettled:
+        conditioned(schema.rules, clamped_codes(schema, plan.options))
+    if source in _WORDS:
+        return
+    if not schema.unsettled:
+        seed_pool(schema, source, plan.options)
+        return
+    with opened(source, dialect=schema.dialect) as reader:
+        check_columns(schema, reader.columns, source=reader.source, need_unit=False)
 
 
 def category_starts(schema: Schema) -> NDArray[np.int64]:

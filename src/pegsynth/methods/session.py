@@ -9,7 +9,7 @@ its counters would be a second release.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -79,6 +79,7 @@ class Session:
             model, plan, assumptions=self._sampler.assumptions, seeded=self._seeded
         )
         self._process = os.getpid()
+        self._before: Callable[[], None] | None = None
         self._spent = Spent(counters=self._sampler.counters)
         if spent is not None:
             self._take_up(spent)
@@ -135,6 +136,10 @@ class Session:
             return max(datasets * -(-rows // lot) - self._spent.blocks, 0) * lot
         return max(rows * datasets - self._spent.rows, 0)
 
+    def before_drawing(self, call: Callable[[], None]) -> None:
+        """Call a function before rows are drawn, once it is known that the budget covers them."""
+        self._before = call
+
     def charge(self, rows: int, datasets: int = 1) -> None:
         """Book rows before they are drawn, refusing what the budget does not cover."""
         check_whole("rows", rows)
@@ -156,6 +161,8 @@ class Session:
                     f"the budget of this model covers {left} more rows{whole} and {wanted} were "
                     "asked for; draw fewer, or fit a new model with a budget of its own"
                 )
+            if self._before is not None:
+                self._before()
             spent = self._spent
             self._spent = replace(
                 spent,

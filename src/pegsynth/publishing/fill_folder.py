@@ -38,7 +38,7 @@ from pegsynth.methods.session import Session
 from pegsynth.options import How
 from pegsynth.panels import folded_reader
 from pegsynth.panels.joining import batched_pairs, joined_files, joined_original
-from pegsynth.pipeline import Draws, open_draws
+from pegsynth.pipeline import Draws, check_output, open_draws
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.progress import Progress, quiet
@@ -63,6 +63,7 @@ from pegsynth.publishing.quality import (
 from pegsynth.publishing.result import TableFormat
 from pegsynth.publishing.sign_off import sign_off_page
 from pegsynth.publishing.wanted_texts import wanted_name
+from pegsynth.reporting.drawing import check_drawing
 from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.schema.toml import dumps
@@ -149,12 +150,23 @@ def make_folder(
     papers.about.check(has_unit=bool(book.unit))
     if bought is not None:
         bought.check(request.written(book))
+    if book.panel is not None and book.panel.tables is not None and not request.wide:
+        check_no_policy(policy)
+    check_output(folder / f"synthetic-1.{table_format}", request.written(book), request)
+    if not public_only:
+        check_drawing()
     replaced = folder.exists() and is_release(folder)
     quality = None if bought is None else (bought.share, bought.tables)
     refused: NotAcceptedError | None = None
     effective: EffectiveRows | None = None
     with open_draws(
-        data, schema, request, run="release", quality=quality, progress=progress
+        data,
+        schema,
+        request,
+        run="release",
+        quality=quality,
+        again="" if public_only else "--public-only",
+        progress=progress,
     ) as draws:
         try:
             with new_folder(folder, force=force) as fresh:
@@ -174,7 +186,9 @@ def make_folder(
             # It was spent all the same: the run ends well for the book, and badly for the caller.
             refused = error
     if refused is not None:
-        raise _refused(folder, draws.session.ledger, refused)
+        refused = _refused(folder, draws.session.ledger, refused)
+        draws.booking.failed(refused)
+        raise refused
     session = draws.session
     book = table_schema(session.model, wide=request.wide)
     notes = draws.settled.notes

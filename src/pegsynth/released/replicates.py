@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pegsynth.arrays import Float64
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.kernels.pool_loops import uniforms
+from pegsynth.options import MOST_REPLICATES
 from pegsynth.privacy import Event
 from pegsynth.random import RandomStream
 from pegsynth.released.dependences import tell
@@ -44,7 +45,6 @@ from pegsynth.schema.rules import Rule
 Codes = NDArray[np.uint32]
 
 LEAST_REPLICATES = 2
-MOST_REPLICATES = 1000
 MODEL_ROWS = 200_000
 """Rows of the pool that stands for the population when rows are drawn anew."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ def svg_of(chart: Chart) -> str:
     """Draw a chart as SVG; the same chart gives the same text."""
     import vl_convert
 
-    _check_space()
+    check_drawing()
     specification = chart.to_dict(validate=False)
     svg: str = vl_convert.vegalite_to_svg(specification, allowed_base_urls=_NO_ADDRESS)
     return _renumbered(svg)
@@ -69,8 +70,11 @@ def save_chart(
     return paths
 
 
-def _check_space() -> None:
-    """Refuse to draw where the library, which reserves much and uses little, would crash."""
+def check_drawing() -> None:
+    """Refuse to draw where a library is not there, or reserves more than it may and would crash."""
+    for package in ("altair", "vl_convert"):
+        if find_spec(package) is None:
+            raise OutputError(f"figures need {package}; install pegsynth again with all it needs")
     try:
         import resource
     except ImportError:

@@ -42,6 +42,26 @@ _CELLS_AHEAD = 1 << 23
 _ROWS_TOGETHER = 1 << 16
 
 
+def check_columns(
+    schema: Schema, columns: Sequence[str], *, source: str, need_unit: bool = True
+) -> None:
+    """Refuse a table that lacks a column of the schema, or has one that the schema lacks."""
+    needed = [*schema.names, *((schema.unit,) if schema.unit and need_unit else ())]
+    for name in needed:
+        if name not in columns:
+            raise DataError(
+                f"{source}: column {name!r} of the schema is not in the table; add it, or take it "
+                "out of the schema"
+            )
+    described = {column.name for column in schema.columns} | {schema.unit}
+    for name in columns:
+        if name not in described:
+            raise DataError(
+                f"{source}: column {name!r} is not in the schema; describe it there (role = "
+                '"identifier" drops it), or take it out of the table'
+            )
+
+
 class Encoder:
     """Turns batches of one table into codes.
 
@@ -67,25 +87,8 @@ class Encoder:
     ) -> None:
         self.schema = schema
         self._source = source
-        self._check_columns(columns, need_unit)
+        check_columns(schema, columns, source=source, need_unit=need_unit)
         self._columns = column_encoders(schema)
-
-    def _check_columns(self, columns: Sequence[str], need_unit: bool) -> None:
-        schema = self.schema
-        needed = [*schema.names, *((schema.unit,) if schema.unit and need_unit else ())]
-        for name in needed:
-            if name not in columns:
-                raise DataError(
-                    f"{self._source}: column {name!r} of the schema is not in the table; add it, "
-                    "or take it out of the schema"
-                )
-        described = {column.name for column in schema.columns} | {schema.unit}
-        for name in columns:
-            if name not in described:
-                raise DataError(
-                    f"{self._source}: column {name!r} is not in the schema; describe it there "
-                    '(role = "identifier" drops it), or take it out of the table'
-                )
 
     def encode(self, batch: pl.DataFrame, *, threads: int | None = None) -> Codes:
         """Return one row of codes per row, in the order of the schema's features.

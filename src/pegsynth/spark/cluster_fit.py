@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from pegsynth.pipeline import Settled, fit_counted, left_over, pay_for_codec, wi
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.codec import Encoder
+from pegsynth.schema.declared_types import check_declared
 from pegsynth.spark import arrow_batches
 from pegsynth.spark.candidate_texts import candidate_parts
 from pegsynth.spark.counts import ClusterCounts
@@ -59,9 +60,8 @@ def fit(df: DataFrame, schema: Schema | str | Path, **options: Any) -> PeGS:
     """
     sampler = PeGS(**options)
 
-    def count(settled: Settled, stream: RandomStream) -> Model:
-        check_plan(settled)
-        return count_model(df, settled, stream)
+    def count(settled: Settled, stream: RandomStream, begin: Callable[[], None]) -> Model:
+        return count_model(df, settled, stream, begin=begin)
 
     return sampler.fit_with(count, schema, able=check_method)
 
@@ -71,6 +71,7 @@ def count_model(
     settled: Settled,
     stream: RandomStream,
     *,
+    begin: Callable[[], None] = lambda: None,
     source: str = "the DataFrame",
     folder: bool = False,
 ) -> Model:
@@ -78,6 +79,8 @@ def count_model(
 
     Parameters
     ----------
+    begin
+        Called before the first row is read.
     source
         What messages call the table.
     folder
@@ -92,6 +95,12 @@ def count_model(
     ledger = schema_ledger(schema, accept_unreviewed=request.accept_unreviewed_schema)
     # Columns are checked before any of them is read.
     Encoder(schema, source=source, columns=df.columns)
+    named = folder_columns(df) if folder else ()
+    declared = [name for name in schema.names if name not in named]
+    types = arrow_batches.column_types(df, declared)
+    arrow_batches.column_types(df, [schema.unit] if schema.unit else [])
+    check_declared(schema, types, source=source)
+    begin()
     words = UnitWords.of(df, stream) if schema.unit is not None else None
     shapes: Mapping[str, Any] = {}
     if wants_codec(schema):
@@ -105,8 +114,6 @@ def count_model(
             stream.substreams(1)
     with ClusterCounts(df, schema, words, source=source, shapes=shapes) as counts:
         model = fit_counted(counts, settled, stream, ledger)
-    named = folder_columns(df) if folder else ()
-    types = arrow_batches.column_types(df, [name for name in schema.names if name not in named])
     columns = () if folder else tuple(df.columns)
     return replace(model, columns=columns, dtypes=types, shapes=shapes)
 
@@ -121,9 +128,8 @@ def _codec_counts(
         with ClusterCounts(df, grid, words, source=source) as counts:
             counter: GridCounter = counts.totals(partial(GridCounter, grid))
         grids = counter.counts()
-    if not (names := private_names(schema)):
+    if not private_names(schema):
         return CodecCounts(grids)
-    arrow_batches.column_types(df, [*names, *([schema.unit] if schema.unit else [])])
     return CodecCounts(grids, candidate_parts(df, schema, words))
 
 

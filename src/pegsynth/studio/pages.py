@@ -293,8 +293,11 @@ def _plan_told(project: Project) -> dict[str, Any]:
 
 
 def _release_told(project: Project) -> dict[str, Any]:
+    from pegsynth.studio import book_view
+
     schema = project.schema
     return {
+        "budget": book_view.view(project.folder, project.choices.get("book", ""), {}),
         "ready": schema is not None and bool(project.data),
         "reviewed": schema is not None and schema.reviewed,
         "spelled": spelled_commands.release(project, project.next_release),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegsynth.errors import ParameterError
+from pegsynth.io.atomic import check_target
 from pegsynth.io.reader import Place
 from pegsynth.progress import Progress
 from pegsynth.tables.checkpoint import Checkpoint, Counter, Stage
@@ -37,6 +38,7 @@ def resuming(
             f"{reader.source}: --resume goes with files; rows of a database or a dataframe cannot "
             "be read again from the middle"
         )
+    check_target(path)
     checkpoint = Checkpoint(Path(path), _belongs(identity, schema, plan, seed))
     try:
         yield checkpoint
