@@ -16,7 +16,7 @@ from pegsynth.io.table_input import named_source
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
-from pegsynth.option_kinds import keywords, python_names, refuse_unknown
+from pegsynth.option_kinds import declared, keywords, python_names, refuse_unknown
 from pegsynth.options import AUTO, How
 from pegsynth.pipeline import Settled, booked_run, booked_table, settle
 from pegsynth.pipeline import fit as fit_table
@@ -63,8 +63,7 @@ class PeGS:
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return every option as it was given, or its default."""
         plain = Request()
-        hidden = (*_NOT_HERE, "own", "streams")
-        names = [name for name in plain.__dataclass_fields__ if name not in hidden]
+        names = [name for name in declared(Request) if name not in _NOT_HERE]
         return {name: self._given.get(name, getattr(plain, name)) for name in names}
 
     def set_params(self, **options: Any) -> Self:
