@@ -36,7 +36,11 @@ def deeds_said(schema: Schema, ledger: Ledger) -> list[str]:
 def _cap(schema: Schema, ledger: Ledger) -> Iterator[str]:
     folded = rows_folded(ledger)
     if folded is not None:
-        unit = schema.unit or "unit"
+        unit = schema.unit or next(
+            str(each.parameters.get("column", "unit"))
+            for each in ledger.assumptions
+            if each.code == "panel"
+        )
         yield (
             f"Of the rows of one `{unit}` the first {folded} count, in their order; later ones "
             "were left out. So long histories are shorter than they were."

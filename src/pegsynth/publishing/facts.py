@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pegsynth.privacy import Ledger
+from pegsynth.privacy.statement import rows_folded
 from pegsynth.publishing.about import NOTHING, About, release_date
-from pegsynth.publishing.completed_texts import completed_name
+from pegsynth.publishing.completed_texts import COMPLETED, completed_name
 from pegsynth.publishing.policy import NO_POLICY, Policy
 from pegsynth.publishing.result import TableFormat
 from pegsynth.schema import Feature, Schema
@@ -38,7 +39,11 @@ class Facts:
     schema
         The codebook that is published.
     rows, datasets, versions
-        n rows in each of K tables, and the completed versions of each.
+        n rows in each of K tables, and the completed versions of each; of a panel n units (R24).
+    sizes
+        Rows in the file of every table, once it is written.
+    measured
+        The codebook of what was counted, where that is another one: of a panel the folded one.
     method
         Name of the method; empty where that is not known any more.
     seeded
@@ -55,6 +60,8 @@ class Facts:
     papers: Papers = NO_PAPERS
     method: str = ""
     seeded: bool = False
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    measured: Schema | None = None
 
     @property
     def about(self) -> About:
@@ -93,6 +100,44 @@ class Facts:
         """What every table says of itself."""
         kept = any(getattr(event, "code", "") == "kept-columns" for event in self.ledger.events)
         return PARTLY if kept else SYNTHETIC
+
+    @property
+    def records(self) -> int:
+        """Rows in all tables, those of completed versions aside."""
+        names = [name for name in self.tables() if not name.startswith(COMPLETED)]
+        return sum(self.sizes.get(name, self.rows) for name in names)
+
+    @property
+    def size(self) -> str:
+        """How many tables there are, and how many rows and units they have."""
+        panel, each = self.schema.panel, "" if self.datasets == 1 else " each"
+        many = "1 table" if self.datasets == 1 else f"{self.datasets:,} tables"
+        if rows_folded(self.ledger) is None:
+            return f"{many} of {self.rows:,} rows{each}"
+        if panel is None:
+            return f"{many} of {self.rows:,} rows{each}, one for each unit"
+        units = f"{self.rows:,} units (`{panel.unit}`)"
+        if panel.tables is None:
+            return f"{many} with {self._written()} rows{each}, those of {units}"
+        first, second = panel.tables
+        pairs = "2 tables" if self.datasets == 1 else f"{self.datasets:,} pairs of tables"
+        return (
+            f"{pairs}: `{first}` with {units}, one in a row, and `{second}` with their "
+            f"{self._written(f'-{second}')} rows{each}"
+        )
+
+    def _written(self, end: str = "") -> str:
+        """Return how many rows the tables have whose names end so: one number, or from, to."""
+        stems = {name: name.rpartition(".")[0] for name in self.tables()}
+        found = [
+            self.sizes[name]
+            for name, stem in stems.items()
+            if stem.endswith(end) and not name.startswith(COMPLETED) and name in self.sizes
+        ]
+        if not found:
+            return "all"
+        low, high = min(found), max(found)
+        return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
     def tables(self) -> Iterator[str]:
         """Yield the names of the files of all tables."""

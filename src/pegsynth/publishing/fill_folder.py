@@ -7,13 +7,15 @@ and readable by its owner only; nothing in it is covered by the guarantee.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from pegsynth.book import NO_BOOKING, Booking
 from pegsynth.drawn_tables import (
@@ -29,6 +31,7 @@ from pegsynth.io.atomic import atomic_text
 from pegsynth.io.reader import TableReader
 from pegsynth.io.table_output import open_writer
 from pegsynth.methods.asked_tables import asked_frame
+from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
 from pegsynth.options import How
 from pegsynth.panels import folded_reader
@@ -36,6 +39,7 @@ from pegsynth.panels.joining import batched_pairs, joined_files, joined_original
 from pegsynth.pipeline import Draws, open_draws
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
+from pegsynth.privacy.statement import rows_counted
 from pegsynth.progress import Progress, quiet
 from pegsynth.publishing.bought_quality import (
     Bought,
@@ -43,7 +47,7 @@ from pegsynth.publishing.bought_quality import (
     bought_fields,
     check_accepted,
 )
-from pegsynth.publishing.completed_texts import completed_name
+from pegsynth.publishing.completed_texts import COMPLETED, completed_name
 from pegsynth.publishing.facts import NO_PAPERS, Facts, Papers
 from pegsynth.publishing.folder import check_folder, is_release, new_folder, seal
 from pegsynth.publishing.judging import NO_JUDGING, Judging
@@ -229,6 +233,7 @@ def write_folder(
             threads=request.thread_count,
             header=header_of(facts),
             judging=judging,
+            counted=_counted(session.model),
         )
         page = sign_off_page(facts, folder / "public", book=_booked(draws.booking))
         atomic_text(folder / "internal" / "sign-off.html", page, mode=0o600)
@@ -247,6 +252,11 @@ def _write_bought(
     if bought.criteria:
         stated["accepted_by"] = dict(bought.criteria)
     write_quality(public, stated)
+
+
+def _counted(model: Model) -> NDArray[np.bool_] | None:
+    """Return for every row of a table whose units are bounded whether it was counted."""
+    return None if model.counted is None else model.counted.mask(0, model.counted.rows)
 
 
 def _booked(booking: Booking) -> str:
@@ -303,8 +313,9 @@ def write_public(
             papers=papers,
             method=session.plan.method,
             seeded=session.stream.seeded,
+            measured=session.model.schema,
         )
-        return write_pairs(public, session, facts, how=how, progress=progress), facts
+        return write_pairs(public, session, facts, how=how, progress=progress)
     tables = drawn_frames(
         session, rows, datasets, how=how, listed=True, wide=wide, progress=progress
     )
@@ -321,10 +332,12 @@ def write_public(
         papers=papers,
         method=session.plan.method,
         seeded=session.stream.seeded,
+        measured=None if panel is None else session.model.schema,
     )
     write_texts(public, facts, decode=how)
     write_wanted(public, session, threads=threads)
     written = []
+    sizes: dict[str, int] = {}
     texts = listed_columns(session.model, how, wide=wide)
     for number, frames in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
@@ -333,6 +346,7 @@ def write_public(
             drawn = _remembered(frames, parts) if versions else frames
             for frame in policy.applied(map(kept, drawn), book, folder):
                 writer.write(frame)
+                sizes[path.name] = sizes.get(path.name, 0) + frame.height
         written.append(path)
         if versions:
             told: dict[str, Any] = {"threads": threads, "progress": progress, "wide": wide}
@@ -340,6 +354,7 @@ def write_public(
             write_completed(public, number, completed, facts, texts)
     if measured is not None:
         measured(public, written)
+    facts = replace(facts, sizes=sizes)
     finish_papers(public, facts)
     seal(public)
     return written, facts
@@ -353,13 +368,14 @@ def check_no_policy(policy: Policy) -> None:
 
 def write_pairs(
     public: Path, session: Session, facts: Facts, *, how: How | None, progress: Progress
-) -> list[Path]:
+) -> tuple[list[Path], Facts]:
     """Write two tables for every dataset, whose keys agree; return the paths, two by two."""
     told: dict[str, Any] = {"how": how, "progress": progress}
     pairs = drawn_pairs(session, facts.rows, facts.datasets, **told)
     write_texts(public, facts, decode=how)
     written = [public / name for name in facts.tables()]
     marks = marks_of(facts)
+    sizes = {path.name: 0 for path in written}
     for parts, paths in zip(pairs, batched_pairs(written), strict=True):
         with (
             open_writer(paths[0], codebook=facts.schema, marks=marks) as units,
@@ -368,9 +384,12 @@ def write_pairs(
             for first, second in parts:
                 units.write(first)
                 members.write(second)
+                sizes[paths[0].name] += first.height
+                sizes[paths[1].name] += second.height
+    facts = replace(facts, sizes=sizes)
     finish_papers(public, facts)
     seal(public)
-    return written
+    return written, facts
 
 
 def write_wanted(public: Path, session: Session, *, threads: int = 1) -> None:
@@ -415,7 +434,7 @@ def write_completed(
 
 def save_public(
     folder: Path,
-    tables: Sequence[pl.DataFrame],
+    tables: Sequence[pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]],
     schema: Schema,
     ledger: Ledger,
     *,
@@ -424,31 +443,39 @@ def save_public(
     force: bool = False,
     papers: Papers = NO_PAPERS,
 ) -> None:
-    """Write tables that are drawn already as a release folder with a public part only."""
+    """Write tables, or pairs of two, that are drawn already as a folder with a public part only."""
     _check_format(table_format)
     check_folder(folder, force=force)
+    files = [frame for each in tables for frame in (each if isinstance(each, tuple) else (each,))]
     with new_folder(folder, force=force) as fresh:
         public = fresh / "public"
         public.mkdir()
         facts = Facts(
             schema,
             ledger,
-            rows=tables[0].height if tables else 0,
+            rows=_units_in(files[0], schema) if files else 0,
             datasets=len(tables),
             table_format=table_format,
             versions=len(completed[0]) if completed else 0,
             papers=papers,
             seeded=any(getattr(event, "code", "") == "seeded" for event in ledger.events),
         )
+        names = [name for name in facts.tables() if not name.startswith(COMPLETED)]
+        sizes = {name: table.height for name, table in zip(names, files, strict=True)}
+        facts = replace(facts, sizes=sizes)
         write_texts(public, facts)
-        for number, table in enumerate(tables, start=1):
-            path = public / f"synthetic-{number}.{table_format}"
-            with open_writer(path, codebook=schema, marks=marks_of(facts)) as writer:
+        for name, table in zip(names, files, strict=True):
+            with open_writer(public / name, codebook=schema, marks=marks_of(facts)) as writer:
                 writer.write(table)
         for number, versions in enumerate(completed, start=1):
             write_completed(public, number, versions, facts)
         finish_papers(public, facts)
         seal(public)
+
+
+def _units_in(table: pl.DataFrame, schema: Schema) -> int:
+    """Return the number of rows, of a panel that of units."""
+    return table.height if schema.panel is None else table.get_column(schema.panel.unit).n_unique()
 
 
 def _check_format(table_format: str) -> None:
@@ -475,7 +502,8 @@ def write_texts(public: Path, facts: Facts, *, decode: How | None = None) -> Non
     atomic_text(public / "schema.toml", dumps(facts.schema))
     if facts.ledger.guarantee.kind != "none":
         # What was measured of a panel are features of the folded table (R24).
-        write_quality(public, quality_fields(wide_schema(facts.schema), facts.ledger))
+        measured = facts.measured or wide_schema(facts.schema)
+        write_quality(public, quality_fields(measured, facts.ledger, published=facts.schema))
 
 
 def write_quality(public: Path, fields: dict[str, Any]) -> None:
@@ -495,8 +523,15 @@ def write_internal(
     threads: int = 1,
     header: Sequence[tuple[str, str]] = (),
     judging: Judging = NO_JUDGING,
+    counted: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Write ``internal/``: every measure and the report, computed from the real table."""
+    """Write ``internal/``: every measure and the report, computed from the real table.
+
+    Parameters
+    ----------
+    counted
+        For every row of the real table whether the release counted it, where that is known.
+    """
     from pegsynth.evaluation.evaluate_options import options_of
     from pegsynth.evaluation.judged_tables import read_tables
     from pegsynth.evaluation.measuring import evaluate_tables
@@ -524,6 +559,7 @@ def write_internal(
         schema,
         holdout=judging.holdout,
         threads=threads,
+        counted=counted,
     )
     metrics = with_verdict(evaluate_tables(tables, options))
     atomic_text(internal / "metrics.json", metrics.to_json(), mode=0o600)
@@ -542,6 +578,7 @@ def guarantee_fields(ledger: Ledger) -> dict[str, Any]:
     import msgspec
 
     fields: dict[str, Any] = msgspec.to_builtins(ledger.guarantee)
+    fields["rows_per_unit"] = rows_counted(ledger)
     for name in ("epsilon", "rho", "epsilon_per_row"):
         if fields[name] is not None:
             fields[name] = float(display_up(fields[name]))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pegsynth.privacy.rounding import display_up
+from pegsynth.privacy.statement import rows_folded
 from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.messages import Messages
 from pegsynth.publishing.missing_texts import blanks
@@ -83,13 +84,19 @@ def _promise(facts: Facts) -> str:
 
 
 def _tables(facts: Facts) -> str:
-    many = "1 table" if facts.datasets == 1 else f"{facts.datasets} tables"
-    each = "" if facts.datasets == 1 else " each"
-    row = f" One row stands for one {facts.about.row}." if facts.about.row else ""
     return (
-        f"## Tables\n\n{many} of {facts.rows:,} rows{each}.{row} Read `HOW-TO-ANALYSE.md` before "
-        "you estimate anything."
+        f"## Tables\n\n{facts.size}.{_row(facts)} Read `HOW-TO-ANALYSE.md` before you estimate "
+        "anything."
     )
+
+
+def _row(facts: Facts) -> str:
+    """Say what one row stands for; where a panel is written wide, that is a unit."""
+    panel, about = facts.schema.panel, facts.about
+    wide = panel is None and rows_folded(facts.ledger) is not None
+    what = about.unit if wide else about.row
+    of = f" of `{panel.tables[1]}`" if panel is not None and panel.tables is not None else ""
+    return f" One row{of} stands for one {what}." if what else ""
 
 
 def _columns(schema: Schema) -> str:

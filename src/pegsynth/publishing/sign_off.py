@@ -40,7 +40,7 @@ def sign_off_page(facts: Facts, public: Path, *, book: str = "") -> str:
         "Date": facts.date,
         "Method": facts.method,
         "Made by": facts.programs,
-        "Tables": f"{facts.datasets:,} of {facts.rows:,} rows, {facts.table_format}",
+        "Tables": f"{facts.size.replace('`', '')}; {facts.table_format}",
         "Promise": _promise(facts),
         "Why this epsilon": about.why_epsilon,
         "Before the budget": about.preprocessing,

@@ -11,9 +11,10 @@ from pegsynth.publishing.privacy_pages import level_of, named_unit
 
 def described(facts: Facts) -> str:
     """Return what the publisher said of the release, or what is known of it anyway."""
-    many = "one table" if facts.datasets == 1 else f"{facts.datasets} tables"
-    names = f"{many} of {facts.rows} rows with {len(facts.schema.features)} features"
-    return f"{facts.about.description or facts.mark} {names[0].upper()}{names[1:]}.".strip()
+    size = facts.size.replace("`", "")
+    return (
+        f"{facts.about.description or facts.mark} {size}; {len(facts.schema.features)} features."
+    ).strip()
 
 
 def unit_word(facts: Facts) -> str:

@@ -75,6 +75,7 @@ def how_to_analyse(
     weights = replicates_of(ledger)
     estimates_only = datasets > 1 and without_intervals(ledger)
     needs_rows_in = choice.rule not in ("partial", *REPLICATED) and not estimates_only
+    counted = "rows" if schema.panel is None else "units"
     sections = [
         _opening(
             choice, rows=rows, datasets=datasets, measured=_measured(ledger), panel=schema.panel
@@ -82,13 +83,20 @@ def how_to_analyse(
         completed_tables(datasets, versions, table_format) if versions else "",
         _panel(schema, choice, datasets=datasets, weights=weights),
         deeds_section(schema, ledger),
-        _dependent(choice, released=released),
+        _dependent(choice, released=released, panel=schema.panel),
         _blanked(blanked),
         blanks(schema),
         _ESTIMATES_ONLY
         if estimates_only
-        else _combining(choice, rows=rows, datasets=datasets, weights=weights, versions=versions),
-        _original_rows(rows_in_of(ledger)) if datasets > 1 and needs_rows_in else "",
+        else _combining(
+            choice,
+            rows=rows,
+            datasets=datasets,
+            weights=weights,
+            versions=versions,
+            counted=counted,
+        ),
+        _original_rows(rows_in_of(ledger), counted) if datasets > 1 and needs_rows_in else "",
         "## Code\n\nRun it in this folder, with `pegsynth` installed.",
         *_code(
             schema,
@@ -185,8 +193,6 @@ def _measured(ledger: Ledger) -> bool:
 def _opening(
     choice: Choice, *, rows: int, datasets: int, measured: bool, panel: Panel | None = None
 ) -> str:
-    tables = "1 synthetic table" if datasets == 1 else f"{datasets} synthetic tables"
-    each = "" if datasets == 1 else " each"
     kept = choice.rule == "partial"
     made = (
         "Some columns hold original values, which `privacy.json`\nnames; the others were drawn "
@@ -194,11 +200,23 @@ def _opening(
         if kept
         else "Every row was drawn anew from what\nthe method keeps of the original table."
     )
-    of = f"{rows} rows" if panel is None else f"{rows} people, or other units, with their rows,"
     return f"""# How to analyse {"this table" if datasets == 1 else "these tables"}
 
-The folder holds {tables} of {of}{each}. {made}
+The folder holds {_held(rows, datasets, panel)}. {made}
 `schema.toml` lists every feature with its categories. {_MEASURED if measured else _UNIFORM}"""
+
+
+def _held(rows: int, datasets: int, panel: Panel | None) -> str:
+    """Say how many tables there are, and of how many rows or units."""
+    tables = "1 synthetic table" if datasets == 1 else f"{datasets} synthetic tables"
+    each = "" if datasets == 1 else " each"
+    if panel is None:
+        return f"{tables} of {rows} rows{each}"
+    units = f"{rows} units (`{panel.unit}`){each}, with their rows"
+    if panel.tables is None:
+        return f"{tables} of {units}"
+    pairs = "2 synthetic tables" if datasets == 1 else f"{datasets} pairs of synthetic tables"
+    return f"{pairs}, `{panel.tables[0]}` and `{panel.tables[1]}`, of {units}"
 
 
 _UNIFORM = """Numeric features are drawn uniformly
@@ -209,10 +227,13 @@ names under the purpose "edges" were measured with noise: values inside their bi
 measured shape. Other numeric features are drawn uniformly inside public bins."""
 
 
-def _dependent(choice: Choice, *, released: bool) -> str:
+def _dependent(choice: Choice, *, released: bool, panel: Panel | None) -> str:
     if not released:
         return ""
-    return _OWN_NOISE if choice.rule == "own-noise" else _DEPENDENT
+    if choice.rule == "own-noise":
+        return _OWN_NOISE
+    order = _RANDOM_ROWS if panel is None else _RANDOM_UNITS
+    return f"{_DEPENDENT}\n{order}"
 
 
 def _blanked(names: Sequence[str]) -> str:
@@ -232,24 +253,26 @@ def _limits(choice: Choice, *, released: bool) -> str:
 
 
 def _combining(
-    choice: Choice, *, rows: int, datasets: int, weights: int | None, versions: int
+    choice: Choice, *, rows: int, datasets: int, weights: int | None, versions: int, counted: str
 ) -> str:
     if weights is not None:
         return _weights(weights)
     if datasets == 1:
         return _one_table()
     if versions:
-        return combining_completed(choice, rows=rows, datasets=datasets, versions=versions)
-    return _rule(choice, rows=rows, datasets=datasets)
+        return combining_completed(
+            choice, rows=rows, datasets=datasets, versions=versions, counted=counted
+        )
+    return _rule(choice, rows=rows, datasets=datasets, counted=counted)
 
 
 def _weights(count: int) -> str:
     return f"""## Use the weights
 
 Every row has a `weight`, and {count} replicate weights `weight_1` to `weight_{count}`. Weighted
-estimates with `weight` are estimates for the original table; all weights add up to about its
-number of rows. Do the analysis once more with each of the replicates. Let q be the estimate
-with `weight` and q_k those with the replicates:
+estimates with `weight` are estimates for the original table; all weights add up to about the
+number of its rows that were counted. Do the analysis once more with each of the replicates. Let q
+be the estimate with `weight` and q_k those with the replicates:
 
 - estimate: q
 - variance: T = mean of (q_k - q)^2, with {count} degrees of freedom
@@ -285,12 +308,12 @@ when it is given `privacy.json`. A release by `pegs-once` with `--replicates` ha
 that hold."""
 
 
-def _rule(choice: Choice, *, rows: int, datasets: int) -> str:
+def _rule(choice: Choice, *, rows: int, datasets: int, counted: str) -> str:
     return f"""## Combine the tables
 
 Analyse each table as if it were the original, then combine the {datasets} results. Let q be the
 mean of the estimates, b their variance between tables (divisor K - 1) and v the mean of
-their variances; K = {datasets} and n = {rows}. The rule that fits this release is
+their variances; K = {datasets} and n = {rows} {counted}. The rule that fits this release is
 **{choice.rule}**, because {choice.reason}:
 
 - estimate: q
@@ -301,11 +324,11 @@ file with the columns term, estimate, and variance or std_error, so does
 `pegs combine FILE --ledger privacy.json --rows {rows}`."""
 
 
-def _original_rows(rows_in: int | None) -> str:
+def _original_rows(rows_in: int | None, counted: str) -> str:
     if rows_in is not None:
-        return f"N, the number of original rows, was stated by the publisher to be {rows_in}."
-    return """N, the number of original rows, is not part of this release. Standard errors need it,
-exact or rounded: if the publisher has made it known, write it after `rows_in =` below (and
+        return f"N, the number of original {counted}, was stated by the publisher to be {rows_in}."
+    return f"""N, the number of original {counted}, is not part of this release. Standard errors
+need it, exact or rounded: if the publisher has made it known, write it after `rows_in =` below (and
 after `--rows-in`). Until then the code prints estimates only."""
 
 
@@ -327,8 +350,13 @@ error. So rows depend on each other:
   a sample do not know this; a test of fit finds the table too good.
 - Tables of one release differ less than independent samples would. Their variance b is about
   drawing alone, and understates the error of the estimates: a small b is no sign that they
-  are precise. Never use the rule `fully` here, which takes v off b.
-- Rows come in random order. A part of a table is a random part of it, with sampling error."""
+  are precise. Never use the rule `fully` here, which takes v off b."""
+
+_RANDOM_ROWS = """- Rows come in random order. A part of a table is a random part of it, with
+  sampling error."""
+
+_RANDOM_UNITS = """- Units come in random order, each with all its rows. A part of the units is a
+  random part of them, with sampling error."""
 
 
 _LIMITS_OF_NOISE = """## What no rule covers
