@@ -263,3 +263,15 @@ def test_a_release_of_two_tables_shows_and_saves_itself(stays, tmp_path):
     again = pegsynth.Release.load(tmp_path / "out")
     assert [each.height for each in again.frames[0]] == [units.height, rows.height]
     assert f"stays with their {rows.height:,} rows" in words_of(tmp_path / "out/public/README.md")
+
+
+def test_a_release_in_which_no_unit_has_a_row(tmp_path):
+    """Which synthetic units have rows is drawn: none may have one, and the report says so."""
+    schema = panel_book(tables=("people", "stays"), least=0)
+    people = pl.DataFrame({"patient": [str(n) for n in range(400)], "sex": ["f", "m"] * 200})
+    rows = pl.DataFrame({"patient": ["0"], "year": [2001], "ward": ["a"]})
+    few = TOLD | {"rows": 3, "epsilon": 50.0}
+    pegsynth.release((people, rows), schema, folder=tmp_path / "out", **few)
+    tables = list(tables_in(tmp_path / "out").values())
+    said = words_of(tmp_path / "out/public/README.md")
+    assert f"stays with their {tables[1].height} rows" in said

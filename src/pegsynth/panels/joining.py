@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from pegsynth.errors import EmptyTableError
 from pegsynth.io.reader import TableReader
 from pegsynth.io.table_input import TablePair, open_table
 from pegsynth.schema.dtypes import unit_text
@@ -50,12 +51,16 @@ def joined_original(reader: TableReader, schema: Schema) -> pl.DataFrame:
 
 def joined_files(units: Path, rows: Path, schema: Schema) -> pl.DataFrame:
     """Return two published tables as one."""
-    tables = []
-    for path in (units, rows):
-        with open_table(str(path)) as reader:
-            tables.append(pl.concat(list(reader.batches())))
     if schema.panel is None:
         raise ValueError("the schema has no panel")
+    tables = []
+    for path in (units, rows):
+        try:
+            with open_table(str(path)) as reader:
+                tables.append(pl.concat(list(reader.batches())))
+        except EmptyTableError:
+            # No unit may have a row.
+            return pl.DataFrame(schema=dict.fromkeys(schema.names, pl.String()))
     return joined(tables[0], tables[1], schema.panel)
 
 
