@@ -55,9 +55,10 @@ class ReleaseViews:
         tables = list(self._tables())
         names = features or tuple(tables[0].columns[:_MOST_FEATURES])
         for name in names:
-            if name not in tables[0].columns:
+            if not any(name in each.columns for each in tables):
                 raise ParameterError(f"the release has no column {name!r}")
-        rows = [row for name in names for row in _shares(tables, name)]
+        having = {name: [each for each in tables if name in each.columns] for name in names}
+        rows = [row for name in names for row in _shares(having[name], name)]
         title = f"shares of values of {', '.join(names)} in the synthetic tables"
         return Picture("histograms", rows, title, confidential=self._confidential)
 
@@ -67,10 +68,13 @@ class ReleaseViews:
         return f"{type(self).__name__}({self._size()}: {promise(self.ledger.guarantee)})"
 
     def _size(self) -> str:
-        first = next(self._tables())
-        datasets = len(self.frames)
-        many = "1 synthetic table" if datasets == 1 else f"{datasets:,} synthetic tables"
-        return f"{many} of {first.height:,} rows and {first.width:,} columns"
+        tables = list(self._tables())
+        many = "1 synthetic table" if len(tables) == 1 else f"{len(tables):,} synthetic tables"
+        rows, columns = (
+            f"{min(found):,}" + (f" to {max(found):,}" if min(found) < max(found) else "")
+            for found in ([each.height for each in tables], [each.width for each in tables])
+        )
+        return f"{many} of {rows} rows and {columns} columns"
 
     def _repr_html_(self) -> str:
         from pegsynth.privacy.ledger_views import promise
@@ -87,10 +91,12 @@ class ReleaseViews:
         return self.ledger.guarantee.kind == "none"
 
     def _tables(self) -> Iterator[pl.DataFrame]:
-        """Yield every table as Polars."""
+        """Yield every table as Polars, of pairs both."""
         from pegsynth.io.caller_frames import from_frame
 
-        return (from_frame(each).lazy().collect() for each in self.frames)
+        for each in self.frames:
+            for one in each if isinstance(each, tuple) else (each,):
+                yield from_frame(one).lazy().collect()
 
 
 def _shares(tables: list[pl.DataFrame], name: str) -> Iterator[dict[str, Any]]:

@@ -8,24 +8,28 @@ there is a record that says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from pegsynth.arrays import Codes
 from pegsynth.errors import DataError, EmptyTableError, SchemaError
-from pegsynth.evaluation.deeds import DeedCollector
+from pegsynth.evaluation.deeds import DeedCollector, Truth
 from pegsynth.evaluation.panel_records import panel_records
 from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.statistics import NOTHING, Estimate, spread
 from pegsynth.evaluation.value_columns import TableValues, ValueCollector
 from pegsynth.evaluation.weighted_rows import plain_rows
 from pegsynth.inference.replicated import weight_columns
+from pegsynth.io.reader import TableReader
 from pegsynth.io.table_input import opened
+from pegsynth.panels import CountedRows
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Encoder, one_matrix
 from pegsynth.schema.column_encoders import column_encoders
@@ -97,9 +101,18 @@ class _Read:
 
 
 def read_tables(
-    original: Any, synthetic: Sequence[Any], schema: Schema, *, holdout: Any = None, threads: int
+    original: Any,
+    synthetic: Sequence[Any],
+    schema: Schema,
+    *,
+    holdout: Any = None,
+    threads: int,
+    counted: Truth | None = None,
 ) -> Tables:
     """Read the tables.
+
+    Of an original whose units may have more rows than count, those that count are compared: of a
+    panel the first ones, else those that `counted` tells.
 
     Parameters
     ----------
@@ -109,6 +122,8 @@ def read_tables(
         The codebook of the original; reviewed or not.
     threads
         Columns encoded at a time.
+    counted
+        For every row of the original whether a release counted it; None: not known.
 
     Raises
     ------
@@ -116,9 +131,9 @@ def read_tables(
         A file cannot be read, the original does not fit its schema, the synthetic tables
         have no column in common with it, or the hold-out lacks a column.
     """
-    real, values, deeds = _read_original(original, schema)
+    real, values, deeds = _read_original(original, schema, counted)
     tables = [_read(table, schema, threads) for table in synthetic]
-    held = None if holdout is None else _read(holdout, schema, threads)
+    held = None if holdout is None else _read(holdout, schema, threads, real=True)
     if held is not None and not held.rows:
         raise DataError(f"{held.source}: the hold-out has no rows; give some, or leave it out")
     if held is not None and held.missing:
@@ -156,23 +171,49 @@ def _check_common(original: Any, tables: Sequence[_Read], schema: Schema) -> Non
     )
 
 
-def _read_original(source: Any, schema: Schema) -> tuple[Codes, TableValues, tuple[Record, ...]]:
+def _read_original(
+    source: Any, schema: Schema, counted: Truth | None
+) -> tuple[Codes, TableValues, tuple[Record, ...]]:
     """Read codes and numbers of the original, which must fit the schema, and deeds to it."""
     with opened(source, dialect=schema.dialect) as reader:
         encoder = Encoder(schema, source=reader.source, columns=reader.columns, need_unit=False)
         collector = ValueCollector(schema)
-        deeds = DeedCollector.of(schema, reader.columns)
+        deeds = DeedCollector.of(schema, reader.columns, counted)
+        wanted = (*schema.names, *deeds.columns)
+        frames, first = _passes(reader, wanted, encoder.hints, schema)
+        deeds.counted = counted if first is None else first
         parts = []
-        for frame in reader.batches((*schema.names, *deeds.columns), hints=encoder.hints):
-            parts.append(encoder.encode(frame))
-            collector.add(frame, parts[-1])
-            deeds.add(frame)
+        for frame in frames():
+            compared = deeds.add(frame)
+            parts.append(encoder.encode(compared))
+            collector.add(compared, parts[-1])
     encoder.finish()
     codes = one_matrix(parts)
     return codes, collector.finish(), deeds.records(codes)
 
 
-def _read(source: Any, schema: Schema, threads: int) -> _Read:
+def _passes(
+    reader: TableReader, wanted: Sequence[str], hints: Mapping[str, Any], schema: Schema
+) -> tuple[Callable[[], Iterable[pl.DataFrame]], Truth | None]:
+    """Return the frames of real rows, and of a panel which of the rows count."""
+    typed = partial(reader.batches, wanted, hints=hints)
+    if schema.panel is None or schema.unit not in wanted:
+        return typed, None
+    # Values are put in order as they are when a panel is folded: without hints on their types.
+    plain: Callable[[], Iterable[pl.DataFrame]] = partial(reader.batches, wanted)
+    again = reader.steady and not reader.once
+    if not again:
+        # Rows may come in another order the next time.
+        held = list(plain())
+        plain = partial(iter, held)
+    rows = CountedRows(schema)
+    for frame in plain():
+        rows.add(frame)
+    return typed if again else plain, rows.mask()
+
+
+def _read(source: Any, schema: Schema, threads: int, *, real: bool = False) -> _Read:
+    """Read a table; of one of real rows those that count."""
     try:
         with opened(source, dialect=schema.dialect) as reader:
             present = [name for name in schema.names if name in reader.columns]
@@ -182,10 +223,17 @@ def _read(source: Any, schema: Schema, threads: int) -> _Read:
             weights = weight_columns(reader.columns, schema.names)
             collector = ValueCollector(schema, weights)
             wanted = [*present, *weights]
-            parts = []
+            if real and len(present) == len(schema.names) and schema.unit in reader.columns:
+                wanted.append(schema.unit)
+            # A table without any known column still has its number of rows.
+            wanted = wanted or list(reader.columns[:1])
+            frames, counted = _passes(reader, wanted, hints, schema)
+            parts, rows = [], 0
             with ThreadPoolExecutor(threads) as pool:
-                # A table without any known column still has its number of rows.
-                for frame in reader.batches(wanted or reader.columns[:1], hints=hints):
+                for whole in frames():
+                    here = None if counted is None else counted[rows : rows + whole.height]
+                    frame = whole if here is None else whole.filter(pl.Series(here))
+                    rows += whole.height
                     part = np.zeros((frame.height, len(encoders)), dtype=dtype)
 
                     def fill(index: int, frame: Any = frame, part: Any = part) -> None:

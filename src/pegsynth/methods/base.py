@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
     from pegsynth.tables.counting import ConfidentialTable
+    from pegsynth.tables.units import KeptRows
 
     Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
     Rows: TypeAlias = Iterator[Codes]
@@ -101,6 +102,9 @@ class Model:
         Column order and types of the original table, public like its header.
     shapes
         How values lie inside the bins of features that were measured, by name (R21).
+    counted
+        Which rows of the table were counted, where units are bounded (R12): confidential, known
+        to the run that fitted it, and never saved.
     """
 
     schema: Schema
@@ -111,6 +115,7 @@ class Model:
     columns: tuple[str, ...] = ()
     dtypes: Mapping[str, Any] = field(default_factory=dict)
     shapes: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    counted: KeptRows | None = field(default=None, repr=False, compare=False)
 
 
 class Sampler(ABC):

@@ -112,8 +112,8 @@ class Folding:
         self, rows: pl.DataFrame, units: pl.DataFrame | None = None, *, size: int = MOST_UNITS
     ) -> Iterator[pl.DataFrame]:
         """Yield the same in parts of so many units: wide rows take more room than long ones."""
-        rows = _in_order(rows, len(self._features))
-        begins, counts = _units(rows.get_column(UNIT))
+        rows = in_order(rows, len(self._features))
+        begins, counts = units_of(rows)
         starts = begins
         own: dict[str, pl.Series] = {}
         if units is not None:
@@ -222,7 +222,7 @@ def _codes(feature: Feature, values: pl.Series, schema: Schema) -> Int64:
     return encoder.encode(values).astype(np.int64)
 
 
-def _in_order(rows: pl.DataFrame, features: int) -> pl.DataFrame:
+def in_order(rows: pl.DataFrame, features: int) -> pl.DataFrame:
     """Sort rows by unit and time, and those that are alike in both by all other values."""
     keys = [UNIT, SPECIAL, TIME]
     rows = rows.sort(keys, maintain_order=False)
@@ -244,8 +244,9 @@ def _in_order(rows: pl.DataFrame, features: int) -> pl.DataFrame:
     return rows[moved]
 
 
-def _units(units: pl.Series) -> tuple[Int64, Int64]:
-    """Return where the rows of every unit begin, and how many there are."""
+def units_of(rows: pl.DataFrame) -> tuple[Int64, Int64]:
+    """Return where the rows of every unit begin, and how many there are; rows are in order."""
+    units = rows.get_column(UNIT)
     changed = np.ones(len(units), dtype=bool)
     if len(units):
         changed[1:] = (units[1:] != units[:-1]).to_numpy()

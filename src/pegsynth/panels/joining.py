@@ -50,13 +50,13 @@ def joined_original(reader: TableReader, schema: Schema) -> pl.DataFrame:
 
 def joined_files(units: Path, rows: Path, schema: Schema) -> pl.DataFrame:
     """Return two published tables as one."""
+    if schema.panel is None:
+        raise ValueError("the schema has no panel")
     tables = []
     for path in (units, rows):
         # Units of a release may have no rows at all.
         with open_table(str(path), confidential=True) as reader:
             tables.append(pl.concat(list(reader.batches())))
-    if schema.panel is None:
-        raise ValueError("the schema has no panel")
     return joined(tables[0], tables[1], schema.panel)
 
 

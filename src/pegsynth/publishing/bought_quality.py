@@ -111,7 +111,8 @@ def bought_fields(draws: Draws, schema: Schema, tables: Sequence[Path]) -> dict[
     if plan is None:
         raise ParameterError("no part of the budget was set aside for distances")
     stream = draws.session.stream
-    original = CodeTable(draws.reader, schema, stream)
+    # The rows that were counted for the release, and no others of the same units.
+    original = CodeTable(draws.reader, schema, stream, kept=draws.session.model.counted)
     figures = buy(
         plan,
         cell_counts(original.batches(), schema, plan),

@@ -6,10 +6,13 @@ from typing import Final
 
 from pegsynth.inference.choice import Choice
 
+COMPLETED: Final = "completed-"
+"""How the names of completed tables begin."""
+
 
 def completed_name(table: int, version: int, suffix: str) -> str:
     """Return the file name of a completed table."""
-    return f"completed-{table}-{version}.{suffix}"
+    return f"{COMPLETED}{table}-{version}.{suffix}"
 
 
 def completed_tables(datasets: int, versions: int, table_format: str) -> str:
@@ -30,12 +33,15 @@ tables reveal nothing more, and `privacy.json` holds for all files together. Use
 tables for analyses that should not lose rows, and the others to study what is missing."""
 
 
-def combining_completed(choice: Choice, *, rows: int, datasets: int, versions: int) -> str:
+def combining_completed(
+    choice: Choice, *, rows: int, datasets: int, versions: int, counted: str = "rows"
+) -> str:
     """Return how estimates from K r completed tables become one."""
     opening = f"""## Combine the completed tables
 
 Analyse each of the {datasets * versions} completed tables as if it were the original, then
-combine the results. K = {datasets} tables, r = {versions} versions of each, n = {rows} rows."""
+combine the results. K = {datasets} tables, r = {versions} versions of each, and
+n = {rows} {counted}."""
     if choice.rule == "own-noise":
         return f"""{opening}
 First take the mean of the {versions} estimates of each table. Let q be the mean of these

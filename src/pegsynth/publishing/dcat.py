@@ -51,7 +51,7 @@ def dcat(facts: Facts, public: Path) -> dict[str, Any]:
         "dcat:distribution": [_table(name, facts, public) for name in facts.tables()],
     }
     if health:
-        content["healthdcatap:numberOfRecords"] = facts.rows
+        content["healthdcatap:numberOfRecords"] = facts.records
     return {key: value for key, value in content.items() if value}
 
 

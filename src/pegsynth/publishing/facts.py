@@ -10,12 +10,13 @@ from pathlib import Path
 from pegsynth.inference.choice import weights_of
 from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.options import How
+from pegsynth.privacy.statement import rows_folded
 from pegsynth.publishing.about import NOTHING, About, release_date
-from pegsynth.publishing.completed_texts import completed_name
+from pegsynth.publishing.completed_texts import COMPLETED, completed_name
 from pegsynth.publishing.policy import NO_POLICY, Policy
 from pegsynth.publishing.result import TableFormat
 from pegsynth.publishing.run_facts import RunFacts
-from pegsynth.schema import Feature
+from pegsynth.schema import Feature, Schema
 
 SYNTHETIC = "Synthetic data: every row was drawn from a model, and none is that of a person."
 PARTLY = "Partly synthetic data: some columns hold values of the original rows."
@@ -44,7 +45,11 @@ class Facts(RunFacts):
     schema
         The codebook that is published.
     rows, datasets, versions
-        n rows in each of K tables, and the completed versions of each.
+        n rows in each of K tables, and the completed versions of each; of a panel n units (R24).
+    sizes
+        Rows in the file of every table, once it is written.
+    counted
+        The codebook of what was counted, where that is another one: of a panel the folded one.
     method
         Name of the method; empty where only the ledger knows it.
     seeded
@@ -68,6 +73,8 @@ class Facts(RunFacts):
     decode: How | None = None
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     effective: EffectiveRows | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    counted: Schema | None = None
 
     def __post_init__(self) -> None:
         if not self.method:
@@ -121,6 +128,44 @@ class Facts(RunFacts):
     def weight_columns(self) -> tuple[str, ...]:
         """The columns of weights, that of the published counts first."""
         return weights_of(self.ledger)
+
+    @property
+    def records(self) -> int:
+        """Rows in all tables, those of completed versions aside."""
+        names = [name for name in self.tables() if not name.startswith(COMPLETED)]
+        return sum(self.sizes.get(name, self.rows) for name in names)
+
+    @property
+    def size(self) -> str:
+        """How many tables there are, and how many rows and units they have."""
+        panel, each = self.schema.panel, "" if self.datasets == 1 else " each"
+        many = "1 table" if self.datasets == 1 else f"{self.datasets:,} tables"
+        if rows_folded(self.ledger) is None:
+            return f"{many} of {self.rows:,} rows{each}"
+        if panel is None:
+            return f"{many} of {self.rows:,} rows{each}, one for each unit"
+        units = f"{self.rows:,} units (`{panel.unit}`)"
+        if panel.tables is None:
+            return f"{many} with {self._written()} rows{each}, those of {units}"
+        first, second = panel.tables
+        pairs = "2 tables" if self.datasets == 1 else f"{self.datasets:,} pairs of tables"
+        return (
+            f"{pairs}: `{first}` with {units}, one in a row, and `{second}` with their "
+            f"{self._written(f'-{second}')} rows{each}"
+        )
+
+    def _written(self, end: str = "") -> str:
+        """Return how many rows the tables have whose names end so: one number, or from, to."""
+        stems = {name: name.rpartition(".")[0] for name in self.tables()}
+        found = [
+            self.sizes[name]
+            for name, stem in stems.items()
+            if stem.endswith(end) and not name.startswith(COMPLETED) and name in self.sizes
+        ]
+        if not found:
+            return "all"
+        low, high = min(found), max(found)
+        return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
     def tables(self) -> Iterator[str]:
         """Yield the names of the files of all tables."""

@@ -13,7 +13,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from pegsynth.book import NO_BOOKING, Booking
 from pegsynth.drawn_tables import (
@@ -34,6 +36,7 @@ from pegsynth.io.reader import TableReader
 from pegsynth.io.table_input import open_table
 from pegsynth.io.table_output import open_writer
 from pegsynth.methods.asked_tables import asked_frame
+from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
 from pegsynth.options import How
 from pegsynth.panels import folded_reader
@@ -41,6 +44,7 @@ from pegsynth.panels.joining import batched_pairs, joined_files, joined_original
 from pegsynth.pipeline import Draws, check_output, open_draws
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
+from pegsynth.privacy.statement import rows_counted
 from pegsynth.progress import Progress, quiet
 from pegsynth.publishing.bought_quality import (
     Bought,
@@ -48,7 +52,7 @@ from pegsynth.publishing.bought_quality import (
     bought_fields,
     check_accepted,
 )
-from pegsynth.publishing.completed_texts import completed_name
+from pegsynth.publishing.completed_texts import COMPLETED, completed_name
 from pegsynth.publishing.facts import NO_PAPERS, Facts, Papers
 from pegsynth.publishing.folder import check_folder, is_release, new_folder, seal
 from pegsynth.publishing.judging import NO_JUDGING, Judging
@@ -252,6 +256,7 @@ def write_folder(
             threads=request.thread_count,
             header=header_of(facts),
             judging=judging,
+            counted=_counted(session.model),
         )
         page = sign_off_page(facts, folder / "public", book=_booked(draws.booking))
         atomic_text(folder / "internal" / "sign-off.html", page, mode=0o600)
@@ -274,6 +279,11 @@ def _write_bought(
     if bought.criteria:
         stated["accepted_by"] = dict(bought.criteria)
     write_quality(public, stated)
+
+
+def _counted(model: Model) -> NDArray[np.bool_] | None:
+    """Return for every row of a table whose units are bounded whether it was counted."""
+    return None if model.counted is None else model.counted.mask(0, model.counted.rows)
 
 
 def _booked(booking: Booking) -> str:
@@ -331,6 +341,7 @@ def write_public(
             method=session.plan.method,
             seeded=session.stream.seeded,
             decode=how,
+            counted=session.model.schema,
         )
         return write_pairs(public, session, facts, progress=progress)
     tables = drawn_frames(
@@ -350,12 +361,14 @@ def write_public(
         method=session.plan.method,
         seeded=session.stream.seeded,
         decode=how,
+        counted=None if panel is None else session.model.schema,
     )
     write_texts(public, facts)
     write_wanted(public, session, threads=threads)
     written = []
     columns: dict[str, tuple[str, ...]] = {}
     tally = WeightTally.of(session, wide=wide)
+    sizes: dict[str, int] = {}
     texts = listed_columns(session.model, how, wide=wide)
     for number, frames in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
@@ -365,6 +378,7 @@ def write_public(
             for frame in policy.applied(map(kept, tally.counted(drawn)), book, folder):
                 columns[path.name] = tuple(frame.columns)
                 writer.write(frame)
+                sizes[path.name] = sizes.get(path.name, 0) + frame.height
         written.append(path)
         if versions:
             told: dict[str, Any] = {"threads": threads, "progress": progress, "wide": wide}
@@ -372,7 +386,7 @@ def write_public(
             columns |= write_completed(public, number, completed, facts, texts)
     if measured is not None:
         measured(public, written)
-    facts = replace(facts, columns=columns, effective=tally.found)
+    facts = replace(facts, columns=columns, sizes=sizes, effective=tally.found)
     finish_papers(public, facts)
     seal(public)
     return written, facts
@@ -394,6 +408,7 @@ def write_pairs(
     written = [public / name for name in facts.tables()]
     columns: dict[str, tuple[str, ...]] = {}
     marks = marks_of(facts)
+    sizes = {path.name: 0 for path in written}
     for parts, paths in zip(pairs, batched_pairs(written), strict=True):
         with (
             open_writer(paths[0], codebook=facts.schema, marks=marks) as units,
@@ -406,7 +421,9 @@ def write_pairs(
                 }
                 units.write(first)
                 members.write(second)
-    facts = replace(facts, columns=columns)
+                sizes[paths[0].name] += first.height
+                sizes[paths[1].name] += second.height
+    facts = replace(facts, columns=columns, sizes=sizes)
     finish_papers(public, facts)
     seal(public)
     return written, facts
@@ -457,7 +474,7 @@ def write_completed(
 
 def save_public(
     folder: Path,
-    tables: Sequence[pl.DataFrame],
+    tables: Sequence[pl.DataFrame | tuple[pl.DataFrame, pl.DataFrame]],
     schema: Schema,
     ledger: Ledger,
     *,
@@ -466,9 +483,10 @@ def save_public(
     force: bool = False,
     papers: Papers = NO_PAPERS,
 ) -> None:
-    """Write tables that are drawn already as a release folder with a public part only."""
+    """Write tables, or pairs of two, that are drawn already as a folder with a public part only."""
     _check_format(table_format)
     check_folder(folder, force=force)
+    files = [frame for each in tables for frame in (each if isinstance(each, tuple) else (each,))]
     with new_folder(folder, force=force) as fresh:
         public = fresh / "public"
         public.mkdir()
@@ -477,21 +495,23 @@ def save_public(
         facts = Facts(
             schema,
             ledger,
-            rows=tables[0].height if tables else 0,
+            rows=_units_in(files[0], schema) if files else 0,
             datasets=len(tables),
             table_format=table_format,
             versions=len(completed[0]) if completed else 0,
             papers=papers,
             seeded=any(getattr(event, "code", "") == "seeded" for event in ledger.events),
-            decode="labels" if tables and holds_labels(tables[0], schema) else None,
+            decode="labels" if files and holds_labels(files[-1], schema) else None,
         )
+        names = [name for name in facts.tables() if not name.startswith(COMPLETED)]
+        sizes = {name: table.height for name, table in zip(names, files, strict=True)}
+        facts = replace(facts, sizes=sizes)
         write_texts(public, facts)
         columns: dict[str, tuple[str, ...]] = {}
         tally = WeightTally(schema, weights)
-        for number, table in enumerate(tally.counted(tables), start=1):
-            path = public / f"synthetic-{number}.{table_format}"
-            columns[path.name] = tuple(table.columns)
-            with open_writer(path, codebook=schema, marks=marks_of(facts)) as writer:
+        for name, table in zip(names, tally.counted(files), strict=True):
+            columns[name] = tuple(table.columns)
+            with open_writer(public / name, codebook=schema, marks=marks_of(facts)) as writer:
                 writer.write(table)
         for number, versions in enumerate(completed, start=1):
             columns |= write_completed(public, number, versions, facts)
@@ -512,6 +532,11 @@ def holds_labels(table: pl.DataFrame, schema: Schema) -> bool:
     )
 
 
+def _units_in(table: pl.DataFrame, schema: Schema) -> int:
+    """Return the number of rows, of a panel that of units."""
+    return table.height if schema.panel is None else table.get_column(schema.panel.unit).n_unique()
+
+
 def _check_format(table_format: str) -> None:
     if table_format not in get_args(TableFormat):
         raise ParameterError(f"--format is csv or parquet, not {table_format!r}")
@@ -524,7 +549,8 @@ def write_texts(public: Path, facts: Facts) -> None:
     atomic_text(public / "schema.toml", dumps(facts.schema))
     if facts.ledger.guarantee.kind != "none":
         # What was measured of a panel are features of the folded table (R24).
-        write_quality(public, quality_fields(wide_schema(facts.schema), facts.ledger))
+        measured = facts.counted or wide_schema(facts.schema)
+        write_quality(public, quality_fields(measured, facts.ledger, published=facts.schema))
 
 
 def write_quality(public: Path, fields: dict[str, Any]) -> None:
@@ -544,8 +570,15 @@ def write_internal(
     threads: int = 1,
     header: Sequence[tuple[str, str]] = (),
     judging: Judging = NO_JUDGING,
+    counted: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Write ``internal/``: every measure and the report, computed from the real table."""
+    """Write ``internal/``: every measure and the report, computed from the real table.
+
+    Parameters
+    ----------
+    counted
+        For every row of the real table whether the release counted it, where that is known.
+    """
     from pegsynth.evaluation.evaluate_options import options_of
     from pegsynth.evaluation.judged_tables import read_tables
     from pegsynth.evaluation.measuring import evaluate_tables
@@ -573,6 +606,7 @@ def write_internal(
         schema,
         holdout=judging.holdout,
         threads=threads,
+        counted=counted,
     )
     metrics = with_verdict(evaluate_tables(tables, options))
     atomic_text(internal / "metrics.json", metrics.to_json(), mode=0o600)
@@ -591,6 +625,7 @@ def guarantee_fields(ledger: Ledger) -> dict[str, Any]:
     import msgspec
 
     fields: dict[str, Any] = msgspec.to_builtins(ledger.guarantee)
+    fields["rows_per_unit"] = rows_counted(ledger)
     for name in ("epsilon", "rho", "epsilon_per_row"):
         if fields[name] is not None:
             fields[name] = float(display_up(fields[name]))

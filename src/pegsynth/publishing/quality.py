@@ -93,8 +93,18 @@ def published_tables(schema: Schema, ledger: Ledger) -> list[PublishedTable]:
     return found
 
 
-def quality_fields(schema: Schema, ledger: Ledger) -> dict[str, Any]:
-    """Return QUALITY.json as plain fields."""
+def quality_fields(
+    schema: Schema, ledger: Ledger, *, published: Schema | None = None
+) -> dict[str, Any]:
+    """Return QUALITY.json as plain fields.
+
+    Parameters
+    ----------
+    schema
+        The codebook of what was measured: of a panel the folded one.
+    published
+        That of the tables, where it is another one.
+    """
     tables = published_tables(schema, ledger)
     held = {frozenset(each) for t in tables for n in (2, 3) for each in combinations(t.features, n)}
     measured = measured_tables(schema)
@@ -110,7 +120,7 @@ def quality_fields(schema: Schema, ledger: Ledger) -> dict[str, Any]:
         },
         "computed_from": "schema and ledger alone; nothing here looked at the original",
         "rows_per_unit": rows_counted(ledger),
-        "before_counting": deeds_said(RunFacts(long_schema(schema), ledger)),
+        "before_counting": deeds_said(RunFacts(published or long_schema(schema), ledger)),
         "published_tables": [
             {
                 "features": list(each.features),

@@ -84,13 +84,11 @@ def _promise(facts: Facts) -> str:
 
 
 def _tables(facts: Facts) -> str:
-    many = "1 table" if facts.datasets == 1 else f"{facts.datasets} tables"
-    each = "" if facts.datasets == 1 else " each"
     row = f" {sentence}" if (sentence := _row(facts)) else ""
     weights = f" With its weights the table has {facts.effective}." if facts.effective else ""
     return (
-        f"## Tables\n\n{many} of {facts.rows:,} rows{each}.{row}{weights} Read "
-        "`HOW-TO-ANALYSE.md` before you estimate anything."
+        f"## Tables\n\n{facts.size}.{row}{weights} Read `HOW-TO-ANALYSE.md` before you estimate "
+        "anything."
     )
 
 
@@ -101,7 +99,7 @@ def _row(facts: Facts) -> str:
     what = about.unit if folded else about.row
     if not what:
         return ""
-    of = "" if panel is None or panel.tables is None else f" of {panel.tables[1]}"
+    of = "" if panel is None or panel.tables is None else f" of `{panel.tables[1]}`"
     return f"One row{of} stands for one {what}."
 
 

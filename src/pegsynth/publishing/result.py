@@ -93,7 +93,7 @@ class Release(ReleaseViews):
             raise ParameterError("a release without its schema cannot be saved")
         save_public(
             Path(folder),
-            list(self._tables()),
+            [_pair(each) if isinstance(each, tuple) else _plain(each) for each in self.frames],
             self.schema,
             self.ledger,
             completed=[[_plain(each) for each in versions] for versions in self.completed],
@@ -132,6 +132,10 @@ def _plain(table: Any) -> pl.DataFrame:
     from pegsynth.io.caller_frames import from_frame
 
     return from_frame(table).lazy().collect()
+
+
+def _pair(tables: tuple[Any, Any]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return _plain(tables[0]), _plain(tables[1])
 
 
 def _pairs_in(public: Path, schema: Schema) -> Iterator[list[pl.DataFrame]]:

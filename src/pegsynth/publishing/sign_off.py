@@ -33,7 +33,7 @@ def sign_off_page(facts: Facts, public: Path, *, book: str = "") -> str:
         "Date": facts.date,
         "Method": facts.method,
         "Made by": facts.programs,
-        "Tables": f"{facts.datasets:,} of {facts.rows:,} rows, {facts.table_format}",
+        "Tables": f"{facts.size.replace('`', '')}; {facts.table_format}",
         "Weights": "" if facts.effective is None else str(facts.effective),
         "Promise": _promise(facts),
         "Why this epsilon": about.why_epsilon,

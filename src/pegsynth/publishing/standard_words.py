@@ -12,11 +12,9 @@ from pegsynth.publishing.privacy_pages import level_of, named_unit
 
 def described(facts: Facts) -> str:
     """Return what the publisher said of the release, or what is known of it anyway."""
-    many = "one table" if facts.datasets == 1 else f"{facts.datasets} tables"
-    count = len(facts.schema.features)
+    size, count = facts.size.replace("`", ""), len(facts.schema.features)
     features = "1 feature" if count == 1 else f"{count} features"
-    names = f"{many} of {facts.rows} rows with {features}"
-    return f"{facts.about.description or facts.mark} {names[0].upper()}{names[1:]}.".strip()
+    return f"{facts.about.description or facts.mark} {size}; {features}.".strip()
 
 
 def unit_word(facts: Facts) -> str:

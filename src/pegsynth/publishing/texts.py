@@ -59,6 +59,7 @@ def how_to_analyse(facts: Facts) -> str:
         versions=versions,
         estimates_only=estimates_only,
     )
+    counted = "rows" if schema.panel is None else "units"
     sections = [
         _opening(facts),
         completed_tables(datasets, versions, table_format) if versions else "",
@@ -67,8 +68,8 @@ def how_to_analyse(facts: Facts) -> str:
         _dependent(facts, choice),
         _blanked(facts.policy),
         blanks(schema),
-        _ESTIMATES_ONLY if estimates_only else _combining(facts, choice),
-        _original_rows(rows_in_of(ledger)) if datasets > 1 and needs_rows_in else "",
+        _ESTIMATES_ONLY if estimates_only else _combining(facts, choice, counted),
+        _original_rows(rows_in_of(ledger), counted) if datasets > 1 and needs_rows_in else "",
         _before_code(code),
         *code,
         ""
@@ -152,13 +153,8 @@ in the order of `{panel.time}`, at most {panel.most} of them, and depend on each
 
 
 def _opening(facts: Facts) -> str:
-    datasets, kind = facts.datasets, facts.kind_of_data
-    tables = f"1 {kind} table" if datasets == 1 else f"{datasets} {kind} tables"
-    each = "" if datasets == 1 else " each"
-    rows, panel = facts.rows, facts.schema.panel
-    of = f"{rows} rows" if panel is None else f"{rows} people, or other units, with their rows,"
     said = [
-        f"The folder holds {tables} of {of}{each}.",
+        f"The folder holds {_held(facts)}.",
         _made(facts),
         f"{names_in(facts.given)} has the value that was requested in every row: estimates are "
         "about such rows alone."
@@ -167,8 +163,24 @@ def _opening(facts: Facts) -> str:
         "`schema.toml` lists every feature with its categories or bins.",
         *_numbers(facts),
     ]
-    title = f"# How to analyse {'this table' if datasets == 1 else 'these tables'}"
+    title = f"# How to analyse {'this table' if facts.datasets == 1 else 'these tables'}"
     return f"{title}\n\n" + " ".join(sentence for sentence in said if sentence)
+
+
+def _held(facts: Facts) -> str:
+    """Say how many tables there are, and of how many rows or units."""
+    rows, panel, kind = facts.rows, facts.schema.panel, facts.kind_of_data
+    tables = f"1 {kind} table" if facts.datasets == 1 else f"{facts.datasets} {kind} tables"
+    each = "" if facts.datasets == 1 else " each"
+    if panel is None:
+        return f"{tables} of {rows} rows{each}"
+    units = f"{rows} units (`{panel.unit}`){each}, with their rows"
+    if panel.tables is None:
+        return f"{tables} of {units}"
+    pairs = (
+        f"2 {kind} tables" if facts.datasets == 1 else f"{facts.datasets} pairs of {kind} tables"
+    )
+    return f"{pairs}, `{panel.tables[0]}` and `{panel.tables[1]}`, of {units}"
 
 
 def _made(facts: Facts) -> str:
@@ -270,12 +282,12 @@ only."""
     return _LIMITS_OF_VIRTUAL_ROWS if facts.virtual_rows else _LIMITS_OF_MODELS
 
 
-def _combining(facts: Facts, choice: Choice) -> str:
+def _combining(facts: Facts, choice: Choice, counted: str) -> str:
     if facts.weight_columns:
         return _weights(facts)
     if facts.datasets == 1:
         return _one_table(facts)
-    told = {"rows": facts.rows, "datasets": facts.datasets}
+    told: dict[str, Any] = {"rows": facts.rows, "datasets": facts.datasets, "counted": counted}
     if facts.versions:
         return combining_completed(choice, versions=facts.versions, **told)
     return _rule(choice, **told)
@@ -346,12 +358,12 @@ when it is given `privacy.json`. A release by `pegs-once` with `--replicates` ha
 that hold."""
 
 
-def _rule(choice: Choice, *, rows: int, datasets: int) -> str:
+def _rule(choice: Choice, *, rows: int, datasets: int, counted: str) -> str:
     figures = (
         f"mean of the estimates and b their variance between tables (divisor K - 1); K = {datasets}"
         if choice.rule == "own-noise"
         else "mean of the estimates, b their variance between tables (divisor K - 1) and v the "
-        f"mean of\ntheir variances; K = {datasets} and n = {rows}"
+        f"mean of\ntheir variances; K = {datasets} and n = {rows} {counted}"
     )
     return f"""## Combine the tables
 
@@ -367,11 +379,11 @@ file with the columns term, estimate, and variance or std_error, so does
 `pegs combine FILE --ledger privacy.json --rows {rows}`."""
 
 
-def _original_rows(rows_in: int | None) -> str:
+def _original_rows(rows_in: int | None, counted: str) -> str:
     if rows_in is not None:
-        return f"N, the number of original rows, was stated by the publisher to be {rows_in}."
-    return """N, the number of original rows, is not part of this release. Standard errors need it,
-exact or rounded: if the publisher has made it known, write it after `rows_in =` below (and
+        return f"N, the number of original {counted}, was stated by the publisher to be {rows_in}."
+    return f"""N, the number of original {counted}, is not part of this release. Standard errors
+need it, exact or rounded: if the publisher has made it known, write it after `rows_in =` below (and
 after `--rows-in`). Until then the code prints estimates only."""
 
 

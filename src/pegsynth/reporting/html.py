@@ -162,7 +162,10 @@ def _meaning(words: str, record: Record | None) -> str:
 
 def _deeds(found: Lookup) -> Table | None:
     """Tabulate what was done to the original before it was counted."""
-    names = ("cap_rows", "cap_units", "values_bounded", "values_unlisted", "values_recoded")
+    names = (
+        *("cap_rows", "cap_units", "rows_compared"),
+        *("values_bounded", "values_unlisted", "values_recoded"),
+    )
     records = [record for name in names for record in found.named(name)]
     effects = [each for each in found.subjects("cap_effect") if each.value is not None]
     records += sorted(effects, key=lambda each: -(each.value or 0.0))

@@ -128,6 +128,7 @@ MEASURES = {
     ),
     "cap_rows": Measure("Rows that the cap leaves out", share=True),
     "cap_units": Measure("Units that the cap cuts", share=True),
+    "rows_compared": Measure("Rows that are compared", share=True),
     "cap_effect": Measure("What the cap moves", share=True),
     "values_bounded": Measure("Numbers bounded", share=True),
     "values_unlisted": Measure("Values counted as one category", share=True),

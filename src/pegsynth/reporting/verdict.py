@@ -200,7 +200,8 @@ def _cap(found: Lookup) -> str:
     if rows is None or units is None or not rows.value:
         return ""
     worst = max(moved, key=lambda each: each.value or 0.0, default=None)
-    most = "" if worst is None else f" Most moved: {worst.note.partition(', in exp')[0]}."
+    moved_most = "" if worst is None else worst.note.partition(" of the rows")[0]
+    most = f" Most moved: {moved_most} of the rows." if moved_most else ""
     return (
         f"The cap of rows per unit leaves out {percent(rows.value)} of the original rows "
         f"({rows.note.partition(';')[0]}) of {percent(units.value or 0.0)} of the units.{most}"

@@ -177,7 +177,8 @@ class Schema:
         unknown = [key for key in changes if key not in Feature.__dataclass_fields__]
         if unknown:
             raise SchemaError(f"a feature has no property {unknown[0]!r}")
-        if not isinstance(changes.get("edges", PRIVATE), str):
+        edges = changes.get("edges", PRIVATE)
+        if not isinstance(edges, str) and tuple(edges) != old.edges:
             # Edges that are listed now take the place of those that were, or will be, measured.
             public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
             changes = public | changes
