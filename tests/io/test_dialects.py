@@ -112,6 +112,16 @@ def test_bytes_that_an_encoding_has_not_are_refused(tmp_path):
         list(open_table(str(path), dialect=Dialect(encoding="utf-16")).batches())
 
 
+# Whole, and with a surrogate without its pair, which says a place after the start.
+@pytest.mark.parametrize("rows", [b"", b"\x00\xdc,\x00"])
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-8"])
+def test_utf_16_needs_its_byte_order_mark(tmp_path, codec, rows):
+    path = tmp_path / "t.csv"
+    path.write_bytes("a,b\nx,y\n".encode(codec) + rows)
+    with pytest.raises(DataError, match="line 1: the text is not utf-16"):
+        open_table(str(path), dialect=Dialect(encoding="utf-16"))
+
+
 def test_a_character_that_the_encoding_lacks_is_refused_in_writing(tmp_path):
     book = Schema((Feature("a", categories=("Ł",)),), dialect=Dialect(encoding="latin-1"))
     with pytest.raises(OutputError, match="latin-1 does not have"):  # noqa: SIM117
