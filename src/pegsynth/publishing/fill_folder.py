@@ -573,6 +573,7 @@ def write_internal(
         schema,
         holdout=judging.holdout,
         threads=threads,
+        lenient=True,
     )
     metrics = with_verdict(evaluate_tables(tables, options))
     atomic_text(internal / "metrics.json", metrics.to_json(), mode=0o600)
