@@ -21,6 +21,8 @@ from pegsynth.auditing.doors import failures, tried
 from pegsynth.schema.encoding import ColumnEncoder
 
 PAIRS = 10
+MOST_PAIRS = 1_000
+"""Few pairs show twins that spell a number otherwise: 1.0 is read as 1."""
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -43,7 +45,7 @@ def test_what_was_found_is_mended(name):
 @pytest.mark.parametrize("name", TWINS)
 def test_the_suite_catches_what_was_broken(name):
     door, what = TWINS[name]
-    assert any(what in line for found in caught(door, 300) for line in found)
+    assert any(what in line for found in caught(door, MOST_PAIRS) for line in found)
 
 
 def caught(door, count):
