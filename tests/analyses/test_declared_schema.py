@@ -62,6 +62,11 @@ def test_unknown_features_and_shares_that_leave_nothing_are_refused():
         ("pay ~ age", "multinomial", "must be a feature with categories"),
         ("pay ~ C(age)", "gaussian", "goes with categories"),
         ("pay ~ 1", "gaussian", "no term"),
+        ("pay ~ age:job", "gaussian", "needs its parts as terms"),
+        ("pay ~ log(job)", "gaussian", "needs a number"),
+        ("log(pay) ~ age", "poisson", "its link is the logarithm already"),
+        ("log(pay) ~ age", "binomial", "must be a comparison"),
+        ("log(pay) ~ age", "multinomial", "must be a feature with categories"),
     ],
 )
 def test_a_formula_that_cannot_be_measured_is_refused(formula, family, said):
