@@ -2,8 +2,9 @@
 
 from pegsynth.inference.combine import Combined, Floor, combine
 from pegsynth.inference.combining_rules import RULES, Rule
-from pegsynth.inference.pooled import Pooled, pooled
+from pegsynth.inference.pooled import pooled
 from pegsynth.inference.replicated import replicated
+from pegsynth.inference.result import Pooled, WaldTest, anova
 
 __all__ = [
     "RULES",
@@ -11,6 +12,8 @@ __all__ = [
     "Floor",
     "Pooled",
     "Rule",
+    "WaldTest",
+    "anova",
     "combine",
     "pooled",
     "replicated",

@@ -40,8 +40,7 @@ def support_note(ledger: Ledger, analysis: str) -> str:
     if not from_released_blocks(ledger):
         return ""
     tables = [frozenset(event.features) for event in _tables(ledger)]
-    known = {name for event in _one_ways(ledger) for name in event.features}.union(*tables)
-    features = [name for name in sorted(known) if _named(name, analysis)]
+    features = _features(ledger, analysis)
     if not features:
         raise ParameterError(
             f"the analysis {analysis!r} names no feature of the ledger; state a formula of its "
@@ -68,6 +67,17 @@ def support_note(ledger: Ledger, analysis: str) -> str:
     if any(set(features) <= each for each in tables) or len(features) == 1:
         return "held: one published table has all features of the analysis"
     return "pairs only: published tables hold every pair of features, which serves main effects"
+
+
+def names_features(ledger: Ledger, analysis: str) -> bool:
+    """Whether an analysis names features of a ledger of released blocks."""
+    return from_released_blocks(ledger) and bool(_features(ledger, analysis))
+
+
+def _features(ledger: Ledger, analysis: str) -> list[str]:
+    """Return the features of the ledger that an analysis names."""
+    known = {name for event in (*_one_ways(ledger), *_tables(ledger)) for name in event.features}
+    return [name for name in sorted(known) if _named(name, analysis)]
 
 
 def _tables(ledger: Ledger) -> Iterator[NoisyCounts | NoisyResiduals]:
