@@ -216,6 +216,22 @@ def read_response(text: str, schema: Schema) -> Term:
     return term
 
 
+def is_declared(text: str, schema: Schema) -> bool:
+    """Whether a schema declares an analysis with the response and the terms of a formula (R26)."""
+    try:
+        response, terms = _known(text, schema)
+    except ParameterError:
+        return False
+    found = (_known(each.formula, schema) for each in schema.analyses)
+    return bool(terms) and any(response == own and terms <= more for own, more in found)
+
+
+def _known(text: str, schema: Schema) -> tuple[Term, set[frozenset[Term]]]:
+    """Return the response and the terms, whatever their order."""
+    _, response, terms = read_terms(text, schema)
+    return response, {frozenset(term.parts) for term in terms}
+
+
 def truth(term: Term, feature: Feature) -> Float64:
     """Return 1 where a code fulfils a comparison, 0 where not, NaN where it has no answer.
 

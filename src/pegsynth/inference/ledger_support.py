@@ -24,13 +24,15 @@ ONE_WAY = "marginals"
 _MOST_NAMED = 5
 
 
-def support_note(ledger: Ledger, analysis: str) -> str:
+def support_note(ledger: Ledger, analysis: str, *, declared: bool = True) -> str:
     """Say whether the published tables hold the features of an analysis; nothing if none are.
 
     Parameters
     ----------
     analysis
         A formula such as ``los ~ age + sev``, or a list of features.
+    declared
+        Whether a declared analysis of these features counts: its terms may be others.
 
     Raises
     ------
@@ -47,7 +49,7 @@ def support_note(ledger: Ledger, analysis: str) -> str:
             "features, such as 'los ~ age + sev'"
         )
     sums = [frozenset(e.features) for e in ledger.events if isinstance(e, NoisySums)]
-    if any(set(features) <= each for each in sums):
+    if declared and any(set(features) <= each for each in sums):
         return "held: the analysis was declared, and what it needs was measured"
     missing = [
         " x ".join(pair)

@@ -106,7 +106,7 @@ def _prepared(
 def _joint(formula: Formula, terms: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     """Return what one table must hold for the coefficients of an interaction."""
     return {
-        name: " + ".join([formula.response.feature, *(part.feature for part in term.parts)])
+        name: f"{formula.response.label} ~ {'*'.join(part.label for part in term.parts)}"
         for term in formula.terms
         if isinstance(term, Interaction)
         for name in terms.get(term.label, ())

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pegsynth.errors import ParameterError
+from pegsynth.evaluation.formula import is_declared
 from pegsynth.inference.combine import Floor
 from pegsynth.inference.combining_rules import Numbers
 from pegsynth.inference.ledger_support import NOT_SUPPORTED, names_features, support_note
@@ -88,7 +89,7 @@ def replicated(
         found,
         combined=replace(found.combined, link=fit.link),
         terms=_kept(prepared.terms, found.names),
-        statuses=_statuses(found.names, prepared, ledger, analysis),
+        statuses=_statuses(found.names, prepared, ledger, analysis, schema),
         response=prepared.response,
     )
 
@@ -100,19 +101,20 @@ def _kept(terms: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> dict[st
 
 
 def _statuses(
-    names: Sequence[str], prepared: Prepared, ledger: Ledger | None, analysis: str | None
+    names: Sequence[str],
+    prepared: Prepared,
+    ledger: Ledger | None,
+    analysis: str | None,
+    schema: Schema | None,
 ) -> dict[str, str]:
     """Say of every estimate whether published tables support it, as far as the ledger tells."""
     if ledger is None or analysis is None:
         return {}
-    whole, found = _status(ledger, analysis), {}
-    for name in names:
-        joint = prepared.joint.get(name)
-        own = whole if joint is None else _status(ledger, joint)
-        # Pairs of its features say nothing about an interaction with the response.
-        found[name] = NOT_SUPPORTED if joint is not None and own == "pairs only" else own
+    whole = support_note(ledger, analysis).partition(":")[0]
+    found = dict.fromkeys(names, whole)
+    for name, formula in prepared.joint.items():
+        if name in found and not (schema is not None and is_declared(formula, schema)):
+            # Pairs of its features say nothing about an interaction with the response.
+            own = support_note(ledger, formula, declared=False).partition(":")[0]
+            found[name] = NOT_SUPPORTED if own == "pairs only" else own
     return found if whole else {}
-
-
-def _status(ledger: Ledger, analysis: str) -> str:
-    return support_note(ledger, analysis).partition(":")[0]

@@ -32,8 +32,8 @@ class Prepared:
     terms
         Of a formula: the coefficients of every term.
     joint
-        Features that one published table must have for an estimate to be supported, by the name
-        of the estimate; those that are not named need pairs.
+        By the name of the estimate, the formula whose features one published table must have for
+        it to be supported; estimates that are not named need pairs.
     response
         What a formula explains.
     """
