@@ -353,7 +353,14 @@ def fit(
     model = fit_counted(counted, settled, stream, ledger, progress=progress)
     # The declared types of the features, in the order of the schema (R30).
     types = {name: reader.dtypes[name] for name in schema.names if name in reader.dtypes}
-    return replace(model, columns=written, dtypes=types, shapes=shapes, counted=table.kept)
+    return replace(
+        model,
+        columns=written,
+        dtypes=types,
+        shapes=shapes,
+        counted=table.kept,
+        frame=None if source.frame_kind == "polars" else source.frame_kind,
+    )
 
 
 def _check_passes(reader: TableReader, settled: Settled, checkpoint: Checkpoint | None) -> None:

@@ -37,6 +37,11 @@ NOT_COVERED: Final = (
     "no rule covers the bias of the virtual rows (alpha), or noise that all datasets share: "
     "the interval is about sampling and synthesis only"
 )
+# A ledger with virtual rows is refused before.
+NOT_COVERED_BY_A_MODEL: Final = (
+    "no rule covers what the method gets wrong about the original, or noise that all datasets "
+    "share: the interval is about sampling and synthesis only"
+)
 FEW_DATASETS: Final = 5
 _MOST_NAMED = 5
 
@@ -212,7 +217,8 @@ def combine(
         spread = _spread(rule, Moments.of(table.values, checked), share)
     notes += _remarks(rule, datasets, table, spread, share)
     notes += [held] if held else []
-    return _combined(rule, table, table.values.mean(axis=0), spread, (*notes, NOT_COVERED))
+    notes.append(NOT_COVERED if ledger is None else NOT_COVERED_BY_A_MODEL)
+    return _combined(rule, table, table.values.mean(axis=0), spread, tuple(notes))
 
 
 def _support(ledger: Ledger | None, analysis: str | None) -> str:
