@@ -96,7 +96,7 @@ class Sample:
     def values(self, column: Column) -> Float64:
         """Return what a column holds in every row."""
         if column.factors:
-            return np.prod([self.values(each) for each in column.factors], axis=0)
+            return np.asarray(np.prod([self.values(each) for each in column.factors], axis=0))
         found = self.numbers.get(column.name)
         return column.values[self.codes[column.feature]] if found is None else found
 

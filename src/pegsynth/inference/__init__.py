@@ -3,8 +3,8 @@
 from pegsynth.inference.combine import Combined, Floor, combine
 from pegsynth.inference.combining_rules import RULES, Rule
 from pegsynth.inference.pooled import pooled
+from pegsynth.inference.pooled_result import Pooled, WaldTest, anova
 from pegsynth.inference.replicated import replicated
-from pegsynth.inference.result import Pooled, WaldTest, anova
 
 __all__ = [
     "RULES",

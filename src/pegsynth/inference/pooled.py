@@ -15,7 +15,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.inference.combine import combine
 from pegsynth.inference.combining_rules import Numbers, Rule
 from pegsynth.inference.estimates import check_same
-from pegsynth.inference.result import Pooled
+from pegsynth.inference.pooled_result import Pooled
 from pegsynth.io.caller_frames import frame_kind
 from pegsynth.privacy import Ledger
 from pegsynth.release_views import ReleaseViews

@@ -15,7 +15,7 @@ from pegsynth.inference.combine import Floor, combine
 from pegsynth.inference.combining_rules import Numbers
 from pegsynth.inference.ledger_support import NOT_ASKED, support_note
 from pegsynth.inference.pooled import estimates_of
-from pegsynth.inference.result import Pooled
+from pegsynth.inference.pooled_result import Pooled
 from pegsynth.io.caller_frames import frame_kind
 from pegsynth.privacy import Ledger
 from pegsynth.weight_names import WEIGHT, named_weights

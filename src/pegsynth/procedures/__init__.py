@@ -15,11 +15,11 @@ Tables
     `person_periods`: a row for every period that somebody was at risk, for hazard regressions.
 """
 
-from pegsynth.inference.result import Pooled, WaldTest, anova
+from pegsynth.inference.pooled_result import Pooled, WaldTest, anova
 from pegsynth.procedures.replicating import replicated
-from pegsynth.procedures.statistics import Statistic, means, quantiles, rates, shares
 from pegsynth.procedures.survival import hazards, kaplan_meier, person_periods
 from pegsynth.procedures.two_way import rao_scott
+from pegsynth.procedures.weighted_statistics import Statistic, means, quantiles, rates, shares
 
 __all__ = [
     "Pooled",

@@ -11,12 +11,12 @@ from pegsynth.evaluation.formula import is_declared
 from pegsynth.inference.combine import Floor
 from pegsynth.inference.combining_rules import Numbers
 from pegsynth.inference.ledger_support import NOT_SUPPORTED, names_features, support_note
+from pegsynth.inference.pooled_result import Pooled
 from pegsynth.inference.replicated import replicated as of_a_function
-from pegsynth.inference.result import Pooled
 from pegsynth.io.caller_frames import from_frame
 from pegsynth.privacy import Ledger
-from pegsynth.procedures.regression import Family, regression
-from pegsynth.procedures.statistics import Prepared, Statistic
+from pegsynth.procedures.weighted_regression import Family, regression
+from pegsynth.procedures.weighted_statistics import Prepared, Statistic
 from pegsynth.release_views import ReleaseViews
 from pegsynth.schema import Schema
 

@@ -11,7 +11,7 @@ import polars as pl
 from pegsynth.arrays import Float64
 from pegsynth.errors import ParameterError
 from pegsynth.io.caller_frames import frame_kind, from_frame, to_kind
-from pegsynth.procedures.statistics import (
+from pegsynth.procedures.weighted_statistics import (
     Estimates,
     Prepared,
     Statistic,

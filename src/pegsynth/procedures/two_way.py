@@ -10,9 +10,9 @@ import polars as pl
 
 from pegsynth.arrays import Float64
 from pegsynth.errors import ParameterError
-from pegsynth.inference.result import Pooled, WaldTest
+from pegsynth.inference.pooled_result import Pooled, WaldTest
 from pegsynth.procedures.replicating import replicated
-from pegsynth.procedures.statistics import Estimates, Prepared, Statistic, groups_of
+from pegsynth.procedures.weighted_statistics import Estimates, Prepared, Statistic, groups_of
 from pegsynth.schema import Schema
 
 

@@ -21,7 +21,13 @@ from pegsynth.evaluation.model_matrix import columns_of
 from pegsynth.evaluation.regression_fit import fit
 from pegsynth.evaluation.value_columns import TableValues
 from pegsynth.evaluation.value_regression import value_sample
-from pegsynth.procedures.statistics import Estimates, Prepared, Statistic, column_of, numbers
+from pegsynth.procedures.weighted_statistics import (
+    Estimates,
+    Prepared,
+    Statistic,
+    column_of,
+    numbers,
+)
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.feature import number_text
 

@@ -88,7 +88,9 @@ class Groups:
     def sums(self, values: Float64) -> Float64:
         """Add up values by group."""
         kept = self.codes >= 0
-        return np.bincount(self.codes[kept], values[kept], minlength=len(self.labels))
+        return np.bincount(self.codes[kept], values[kept], minlength=len(self.labels)).astype(
+            np.float64
+        )
 
     def rows(self) -> list[tuple[str, Int64]]:
         """Return the label and the rows of every group."""
