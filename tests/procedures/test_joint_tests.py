@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
-from weighted_tables import REPLICATES, weighted
+from weighted_tables import PART, REPLICATES, weighted
 
 import pegsynth
 from pegsynth import ParameterError, combine, procedures
@@ -17,7 +17,9 @@ FRAME = weighted()
 
 
 def pooled(rest, main, **more):
-    return Pooled(combine(rest, rule="replicate-weights", main=main, **more))
+    """Combine replicates that have the whole error, in the units of those that have a part."""
+    near = [{name: main[name] + PART * (each[name] - main[name]) for name in main} for each in rest]
+    return Pooled(combine(near, rule="replicate-weights", main=main, **more))
 
 
 def test_numbers_by_hand():
@@ -146,6 +148,7 @@ def test_rao_scott_of_independent_columns_has_its_level(rows):
         frame = {"a": random.integers(0, 3, rows), "b": random.integers(0, 2, rows)}
         frame["pegs_weight"] = np.ones(rows)
         for k in range(1, 21):
-            frame[f"pegs_weight_{k}"] = random.multinomial(rows, np.full(rows, 1 / rows)) + 1e-9
+            times = random.multinomial(rows, np.full(rows, 1 / rows))
+            frame[f"pegs_weight_{k}"] = 1 + PART * (times - 1) + 1e-9
         hits += procedures.rao_scott("a", "b", pl.DataFrame(frame)).pvalue < 0.1
     assert stats.binomtest(hits, runs, 0.1).pvalue > bonferroni(4)

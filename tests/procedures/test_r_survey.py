@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from weighted_tables import REPLICATES, weighted
+from weighted_tables import PART, REPLICATES, weighted
 
 import pegsynth
 from pegsynth import procedures
@@ -19,7 +19,7 @@ t <- read.csv("table.csv", stringsAsFactors = TRUE)
 names(t)[names(t) == "g"] <- "group"
 K <- REPLICATES
 design <- svrepdesign(weights = ~pegs_weight, repweights = "^pegs_weight_[0-9]+$", data = t,
-  type = "other", scale = 1/K, rscales = rep(1, K), combined.weights = TRUE, mse = TRUE)
+  type = "other", scale = 1/(K * PART^2), rscales = rep(1, K), combined.weights = TRUE, mse = TRUE)
 design$degf <- K
 put <- function(name, x) cat(name, sprintf("%.12g", as.numeric(x)), "\\n")
 linear <- svyglm(y ~ x * group + I(x^2), design)
@@ -36,7 +36,7 @@ median <- svyquantile(~y, design, c(0.25, 0.5), interval.type = "quantile", qrul
 put("median", coef(median)); put("median_se", SE(median))
 km <- survfit(Surv(t, e) ~ 1, data = t, weights = pegs_weight)
 put("km", summary(km, times = c(1, 4, 7))$surv)
-""".replace("REPLICATES", str(REPLICATES))
+""".replace("REPLICATES", str(REPLICATES)).replace("PART", repr(PART))
 
 
 @pytest.fixture(scope="module")

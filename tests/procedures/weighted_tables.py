@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from pegsynth import combine
+
 REPLICATES = 12
+PART = float(combine([0.0, 2.0], rule="replicate-weights", main=1.0).variance) ** -0.5
+"""The part of an estimate's error that replicates have where no ledger says which."""
 
 
 def weighted(rows=400, *, seed=1, replicates=REPLICATES):
@@ -39,4 +43,4 @@ def by_hand(estimate, frame):
     """Return estimates and their covariance matrix, by the rule itself."""
     main, *rest = (np.asarray(estimate(weights), dtype=float) for weights in lines(frame))
     off = np.array(rest) - main
-    return main, off.T @ off / len(off)
+    return main, off.T @ off / (len(off) * PART**2)
