@@ -20,6 +20,7 @@ from pegsynth.errors import ModelError
 from pegsynth.io.table_input import open_table
 from pegsynth.methods.stored_released import loaded_released, stored_released
 from pegsynth.privacy import Ledger, NoisySums
+from pegsynth.procedures import quantiles
 from pegsynth.progress import quiet
 from pegsynth.random import RandomStream
 from pegsynth.released.calibration import calibrated
@@ -181,6 +182,11 @@ def test_an_interaction_that_was_not_declared_is_not_supported():
         assert found.statuses["age"] == "held"
         assert found.statuses["age:C(area)[s]"] == "not supported"
         assert "not supported" in found.summary()
+        # Sums for a regression say nothing about quantiles of its features.
+        medians = replicated(quantiles("pay", by="area"), frame, ledger=ledger, schema=book)
+        assert not any("declared" in note for note in medians.combined.notes)
+    other = replicated("pay ~ sqrt(age) + C(area)", frame, ledger=ledger, schema=declaring())
+    assert not any("declared" in note for note in other.combined.notes)
 
 
 def without(ledger, features):

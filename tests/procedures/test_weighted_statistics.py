@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from weighted_tables import by_hand, weighted
+from scipy import stats
+from weighted_tables import PART, REPLICATES, by_hand, weighted
 
 import pegsynth
 from pegsynth import ParameterError, procedures
+from significance import bonferroni
 
 FRAME = weighted()
 
@@ -46,14 +48,6 @@ TWINS = [
         lambda w: [w[each == G].sum() / w.sum() for each in "abc"],
     ),
     (
-        procedures.quantiles("t", [0.25, 0.5, 0.9]),
-        lambda w: [quantile(T, w, p) for p in (0.25, 0.5, 0.9)],
-    ),
-    (
-        procedures.quantiles("y", by="g"),
-        lambda w: [quantile(Y[each == G], w[each == G], 0.5) for each in "abc"],
-    ),
-    (
         procedures.kaplan_meier("t", "e", [0.5, 1, 4.5, 7]),
         lambda w: [survival(T, E, w, at) for at in (0.5, 1, 4.5, 7)],
     ),
@@ -82,7 +76,49 @@ def test_statistics_are_those_of_slow_twins(statistic, twin):
     main, covariance = by_hand(twin, FRAME)
     np.testing.assert_allclose(list(found.params.values()), main, rtol=1e-12)
     np.testing.assert_allclose(found.cov_params(), covariance, rtol=1e-9, atol=1e-15)
-    assert list(statistic(FRAME, FRAME["pegs_weight"]).values()) == pytest.approx(main)
+
+
+@pytest.mark.parametrize("name", ["t", "y"])
+def test_quantiles_have_the_intervals_of_woodruff(name):
+    """The share of rows up to a quantile varies; its interval is read off the table."""
+    values, wanted = column(name), (0.25, 0.5, 0.9)
+    found = pegsynth.replicated(procedures.quantiles(name, wanted, by="g"), FRAME)
+    low, high = found.combined.interval(0.9)
+    factor = stats.t.ppf(0.95, REPLICATES)
+    for place, (group, p) in enumerate((group, p) for group in "abc" for p in wanted):
+        inside = group == G
+        main = FRAME["pegs_weight"].to_numpy()[inside]
+        q = quantile(values[inside], main, p)
+        below = values[inside] <= q
+        _, variance = by_hand(
+            lambda w, below=below, inside=inside: [w[inside][below].sum() / w[inside].sum()], FRAME
+        )
+        half = factor * variance[0, 0] ** 0.5
+        assert list(found.params.values())[place] == q
+        assert low[place] == quantile(values[inside], main, p - half)
+        assert high[place] == quantile(values[inside], main, p + half)
+        one = found.combined[found.names[place]]
+        assert one.interval(0.9) == (low[place], high[place])
+    with pytest.raises(ParameterError, match="remove names"):
+        pegsynth.replicated(procedures.quantiles(name), FRAME, names=["y 0.5"])
+
+
+def test_intervals_of_medians_hold_the_truth_where_their_replicates_hardly_move():
+    """Whole numbers of a few values: bootstraps of simple random samples, 95 % intervals."""
+    random, hits, points, runs, rows = np.random.default_rng(9), 0, 0, 300, 400
+    for _ in range(runs):
+        columns = {"v": random.poisson(11.3, rows), "pegs_weight": np.ones(rows)}
+        for k in range(1, 21):
+            times = random.multinomial(rows, np.full(rows, 1 / rows))
+            columns[f"pegs_weight_{k}"] = 1 + PART * (times - 1) + 1e-9
+        frame = pl.DataFrame(columns)
+        low, high = pegsynth.replicated(procedures.quantiles("v"), frame).combined.interval(0.95)
+        hits += low[0] <= stats.poisson.median(11.3) <= high[0]
+        # Broken: replicates of the median itself.
+        main, variance = by_hand(lambda w, v=columns["v"]: [quantile(v, w, 0.5)], frame)
+        points += abs(main[0] - 11) <= stats.t.ppf(0.975, 20) * variance[0, 0] ** 0.5
+    assert stats.binomtest(hits, runs, 0.95, alternative="less").pvalue > bonferroni(2)
+    assert points < hits
 
 
 def test_intervals_keep_to_the_scale_of_the_statistic():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
@@ -65,6 +66,8 @@ class Combined:
     link
         The scale on which intervals are symmetrical: "log" for what is above 0, "cloglog", that
         of log(-log), for what lies between 0 and 1.
+    ends
+        Where intervals are symmetrical on no such scale: their ends, from the quantiles of t.
     """
 
     estimate: Value
@@ -75,6 +78,7 @@ class Combined:
     names: tuple[str, ...] = ()
     covariance: Numbers | None = None
     link: Link = "identity"
+    ends: Callable[[Any], tuple[Numbers, Numbers]] | None = None
 
     @property
     def std_error(self) -> Value:
@@ -86,8 +90,12 @@ class Combined:
         from scipy import stats
 
         level = _checked_level(level)
-        half = stats.t.ppf((1 + level) / 2, self.degrees_of_freedom) * self.std_error
-        low, high = _ends(np.asarray(self.estimate), np.asarray(half), self.link)
+        factor = stats.t.ppf((1 + level) / 2, self.degrees_of_freedom)
+        if self.ends is None:
+            half = np.asarray(factor * self.std_error)
+            low, high = _ends(np.asarray(self.estimate), half, self.link)
+        else:
+            low, high = self.ends(factor)
         return _like(self.estimate, low), _like(self.estimate, high)
 
     def __getitem__(self, name: str) -> Combined:
@@ -97,7 +105,12 @@ class Combined:
         place = self.names.index(name)
         values = (self.estimate, self.variance, self.degrees_of_freedom)
         estimate, variance, degrees = (float(np.atleast_1d(value)[place]) for value in values)
-        return Combined(estimate, variance, degrees, self.rule, self.notes, link=self.link)
+        found = Combined(estimate, variance, degrees, self.rule, self.notes, link=self.link)
+        if self.ends is None:
+            return found
+        # The degrees of freedom of all are needed for the ends of one.
+        whole = self.ends
+        return replace(found, ends=lambda t: tuple(each[place] for each in whole(t)))
 
     def to_frame(self, level: float = 0.95) -> pl.DataFrame:
         """Return one line for each quantity, with intervals of a level (Polars)."""

@@ -162,6 +162,7 @@ class Pooled:
             names=labels,
             covariance=covariance,
             link="identity",
+            ends=None,
         )
         return Pooled(found, self.kind)
 

@@ -57,7 +57,7 @@ def replicated(
     if weight is None and ledger is not None:
         weight = next(iter(weights_of(ledger)), None)
     main, *rest = (
-        estimates_of(fit(frame, weights), names) for weights in _weights_in(frame, weight)
+        estimates_of(fit(frame, weights), names) for weights in weights_in(frame, weight)
     )
     if ledger is not None and not from_released_blocks(ledger):
         check_rule("replicate-weights", ledger)
@@ -89,7 +89,7 @@ def _replicated_columns(name: str, columns: Collection[str]) -> tuple[str, ...]:
     return named_weights(name, more) if name in columns and more > 1 else ()
 
 
-def _weights_in(frame: Any, weight: str | None) -> list[Numbers]:
+def weights_in(frame: Any, weight: str | None) -> list[Numbers]:
     """Return the weights of a table: those of the published counts, and the replicates."""
     columns = [str(name) for name in getattr(frame, "column_names", None) or frame.columns]
     found = weight_columns(columns) if weight is None else _replicated_columns(weight, columns)

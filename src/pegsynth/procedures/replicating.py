@@ -8,11 +8,18 @@ from typing import Any
 
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.formula import is_declared
+from pegsynth.inference.choice import weights_of
 from pegsynth.inference.combine import Floor
 from pegsynth.inference.combining_rules import Numbers
-from pegsynth.inference.ledger_support import NOT_SUPPORTED, names_features, support_note
+from pegsynth.inference.ledger_support import (
+    NOT_ASKED,
+    NOT_SUPPORTED,
+    names_features,
+    support_note,
+)
 from pegsynth.inference.pooled_result import Pooled
 from pegsynth.inference.replicated import replicated as of_a_function
+from pegsynth.inference.replicated import weights_in
 from pegsynth.io.caller_frames import from_frame
 from pegsynth.privacy import Ledger
 from pegsynth.procedures.weighted_regression import Family, regression
@@ -76,20 +83,32 @@ def replicated(
         fit = regression(fit, family=family, exposure=exposure)
     elif family is not None or exposure is not None:
         raise ParameterError("family and exposure are for a formula; remove them")
-    options: dict[str, Any] = {"names": names, "weight": weight, "ledger": ledger, "floor": floor}
+    options: dict[str, Any] = {"names": names, "ledger": ledger, "floor": floor}
     if not isinstance(fit, Statistic):
-        return of_a_function(fit, frame, analysis=analysis, **options)
-    if analysis is None and ledger is not None and names_features(ledger, fit.analysis):
-        analysis = fit.analysis
-    prepared = fit.prepare(from_frame(frame).lazy().collect(), schema)
+        return of_a_function(fit, frame, weight=weight, analysis=analysis, **options)
+    if weight is None and ledger is not None:
+        weight = next(iter(weights_of(ledger)), None)
+    main = weights_in(frame, weight)[0]
+    prepared = fit.prepare(from_frame(frame).lazy().collect(), main, schema)
+    if names is not None and prepared.finished is not None:
+        raise ParameterError("quantiles are chosen by their probabilities; remove names")
     found = of_a_function(
-        lambda _, weights: prepared.estimates(weights), frame, analysis=analysis, **options
+        lambda _, weights: prepared.estimates(weights), frame, weight=weight, **options
     )
+    combined = replace(found.combined, link=fit.link)
+    if prepared.finished is not None:
+        combined = prepared.finished(combined)
+    statuses: dict[str, str] = {}
+    if ledger is not None and (analysis or names_features(ledger, fit.analysis)):
+        note = _note(ledger, analysis or fit.analysis, schema)
+        kept = tuple(each for each in combined.notes if each != NOT_ASKED)
+        combined = replace(combined, notes=(*kept, *([note] if note else [])))
+        statuses = _statuses(found.names, prepared, ledger, note, schema)
     return replace(
         found,
-        combined=replace(found.combined, link=fit.link),
+        combined=combined,
         terms=_kept(prepared.terms, found.names),
-        statuses=_statuses(found.names, prepared, ledger, analysis, schema),
+        statuses=statuses,
         response=prepared.response,
     )
 
@@ -100,21 +119,24 @@ def _kept(terms: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> dict[st
     return {term: each for term, each in found.items() if each}
 
 
+def _note(ledger: Ledger, analysis: str, schema: Schema | None) -> str:
+    """Say whether published tables support an analysis.
+
+    What was measured for a declared regression serves that regression; without a codebook, any
+    of the same features.
+    """
+    formula = "~" in analysis and (schema is None or is_declared(analysis, schema))
+    return support_note(ledger, analysis, declared=formula)
+
+
 def _statuses(
-    names: Sequence[str],
-    prepared: Prepared,
-    ledger: Ledger | None,
-    analysis: str | None,
-    schema: Schema | None,
+    names: Sequence[str], prepared: Prepared, ledger: Ledger, note: str, schema: Schema | None
 ) -> dict[str, str]:
     """Say of every estimate whether published tables support it, as far as the ledger tells."""
-    if ledger is None or analysis is None:
-        return {}
-    whole = support_note(ledger, analysis).partition(":")[0]
-    found = dict.fromkeys(names, whole)
+    found = dict.fromkeys(names, note.partition(":")[0]) if note else {}
     for name, formula in prepared.joint.items():
         if name in found and not (schema is not None and is_declared(formula, schema)):
             # Pairs of its features say nothing about an interaction with the response.
             own = support_note(ledger, formula, declared=False).partition(":")[0]
             found[name] = NOT_SUPPORTED if own == "pairs only" else own
-    return found if whole else {}
+    return found

@@ -19,7 +19,6 @@ from pegsynth.procedures.weighted_statistics import (
     groups_of,
     numbers,
 )
-from pegsynth.schema import Schema
 
 MOST_PERIODS = 1000
 
@@ -60,7 +59,7 @@ def _survival(
     wanted = np.asarray(times, dtype=np.float64)
     letter = "h" if hazard else "S"
 
-    def prepare(frame: pl.DataFrame, _: Schema | None) -> Prepared:
+    def prepare(frame: pl.DataFrame, *_: object) -> Prepared:
         ends, happened = numbers(frame, time, least=0.0), _happened(frame, event)
         groups = groups_of(frame, by, [time, event]).rows()
 

@@ -13,7 +13,6 @@ from pegsynth.errors import ParameterError
 from pegsynth.inference.pooled_result import Pooled, WaldTest
 from pegsynth.procedures.replicating import replicated
 from pegsynth.procedures.weighted_statistics import Estimates, Prepared, Statistic, groups_of
-from pegsynth.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +61,7 @@ def rao_scott(first: str, second: str, frame: Any, **options: Any) -> RaoScott:
     """
     sizes: list[int] = []
 
-    def prepare(table: pl.DataFrame, _: Schema | None) -> Prepared:
+    def prepare(table: pl.DataFrame, *_: object) -> Prepared:
         rows, columns = groups_of(table, [first], [second]), groups_of(table, [second], [first])
         wide, kept = len(columns.labels), rows.codes >= 0
         sizes[:] = [len(rows.labels), wide, int(kept.sum())]

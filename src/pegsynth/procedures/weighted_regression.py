@@ -62,7 +62,7 @@ def regression(
     if exposure is not None and family != "poisson":
         raise ParameterError('exposure is for counts: state family="poisson", or remove exposure')
 
-    def prepare(frame: pl.DataFrame, book: Schema | None) -> Prepared:
+    def prepare(frame: pl.DataFrame, _: object, book: Schema | None) -> Prepared:
         return _prepared(formula, frame, book, _KINDS.get(family or ""), exposure)
 
     return Statistic(prepare, formula)
