@@ -89,4 +89,6 @@ def test_the_audit_says_what_is_broken_and_what_is_not_installed(monkeypatch):
     assert "folders:\ntypes differ" in outcome.out
     assert "extra: (" in outcome.out
     assert "skipped: no_such_package is not installed" in outcome.out
-    check_refused(pegs("audit", "--method", "windows"), "pegs-once", "recodings", "doors, not")
+    check_refused(
+        pegs("audit", "--method", "windows"), "pegs-once", "recodings", "doors", "interference, not"
+    )

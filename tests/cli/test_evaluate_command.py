@@ -124,7 +124,8 @@ def test_globs_and_kinds_of_files(tables):
 
 def test_faults_of_a_synthetic_table_are_said(tables, no_figures):
     table = pl.read_csv(tables / "s1.csv", infer_schema=False)
-    strange = table.drop("b").with_columns(pl.lit(SECRET).alias("a"), pl.lit("1").alias("extra"))
+    values = [table["a"][0], *[SECRET] * (table.height - 1)]
+    strange = table.drop("b").with_columns(pl.Series("a", values), pl.lit("1").alias("extra"))
     strange.write_csv(tables / "strange.csv")
     outcome = evaluate(
         tables,
@@ -139,6 +140,18 @@ def test_faults_of_a_synthetic_table_are_said(tables, no_figures):
     assert not any(SECRET in text for text in (outcome.out, outcome.err, *written))
     assert "missing_column" in written[0]
     assert "Missing column" in written[1]
+
+
+def test_a_column_without_a_listed_value_is_refused(tables):
+    table = pl.read_csv(tables / "s1.csv", infer_schema=False)
+    table.with_columns(pl.lit(SECRET).alias("a")).write_csv(tables / "strange.csv")
+    before = snapshot(tables)
+    outcome = evaluate(
+        tables,
+        *(tables / "data.csv", tables / "strange.csv", "--json", tables / "m.json"),
+    )
+    check_refused(outcome, "strange.csv", "column 'a' of synthetic table 1", "as the schema lists")
+    assert snapshot(tables) == before
 
 
 def test_tables_without_a_common_column_are_refused(tables):

@@ -94,7 +94,7 @@ def test_standard_error_is_the_same_with_extreme_numbers_and_without(table):
 
 
 def test_no_warning_of_a_library_is_printed(monkeypatch, capsys):
-    def work():
+    def work(*_):
         with warnings.catch_warnings():
             warnings.simplefilter("always")
             warnings.warn("a value of the data", stacklevel=1)

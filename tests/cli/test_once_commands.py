@@ -314,5 +314,5 @@ def test_a_release_folder_says_how_its_rows_depend_on_each_other(home, tmp_path)
     assert "not independent draws" in page
     assert "**plug-in**" in page
     assert "understates" in page
-    assert "the same in all tables" in page
+    assert "The noise that protects people was drawn once. It moves all estimates" in page
     assert "Virtual rows" not in page

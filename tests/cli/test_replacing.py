@@ -85,8 +85,9 @@ def test_a_folder_that_is_filled_meanwhile_is_kept(folder, monkeypatch):
     def busy(*arguments, **options):
         (folder / "run").mkdir()
         (folder / "run" / "mine").write_text("mine")
-        return [], None
+        return write_public(*arguments, **options)
 
+    write_public = fill_folder.write_public
     monkeypatch.setattr(fill_folder, "write_public", busy)
     outcome = release(folder, "--force", "--public-only", run=pegs)
     check_refused(outcome, folder / "run", "other things")

@@ -99,3 +99,14 @@ def test_public_papers_explain_and_hold_no_count(table, tmp_path):
         assert words in sections[0]
     made.save(tmp_path / "out")
     assert sections[0] in (tmp_path / "out/public/HOW-TO-ANALYSE.md").read_text()
+
+
+@pytest.mark.parametrize("categories", [("1", "2"), ("1.0", "2.0")])
+@pytest.mark.parametrize("values", [["1", "2.0", "3"], [1.0, 2.0, 3.0], [1, 2, 3]])
+def test_other_spellings_are_not_recoded(categories, values):
+    recoding = Recoding(groups=(("low", (categories[0], "3")),))
+    area = Feature("area", categories=categories, dtype="double", recoding=recoding)
+    table = pl.DataFrame({"area": pl.Series(values * 20), "ward": ["a", "b", "b"] * 20})
+    book = Schema((area, Feature("ward", categories=("a", "b"))), reviewed=True)
+    found = pegsynth.evaluate(table, table, book)
+    assert found.record("values_recoded", "area").value == pytest.approx(2 / 3)

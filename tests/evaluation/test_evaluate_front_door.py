@@ -119,13 +119,13 @@ def test_a_missing_column_is_said_and_the_rest_is_measured():
         formulas=[FORMULA, "charge ~ age"],
         target="I(sev > 0)",
     )
-    assert "lacks the column 'sev'" in found.record("regression_distance", FORMULA).note
+    assert "column 'sev' could not be compared" in found.record("regression_distance", FORMULA).note
     assert found.record("regression_distance", "charge ~ age").value is not None
     assert found.record("auc_synthetic", "I(sev > 0)").value is None
     assert found.record("missing_column", "sev").value is None
     assert found.record("tvd1", "age").value is not None
     assert found.record("tvd1", "sev") is None
-    assert "without sev, which a synthetic table lacks" in found.record("tvd1").note
+    assert "without sev, which could not be compared" in found.record("tvd1").note
     assert found.summary["intruder_error"] is not None
 
 
@@ -133,7 +133,7 @@ def test_risks_need_the_columns_that_identify():
     found = pegsynth.evaluate(ORIGINAL, SYNTHETIC.drop("ward"), SCHEMA)
     for name in ("uniqueness", *RISK_KEYS):
         assert found.summary[name] is None
-        assert "lacks the column 'ward'" in found.record(name).note
+        assert "column 'ward' could not be compared" in found.record(name).note
     assert found.summary["tvd1"] is not None
 
 
@@ -164,12 +164,25 @@ def test_a_table_of_one_row():
 
 
 def test_unknown_values_count_in_the_distances():
-    strange = SYNTHETIC.with_columns(pl.lit("elsewhere").alias("ward"))
-    found = pegsynth.evaluate(ORIGINAL, strange, SCHEMA)
-    assert found.record("unknown_values", "ward").value == 1
-    assert found.record("tvd1", "ward").value == pytest.approx(1)
+    rows = SYNTHETIC.height
+    wards = pl.Series("ward", [SYNTHETIC["ward"][0], *["elsewhere"] * (rows - 1)])
+    found = pegsynth.evaluate(ORIGINAL, SYNTHETIC.with_columns(wards), SCHEMA)
+    strange = (rows - 1) / rows
+    assert found.record("unknown_values", "ward").value == pytest.approx(strange)
+    assert found.record("tvd1", "ward").value >= strange
     marginal = next(m for m in found.marginals if m.feature == "ward")
-    assert dict(zip(marginal.categories, marginal.synthetic, strict=True))["(other)"] == 1
+    shares = dict(zip(marginal.categories, marginal.synthetic, strict=True))
+    assert shares["(other)"] == pytest.approx(strange)
+
+
+def test_a_column_without_any_listed_value_is_refused():
+    """It would be one category: a red utility, and a risk of zero that nobody has measured."""
+    strange = SYNTHETIC.with_columns(pl.lit("elsewhere").alias("ward"))
+    for tables in (strange, [SYNTHETIC, strange]):
+        with pytest.raises(DataError, match=r"column 'ward' of synthetic table \d: none of its"):
+            pegsynth.evaluate(ORIGINAL, tables, SCHEMA)
+    with pytest.raises(DataError, match="column 'ward' of the hold-out"):
+        pegsynth.evaluate(ORIGINAL, SYNTHETIC, SCHEMA, holdout=strange)
 
 
 def test_no_table_is_refused():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -63,9 +65,9 @@ def test_values_without_a_code_become_a_category_of_their_own():
 def test_256_categories_leave_room_for_one_more():
     schema = Schema((Feature("a", categories=tuple(f"c{i}" for i in range(256))),))
     original = pl.DataFrame({"a": ["c255"]})
-    tables = read_tables(original, [pl.DataFrame({"a": ["?"]})], schema, threads=1)
+    tables = read_tables(original, [pl.DataFrame({"a": ["?", "c0"]})], schema, threads=1)
     assert tables.original.tolist() == [[255]]
-    assert tables.synthetic[0].tolist() == [[256]]
+    assert tables.synthetic[0].tolist() == [[256], [0]]
 
 
 def test_a_missing_column_is_left_out_and_said():
@@ -104,9 +106,9 @@ def test_the_original_must_fit():
 
 
 def test_the_holdout_has_all_columns_and_some_rows():
-    tables = read(ORIGINAL, holdout=ORIGINAL.with_columns(pl.lit("z").alias("a")))
+    tables = read(ORIGINAL, holdout=ORIGINAL.with_columns(pl.Series("a", ["x", "z", "z"])))
     assert tables.schema.features[0].labels == ("x", "y", "(other)")
-    assert set(tables.holdout[:, 0].tolist()) == {2}
+    assert tables.holdout[:, 0].tolist() == [0, 2, 2]
     assert named(tables)["unknown_values", "a"].value == 0
     with pytest.raises(DataError, match="the hold-out lacks the column 'n'"):
         read(ORIGINAL, holdout=ORIGINAL.drop("n"))
@@ -118,4 +120,47 @@ def test_a_category_that_is_called_other_leaves_no_room():
     schema = Schema((Feature("a", categories=("x", "(other)")),))
     original = pl.DataFrame({"a": ["x"]})
     with pytest.raises(DataError, match="column 'a': 1 values are not in the schema"):
-        read_tables(original, [pl.DataFrame({"a": ["?"]})], schema, threads=1)
+        read_tables(original, [pl.DataFrame({"a": ["?", "x"]})], schema, threads=1)
+
+
+WIDE = Schema(
+    (
+        Feature("a", categories=("x", "y"), unknown="category", missing=("", "-9")),
+        Feature("n", kind="numeric", edges=(0.0, 10.0), unknown="category", not_applicable=("-",)),
+        Feature("f", categories="private"),
+    )
+)
+FOUND = replace(WIDE, columns=(*WIDE.columns[:2], replace(WIDE["f"], private_categories=False)))
+FULL = pl.DataFrame({"a": ["x", "z", None], "n": ["3", "?", "-"], "f": ["s", "t", "t"]})
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "listed"),
+    [
+        ("a", ["u", "v", "-9"], False),
+        ("a", ["u", None, ""], False),
+        # "(other)" is what a release calls values that are not listed, and is listed as such.
+        ("a", ["(other)", "(other)", "(other)"], True),
+        ("a", ["(other)", "u", None], False),
+        ("a", [None, None, "-9"], True),
+        ("a", ["u", "v", "x"], True),
+        ("n", ["high", "low", "high"], False),
+        ("n", ["high", "-", "high"], True),
+        ("n", [None, None, None], True),
+        # No category was found, so that there is none to be listed.
+        ("f", ["s", "t", "u"], True),
+    ],
+)
+def test_columns_without_a_listed_value_are_refused_or_left_out(column, values, listed):
+    table = FULL.with_columns(pl.Series(column, values))
+    cases = {"the original": (table, [FULL]), "synthetic table 2": (FULL, [FULL, table])}
+    for role, (original, synthetic) in cases.items():
+        tables = read_tables(original, synthetic, FOUND, threads=1, lenient=True)
+        assert (column in tables.missing) == (not listed)
+        assert (("unlisted_column", column) in named(tables)) == (not listed)
+        if listed:
+            read_tables(original, synthetic, FOUND, threads=1)
+            continue
+        assert role in named(tables)["unlisted_column", column].note
+        with pytest.raises(DataError, match=f"column '{column}' of {role}: none of its values"):
+            read_tables(original, synthetic, FOUND, threads=1)

@@ -181,7 +181,8 @@ sys.exit(99 if tried else 0)
 
 def offline(place, *arguments):
     """Run a command that must not ask Python for a connection; libraries have none to ask."""
-    own = {"PYTHONPATH": os.getcwd(), "FAULT_STUDY": "1", "TMPDIR": str(place.temporary)}
+    paths = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
+    own = {"PYTHONPATH": paths, "FAULT_STUDY": "1", "TMPDIR": str(place.temporary)}
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "")
     command = [sys.executable, "-c", OFFLINE, *map(str, arguments)]
     prefix = ["unshare", "--map-root-user", "--net"] if _can_unshare() else []

@@ -14,6 +14,7 @@ from command import check_refused, pegs
 from pegsynth.errors import DataError, OutputError, SchemaError
 from pegsynth.io import open_table
 from pegsynth.io.csv_read import FIRST_NAME, read_batches
+from pegsynth.io.csv_text import protect, protect_frame
 from pegsynth.io.dialect_guess import recognised
 from pegsynth.io.table_output import open_writer
 from pegsynth.schema import Feature, Schema
@@ -45,9 +46,19 @@ def test_a_table_of_an_office_is_read_and_written_as_it_is(tmp_path):
     with open_writer(out, codebook=BOOK) as writer:
         writer.write(frame)
         writer.write(frame)
-    lines = 'Köln;1234,5\n"a;b";0,25\n\'-1,5;\n'
+    # A number of this dialect, which no spreadsheet takes for a formula.
+    lines = 'Köln;1234,5\n"a;b";0,25\n-1,5;\n'
     assert out.read_bytes().decode("cp1252") == "town;price\n" + lines * 2
     assert encode(str(out), BOOK).tolist() == [[0, 2], [2, 0], [3, 3]] * 2
+
+
+def test_numbers_with_either_mark_are_no_formulas_and_all_else_is():
+    for number in ("-1,5", "+1,5", "-1.5", "-,5", "-1,5e-3", "-9"):
+        assert protect(number) == number
+    for text in ("-1,5+1", "-1,2,3", "-1.234,5", "-a1,5", "-1,5 ", "=1,5", "@1,5", "-,", "-1,5\n"):
+        assert protect(text) == f"'{text}"
+        frame = pl.DataFrame({"x": [text]})
+        assert protect_frame(frame)["x"].to_list() == [f"'{text}"]
 
 
 @pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
@@ -110,6 +121,16 @@ def test_bytes_that_an_encoding_has_not_are_refused(tmp_path):
     path.write_bytes("a,b\nx,y\n".encode("utf-16")[:-1])
     with pytest.raises(DataError, match="not utf-16"):
         list(open_table(str(path), dialect=Dialect(encoding="utf-16")).batches())
+
+
+# Whole, and with a surrogate without its pair, which says a place after the start.
+@pytest.mark.parametrize("rows", [b"", b"\x00\xdc,\x00"])
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-8"])
+def test_utf_16_needs_its_byte_order_mark(tmp_path, codec, rows):
+    path = tmp_path / "t.csv"
+    path.write_bytes("a,b\nx,y\n".encode(codec) + rows)
+    with pytest.raises(DataError, match="line 1: the text is not utf-16"):
+        open_table(str(path), dialect=Dialect(encoding="utf-16"))
 
 
 def test_a_character_that_the_encoding_lacks_is_refused_in_writing(tmp_path):

@@ -14,8 +14,10 @@ import polars as pl
 import pytest
 from benchmarks.timing import run_program
 from faults.works import model_content
+from hypothesis import HealthCheck, given, settings
 
 import pegsynth
+import read_back
 from command import PEGS, SECRET, check_refused, done, pegs, snapshot
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import DataError, OutputError, ParameterError
@@ -478,3 +480,19 @@ def test_a_million_rows(server, tmp_path):
     done("fit", tmp_path / "stays.parquet", *schema, "-o", tmp_path / "b.pegs")
     assert model_content(tmp_path / "a.pegs") == model_content(tmp_path / "b.pegs")
     assert os.stat(tmp_path / "a.pegs").st_mode & 0o777 == 0o600
+
+
+# A release is read by its own schema
+
+
+@settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(case=read_back.cases())
+def test_codes_are_the_same_out_and_in_again(server, case):
+    table = f"t{uuid.uuid4().hex}"
+    read_back.written(DatabaseTarget(server.uri, table), case)
+    read_back.check(case, DatabaseTable(server.uri, table=table))
+    server.run(f"DROP TABLE {table}")

@@ -109,7 +109,7 @@ def test_release_fit_sample_and_inspect(neighbours, method):
     [
         ("--method", "pegs-capped", "--epsilon", 1, "--visits", 0),
         ("--epsilon", 1e-9),
-        ("--epsilon", 1, "--heads", 7),
+        ("--method", "pegs", "--epsilon", 1, "--heads", 7),
         ("--epsilon-per-row", 1, "--order", "private"),
     ],
 )

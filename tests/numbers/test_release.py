@@ -140,8 +140,9 @@ def test_edges_that_are_measured_are_no_assumption():
     ledger = pegsynth.synthesize(TABLE, SCHEMA, method="pegs-once", epsilon=5.0, rows=10).ledger
     (reviewed,) = (a for a in ledger.assumptions if a.code == "reviewed-schema")
     # Where the ages end was stated by somebody; where incomes do was not.
-    assert "age" in json.dumps(reviewed.parameters["edges"])
-    assert "income" not in json.dumps(reviewed.parameters["edges"])
+    assert "age" in json.dumps(reviewed.parameters["bounds"])
+    assert "income" not in json.dumps(reviewed.parameters["bounds"])
+    assert "edges" not in reviewed.parameters
 
 
 # Through files
@@ -171,7 +172,7 @@ def test_a_release_folder_publishes_the_edges_it_paid_for(home):
     book = Schema.load(home / "run" / "public" / "schema.toml")
     assert not book.unsettled
     page = (home / "run" / "public" / "HOW-TO-ANALYSE.md").read_text()
-    assert 'under the purpose "edges"' in page
+    assert "measured with noise (purpose `edges` in" in page
     assert "nothing finer than a bin is information" not in page
     done("plan", "--schema", home / "schema.toml", "--rows", 100, "--epsilon", 1)
 

@@ -98,7 +98,7 @@ def test_one_row_more_changes_the_transitions_of_one_unit():
 
 def test_a_cut_by_the_size_of_the_table_is_found(monkeypatch):
     """The broken twin: as many rows of a unit count as units have on average."""
-    shipped = folding._in_order
+    shipped = folding.in_order
 
     def cut_by_the_mean(rows, features):
         ordered = shipped(rows, features)
@@ -106,6 +106,6 @@ def test_a_cut_by_the_size_of_the_table_is_found(monkeypatch):
         place = pl.int_range(pl.len()).over(folding.UNIT)
         return ordered.filter(place < most)
 
-    monkeypatch.setattr(folding, "_in_order", cut_by_the_mean)
+    monkeypatch.setattr(folding, "in_order", cut_by_the_mean)
     door = next(door for door in HERE if door.name == "Polars")
     assert any(True for _ in broken(door, 150))

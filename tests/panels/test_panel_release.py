@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -11,7 +13,12 @@ import pegsynth
 from command import check_refused, done, pegs
 from pegsynth.datasets import panel, panel_schema
 from pegsynth.errors import ParameterError, SchemaError
-from pegsynth.schema import Schema
+from pegsynth.io import open_writer
+from pegsynth.panels.unfolding import Unfolding
+from pegsynth.schema import Feature, Schema
+from pegsynth.schema.codec import encode
+from pegsynth.schema.dialect import Dialect
+from pegsynth.schema.panel import Panel
 from pegsynth.schema.wide_schema import wide_schema
 
 PEOPLE = 600
@@ -195,3 +202,151 @@ def test_a_row_without_a_unit_stops_the_command(table, tmp_path):
         *("--method", "pegs-once", "--epsilon", 4, "--rows", 20, "-o", tmp_path / "out.csv"),
     )
     check_refused(outcome, "unit column 'patient'")
+
+
+# Released rows are read by their own schema
+
+CODED = Schema(
+    (
+        Feature("person", role="identifier"),
+        Feature("when", kind="numeric", edges=(0.0, 2.5, 20.0), dtype="double"),
+        Feature("code", categories=("1", "2", "3"), dtype="double"),
+        Feature("day", categories=("2020-01-01", "2020-01-02T10:00:00"), dtype="timestamp[us]"),
+        Feature("flag", categories=("false", "true"), dtype="bool"),
+        Feature(
+            "dose",
+            kind="numeric",
+            edges=(0.0, 0.5, 1.75, 9.0),
+            missing=("none",),
+            keep_missing_codes=True,
+        ),
+        Feature("size", kind="numeric", edges=(0.25, 2.5, 9.5), dtype="double"),
+    ),
+    panel=Panel("person", "when", 3),
+    reviewed=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "extension"),
+    [
+        *((Dialect(), extension) for extension in ("csv", "parquet", "sav", "xlsx")),
+        # Cells of a workbook have no type, and the dialect would be that of their texts.
+        *((Dialect(separator=";", decimal=","), name) for name in ("csv", "parquet", "sav")),
+    ],
+    ids=str,
+)
+def test_rows_of_a_panel_are_read_again(tmp_path, dialect, extension):
+    """Absent positions turn columns into text on the way; nothing may be lost in it."""
+    schema = replace(CODED, dialect=dialect)
+    days = [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 2, 10)]
+    rows = [
+        (
+            f"p{n % 40}",
+            n / 16,
+            1.0 + n % 3,
+            days[n % 2],
+            n % 2 == 0,
+            ("none", n / 50)[n % 2],
+            n / 25,
+        )
+        for n in range(10, 110)
+    ]
+    data = pl.DataFrame(
+        {
+            each.name: pl.Series(
+                [str(v) if each.name == "dose" else v for v in values], strict=False
+            )
+            for each, values in zip(CODED.columns, zip(*rows, strict=True), strict=True)
+        }
+    )
+    if dialect.decimal == ",":
+        data = data.with_columns(pl.col("dose").str.replace(".", ",", literal=True))
+    release = pegsynth.synthesize(
+        data, schema, rows=60, method="pegs-once", epsilon=50.0, seed=1, progress=False
+    )
+    (frame,) = release.frames
+    assert frame.null_count().sum_horizontal().item() == 0
+    assert {name: frame.schema[name] for name in ("when", "code", "day", "flag", "size")} == {
+        name: data.schema[name] for name in ("when", "code", "day", "flag", "size")
+    }
+    path = tmp_path / f"out.{extension}"
+    with open_writer(path, codebook=release.schema) as writer:
+        writer.write(frame)
+    flat = replace(release.schema, panel=None)
+    wanted = encode(frame, flat)
+    assert (encode(path, flat) == wanted).all()
+    assert len(set(map(tuple, wanted.tolist()))) > 5
+
+
+@pytest.mark.parametrize(
+    ("missing", "wanted"),
+    [
+        (("-9",), [[1, 8, 19], [19, 20, 20], [-9, -9, -9]]),
+        (("-9", "8"), [[1, 9, 20], [19, 20, 20], [-9, -9, -9]]),
+        (("-9", "19", "20"), [[1, 8, 8], [19, -9, -9], [-9, -9, -9]]),
+        (("", "19"), [[1, 8, 20], [19, None, None], [0, 7, 18]]),
+    ],
+)
+def test_no_sum_of_times_means_missing(missing, wanted):
+    when = {"kind": "numeric", "edges": (0.0, 20.0), "dtype": "int64", "keep_missing_codes": True}
+    columns = (Feature("person", role="identifier"), Feature("when", missing=missing, **when))
+    schema = Schema(columns, panel=Panel("person", "when", 3), reviewed=True)
+    firsts = [1, 19, -9 if "-9" in missing else 0]
+    wide = {"when_1": firsts, "when_2": [7, 1, 7], "when_3": [11, 4, 11]}
+    wide = pl.DataFrame({schema.panel.count: ["3"] * 3, **wide})
+    long = Unfolding(wide_schema(schema)).rows(wide)
+    found = [group["when"].to_list() for _, group in long.group_by("person", maintain_order=True)]
+    assert found == wanted
+
+
+@pytest.mark.parametrize("integer", [False, True])
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize(
+    ("missing", "kept"),
+    [
+        (("-9", "none"), True),
+        (("-9", "-8"), True),
+        (("", "-9"), True),
+        (("-9",), False),
+        (("7",), True),
+        (("19", "20"), True),
+    ],
+)
+def test_times_with_missing_codes_are_read_again(tmp_path, missing, kept, decimal, integer):
+    """A time after one that is not known is missing, and is written as the schema says it."""
+    when = Feature(
+        "when",
+        kind="numeric",
+        edges=(0.0, 3.0, 20.0),
+        missing=missing,
+        keep_missing_codes=kept,
+        dtype="int64" if integer else "",
+    )
+    schema = Schema(
+        (Feature("person", role="identifier"), when, Feature("code", categories=("1", "2"))),
+        panel=Panel("person", "when", 3),
+        reviewed=True,
+        dialect=Dialect(separator=";", decimal=decimal),
+    )
+    path = tmp_path / "data.csv"
+    times = [str(n // 12 if integer else n / 16).replace(".", decimal) for n in range(10, 190)]
+    times[::7] = [missing[place % len(missing)] for place in range(len(times[::7]))]
+    rows = [f"p{n % 60};{time};{1 + n % 2}" for n, time in enumerate(times)]
+    path.write_text("\n".join(["person;when;code", *rows, ""]))
+    release = pegsynth.synthesize(
+        path, schema, rows=60, method="pegs-once", epsilon=50.0, seed=1, progress=False
+    )
+    (frame,) = release.frames
+    flat = replace(release.schema, panel=None)
+    found = encode(frame, flat)[:, 0]
+    assert (found >= when.bin_count).any()
+    out = tmp_path / "out.csv"
+    with open_writer(out, codebook=release.schema) as writer:
+        writer.write(frame)
+    assert (encode(out, flat)[:, 0] == found).all()
+    texts = frame["when"].cast(pl.String).str.replace(",", ".", literal=True)
+    known = frame.select("person", when=texts.cast(pl.Float64, strict=False))
+    known = known.filter(pl.Series(found < when.bin_count))
+    assert known["when"].is_between(0, 20).all()
+    assert known.group_by("person").agg(pl.col("when").diff().min() >= 0)["when"].all()

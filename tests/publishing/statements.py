@@ -216,7 +216,9 @@ STATEMENTS = (
     say(HOW, "# How to analyse this table", lambda t: t.tables == 1),
     say(HOW, "# How to analyse these tables", lambda t: t.tables > 1),
     say(HOW, "The folder holds {#} synthetic table{*}.",
-        lambda t: not t.resampled and not t.kept),
+        lambda t: not t.resampled and not t.kept and not (t.two_tables and t.tables > 1)),
+    say(HOW, "The folder holds {#} pairs of synthetic tables, {} and {}, of {#} units ({}) each, "
+        "with their rows.", lambda t: t.two_tables and t.tables > 1),
     say(HOW, "The folder holds {#} resampled table{*}.", lambda t: t.resampled),
     say(HOW, "The folder holds {#} partly synthetic table{*}.", lambda t: bool(t.kept)),
     say(HOW, "Every row was drawn from what the method keeps of the original table.",
@@ -346,8 +348,8 @@ STATEMENTS = (
         "has intervals that hold.", lambda t: t.no_intervals),
     say(HOW, "## Combine the tables Analyse each table as if it were the original, then combine "
         "the {#} results. Let q be the mean of the estimates, b their variance between tables "
-        "(divisor K - 1) and v the mean of their variances; K = {#} and n = {#}. The rule that "
-        "fits this release is", lambda t: combined(t) and not t.own_noise),
+        "(divisor K - 1) and v the mean of their variances; K = {#} and n = {#} rows. The rule "
+        "that fits this release is", lambda t: combined(t) and not t.own_noise),
     say(HOW, "## Combine the tables Analyse each table as if it were the original, then combine "
         "the {#} results. Let q be the mean of the estimates and b their variance between tables "
         "(divisor K - 1); K = {#}. The rule that fits this release is",
@@ -373,8 +375,8 @@ STATEMENTS = (
         "(K - 1))", lambda t: t.versions > 0 and t.tables > 1 and not t.own_noise),
     say(HOW, "## Combine the completed tables Analyse each of the {#} completed tables as if it "
         "were the original, then combine the results. K = {#} tables, r = {#} versions of each, "
-        "n = {#} rows. First take the mean of the {#} estimates of each table. Let q be the mean "
-        "of these {#} means and b their variance (divisor K - 1). The rule that fits this "
+        "and n = {#} rows. First take the mean of the {#} estimates of each table. Let q be the "
+        "mean of these {#} means and b their variance (divisor K - 1). The rule that fits this "
         "release is **own-noise**, because every dataset has sampling and noise of its own; the "
         "spread of imputing is in b:", lambda t: t.versions > 0 and t.own_noise),
     say(HOW, "`pegsynth.combine` does this with `imputations={#}`.",
@@ -467,7 +469,7 @@ STATEMENTS = (
     say(README, "## Tables {*} Read `HOW-TO-ANALYSE.md` before you estimate anything.", always),
     say(README, "One row stands for one visit.",
         lambda t: "row" in t.about and not t.two_tables and not t.flag("--wide")),
-    say(README, "One row of persons stands for one visit.",
+    say(README, "One row of `persons` stands for one visit.",
         lambda t: "row" in t.about and t.two_tables),
     say(README, "One row stands for one patient.",
         lambda t: "unit" in t.about and bool(t.flag("--wide"))),
@@ -542,10 +544,20 @@ STATEMENTS = (
     say(REGISTRY, "Left out, because nobody stated it: {}.", lambda t: not t.about),
     say(REGISTRY, MARKS[0][0], lambda t: not t.about),
     say((CROISSANT, DCAT), MARKS[0][0], always),
-    say((REGISTRY, CROISSANT, DCAT), "One table of {#} rows with {#} features.",
-        lambda t: t.tables == 1),
-    say((REGISTRY, CROISSANT, DCAT), "{#} tables of {#} rows with {#} features.",
-        lambda t: t.tables > 1),
+    say((REGISTRY, CROISSANT, DCAT), "1 table of {#} rows; {#} features.",
+        lambda t: t.tables == 1 and not folded(t)),
+    say((REGISTRY, CROISSANT, DCAT), "{#} tables of {#} rows each; {#} features.",
+        lambda t: t.tables > 1 and not folded(t)),
+    say((REGISTRY, CROISSANT, DCAT), "1 table of {#} rows, one for each unit; {#} features.",
+        lambda t: folded(t) and t.panel is None),
+    say((REGISTRY, CROISSANT, DCAT), "1 table with {#} rows, those of {#} units ({}); {#} "
+        "features.", lambda t: t.panel is not None and not t.two_tables and t.tables == 1),
+    say((REGISTRY, CROISSANT, DCAT), "{#} tables with {*} rows each, those of {#} units ({}); {#} "
+        "features.", lambda t: t.panel is not None and not t.two_tables and t.tables > 1),
+    say((REGISTRY, CROISSANT, DCAT), "2 tables: {} with {#} units ({}), one in a row, and {} with "
+        "their {#} rows; {#} features.", lambda t: t.two_tables and t.tables == 1),
+    say((REGISTRY, CROISSANT, DCAT), "{#} pairs of tables: {} with {#} units ({}), one in a row, "
+        "and {} with their {*} rows each; {#} features.", lambda t: t.two_tables and t.tables > 1),
     say(REGISTRY, "All tables of any number of rows with the features {}; schema.toml lists "
         "their categories and bins.", lambda t: not t.about),
     say(REGISTRY, "All tables of any number of rows, one for each visit, with the features {}; "

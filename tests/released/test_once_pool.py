@@ -4,6 +4,8 @@ Low-variance sampling: inside the ordered pass a margin is off by less than one 
 where independent draws would be off by their sampling error. Seeded; rates are `ALPHA`.
 """
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -259,3 +261,28 @@ def test_without_room_only_measured_tables_are_aimed_at(monkeypatch):
     fit = JointFit(pool, margins_of(pool), Steps())
     fit.start([])
     assert len(fit.aims()) == len(fit.keys)
+
+
+@pytest.mark.parametrize(
+    "forbidden",
+    [
+        [{0: [0, 1]}, {0: [2], 1: [0]}, {1: [1], 2: [0, 1]}],
+        [{0: [0], 1: [0, 1]}, {0: [1], 2: [0]}, {0: [2], 2: [1, 2]}],
+        [{0: [0, 1, 2], 1: [0, 1]}],
+    ],
+)
+def test_rows_that_all_died_get_values_that_break_no_rule(forbidden):
+    """Noise may leave no allowed row; the search finds allowed ones, and none where none is."""
+    sizes, rules = (3, 2, 3), tuple(Rule.of(each) for each in forbidden)
+    every = np.array(list(product(*map(range, sizes))), dtype=np.uint16)
+    broken = np.any([rule.broken_by(every) for rule in rules], axis=0)
+    allowed = set(map(tuple, every[~broken]))
+    pool = Pool(sizes, 200, RandomStream(1), rules=rules)
+    pool.alive[:] = False
+    if not allowed:
+        with pytest.raises(SchemaError, match="obeys the schema's rules"):
+            pool.weigh(10.0)
+        return
+    pool.weigh(10.0)
+    assert set(map(tuple, pool.columns.T)) == allowed
+    assert np.allclose(pool.weights, 10 / 200)

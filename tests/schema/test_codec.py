@@ -249,6 +249,42 @@ def test_drawn_numbers_fall_in_their_bin(dtype, edges, whole, special, seed):
         assert frame["x"].null_count() == 20
 
 
+class AtOneNumber:
+    """A shape whose values are all one number."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def values(self, bins, ranks):
+        return np.full(len(bins), self.number)
+
+
+@pytest.mark.parametrize(
+    ("edges", "decimals", "missing", "number"),
+    [
+        ((0.0, 3.0), 0, ("1",), 1.0),
+        ((0.0, 3.0), 0, ("0", "1", "2"), 1.0),
+        ((0.0, 1.0), 0, ("0",), 0.0),
+        ((0.0, 1.0), 0, ("0", "1", "0.5"), 1.0),
+        ((0.0, 0.05), 2, ("0.01", "0.02"), 0.01),
+        ((0.0, 1.0), 1, ("0.1", "0.3"), 0.1),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["double", "float", "string"])
+@pytest.mark.parametrize("shaped", [False, True])
+def test_no_drawn_number_means_missing(edges, decimals, missing, number, dtype, shaped):
+    options = {"kind": "numeric", "edges": edges, "decimals": decimals, "missing": missing}
+    feature = Feature("x", dtype=dtype, **options)
+    schema = Schema((feature,))
+    shapes = {"x": AtOneNumber(number)} if shaped else {}
+    decoder = Decoder(schema, shapes=shapes)
+    codes = np.zeros((400, 1), dtype=schema.code_dtype)
+    drawn = decoder.decode(codes, words(decoder.words_needed(400)))
+    assert encode(drawn, schema)[:, 0].tolist() == [0] * 400
+    numbers = drawn["x"].cast(pl.Float64)
+    assert numbers.is_between(edges[0], edges[-1]).all()
+
+
 def test_whole_numbers_are_uniform_to_the_last():
     feature = Feature("x", kind="numeric", edges=(0, 2, 4), dtype="int8", missing=("3",))
     values = column(feature, [0, 1] * 500)

@@ -156,13 +156,15 @@ def bounds_units_as_the_local_engine_does(spark, discharges, folder, patch):
     table, path = small_table(3_000, units=400), folder / "units.parquet"
     table.write_parquet(path, row_group_size=100)
     schema = small_schema(rows_per_unit=2)
-    options = {"rows": 500, "epsilon": 5.0, "seed": SEED}
+    options = {"method": "pegs", "rows": 500, "epsilon": 5.0, "seed": SEED}
     wanted = pegsynth.PeGS(**options).fit(path, schema)
     fitted = pegsynth.spark.fit(spark.read.parquet(str(path)), schema, **options)
     pegsynth.spark.sample(fitted, 500, spark, path=folder / "out")
     assert written(folder / "out").equals(wanted.sample(500))
     # Without a seed other rows are kept, and as many.
-    unseeded = pegsynth.spark.fit(spark.read.parquet(str(path)), schema, rows=5, epsilon=5.0)
+    unseeded = pegsynth.spark.fit(
+        spark.read.parquet(str(path)), schema, **{**options, "seed": None}
+    )
     kept = table.group_by("person").len().get_column("len").clip(upper_bound=2).sum()
     assert unseeded.session.model.content.blocks.blocks[0].cells()[2].sum() == kept
     empty = table.with_columns(person=pl.lit(" "))
@@ -272,7 +274,11 @@ def adds_up_declared_analyses_as_the_local_engine_does(spark, discharges, folder
 
 def draws_once_without_a_seed(spark, discharges, folder, patch):
     fitted = pegsynth.spark.fit(
-        spark.read.parquet(str(discharges)), discharge_schema(), rows=ROWS, epsilon=100.0
+        spark.read.parquet(str(discharges)),
+        discharge_schema(),
+        method="pegs",
+        rows=ROWS,
+        epsilon=100.0,
     )
     drawn = pegsynth.spark.sample(fitted, 9_000, spark, path=folder / "first")
     assert drawn.toArrow().equals(drawn.toArrow())
@@ -313,7 +319,7 @@ def refuses_bad_input(spark, discharges, folder, patch):
     frame = spark.read.parquet(str(folder / "good.parquet"))
     with pytest.raises(ParameterError, match="leave it out on Spark"):
         pegsynth.spark.fit(frame, schema, method="pegs-capped", urn=True, **options)
-    fitted = pegsynth.spark.fit(frame, schema, **options)
+    fitted = pegsynth.spark.fit(frame, schema, method="pegs", **options)
     (folder / "taken").mkdir()
     with pytest.raises(OutputError, match="it exists already"):
         pegsynth.spark.sample(fitted, 5, spark, path=folder / "taken")

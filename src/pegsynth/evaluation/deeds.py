@@ -27,6 +27,7 @@ from pegsynth.schema import Feature, Schema
 from pegsynth.schema.column_encoders import column_encoders
 from pegsynth.schema.dtypes import as_text, unit_text
 from pegsynth.schema.number_text import NumberText
+from pegsynth.schema.spelling import spelt
 
 ROWS_COMPARED = "rows_compared"
 CAP_ROWS, CAP_UNITS, CAP_EFFECT = "cap_rows", "cap_units", "cap_effect"
@@ -185,8 +186,11 @@ def _is_number(text: str) -> bool:
 
 def _unlike(feature: Feature, column: pl.Series) -> int:
     """Count values that are none of the categories as they are counted."""
-    kept = [*feature.categories, *feature.missing, *feature.not_applicable, ""]
-    return int((~as_text(column).is_in(kept)).fill_null(False).sum())
+    kept = pl.Series([*feature.categories, *feature.missing, *feature.not_applicable, ""])
+    texts = as_text(column)
+    spellings = (spelt(each, feature, truth=False) for each in (texts, kept))
+    alike = texts.is_in(kept.implode()) | next(spellings).is_in(next(spellings).implode())
+    return int((~alike).fill_null(False).sum())
 
 
 def _share(name: str, subject: str, count: int, rows: int, note: str) -> Record:

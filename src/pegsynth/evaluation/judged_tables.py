@@ -3,7 +3,8 @@
 The original must fit its schema. A synthetic table need not: values without a code become
 a category of their own, columns that the schema does not know are passed over, columns that
 it lacks are left out of every measure, an empty table is left out altogether; and for each
-there is a record that says so.
+there is a record that says so. A column none of whose values the schema lists says nothing about
+utility, and nothing about risk above all: such tables are refused.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from pegsynth.panels import CountedRows
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Encoder, one_matrix
 from pegsynth.schema.column_encoders import column_encoders
+from pegsynth.schema.encoding import ColumnEncoder
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ class Tables:
     original, synthetic, holdout
         The codes; synthetic tables without rows are left out.
     missing
-        Features that a synthetic table lacks, left out of the schema above.
+        Features that a synthetic table lacks, or of which a table has no listed value; left out
+        of the schema above.
     records
         What was amiss, one record for each fault.
     roles
@@ -90,7 +93,8 @@ class _Read:
 
     source: str
     codes: Codes
-    strangers: tuple[int, ...]
+    strangers: tuple[int, ...] = ()
+    unlisted: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
     values: TableValues | None = None
@@ -108,6 +112,7 @@ def read_tables(
     holdout: Any = None,
     threads: int,
     counted: Truth | None = None,
+    lenient: bool = False,
 ) -> Tables:
     """Read the tables.
 
@@ -124,12 +129,16 @@ def read_tables(
         Columns encoded at a time.
     counted
         For every row of the original whether a release counted it; None: not known.
+    lenient
+        Whether a column without any listed value is left out of every measure, as for a report
+        on a release that has been paid for, instead of being refused.
 
     Raises
     ------
     DataError
         A file cannot be read, the original does not fit its schema, the synthetic tables
-        have no column in common with it, or the hold-out lacks a column.
+        have no column in common with it, no value of a column is listed in the schema, or the
+        hold-out lacks a column.
     """
     real, values, deeds = _read_original(original, schema, counted)
     tables = [_read(table, schema, threads) for table in synthetic]
@@ -142,8 +151,10 @@ def read_tables(
             "columns of the schema"
         )
     _check_common(original, tables, schema)
-    if not len(real):
-        return Tables(None, real, (), None, records=(_empty_record("original", 0),))
+    if not real.rows:
+        return Tables(None, real.codes, (), None, records=(_empty_record("original", 0),))
+    if not lenient:
+        _refuse_unlisted(_with_roles(real, tables, held))
     found = _fitted(real, tables, held, schema)
     released = tuple(t.values for t in tables if t.rows and t.values is not None)
     filled = [source for source, t in zip(synthetic, tables, strict=True) if t.rows]
@@ -171,9 +182,46 @@ def _check_common(original: Any, tables: Sequence[_Read], schema: Schema) -> Non
     )
 
 
+def _with_roles(
+    real: _Read, tables: Sequence[_Read], held: _Read | None
+) -> list[tuple[str, _Read]]:
+    """Return all tables, each with what it is called."""
+    named = [(f"synthetic table {number}", table) for number, table in _numbered(tables)]
+    return [("the original", real), *named, *([] if held is None else [("the hold-out", held)])]
+
+
+def _refuse_unlisted(tables: Sequence[tuple[str, _Read]]) -> None:
+    """Refuse a table with a column that would be one category, and would be read as a finding."""
+    for role, table in tables:
+        for name in table.unlisted:
+            raise DataError(
+                f"{table.source}: column {name!r} of {role}: none of its values is in the schema, "
+                "so that nothing can be compared; write them as the schema lists them, or give the "
+                "schema that describes this table"
+            )
+
+
+def _without_listed(codes: Codes, encoders: Sequence[ColumnEncoder]) -> tuple[str, ...]:
+    """Return the features none of whose values are listed, where the schema lists some."""
+    return tuple(
+        encoder.feature.name
+        for place, encoder in enumerate(encoders)
+        if encoder.unlisted
+        and encoder.feature.bin_count
+        and not _has_listed(codes[:, place], encoder.feature)
+    )
+
+
+def _has_listed(codes: Codes, feature: Feature) -> bool:
+    listed = codes < feature.bin_count
+    if feature.not_applicable_code is not None:
+        listed |= codes == feature.not_applicable_code
+    return bool(listed.any())
+
+
 def _read_original(
     source: Any, schema: Schema, counted: Truth | None
-) -> tuple[Codes, TableValues, tuple[Record, ...]]:
+) -> tuple[_Read, TableValues, tuple[Record, ...]]:
     """Read codes and numbers of the original, which must fit the schema, and deeds to it."""
     with opened(source, dialect=schema.dialect) as reader:
         encoder = Encoder(schema, source=reader.source, columns=reader.columns, need_unit=False)
@@ -189,7 +237,8 @@ def _read_original(
             collector.add(compared, parts[-1])
     encoder.finish()
     codes = one_matrix(parts)
-    return codes, collector.finish(), deeds.records(codes)
+    read = _Read(reader.source, codes, unlisted=_without_listed(codes, encoder.columns))
+    return read, collector.finish(), deeds.records(codes)
 
 
 def _passes(
@@ -244,29 +293,35 @@ def _read(source: Any, schema: Schema, threads: int, *, real: bool = False) -> _
                     collector.add(frame, part)
     except EmptyTableError as error:
         nothing = np.empty((0, len(schema.names)), dtype=np.uint8)
-        return _Read(str(error).partition(": the table has")[0], nothing, ())
+        return _Read(str(error).partition(": the table has")[0], nothing)
+    codes = np.concatenate(parts)
     known = {column.name for column in schema.columns} | {schema.unit, *weights}
     return _Read(
         reader.source,
-        np.concatenate(parts),
+        codes,
         tuple(each.unknown + each.absent for each in encoders),
+        _without_listed(codes, encoders),
         tuple(name for name in schema.names if name not in present),
         tuple(name for name in reader.columns if name not in known),
         collector.finish(),
     )
 
 
-def _fitted(real: Codes, tables: list[_Read], held: _Read | None, schema: Schema) -> Tables:
+def _fitted(real: _Read, tables: list[_Read], held: _Read | None, schema: Schema) -> Tables:
     records = [
-        _empty_record(f"synthetic table {number}", len(real))
+        _empty_record(f"synthetic table {number}", real.rows)
         for number, t in _numbered(tables)
         if not t.rows
     ]
     filled = [table for table in tables if table.rows]
-    missing = tuple(n for n in schema.names if any(n in table.missing for table in filled))
-    kept = [index for index, name in enumerate(schema.names) if name not in missing]
     judged = [*filled, *([] if held is None else [held])]
+    missing = tuple(n for n in schema.names if any(n in table.missing for table in filled))
+    named = _with_roles(real, tables, held)
+    unlisted = [n for n in schema.names if any(n in table.unlisted for _, table in named)]
+    left_out = tuple(name for name in schema.names if name in (*missing, *unlisted))
+    kept = [index for index, name in enumerate(schema.names) if name not in left_out]
     records += [_missing_record(name, tables) for name in missing]
+    records += [_unlisted_record(name, named) for name in unlisted]
     records += [_extra_record(number, t) for number, t in _numbered(tables) if t.extra]
     features = []
     columns: list[list[Codes]] = [[] for _ in range(1 + len(judged))]
@@ -277,7 +332,7 @@ def _fitted(real: Codes, tables: list[_Read], held: _Read | None, schema: Schema
         if strange:
             records.append(_stranger_record(feature, filled, held, index))
         features.append(wider)
-        for column, codes in zip(columns, (real, *(t.codes for t in judged)), strict=True):
+        for column, codes in zip(columns, (t.codes for t in (real, *judged)), strict=True):
             column.append(_recoded(codes[:, index], feature, wider))
     matrices = [_matrix(column, features) for column in columns]
     return Tables(
@@ -285,7 +340,7 @@ def _fitted(real: Codes, tables: list[_Read], held: _Read | None, schema: Schema
         matrices[0],
         tuple(matrices[1 : 1 + len(filled)]),
         matrices[-1] if len(judged) > len(filled) else None,
-        missing,
+        left_out,
         tuple(records),
         tuple(f.name for f in schema.features if f.role in ("quasi-identifier", "sensitive")),
     )
@@ -340,6 +395,12 @@ def _missing_record(name: str, tables: Sequence[_Read]) -> Record:
     lacking = [str(number) for number, table in _numbered(tables) if name in table.missing]
     note = f"not in synthetic table {', '.join(lacking)}; left out of every measure"
     return measured("missing_column", name, NOTHING, note=note)
+
+
+def _unlisted_record(name: str, tables: Sequence[tuple[str, _Read]]) -> Record:
+    where = ", ".join(role for role, table in tables if name in table.unlisted)
+    note = f"the schema lists no value that it has in {where}; left out of every measure"
+    return measured("unlisted_column", name, NOTHING, note=note)
 
 
 def _extra_record(number: int, table: _Read) -> Record:

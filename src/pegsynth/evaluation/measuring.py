@@ -67,7 +67,7 @@ UTILITY_KEYS = (
     "auc_synthetic",
 )
 ON_CODES = "_codes"
-_LACKING = "a synthetic table lacks the column {name!r}"
+_LACKING = "column {name!r} could not be compared"
 
 
 class Evaluation(Metrics, frozen=True, kw_only=True):
@@ -287,7 +287,7 @@ def _merged(base: Sequence[Record], found: Sequence[Record], tables: Tables) -> 
     headlines = [later.pop((record.name, record.subject), record) for record in base]
     records = (*headlines, *later.values())
     if tables.missing:
-        without = f"; without {', '.join(tables.missing)}, which a synthetic table lacks"
+        without = f"; without {', '.join(tables.missing)}, which could not be compared"
         records = tuple(
             record
             if record.subject or record.value is None

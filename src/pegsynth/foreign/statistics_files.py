@@ -35,6 +35,8 @@ _TYPES = {
     "string": pa.string(),
 }
 _TIME = pa.timestamp("us")
+_ICONV = {"latin-1": "iso-8859-1"}
+_STATA_UTF8 = re.compile(rb"<release>1(1[89]|[2-9]\d)<")
 _SPSS_DAYS = 141_428
 """Days from the first day of SPSS, 14 October 1582, to 1970."""
 _DAYS_1960 = 3_653
@@ -58,7 +60,7 @@ class StatisticsFile:
     kind
         ``spss``, ``stata``, ``sas`` or ``xport``.
     encoding
-        Of its texts, if the file says it wrongly or not at all.
+        Of its texts, if the file says it wrongly or not at all; one that says UTF-8 is right.
     """
 
     def __init__(self, path: str, kind: str, encoding: str | None) -> None:
@@ -72,10 +74,13 @@ class StatisticsFile:
         self._options: dict[str, Any] = {
             "output_format": "dict",
             "disable_datetime_conversion": True,
-            "encoding": encoding,
+            "encoding": None,
         }
         if kind != "xport":
             self._options["user_missing"] = True
+        # UTF-16 is an encoding of text files alone.
+        if encoding and not encoding.startswith("utf-16") and not self._says_utf8(pyreadstat):
+            self._options["encoding"] = _ICONV.get(encoding, encoding)
         _, self._header = self._part(metadataonly=True)
         self._columns = {name: self._column(name) for name in self._header.column_names}
 
@@ -85,6 +90,16 @@ class StatisticsFile:
             self._path, **self._options, **options
         )
         return found
+
+    def _says_utf8(self, pyreadstat: Any) -> bool:
+        if self._kind == "stata":
+            with open(self._path, "rb") as file:
+                return _STATA_UTF8.search(file.read(64)) is not None
+        try:
+            _, header = self._part(metadataonly=True)
+        except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, UnicodeDecodeError):
+            return False
+        return (header.file_encoding or "").upper() in ("UTF-8", "UTF8")
 
     def _column(self, name: str) -> Column:
         header = self._header

@@ -17,7 +17,8 @@ _STARTS = "=+-@\t\r"
 # Ranges of text that hold all the starts and little else: comparing is faster than matching.
 _RANGES = (("\t", "\x0e"), ("+", "."), ("=", "A"))
 _START = r"^[=+\-@\t\r]"
-_NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+# With the decimal mark of any dialect: no spreadsheet takes either for a formula.
+_NUMBER = r"^[+-]?(?:[0-9]+[.,]?[0-9]*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?$"
 _NUMBER_PATTERN = re.compile(_NUMBER)
 
 

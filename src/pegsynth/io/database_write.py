@@ -9,11 +9,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from pegsynth.errors import OutputError
+from pegsynth.io.category_columns import as_categories, listed_names
 from pegsynth.io.database import (
     DatabaseTarget,
     connect,
@@ -25,6 +26,9 @@ from pegsynth.io.database import (
     split_name,
     sqlite_file,
 )
+
+if TYPE_CHECKING:
+    from pegsynth.schema.schema import Schema
 
 
 def check_database_target(target: DatabaseTarget) -> None:
@@ -60,6 +64,7 @@ def open_database_writer(
     *,
     schema: Mapping[str, Any] | None = None,
     before: Callable[[], None] | None = None,
+    codebook: Schema | None = None,
 ) -> Iterator[DatabaseWriter]:
     """Open a table for writing; it appears when the block ends well.
 
@@ -69,10 +74,12 @@ def open_database_writer(
         Column names and Polars types; needed only for a table that may get no rows.
     before
         Called when the table is complete and before it becomes visible.
+    codebook
+        The schema of the table.
     """
     connection = connect(target.uri, read_only=False)
     try:
-        writer = DatabaseWriter(connection, target)
+        writer = DatabaseWriter(connection, target, codebook)
         if schema is not None:
             writer.write(pl.DataFrame(schema=schema))
         yield writer
@@ -88,9 +95,12 @@ def open_database_writer(
 class DatabaseWriter:
     """Takes the frames of one table, all with the same columns and types."""
 
-    def __init__(self, connection: Any, target: DatabaseTarget) -> None:
+    def __init__(
+        self, connection: Any, target: DatabaseTarget, codebook: Schema | None = None
+    ) -> None:
         self._connection = connection
         self._target = target
+        self._codebook = codebook
         self._fresh = True
 
     def write(self, frame: pl.DataFrame) -> None:
@@ -99,12 +109,31 @@ class DatabaseWriter:
         sqlite = is_sqlite(self._target.uri)
         mode = "create" if self._fresh else "append"
         place = {"db_schema_name": schema[0]} if schema and not sqlite else {}
+        frame = _by_local_clocks(frame, self._codebook, sqlite=sqlite)
+        if sqlite:
+            listed = listed_names(self._codebook)
+            frame = as_categories(frame, listed, lambda column: column.dtype.is_temporal())
         with (
             plain_errors(f"cannot write {self._target}", OutputError),
             self._connection.cursor() as cursor,
         ):
             cursor.adbc_ingest(table, _storable(frame, sqlite=sqlite).to_arrow(), mode, **place)
         self._fresh = False
+
+
+def _by_local_clocks(frame: pl.DataFrame, codebook: Schema | None, *, sqlite: bool) -> pl.DataFrame:
+    """Return moments without their zone where the schema could not bring its clocks back.
+
+    PostgreSQL gives moments by the clocks of UTC, and the schema may say of which zone they are.
+    SQLite has no zones.
+    """
+    stated = {} if codebook is None else {each.name: each.dtype for each in codebook.features}
+    return frame.with_columns(
+        pl.col(name).dt.replace_time_zone(None)
+        for name, dtype in frame.schema.items()
+        if getattr(dtype, "time_zone", None) not in (None, "UTC")
+        and (sqlite or "tz=" not in stated.get(name, "tz="))
+    )
 
 
 def _storable(frame: pl.DataFrame, *, sqlite: bool) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pegsynth.errors import OutputError
+from pegsynth.io.category_columns import as_categories
 
 if TYPE_CHECKING:
     from pegsynth.schema.feature import Feature
@@ -106,6 +107,18 @@ class OfficeWriter:
     def close(self) -> None:
         """Write the file."""
         frame = pl.concat(self._frames, rechunk=True)
+        listed = {name: each for name, each in self._features.items() if not each.binned}
+        long = {name for name, each in listed.items() if _has_long_numbers(each)}
+        # Statistics files hold long floats, though not long whole numbers; a sheet holds neither.
+        floats = self._kind == "excel"
+        frame = as_categories(
+            frame,
+            listed,
+            lambda column: (
+                column.name in long
+                and (column.dtype.is_integer() or (floats and column.dtype.is_float()))
+            ),
+        )
         frame = frame.with_columns(_plain(series) for series in frame)
         _WRITERS[self._kind](self, frame)
 
@@ -114,18 +127,20 @@ class OfficeWriter:
 
         numeric = {name for name, dtype in frame.schema.items() if dtype.is_numeric()}
         known = [each for name, each in self._features.items() if name in frame.columns]
+        # Dates have neither labels nor missing codes.
+        coded = [each for each in known if not frame.schema[each.name].is_temporal()]
         options: dict[str, Any] = {
             "column_labels": {each.name: each.label for each in known if each.label},
             "variable_value_labels": {
                 each.name: labels
-                for each in known
+                for each in coded
                 if (labels := _labels(each, self._kind, numbers=each.name in numeric))
             },
         }
         if self._kind == "spss":
             options["missing_ranges"] = {
                 each.name: codes
-                for each in known
+                for each in coded
                 if (codes := _missing(each, numbers=each.name in numeric))
             }
             options["compress"] = str(self._path).lower().endswith(".zsav")
@@ -191,14 +206,17 @@ def _plain(series: pl.Series) -> pl.Series:
     if dtype in (pl.Float64, pl.Date, pl.String):
         return series
     if isinstance(dtype, pl.Datetime):
-        return (
-            series.dt.convert_time_zone("UTC").dt.replace_time_zone(None).cast(pl.Datetime("us"))
-            if dtype.time_zone
-            else series.cast(pl.Datetime("us"))
-        )
+        # Times of a zone are told by its clocks, which is how the schema reads them.
+        return series.dt.replace_time_zone(None).cast(pl.Datetime("us"))
     from pegsynth.schema.dtypes import as_text
 
     return as_text(series)
+
+
+def _has_long_numbers(feature: Feature) -> bool:
+    """Say whether a category is a whole number that a float would round."""
+    numbers = map(_number, (*feature.categories, *feature.not_applicable, *feature.missing))
+    return any(number is not None and abs(number) >= _EXACT for number in numbers)
 
 
 def _fits(series: pl.Series) -> bool:

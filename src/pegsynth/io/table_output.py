@@ -20,6 +20,7 @@ import polars.selectors as cs
 
 from pegsynth.errors import OutputError, ParameterError
 from pegsynth.io.atomic import atomic_file, check_target
+from pegsynth.io.category_columns import as_categories, listed_names
 from pegsynth.io.csv_text import protect_frame
 from pegsynth.io.database import DatabaseTarget
 from pegsynth.io.file_sets import (
@@ -169,14 +170,17 @@ def open_writer(
     texts
         Columns of an enumerated type that are to be written as text.
     codebook
-        The schema of the table: the dialect of text files, and labels where a file has any.
+        The schema of the table: the dialect of text files, the texts of categories, and labels
+        where a file has any.
     marks
         What a Parquet file says of itself, beside its columns.
     """
     if isinstance(path, DatabaseTarget):
         from pegsynth.io.database_write import open_database_writer
 
-        with open_database_writer(path, schema=schema, before=before) as database:
+        with open_database_writer(
+            path, schema=schema, before=before, codebook=codebook
+        ) as database:
             yield database
         return
     kind = check_writable(path)
@@ -184,7 +188,8 @@ def open_writer(
         if kind == "csv":
             dialect = (Dialect() if codebook is None else codebook.dialect).settled(str(path))
             with _text_output(temporary, path) as handle:
-                yield _CsvWriter(handle, schema, nulls or {}, dialect, path)
+                listed = listed_names(codebook)
+                yield _CsvWriter(handle, schema, nulls or {}, dialect, path, listed)
         elif kind in OFFICE:
             office = OfficeWriter(temporary, path, kind, schema, codebook)
             yield office
@@ -226,8 +231,10 @@ class _CsvWriter:
         nulls: Mapping[str, str],
         dialect: Dialect,
         path: str | Path,
+        listed: Collection[str],
     ) -> None:
         self._handle = handle
+        self._listed = listed
         self._nulls = nulls
         self._dialect = dialect
         self._path = path
@@ -236,6 +243,7 @@ class _CsvWriter:
             self.write(pl.DataFrame(schema=schema))
 
     def write(self, frame: pl.DataFrame) -> None:
+        frame = as_categories(frame, self._listed, _changed_by_text)
         frame = protect_frame(self._without_nulls(frame))
         if self._dialect.decimal == ",":
             # Each number as it would be written with a point, and quoted if that takes it.
@@ -277,6 +285,10 @@ class _CsvWriter:
             for name, text in filled.items()
             if frame.get_column(name).null_count()
         )
+
+
+def _changed_by_text(column: pl.Series) -> bool:
+    return column.dtype.is_float() or column.dtype.is_temporal()
 
 
 class _ArrowWriter:

@@ -93,10 +93,12 @@ class _Decoded:
         before = self._decoder.getstate()
         try:
             text = self._decoder.decode(data, final=self._ended)
-        except UnicodeDecodeError as error:
+        except UnicodeError as error:
             self._broken = True
             self._decoder.setstate(before)
-            text = self._decoder.decode(data[: max(error.start - len(before[0]), 0)])
+            # UTF-16 without its byte order mark is none from the start, and says no place.
+            valid = data[: max(getattr(error, "start", 0) - len(before[0]), 0)]
+            return self._decoded(valid) if valid else ""
         try:
             text.encode()
         except UnicodeEncodeError as error:

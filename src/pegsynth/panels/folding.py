@@ -85,7 +85,7 @@ class Folding:
             pl.Series(SPECIAL, special),
             pl.Series(TIME, numbers),
             *(
-                _text(feature, batch.get_column(feature.name), schema).alias(_name(place))
+                text_of(feature, batch.get_column(feature.name), schema).alias(_name(place))
                 for place, feature in enumerate(self._features)
             ),
         ]
@@ -94,7 +94,7 @@ class Folding:
     def prepared_units(self, batch: pl.DataFrame) -> pl.DataFrame:
         """Return units and texts of rows of the first of two tables, each by itself (R30)."""
         schema, panel = self.schema, self.panel
-        texts = (_text(schema[name], batch.get_column(name), schema) for name in panel.fixed)
+        texts = (text_of(schema[name], batch.get_column(name), schema) for name in panel.fixed)
         units = unit_text(batch.get_column(panel.unit)).alias(UNIT)
         return pl.DataFrame([units, *texts])
 
@@ -163,15 +163,16 @@ class Folding:
             differences = numbers[later] - numbers[later - 1]
         since[later] = np.minimum(differences, _MOST_WHOLE if time.integer else _LARGEST)
         texts = pl.Series(since).fill_nan(None)
-        texts = as_text(texts.cast(pl.UInt64) if time.integer else texts)
-        return _in_dialect(texts, self.schema)
+        return NumberText(self.schema.dialect).texts(
+            texts.cast(pl.UInt64) if time.integer else texts
+        )
 
 
 def _name(place: int) -> str:
     return f"c{place}"
 
 
-def _text(feature: Feature, values: pl.Series, schema: Schema) -> pl.Series:
+def text_of(feature: Feature, values: pl.Series, schema: Schema) -> pl.Series:
     """Return values as texts that mean the same, so that absent rows can have one as well."""
     if values.dtype == pl.String:
         return values
@@ -179,12 +180,9 @@ def _text(feature: Feature, values: pl.Series, schema: Schema) -> pl.Series:
         written = DateText(feature)
         moments = written.typed(values)
         return as_text(values) if moments is None else written.written(moments)
-    return _in_dialect(as_text(values), schema) if feature.kind == "numeric" else as_text(values)
-
-
-def _in_dialect(texts: pl.Series, schema: Schema) -> pl.Series:
-    mark = schema.dialect.decimal
-    return texts.str.replace(".", mark, literal=True) if mark == "," else texts
+    if feature.kind == "numeric":
+        return NumberText(schema.dialect).texts(values)
+    return as_text(values)
 
 
 def _times(time: Feature, values: pl.Series, schema: Schema) -> tuple[Int64, Float64]:

@@ -10,11 +10,15 @@ import polars as pl
 
 from pegsynth.arrays import Int64
 from pegsynth.errors import ParameterError
+from pegsynth.panels.folding import text_of
 from pegsynth.schema.binning import within_type
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.date_text import DateText, is_temporal
-from pegsynth.schema.dtypes import as_text, dtype_name
+from pegsynth.schema.dtypes import dtype_name, typed_labels
+from pegsynth.schema.encoding import special_number
 from pegsynth.schema.feature import Feature
+from pegsynth.schema.missing_codes import kept_codes
+from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.wide_schema import long_schema
@@ -70,8 +74,8 @@ class Unfolding:
                 continue
             lines = [wide.get_column(panel.at(name, p)) for p in panel.positions]
             if name == panel.time and column.kind == "numeric":
-                lines = _summed(column, lines)
-            made[name] = _retyped(column, lines, places)
+                lines = _summed(column, lines, book)
+            made[name] = _retyped(column, lines, places, book)
         extra = [n for n in wide.columns if n not in self._wide_names()]
         made |= {name: wide.get_column(name).gather(places.units) for name in extra}
         order = [name for name in self.columns if name in made] or [
@@ -124,49 +128,62 @@ class _Places:
         return pl.concat(there).gather(self._order)
 
 
-def _retyped(column: Feature, lines: Sequence[pl.Series], places: _Places) -> pl.Series:
+def _retyped(
+    column: Feature, lines: Sequence[pl.Series], places: _Places, book: Schema
+) -> pl.Series:
     """Return a column in the type that it has where no row is absent."""
     wanted = lines[0].dtype
     if all(line.dtype == wanted for line in lines):
         return places.joined([line.alias(column.name) for line in lines])
-    written = DateText(column) if column.kind in TEMPORAL else None
-    texts = [as_text(line) if written is None else _dated(line, written) for line in lines]
-    return _as_type(column, places.joined([text.alias(column.name) for text in texts]), wanted)
+    texts = [text_of(column, line, book).alias(column.name) for line in lines]
+    return _as_type(column, places.joined(texts), wanted, book)
 
 
-def _as_type(column: Feature, texts: pl.Series, wanted: pl.DataType) -> pl.Series:
+def _as_type(column: Feature, texts: pl.Series, wanted: pl.DataType, book: Schema) -> pl.Series:
     """Return texts of a column as its type."""
     if column.kind in TEMPORAL and is_temporal(wanted, column.kind):
         written = DateText(column)
         return written.as_type(written.numbers(texts).cast(pl.Int64), wanted).alias(column.name)
-    if wanted == pl.Boolean:
-        return texts.str.to_lowercase() == "true"
     if isinstance(wanted, pl.Enum | pl.Categorical):
         return texts.cast(pl.Enum(texts.drop_nulls().unique().sort()))
-    if wanted.is_temporal():
-        return texts.str.strptime(wanted, strict=False)  # type: ignore[arg-type]
+    if wanted == pl.Boolean or wanted.is_temporal():
+        known = texts.drop_nulls().unique()
+        typed = typed_labels(known.to_list(), wanted)
+        return texts.replace_strict(known, typed, default=None, return_dtype=wanted)
+    if column.kind == "numeric" and wanted.is_numeric():
+        texts = NumberText(book.dialect).plain(texts)
     return texts.cast(wanted, strict=False)
 
 
-def _dated(line: pl.Series, written: DateText) -> pl.Series:
-    moments = written.typed(line)
-    return line if moments is None else written.written(moments)
+def _summed(time: Feature, lines: Sequence[pl.Series], book: Schema) -> list[pl.Series]:
+    """Return times from the first one and the times between rows, held at their public bound.
 
-
-def _summed(time: Feature, lines: Sequence[pl.Series]) -> list[pl.Series]:
-    """Return times from the first one and the times between rows, held at their public bound."""
+    A time after one that is not known is missing. A sum that would mean so is a step later, or the
+    time before where that is beyond the bound.
+    """
     wanted = lines[0].dtype
     _, most = within_type(time.public_bounds, dtype_name(wanted))
     if wanted == pl.Float32 and float(np.float32(most)) > most:
         most = float(np.nextafter(np.float32(most), np.float32(-np.inf)))
-    numbers = [as_text(line).cast(pl.Float64, strict=False) for line in lines]
-    for place in range(1, len(numbers)):
-        added = numbers[place - 1] + numbers[place]
-        added = added if time.decimals is None else added.round(time.decimals)
-        numbers[place] = added.clip(upper_bound=most)
-    if wanted == pl.String:
-        return [as_text(line) for line in numbers]
-    return [line.cast(wanted, strict=False) for line in numbers]
+    written = NumberText(book.dialect)
+    taken = sorted(n for text in time.missing if (n := special_number(text, written)) is not None)
+    total, *between = (written.numbers(text_of(time, line, book)) for line in lines)
+    total = total.set(total.is_in(pl.Series(taken, dtype=pl.Float64).implode()), None)
+    texts = [] if "" in time.missing else [*kept_codes(time).values()]
+    gap = _as_type(time, pl.Series([*texts, None][:1], dtype=pl.String), wanted, book)
+    summed = [lines[0]]
+    for line in between:
+        before, total = total, total + line
+        total = total if time.decimals is None else total.round(time.decimals)
+        total = total.clip(upper_bound=most)
+        for number in taken:
+            later = round(number + 10.0 ** -(time.decimals or 0), 9)
+            free = before if later > most else pl.repeat(later, len(total), eager=True)
+            total = free.zip_with((total == number).fill_null(value=False), total)
+        values = written.texts(total) if wanted == pl.String else total.cast(wanted, strict=False)
+        filling = gap.new_from_index(0, len(values))
+        summed.append(values.zip_with(values.is_not_null(), filling))
+    return summed
 
 
 def with_types(
@@ -179,7 +196,7 @@ def with_types(
         wanted = types.get(values.name, values.dtype)
         known = {column.name: column for column in book.columns if not column.dropped}
         same = values.dtype == wanted or values.name not in known
-        columns.append(values if same else _as_type(known[values.name], values, wanted))
+        columns.append(values if same else _as_type(known[values.name], values, wanted, book))
     return pl.DataFrame(columns)
 
 

@@ -201,6 +201,9 @@ def _question(feature: Feature, table_format: str, decode: How, written_as: Dial
     listed = feature.labels[: feature.bin_count] or feature.labels
     label = next((text for text in listed if text.strip()), listed[0])
     text = column if csv else f"{column}.cast(pl.String)"
+    if not csv and not feature.dtype.startswith("string") and label.lstrip("-").isdecimal():
+        # The column may hold floats, whose text is 1.0 where the category is 1.
+        text += '.str.strip_suffix(".0")'
     written = protect(label) if csv else label
     words = f"{feature.name} = {label}"
     return _Question(words, f"{text} == {_quoted(written)}", name, equals=written)

@@ -607,6 +607,7 @@ def write_internal(
         holdout=judging.holdout,
         threads=threads,
         counted=counted,
+        lenient=True,
     )
     metrics = with_verdict(evaluate_tables(tables, options))
     atomic_text(internal / "metrics.json", metrics.to_json(), mode=0o600)

@@ -9,7 +9,7 @@ among what is allowed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
@@ -35,6 +35,8 @@ MOST_CELLS = 1 << 16
 _REDRAWN = 1 << 14
 _PART = 1 << 16
 _MOST_PARTS = 8
+_REVIVED = 64
+_SEARCHED = 1 << 14
 
 
 class Pool:
@@ -235,6 +237,8 @@ class Pool:
 
     def weigh(self, total: float) -> None:
         """Give every living row the same weight."""
+        if not self.alive.any():
+            self._revive()
         living = int(np.count_nonzero(self.alive))
         if not living:
             raise SchemaError(
@@ -242,6 +246,52 @@ class Pool:
                 "rules leave every feature a category"
             )
         self.weights = np.where(self.alive, total / living, 0.0)
+
+    def _revive(self) -> None:
+        """Put allowed values into rows that all died.
+
+        Noise alone may leave no row that obeys the rules; what was paid for must still be drawn.
+        """
+        rules = [dict(rule.forbidden) for rule in self._rules]
+        found = []
+        for _ in range(min(self.rows, _REVIVED)):
+            row = self._allowed_row(rules)
+            if row is None:
+                return
+            found.append(row)
+        for feature in found[0]:
+            values = np.array([row[feature] for row in found], dtype=np.uint16)
+            self.columns[feature] = np.resize(values, self.rows)
+        self.alive[:] = True
+
+    def _allowed_row(self, rules: Sequence[Mapping[int, Collection[int]]]) -> dict[int, int] | None:
+        """Search depth first, levels in random order, for values that break no rule."""
+        features = sorted({feature for rule in rules for feature in rule})
+        orders = [np.argsort(self.uniforms(self.sizes[feature])) for feature in features]
+        row: dict[int, int] = {}
+        tried = [0]
+        for _ in range(_SEARCHED):
+            if len(row) == len(features):
+                return row
+            depth = len(row)
+            feature = features[depth]
+            if tried[depth] == self.sizes[feature]:
+                if not row:
+                    return None
+                tried.pop()
+                del row[features[depth - 1]]
+                continue
+            row[feature] = int(orders[depth][tried[depth]])
+            tried[depth] += 1
+            broken = any(
+                feature in rule and all(row.get(each) in codes for each, codes in rule.items())
+                for rule in rules
+            )
+            if broken:
+                del row[feature]
+            else:
+                tried.append(0)
+        return None
 
     def scale(self, keys: UInt16, factors: Float64, following: UInt16, cells: int) -> Float64:
         """Scale the weights by cell; return their sums by the cells of another table."""

@@ -138,6 +138,7 @@ MEASURES = {
     ),
     "empty_table": Measure("Empty table"),
     "missing_column": Measure("Missing column"),
+    "unlisted_column": Measure("Column without a listed value"),
     "extra_columns": Measure("Columns that the schema does not describe"),
     "unknown_values": Measure("Values that the schema does not list", share=True),
     "holdout_in_original": Measure("Hold-out rows among the original rows", share=True),
@@ -183,7 +184,10 @@ MEASURES = {
     ),
 }
 _AMOUNTS = "mean absolute error"
-FAULTS = ("empty_table", "missing_column", "extra_columns", "unknown_values", "holdout_in_original")
+FAULTS = (
+    *("empty_table", "missing_column", "unlisted_column", "extra_columns", "unknown_values"),
+    "holdout_in_original",
+)
 CONTROLS = ("_holdout", "_control")
 _PARTS = {
     "_holdout": "the part for the hold-out",

@@ -28,6 +28,7 @@ from pegsynth.schema.date_decoding import DateDecoder, date_decoder
 from pegsynth.schema.descriptions import DescriptionDecoder
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.encoding import ColumnEncoder
+from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.temporal import described
 
 if TYPE_CHECKING:
@@ -89,6 +90,11 @@ class Encoder:
         self._source = source
         check_columns(schema, columns, source=source, need_unit=need_unit)
         self._columns = column_encoders(schema)
+
+    @property
+    def columns(self) -> Sequence[ColumnEncoder]:
+        """The encoders of the features, in the order of the schema."""
+        return self._columns
 
     def encode(self, batch: pl.DataFrame, *, threads: int | None = None) -> Codes:
         """Return one row of codes per row, in the order of the schema's features.
@@ -192,6 +198,7 @@ class Decoder:
                 polars_dtype(seen.get(name, "")),
                 listed=listed,
                 shape=(shapes or {}).get(name),
+                written=NumberText(schema.dialect),
             )
             for name, index in zip(order, self._positions, strict=True)
         ]

@@ -17,10 +17,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.arrays import Codes
-from pegsynth.schema.dtypes import as_text, polars_dtype, typed_labels
-from pegsynth.schema.encoding import parsed_number
+from pegsynth.schema.dtypes import polars_dtype, typed_labels
+from pegsynth.schema.encoding import special_number
 from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
 from pegsynth.schema.missing_codes import kept_codes
+from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.rounded_values import multiples_inside
 
 How = Literal["values", "labels"]
@@ -77,19 +78,27 @@ class NumberDecoder:
     listed = False
 
     def __init__(
-        self, feature: Feature, dtype: pl.DataType | None, shape: InBins | None = None
+        self,
+        feature: Feature,
+        dtype: pl.DataType | None,
+        shape: InBins | None = None,
+        *,
+        written: NumberText | None = None,
     ) -> None:
         self._feature = feature
         self._shape = shape
+        self._written = written or NumberText()
         not_applicable = feature.not_applicable[0] if feature.not_applicable else None
-        self._not_applicable = parsed_number(not_applicable or "")
-        numbers = {parsed_number(text) for text in (*feature.missing, *feature.not_applicable)}
+        self._not_applicable = special_number(not_applicable or "", self._written)
+        special = (*feature.missing, *feature.not_applicable)
+        numbers = {special_number(text, self._written) for text in special}
         self._taken = sorted(number for number in numbers if number is not None)
         self._low: NDArray[Any]
         self._high: NDArray[Any]
         self._draw_dtype = self._drawn_type(dtype)
         self._kept = {
-            code: (text, parsed_number(text)) for code, text in kept_codes(feature).items()
+            code: (text, special_number(text, self._written))
+            for code, text in kept_codes(feature).items()
         }
         text = not_applicable is not None and not _fits(self._not_applicable, self._draw_dtype)
         text |= not all(_fits(number, self._draw_dtype) for _, number in self._kept.values())
@@ -113,9 +122,10 @@ class NumberDecoder:
         if feature.recoding is not None and feature.recoding.round is not None:
             edges, step = feature.closed_edges, feature.recoding.round
             drawn = self._held(multiples_inside(drawn, bins, edges, step), 0, -1)
+        drawn = self._off_taken(drawn, bins)
         column = pl.Series(feature.name, drawn).cast(self._draw_dtype)
         if self.dtype == pl.String:
-            column = as_text(column)
+            column = self._written.texts(column)
         if feature.category_count > feature.bin_count:
             column = self._with_specials(column, codes)
         return column
@@ -174,19 +184,38 @@ class NumberDecoder:
         return values
 
     def _shaped(self, shape: InBins, bins: Codes, words: NDArray[np.uint64]) -> NDArray[Any]:
-        """Return values by a shape; a number that means "missing" becomes its neighbour."""
+        """Return values by a shape."""
         values = shape.values(bins, _unit(words))
-        whole = self._draw_dtype.is_integer()
-        if whole:
+        if self._draw_dtype.is_integer():
             values = np.floor(values)
-        edges = np.asarray(self._feature.closed_edges)
-        step = 1.0 if whole else 10.0 ** -(self._feature.decimals or 0)
+        return self._held(values, bins, bins)
+
+    def _off_taken(self, values: NDArray[Any], bins: Codes) -> NDArray[Any]:
+        """Move numbers that would be read as "missing" or "not applicable" inside their bin."""
         for number in self._taken:
             hit = values == number
-            if hit.any():
-                above = number + step < edges[1:][bins]
-                values = np.where(hit, np.where(above, number + step, number - step), values)
-        return self._held(values, bins, bins)
+            for place in np.unique(bins[hit]).tolist():
+                values[hit & (bins == place)] = self._free(number, place)
+        return values
+
+    def _free(self, number: float, place: int) -> float:
+        """Return a neighbour of a number that a bin holds, and that means nothing else."""
+        whole, decimals = self._draw_dtype.is_integer(), self._feature.decimals or 0
+        low, high = self._low[place].item(), self._high[place].item()
+        near: float
+        for far in range(1, len(self._taken) + 2):
+            for step in (far, -far):
+                near = round(number + step * 10.0**-decimals, decimals)
+                near = int(number) + step if whole else near
+                if low <= near <= high and near not in self._taken:
+                    return near
+        # No other number of so many decimals is there; one between them always is.
+        near = number
+        for _ in () if whole else self._taken:
+            near = near / 2 + (high if number < high else low) / 2
+            if near not in self._taken:
+                return near
+        return number
 
     def _held(self, values: NDArray[Any], first: Any, last: Any) -> NDArray[Any]:
         """Return numbers in the type that is drawn, held between the ends of bins."""
@@ -264,10 +293,12 @@ def column_decoder(
     *,
     listed: bool = False,
     shape: InBins | None = None,
+    written: NumberText | None = None,
 ) -> LabelDecoder | NumberDecoder:
     """Choose how a feature is decoded; the schema's own type comes before `dtype`.
 
-    With `listed`, text comes as positions in a list of categories, if the list is short.
+    With `listed`, text comes as positions in a list of categories, if the list is short;
+    `written` says how numbers are written in columns of text.
     """
     wanted = polars_dtype(feature.dtype) or dtype
     if wanted == pl.String and isinstance(dtype, pl.Categorical | pl.Enum):
@@ -275,7 +306,7 @@ def column_decoder(
     if not feature.binned:
         return LabelDecoder(feature, wanted, listed=listed)
     if how == "values":
-        return NumberDecoder(feature, wanted, shape)
+        return NumberDecoder(feature, wanted, shape, written=written)
     return LabelDecoder(feature, None, listed=listed)
 
 

@@ -84,6 +84,9 @@ class DateDecoder:
         specials += [] if self._not_applicable is None else [self._special]
         if None in specials:
             return pl.String()
+        if wanted == pl.Date and any(edge % per_day(feature.resolution) for edge in feature.edges):
+            # Bins that begin within a day are not told by days.
+            wanted = pl.Datetime("us")
         if is_temporal(wanted, feature.kind):
             return wanted  # type: ignore[return-value]
         digits = _DIGITS.fullmatch(feature.format) is not None

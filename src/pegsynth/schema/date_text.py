@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pegsynth.arrays import Int64
 from pegsynth.schema.calendar_units import SECONDS, per_day
 from pegsynth.schema.date_format import ISO, MOMENT, DateFormat, Form
-from pegsynth.schema.dtypes import PER_SECOND, within_calendar
+from pegsynth.schema.dtypes import PER_SECOND, in_zone, within_calendar
 from pegsynth.schema.feature import Feature
 
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -48,6 +48,7 @@ class DateText:
     def __init__(self, feature: Feature) -> None:
         self.kind = feature.kind
         self._resolution = feature.resolution
+        self._dtype = feature.dtype
         # A format with an offset counts moments, which are written as those of UTC.
         self._format = feature.format.replace("%z", "Z") or _WRITTEN.get(feature.kind, "")
         stated = [DateFormat(feature.format, feature.kind).form] if feature.format else []
@@ -63,7 +64,7 @@ class DateText:
         if isinstance(dtype, pl.Datetime) and dates:
             local = values
             if dtype.time_zone:
-                local = within_calendar(values).dt.replace_time_zone(None)
+                local = in_zone(within_calendar(values), self._dtype).dt.replace_time_zone(None)
             return self._divided(local, PER_SECOND[dtype.time_unit])
         if dtype == pl.Time and self.kind == "time":
             return self._divided(values, PER_SECOND["ns"])

@@ -108,6 +108,18 @@ def _moment_text(values: pl.Series) -> pl.Series:
     return text.zip_with((numbers == held.to_physical()).fill_null(True), numbers.cast(pl.String))
 
 
+def in_zone(values: pl.Series, dtype: str) -> pl.Series:
+    """Return times of any zone by the clocks of the zone that a type names, if it names one.
+
+    Databases, DuckDB and Spark give moments back by the clocks of UTC or of their session.
+    """
+    wanted = polars_dtype(dtype) if dtype.startswith("timestamp") else None
+    zone = getattr(wanted, "time_zone", None)
+    if zone is None or getattr(values.dtype, "time_zone", None) in (None, zone):
+        return values
+    return values.dt.convert_time_zone(zone)
+
+
 def unit_text(values: pl.Series) -> pl.Series:
     """Return the text that names the unit of every row; different values differ in it (R12).
 

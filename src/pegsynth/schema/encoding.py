@@ -1,14 +1,14 @@
 """One column of a table in, its codes out.
 
 Text is looked up whole; only what is not found there is looked at again, once per
-distinct text: missing codes between spaces, the apostrophe of the CSV convention, bin
-labels. What is still not found is counted, never kept.
+distinct text: missing codes between spaces, the apostrophe of the CSV convention, other
+spellings (`spelling`), bin labels. What is still not found is counted, never kept.
 """
 
 from __future__ import annotations
 
 import math
-import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,16 @@ from numpy.typing import NDArray
 from pegsynth.io.csv_text import unprotect
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.date_text import DateText
-from pegsynth.schema.dtypes import as_text
-from pegsynth.schema.feature import Feature
+from pegsynth.schema.dtypes import as_text, in_zone
+from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
 from pegsynth.schema.missing_codes import MISSING_LABEL, missing_code_of
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.recoding import Recoding
+from pegsynth.schema.spelling import TRUTH, spelt
 from pegsynth.schema.whole_numbers import MISS, binned_numbers, listed_numbers
 
 _UNKNOWN = -1
 ABSENT = -2
-_TRUTH = frozenset(("true", "false"))
-_WHOLE_FLOAT = re.compile(r"(-?\d+)\.0+", re.ASCII)
 
 Codes = NDArray[np.integer[Any]]
 
@@ -48,7 +47,9 @@ class ColumnEncoder:
     Attributes
     ----------
     unknown
-        Values seen so far that the schema does not list.
+        Values seen so far that the schema does not list, and that have no category.
+    unlisted
+        Values seen so far that the schema does not list, with or without a category.
     absent
         Missing values seen so far where the schema has no missing category.
     """
@@ -61,6 +62,7 @@ class ColumnEncoder:
         self._written = self._dates or numbers or NumberText()
         self._none = feature.category_count if spare else 0
         self.unknown = 0
+        self.unlisted = 0
         self.absent = 0
         self._exact = _exact_codes(feature)
         self._listed = {text: code for code, text in enumerate(feature.categories)}
@@ -70,7 +72,8 @@ class ColumnEncoder:
         # Rounding values is the same as moving the edges between bins (R31).
         self._inner_edges = self._recoding.inner_edges(feature.edges)
         self._numbers = _special_numbers(feature, self._written)
-        self._boolean = feature.dtype == "bool" or _truth_values(feature)
+        self._truth = feature.dtype == "bool" or _truth_values(feature)
+        self._spellings: dict[bool, dict[str, int]] = {}
         self._table = pl.Enum(list(self._exact))
         self._codes = np.fromiter(self._exact.values(), dtype=np.int32, count=len(self._exact))
         self._identity = bool((self._codes == np.arange(len(self._codes))).all())
@@ -89,8 +92,6 @@ class ColumnEncoder:
             return self._encode_numbers(moments)
         if self._numeric and (values.dtype.is_numeric() or values.dtype == pl.Boolean):
             return self._encode_numbers(values)
-        if values.dtype == pl.Boolean:
-            self._boolean = True
         if self._numeric:
             return self._encode_number_texts(as_text(values))
         return self._encode_texts(values)
@@ -143,9 +144,11 @@ class ColumnEncoder:
         whole = self._encode_whole(values)
         if whole is not None:
             return whole
-        text = as_text(values)
+        text = as_text(in_zone(values, self.feature.dtype))
+        # A column of truth values says so itself, and for itself alone (R30).
+        truth = self._truth or values.dtype == pl.Boolean
         if not self._exact:
-            return self._resolve(text)
+            return self._resolve(text, truth=truth)
         found = text.cast(self._table, strict=False).to_physical()
         gaps = found.null_count()
         positions: Codes = (found.fill_null(0) if gaps else found).to_numpy()
@@ -153,7 +156,7 @@ class ColumnEncoder:
         if gaps:
             codes = codes.astype(np.int64)
             lost = found.is_null()
-            codes[lost.to_numpy()] = self._resolve(text.filter(lost))
+            codes[lost.to_numpy()] = self._resolve(text.filter(lost), truth=truth)
         return codes
 
     def _encode_numbers(self, values: pl.Series) -> Codes:
@@ -195,12 +198,15 @@ class ColumnEncoder:
             codes[numbers == number] = code
         return codes
 
-    def _resolve(self, text: pl.Series) -> Codes:
+    def _resolve(self, text: pl.Series, *, truth: bool = False) -> Codes:
         """Code of every text that the exact lookup did not find."""
         codes = np.full(len(text), ABSENT, dtype=np.int64)
         distinct = text.drop_nulls().unique()
         if len(distinct):
-            found = pl.Series([self._code(each) for each in distinct], dtype=pl.Int64)
+            plain = self._spelt([unprotect(text) for text in distinct], truth=truth)
+            known = self._by_spelling(truth=truth)
+            codes_of = [self._code(*each, known) for each in zip(distinct, plain, strict=True)]
+            found = pl.Series(codes_of, dtype=pl.Int64)
             mapped = text.replace_strict(distinct, found, default=None, return_dtype=pl.Int64)
             codes = mapped.fill_null(ABSENT).to_numpy().copy()
         for mark in (_UNKNOWN, ABSENT):
@@ -211,6 +217,7 @@ class ColumnEncoder:
         return codes
 
     def _counted(self, mark: int, count: int) -> int:
+        self.unlisted += count if mark == _UNKNOWN else 0
         code = self._accepted(mark)
         if code is not None:
             return code
@@ -228,33 +235,42 @@ class ColumnEncoder:
         # Numeric columns are written with null for "unknown", so null reads back as it.
         return feature.unknown_code if mark == _UNKNOWN or self._numeric else None
 
-    def _code(self, text: str) -> int:
+    def _by_spelling(self, *, truth: bool) -> dict[str, int]:
+        """Return the code of every spelling, that of the first listed text that is spelt so."""
+        if truth not in self._spellings:
+            # Few columns have other spellings, and a table may have thousands of columns.
+            spellings = self._spelt(list(self._exact), truth=truth)
+            pairs = zip(spellings, self._exact.values(), strict=True)
+            self._spellings[truth] = dict(reversed(list(pairs)))
+        return self._spellings[truth]
+
+    def _spelt(self, texts: Sequence[str], *, truth: bool) -> pl.Series:
+        """Return texts in one spelling; files of SPSS have no spaces at the end of a text."""
+        series = pl.Series(texts, dtype=pl.String).str.strip_chars_end(" ")
+        return spelt(series, self.feature, truth=truth)
+
+    def _code(self, text: str, spelling: str, spellings: dict[str, int]) -> int:
         stripped = text.strip()
         if text in self._exact:
             return self._exact[text]
         missing = self._missing.get(stripped)
         if not stripped or missing is not None:
             return ABSENT if missing is None or not stripped else missing
-        known = next((each for each in self._variants(text) if each in self._exact), None)
+        plain = unprotect(text)
+        known = self._exact.get(plain, spellings.get(spelling))
         if known is not None:
-            return self._exact[known]
+            return known
         if stripped == MISSING_LABEL and self.feature.missing:
             return ABSENT
-        return self._number_code(stripped) if self._numeric else self._recoded_code(text)
+        if stripped == UNKNOWN_LABEL and self.feature.unknown_code is not None:
+            return self.feature.unknown_code
+        return self._number_code(stripped) if self._numeric else self._recoded_code(spelling)
 
     def _recoded_code(self, text: str) -> int:
         """Return the code of a value that public rules turn into a category (R31)."""
         if self.feature.recoding is None:
             return _UNKNOWN
-        return self._listed.get(self._recoding.text(unprotect(text)), _UNKNOWN)
-
-    def _variants(self, text: str) -> tuple[str, ...]:
-        plain = unprotect(text)
-        if self._boolean and text.lower() in _TRUTH:
-            return plain, text.lower(), text.title(), text.upper(), str(int(text.lower() == "true"))
-        if self.feature.integer and (match := _WHOLE_FLOAT.fullmatch(text)):
-            return plain, match[1]
-        return (plain,)
+        return self._listed.get(self._recoding.text(text), _UNKNOWN)
 
     def _number_code(self, text: str) -> int:
         number = self._written.number(text)
@@ -284,7 +300,7 @@ def _exact_codes(feature: Feature) -> dict[str, int]:
 
 def _truth_values(feature: Feature) -> bool:
     """Whether the categories are true and false, however they are spelt."""
-    return {text.lower() for text in feature.categories} <= _TRUTH and bool(feature.categories)
+    return bool(feature.categories) and {*map(str.lower, feature.categories)} <= {*TRUTH}
 
 
 def _special_numbers(feature: Feature, written: NumberText | DateText) -> dict[float, int]:
@@ -293,14 +309,20 @@ def _special_numbers(feature: Feature, written: NumberText | DateText) -> dict[f
     pairs = [(text, feature.not_applicable_code) for text in feature.not_applicable]
     pairs += [(text, missing_code_of(feature, text)) for text in feature.missing]
     for text, code in pairs:
-        number = parsed_number(text) if written.usual else written.number(text)
-        if number is not None and math.isfinite(number) and code is not None:
+        number = special_number(text, written)
+        if number is not None and code is not None:
             numbers.setdefault(number, code)
     return numbers
 
 
 def _spells_nan(text: str) -> bool:
     return text.strip().lstrip("+-").lower() == "nan"
+
+
+def special_number(text: str, written: NumberText | DateText) -> float | None:
+    """Return the finite number of a text that has a meaning of its own, as its column has it."""
+    number = parsed_number(text) if written.usual else written.number(text)
+    return number if number is not None and math.isfinite(number) else None
 
 
 def parsed_number(text: str) -> float | None:

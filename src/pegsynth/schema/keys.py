@@ -398,7 +398,8 @@ KEYS: tuple[Key, ...] = (
         "text",
         "as the input",
         '"int64"',
-        "Arrow type that the column is written in.",
+        'Arrow type that the column is written in. Unless it is `"string"`, zeros at the end of a '
+        "decimal do not count: 1.0 is the category `1`.",
     ),
     Key(
         "features",

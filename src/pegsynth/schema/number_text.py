@@ -1,4 +1,4 @@
-"""Numbers as texts of a dialect: ``1.234,56`` in, 1234.56 out.
+"""Numbers as texts of a dialect: ``1.234,56`` in, 1234.56 out, and back.
 
 A text is a number or it is none, whatever stands beside it (R30): groups of digits are taken for
 thousands only if every group but the first has three of them, and the mark of another dialect is
@@ -14,6 +14,7 @@ from functools import cached_property
 import polars as pl
 
 from pegsynth.schema.dialect import Dialect
+from pegsynth.schema.dtypes import as_text
 
 _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
 
@@ -68,6 +69,11 @@ class NumberText:
     def numbers(self, texts: pl.Series) -> pl.Series:
         """Return the number in every text; null where there is none."""
         return self.plain(texts).cast(pl.Float64, strict=False)
+
+    def texts(self, numbers: pl.Series) -> pl.Series:
+        """Return the text of every number, without marks of thousands."""
+        texts = as_text(numbers)
+        return texts.str.replace(".", ",", literal=True) if self.dialect.decimal == "," else texts
 
     def number(self, text: str) -> float | None:
         """Return the number in one text, which may be no finite one."""

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import polars as pl
 
-from pegsynth.schema.dtypes import as_text
+from pegsynth.schema.dtypes import as_text, in_zone
 from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
 from pegsynth.schema.missing_codes import MISSING_LABEL
+from pegsynth.schema.spelling import spelt
 
 _PROTECTED = r"^'([=+\-@\t\r])"
-_WHOLE_FLOAT = r"^(-?[0-9]+)\.0+$"
 
 
 def candidates(values: pl.Series, feature: Feature) -> pl.Series:
@@ -26,10 +26,10 @@ def candidates(values: pl.Series, feature: Feature) -> pl.Series:
     What a value becomes depends on that value alone (R30). Missing values, those that mean
     "not applicable", and the names of special categories are no candidates.
     """
-    # As the encoder looks texts up: without what CSV puts before formulas.
-    text = as_text(values).str.replace(_PROTECTED, "$1")
-    if feature.integer:
-        text = text.str.replace(_WHOLE_FLOAT, "$1")
+    # As the encoder looks texts up: without what CSV puts before formulas, in one spelling.
+    text = as_text(in_zone(values, feature.dtype)).str.replace(_PROTECTED, "$1")
+    if not values.dtype.is_numeric():
+        text = spelt(text, feature, truth=feature.dtype == "bool")
     stripped = text.str.strip_chars()
     taken = special_texts(feature)
     lost = (stripped == "") | stripped.is_in(taken) | text.is_in(taken)

@@ -45,7 +45,6 @@ T = TypeVar("T")
 
 FRESH = "fresh"
 NO_KEYS = Keys(0, 0, "public")
-_PUBLIC_POOL = "public-pool.parquet"
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,8 @@ class Workshop:
 
     def settled(self, arm: Arm, level: float | None, rows: int) -> Settled:
         """Settle an arm at a level."""
-        pool = {"public": _PUBLIC_POOL, "default": None}.get(arm.pool, arm.pool)
+        # Public rows are held in memory, and cost what uniform ones do.
+        pool = {"public": "uniform", "default": None}.get(arm.pool, arm.pool)
         seeded = "seed_pool" in get(arm.method).options.__dataclass_fields__
         request = request_of(arm, level, rows, seed_pool=pool if seeded else None)
         return settle(self._schema(arm), request)
@@ -183,6 +183,7 @@ class Workshop:
         """Return a table's blocks by a given order, counted when they are first asked for."""
         population, schema = self._population(arm), self._schema(arm)
         request = Request(
+            method="pegs",
             heads=keys.heads,
             tail_bits=keys.tail_bits,
             order=keys.order,

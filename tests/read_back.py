@@ -1,0 +1,264 @@
+"""Tables of awkward features, written and read again: the codes must be the same."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+from hypothesis import strategies as st
+
+from pegsynth.errors import SchemaError
+from pegsynth.io import open_writer
+from pegsynth.io.csv_text import unprotect
+from pegsynth.io.table_input import opened
+from pegsynth.schema import Feature, Schema
+from pegsynth.schema.codec import Decoder
+from pegsynth.schema.column_encoders import column_encoders
+from pegsynth.schema.dialect import Dialect
+from pegsynth.schema.missing_codes import missing_code_of
+from pegsynth.schema.toml_text import dumps
+
+TEXT = "aBüß019 .,;=+-@'\"()/\n_"
+SOURCE_TYPES = (
+    *(None, pl.String(), pl.Float64(), pl.Float32(), pl.Int64(), pl.Boolean(), pl.Date()),
+    *(pl.Datetime("us"), pl.Datetime("us", "Europe/Berlin"), pl.Time(), pl.Categorical()),
+)
+ZONED = "timestamp[us, tz=Europe/Berlin]"
+PLAIN = (Dialect(),)
+"""Where cells have no types, numbers are read as the dialect writes them."""
+DIALECTS = (
+    Dialect(),
+    Dialect(separator=";", decimal=","),
+    Dialect(separator=";", decimal=",", thousands=".", encoding="latin-1"),
+    Dialect(separator="tab", encoding="utf-16"),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table as a release has it.
+
+    Parameters
+    ----------
+    schema
+        The codebook.
+    codes
+        Every category of every feature, at least twice.
+    wanted
+        The codes that are read again.
+    frame
+        The same as values.
+    """
+
+    schema: Schema
+    codes: np.ndarray
+    wanted: np.ndarray
+    frame: pl.DataFrame
+
+    def _repr_pretty_(self, printer, cycle):
+        """Say what was tried in short; a whole schema takes hundreds of lines."""
+        printer.text(f"{dumps(self.schema)} as {dict(self.frame.schema)}")
+
+
+def codes_of(source, schema):
+    """Return codes of a table, one more than the last for values that have none."""
+    encoders = column_encoders(schema, spare=True)
+    with opened(source, dialect=schema.dialect) as reader:
+        hints = {each.feature.name: each.hint for each in encoders if each.hint is not None}
+        parts = [
+            np.stack([each.encode_batch(batch) for each in encoders], axis=1)
+            for batch in reader.batches(schema.names, hints=hints)
+        ]
+    return np.concatenate(parts)
+
+
+def check(case, source, schema=None):
+    """A table that was written must be read as the codes that it was made of."""
+    found = codes_of(source, schema or case.schema)
+    for place, feature in enumerate(case.schema.features):
+        lost = np.flatnonzero(found[:, place] != case.wanted[:, place])
+        told = [(feature.labels[case.codes[row, place]], found[row, place]) for row in lost]
+        assert not told, f"{feature.name}, {case.frame[feature.name].dtype}: {told}"
+
+
+def written(path, case, schema=None):
+    """Write a case as a file of ours; return its name."""
+    with open_writer(path, codebook=schema or case.schema) as writer:
+        for piece in case.frame.iter_slices(7):
+            writer.write(piece)
+    return str(path)
+
+
+# What features there are
+
+
+def _texts():
+    awkward = st.text(TEXT, min_size=1, max_size=6).filter(lambda text: text == text.rstrip())
+    usual = st.sampled_from(["NA", "nan", "true", "1.0", "1", "01", "2020-01-01", "None", "a  b"])
+    return _unique(awkward | usual)
+
+
+def _unique(texts):
+    """Lists of texts that CSV and SPSS can tell apart."""
+    return st.lists(texts, min_size=1, max_size=6, unique_by=unprotect)
+
+
+def _numbers(numbers):
+    return st.lists(numbers, min_size=1, max_size=6, unique=True).map(lambda found: map(str, found))
+
+
+def _moments(kind, *, least=dt.datetime(2000, 1, 3), seconds=90 * 86_400):
+    """Texts of times within some weeks of one winter, in which clocks are left alone."""
+    whole = st.integers(0, seconds // 2).map(lambda n: least + dt.timedelta(seconds=n))
+    return st.lists(whole, min_size=2, max_size=5, unique=True).map(
+        lambda found: [_moment_text(each, kind) for each in sorted(found)]
+    )
+
+
+def _moment_text(moment, kind):
+    if kind == "date":
+        return moment.date().isoformat()
+    if kind == "time":
+        return moment.time().isoformat()
+    return moment.isoformat().removesuffix("T00:00:00")
+
+
+LISTED = {
+    "text": (_texts(), ("", "string", "dictionary", "double", "int64")),
+    "codes": (
+        _numbers(st.integers(-130, 300) | st.integers(-(2**62), 2**62)),
+        ("", "int64", "int32", "int16", "int8", "uint8", "double", "float", "string", "bool"),
+    ),
+    "zeros": (
+        st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True).map(
+            lambda found: [f"{each:03d}" for each in found]
+        ),
+        ("", "string", "int64", "double"),
+    ),
+    "decimals": (
+        _numbers(st.integers(-999, 999).map(lambda n: n / 8) | st.sampled_from([0.1, 1e20, 1e-7])),
+        ("", "double", "float", "string", "decimal128(20, 3)"),
+    ),
+    "truth": (
+        st.sampled_from(
+            [("false", "true"), ("True", "False"), ("TRUE", "FALSE"), ("0", "1"), ("true",)]
+        ),
+        ("", "bool", "string", "int64", "double"),
+    ),
+    "days": (_moments("date"), ("", "date32[day]", "timestamp[us]", ZONED, "string")),
+    "moments": (_moments("datetime"), ("", "timestamp[us]", "timestamp[ms]", ZONED, "string")),
+    "clock": (_moments("time"), ("", "time64[us]", "string")),
+}
+BINNED = {
+    "numeric": ("", "int64", "int16", "int8", "uint8", "double", "float", "string"),
+    "date": ("", "date32[day]", "timestamp[us]", "string", ZONED),
+    "datetime": ("", "timestamp[us]", "timestamp[ns]", "string", ZONED),
+    "time": ("", "time64[us]", "string"),
+    "duration": ("", "string"),
+}
+
+
+MISSING = ((), ("",), ("", "-9"), ("-9", "-8"), ("", "NA", "-99.5"), ("-99,5",), ("3", "-99.5"))
+
+
+@st.composite
+def _special(draw):
+    """Missing codes, apart or not, "not applicable", and a category for all that is not listed."""
+    missing = draw(st.sampled_from(MISSING))
+    return {
+        "missing": missing,
+        "keep_missing_codes": bool(missing) and draw(st.booleans()),
+        "not_applicable": draw(st.sampled_from([(), ("77",), ("none",)])),
+        "unknown": draw(st.sampled_from(["error", "category"])),
+    }
+
+
+@st.composite
+def features(draw, name):
+    """A feature, and the type that its original column had."""
+    if draw(st.booleans()):
+        texts, types = LISTED[draw(st.sampled_from(sorted(LISTED)))]
+        kind = draw(st.sampled_from(["nominal", "ordinal"]))
+        held = {"kind": kind, "categories": tuple(dict.fromkeys(draw(texts)))}
+    else:
+        kind = draw(st.sampled_from(sorted(BINNED)))
+        types = BINNED[kind]
+        held = {"kind": kind, "edges": draw(_edges(kind))}
+        if kind == "numeric":
+            held["decimals"] = draw(st.sampled_from([None, 0, 2]))
+    stated = {"dtype": draw(st.sampled_from(types)), **draw(_special())}
+    for less in ({}, {"not_applicable": ()}, {"missing": (), "keep_missing_codes": False}):
+        try:
+            return Feature(name, **held, **(stated | less)), draw(st.sampled_from(SOURCE_TYPES))
+        except SchemaError:
+            # A category is a missing code too, or a whole number has decimals.
+            held.pop("decimals", None)
+    return Feature(name, categories=("a",)), None
+
+
+def _edges(kind):
+    if kind == "numeric":
+        whole = st.lists(st.integers(0, 120), min_size=2, max_size=5, unique=True)
+        finer = st.lists(st.integers(-99, 99), min_size=2, max_size=5, unique=True)
+        return st.one_of(
+            whole.map(lambda found: tuple(map(float, sorted(found)))),
+            finer.map(lambda found: tuple(each / 4 for each in sorted(found))),
+        )
+    if kind == "duration":
+        steps = st.lists(st.integers(0, 400_000), min_size=2, max_size=5, unique=True)
+        return steps.map(lambda found: tuple(map(float, sorted(found))))
+    if kind == "time":
+        return _moments("time", least=dt.datetime(2000, 1, 3), seconds=86_399)
+    return _moments(kind).filter(lambda found: len(set(found)) == len(found))
+
+
+@st.composite
+def cases(draw, *, most=8, dialects=DIALECTS):
+    """Features of all kinds in one table, with rows of every category."""
+    chosen = [draw(features(f"x{place}")) for place in range(draw(st.integers(1, most)))]
+    # A companion, so that no row is a blank line.
+    columns = (*(feature for feature, _ in chosen), Feature("y", categories=("u", "v")))
+    schema = Schema(columns, reviewed=True, dialect=draw(st.sampled_from(dialects)))
+    rows = 2 * max(feature.category_count for feature in columns)
+    codes = np.stack([np.arange(rows) % each.category_count for each in columns], axis=1)
+    codes = codes.astype(schema.code_dtype)
+    types = {each.name: dtype for each, dtype in chosen if dtype is not None}
+    how = draw(st.sampled_from(["values", "values", "labels"]))
+    decoder = Decoder(schema, how=how, dtypes=types, listed=draw(st.booleans()))
+    words = np.random.default_rng(draw(st.integers(0, 9))).integers(
+        0, 1 << 64, decoder.words_needed(rows), dtype=np.uint64
+    )
+    frame = decoder.decode(codes, words)
+    return Case(schema, codes, np.stack(list(_wanted(schema, codes, frame)), axis=1), frame)
+
+
+def _wanted(schema, codes, frame):
+    """Yield the codes that are read.
+
+    Numbers have one gap for "missing" and for "other", and a bin that holds nothing but a number
+    that means "missing" is what that number means.
+    """
+    for place, feature in enumerate(schema.features):
+        column = codes[:, place].copy()
+        if frame[feature.name].dtype.is_integer() and feature.kind == "numeric":
+            column = _bins_of_special_numbers(feature, column)
+        typed = frame[feature.name].dtype not in (pl.String, pl.Enum)
+        if feature.binned and typed and feature.unknown_code is not None:
+            gap = feature.missing_code
+            column[column == feature.unknown_code] = feature.unknown_code if gap is None else gap
+        yield column
+
+
+def _bins_of_special_numbers(feature, codes):
+    special = dict.fromkeys(feature.not_applicable, feature.not_applicable_code)
+    special |= {text: missing_code_of(feature, text) for text in feature.missing}
+    for text, code in special.items():
+        for place, (low, high) in enumerate(pairwise(feature.edges)):
+            last = place == feature.bin_count - 1
+            held = [str(n) for n in range(int(low), int(high) + last)]
+            if held == [text]:
+                codes = np.where(codes == place, code, codes)
+    return codes
