@@ -4,6 +4,7 @@ import json
 
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import pegsynth
@@ -75,6 +76,19 @@ def test_a_model_keeps_the_kind_of_table_it_was_fitted_to():
     model = pegsynth.fit(TABLE.to_pandas(), SCHEMA, **ONCE)
     assert isinstance(model.sample(5), pd.DataFrame)
     assert all(isinstance(frame, pd.DataFrame) for frame in model.sample(5, datasets=2))
+
+
+def test_a_loaded_model_samples_what_was_fitted(tmp_path, monkeypatch):
+    for kind, made in ((pd.DataFrame, TABLE.to_pandas()), (pa.Table, TABLE.to_arrow())):
+        file = tmp_path / f"{kind.__name__}.pegs"
+        pegsynth.fit(made, SCHEMA, **ONCE).save(file)
+        assert isinstance(pegsynth.load(file).sample(5), kind)
+        assert isinstance(pegsynth.load(file).sample(5, datasets=2).frames[1], kind)
+    pegsynth.fit(TABLE, SCHEMA, **ONCE).save(tmp_path / "polars.pegs")
+    assert isinstance(pegsynth.load(tmp_path / "polars.pegs").sample(5), pl.DataFrame)
+    # Where there is no pandas, a model that was fitted to its tables can be sampled, too.
+    monkeypatch.setattr(pegsynth.fitted, "find_spec", lambda name: None)
+    assert isinstance(pegsynth.load(tmp_path / "DataFrame.pegs").sample(5), pl.DataFrame)
 
 
 def test_the_method_is_chosen_as_a_release_would():

@@ -14,7 +14,8 @@ Judge what came out, whoever made it
     `risk_utility_map`: many methods and budgets on one map.
 Analyse the synthetic tables
     `combine`, `pooled`: one estimate and a valid interval from several tables.
-    `replicated`: the same from one table with replicate weights.
+    `replicated`: a formula, statistic or function on one table with replicate weights.
+    `procedures`: quantiles, survival, rates, tests of such a table.
     `impute`: missing values of synthetic tables, imputed from synthetic rows.
     `supported`: whether a published model can answer an analysis.
     `published_counts`: counts that a published model holds, with intervals.
@@ -39,7 +40,7 @@ from pegsynth import forks as _forks  # noqa: F401 (it must hear of every fork f
 from pegsynth.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from pegsynth import datasets, spark
+    from pegsynth import datasets, procedures, spark
     from pegsynth.api import audit, fit, load, plan, release, report, synthesize
     from pegsynth.completed import impute
     from pegsynth.errors import (
@@ -57,8 +58,8 @@ if TYPE_CHECKING:
     from pegsynth.fitted import published_counts, supported
     from pegsynth.inference.combine import combine
     from pegsynth.inference.pooled import pooled
-    from pegsynth.inference.replicated import replicated
     from pegsynth.privacy import Budget, Ledger
+    from pegsynth.procedures import replicated
     from pegsynth.publishing.result import Release
     from pegsynth.schema import Feature, Rule, Schema
     from pegsynth.study.ru_map import risk_utility_map
@@ -84,7 +85,8 @@ _HOMES = {
     "supported": "pegsynth.fitted",
     "verify": "pegsynth.verify_release",
     "published_counts": "pegsynth.fitted",
-    "replicated": "pegsynth.inference",
+    "procedures": "",
+    "replicated": "pegsynth.procedures",
     "impute": "pegsynth.completed",
     "Budget": "pegsynth.privacy",
     "Ledger": "pegsynth.privacy",
@@ -125,6 +127,7 @@ __all__ = [
     "load",
     "plan",
     "pooled",
+    "procedures",
     "published_counts",
     "release",
     "replicated",

@@ -182,14 +182,12 @@ def load(path: str | Path) -> SavedModel:
 def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
     """Show what every method could do with a budget; no data is read.
 
-    Options that only some methods take are left out for the others.
+    Options that only some methods take are left out for the others. Printing it shows a table,
+    and what every declared analysis or table measures and costs; what a fit would refuse of
+    them is refused here.
     """
-    request = Request.of(**options)
-    if request.epsilon is None:
-        raise BudgetError("a plan needs --epsilon, the total for the whole release")
-    request.budget  # noqa: B018 (a budget that cannot be is refused as such)
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
-    return request.forecast(book)
+    return Request.of(**options).planned(book)
 
 
 @keywords(Request, without=_ELSEWHERE, more=registered_options)

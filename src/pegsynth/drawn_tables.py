@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from pegsynth.analyses.calibrating import CALIBRATED_ROWS, OVERSAMPLED, Calibration
+from pegsynth.analyses.declared_plan import labels_of_declared
 from pegsynth.completion import check_completable, completed_frames
 from pegsynth.errors import ParameterError
 from pegsynth.inference.effective_rows import EffectiveRows
@@ -353,13 +354,6 @@ def check_weight_names(schema: Schema, options: Any) -> None:
                 f"--replicates adds the column {name!r}, and the schema has one of that name; "
                 "choose another name with --weight-name"
             )
-
-
-def labels_of_declared() -> ParameterError:
-    """Say that rows with labels have no values to be calibrated by (R26)."""
-    return ParameterError(
-        "rows are calibrated to declared analyses by their values; leave out --decode labels"
-    )
 
 
 def check_decoding(how: How | None, *, measured: bool) -> None:

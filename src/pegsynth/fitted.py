@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from pegsynth.drawn_tables import (
     table_schema,
 )
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.io.caller_frames import frame_kind, to_kind, with_index
+from pegsynth.io.caller_frames import FrameKind, frame_kind, to_kind, with_index
 from pegsynth.io.reader import TableReader
 from pegsynth.methods import get
 from pegsynth.methods.base import Plan
@@ -204,7 +205,7 @@ class SavedModel:
     def __init__(self, path: Path, finish: Finish | None = None) -> None:
         self.path = path
         self._model = load_model(path)
-        self._finish: Finish = finish or (lambda frame: frame)
+        self._finish: Finish = finish or _as_loaded(self._model.frame)
 
     @python_names()
     def sample(
@@ -281,6 +282,12 @@ def as_fitted(data: Any, kind: Any) -> Finish:
     """
     like = data[:0] if frame_kind(data) in ("pandas", "polars") else None
     return lambda frame: to_kind(frame, kind, like=like)
+
+
+def _as_loaded(kind: FrameKind | None) -> Finish:
+    """Return the same for a model file, which may be read where that library is not."""
+    there = kind is not None and find_spec(kind) is not None
+    return lambda frame: to_kind(frame, kind if there else None)
 
 
 def beside_kept(data: Any, reader: TableReader, schema: Schema, replaced: Sequence[str]) -> Finish:

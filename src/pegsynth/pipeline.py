@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pegsynth.analyses.analysed_tables import affordable_tables
-from pegsynth.analyses.declared_plan import settle_declared
 from pegsynth.book import NO_BOOKING, Booking, booked
 from pegsynth.completion import check_completable
 from pegsynth.drawn_tables import (
@@ -29,7 +28,6 @@ from pegsynth.drawn_tables import (
     completed_versions,
     drawn_frames,
     drawn_pairs,
-    labels_of_declared,
     listed_columns,
     table_schema,
     weight_names,
@@ -49,7 +47,6 @@ from pegsynth.io.table_output import check_table, open_writer
 from pegsynth.kernels.warm import warm_up
 from pegsynth.mechanisms.quality_distances import MOST_CELLS, QualityPlan, settle_quality
 from pegsynth.methods import get
-from pegsynth.methods.asked_tables import check_asked
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger, seeded_ledger, selection_ledger
@@ -222,11 +219,7 @@ def check_output(output: Path | DatabaseTarget, schema: Schema, request: Request
 def _check_drawing(schema: Schema, request: Request, plan: Plan) -> None:
     """Refuse what could not be drawn or written later, whatever the table holds."""
     check_seed_pool(schema, plan)
-    for table in schema.tables_wanted:
-        check_asked(plan, table.features)
-    calibrated = request.decode == "labels" and schema.analyses and not request.where
-    if calibrated and settle_declared(request.planned_schema(schema)).sums:
-        raise labels_of_declared()
+    request.check_declared(schema, plan)
 
 
 def _check_quality(schema: Schema, request: Request, *, panel: bool) -> None:
@@ -360,7 +353,14 @@ def fit(
     model = fit_counted(counted, settled, stream, ledger, progress=progress)
     # The declared types of the features, in the order of the schema (R30).
     types = {name: reader.dtypes[name] for name in schema.names if name in reader.dtypes}
-    return replace(model, columns=written, dtypes=types, shapes=shapes, counted=table.kept)
+    return replace(
+        model,
+        columns=written,
+        dtypes=types,
+        shapes=shapes,
+        counted=table.kept,
+        frame=None if source.frame_kind == "polars" else source.frame_kind,
+    )
 
 
 def _check_passes(reader: TableReader, settled: Settled, checkpoint: Checkpoint | None) -> None:

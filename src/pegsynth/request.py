@@ -11,11 +11,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pegsynth.analyses.declared_plan import (
+    declared_costs,
+    labels_of_declared,
+    settle_declared,
+)
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.methods import get, methods, taking
-from pegsynth.methods.forecast import Asked, Forecast, forecast, settle_method
+from pegsynth.methods.asked_tables import check_asked
+from pegsynth.methods.forecast import (
+    Asked,
+    Forecast,
+    folded_notes,
+    forecast,
+    none_can,
+    settle_method,
+)
 from pegsynth.methods.registry import method_options
-from pegsynth.numbers import foreseen, wants_codec
+from pegsynth.numbers import check_budget, foreseen, wants_codec
+from pegsynth.numbers.codec_costs import codec_costs
+from pegsynth.numbers.edges_plan import price_of
+from pegsynth.numbers.paying import whole_of
 from pegsynth.option_kinds import check_options
 from pegsynth.options import (
     AUTO,
@@ -47,6 +63,7 @@ if TYPE_CHECKING:
 
 _BUDGET_WORDS = re.compile(r"(?<![\w-])(?:epsilon per row|epsilon|delta|alpha|l)(?![\w-])")
 _BUDGETS = ("epsilon", "epsilon_per_row", "l", "alpha")
+_NOT_DECLARED = "it measures no declared analyses and tables"
 Able: TypeAlias = "Callable[[Method[Any, Any]], None]"
 """Raises a `ParameterError` for a method that cannot do what is to be done."""
 
@@ -235,6 +252,8 @@ class Request(
             method = get(name)
             if able is not None:
                 able(method)
+            if (book.analyses or book.tables_wanted) and not method.released:
+                raise ParameterError(_NOT_DECLARED)
             options = self.options_for(method, saved=saved, lenient=lenient)
             budget = replace(self, method=name).budget
             if not wants_codec(book):
@@ -248,6 +267,39 @@ class Request(
         """Compare all methods under the stated epsilon, each with the flags that it takes."""
         found = forecast(self.planned_schema(schema), self.asked(schema, lenient=True))
         return replace(found, at=lambda epsilon: replace(self, epsilon=epsilon).forecast(schema))
+
+    def planned(self, schema: Schema) -> Forecast:
+        """Compare all methods, and say what is measured and what it costs; no data is read.
+
+        Raises
+        ------
+        BudgetError, ParameterError, SchemaError
+            There is no total epsilon, or a fit would refuse the schema or what it declares.
+        """
+        if self.epsilon is None:
+            raise BudgetError("a plan needs --epsilon, the total for the whole release")
+        budget = self.budget  # A budget that cannot be is refused as such.
+        schema = wide_schema(self.written(schema))
+        notes: list[str] = []
+        if wants_codec(schema):
+            check_budget(schema, budget)
+            notes += codec_costs(schema, budget, self.rows_in)
+        book = self.planned_schema(schema)
+        notes += declared_costs(book, price_of(book, whole_of(budget)))
+        found = self.forecast(schema)
+        if schema.analyses or schema.tables_wanted:
+            if found.best is None:
+                raise none_can(found)
+            self.check_declared(schema, found.best.plan)
+        return replace(found, notes=(*notes, *folded_notes(book), *self.assumed()))
+
+    def check_declared(self, schema: Schema, plan: Plan) -> None:
+        """Refuse declared analyses and tables that could not be drawn or written later."""
+        for table in schema.tables_wanted:
+            check_asked(plan, table.features)
+        calibrated = self.decode == "labels" and schema.analyses and not self.where
+        if calibrated and settle_declared(self.planned_schema(schema)).sums:
+            raise labels_of_declared()
 
     def assumed(self) -> tuple[str, ...]:
         """Say that predictions are guesses where the number of original rows was not stated."""

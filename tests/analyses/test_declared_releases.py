@@ -11,7 +11,7 @@ import pytest
 from declared_tables import ANALYSES, declaring, people, schema
 
 from command import done, pegs
-from pegsynth import fit, load, published_counts, supported
+from pegsynth import fit, load, published_counts, replicated, supported
 from pegsynth.analyses import design_of
 from pegsynth.analyses.calibrating import Calibration
 from pegsynth.analyses.measuring_sums import published_designs
@@ -20,10 +20,12 @@ from pegsynth.errors import ModelError
 from pegsynth.io.table_input import open_table
 from pegsynth.methods.stored_released import loaded_released, stored_released
 from pegsynth.privacy import Ledger, NoisySums
+from pegsynth.procedures import quantiles
 from pegsynth.progress import quiet
 from pegsynth.random import RandomStream
 from pegsynth.released.calibration import calibrated
 from pegsynth.schema.codec import encode
+from pegsynth.schema.declared import Analysis
 from pegsynth.tables.code_table import CodeTable
 from pegsynth.tables.counting import StreamedTable
 
@@ -139,6 +141,61 @@ def test_declared_analyses_are_held():
     assert supported(model(), "pay ~ age + C(area)").status == "held"
     assert "declared" in str(supported(model(), "I(pay > 30) ~ age + job"))
     assert "declared" not in str(supported(model(), "pay ~ job"))
+
+
+CURVED = "pay ~ age*job + I(age^2) + rcs(age, 25, 40, 60)"
+
+
+def test_interactions_and_curves_are_measured_stored_and_calibrated_to(tmp_path):
+    """A release at hardly any noise has the interaction that was declared."""
+    formula = "pay ~ log(age)*job"
+    table = people(4000).with_columns(
+        pay=(pl.col("pay") + (pl.col("job") == "a") * (pl.col("age") - 44)).clip(0, 119)
+    )
+    book = schema(analyses=(Analysis(formula, share=0.4), Analysis(CURVED, share=0.1)))
+    asked = {"method": "pegs-once", "epsilon": 60.0, "delta": 1e-9, "seed": 1}
+    made = fit(table, book, **asked)
+    made.save(tmp_path / "m.pegs")
+    loaded = load(tmp_path / "m.pegs")
+    frame = loaded.replicates(10, rows=4000)
+    found = replicated(formula, frame, schema=book)
+    ones = {"pegs_weight": np.ones(4000), "pegs_weight_1": np.ones(4000) * 1.1}
+    ones["pegs_weight_2"] = np.ones(4000)
+    rows = table.with_columns(**{name: pl.Series(each) for name, each in ones.items()})
+    true = replicated(formula, rows, schema=book)
+    name = "log(age):job[a]"
+    assert found.params[name] == pytest.approx(true.params[name], rel=0.25)
+    assert abs(found.params[name] - true.params[name]) < 5 * found.bse[name]
+    assert supported(made, "pay ~ job*log(age)").declared
+    assert not supported(made, "pay ~ age*area").declared
+    ledger = made.ledger
+    told = replicated(formula, frame, ledger=ledger, schema=book).statuses
+    assert told[name] == "held"
+
+
+def test_an_interaction_that_was_not_declared_is_not_supported():
+    frame = model().replicates(4, rows=500)
+    # The three features were declared together, and no published table has all of them.
+    ledger = replace(model().ledger, events=tuple(without(model().ledger, {"pay", "age", "area"})))
+    # Without the codebook nobody knows which terms were declared, but of which features they are.
+    for book, main in ((None, "held"), (declaring(), "pairs only")):
+        found = replicated("pay ~ age*C(area)", frame, ledger=ledger, schema=book)
+        assert found.statuses["age"] == main
+        assert found.statuses["age:C(area)[s]"] == "not supported"
+        assert "not supported" in found.summary()
+        # Sums for a regression say nothing about quantiles of its features.
+        medians = replicated(quantiles("pay", by="area"), frame, ledger=ledger, schema=book)
+        assert not any("declared" in note for note in medians.combined.notes)
+    other = replicated("pay ~ sqrt(age) + C(area)", frame, ledger=ledger, schema=declaring())
+    assert not any("declared" in note for note in other.combined.notes)
+
+
+def without(ledger, features):
+    """Yield the events of a ledger but for tables of all these features."""
+    for event in ledger.events:
+        table = getattr(event, "features", ())
+        if isinstance(event, NoisySums) or not features <= set(table):
+            yield event
 
 
 def test_counts_of_a_wanted_table_have_intervals_that_hold():

@@ -6,7 +6,7 @@ import pytest
 from declared_tables import ANALYSES, declaring, people, schema
 
 from command import pegs
-from pegsynth import Schema, fit, synthesize
+from pegsynth import Schema, fit, plan, synthesize
 from pegsynth.analyses import design_of, settle_declared
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.schema.declared import Analysis, WantedTable, load_declared
@@ -62,6 +62,11 @@ def test_unknown_features_and_shares_that_leave_nothing_are_refused():
         ("pay ~ age", "multinomial", "must be a feature with categories"),
         ("pay ~ C(age)", "gaussian", "goes with categories"),
         ("pay ~ 1", "gaussian", "no term"),
+        ("pay ~ age:job", "gaussian", "needs its parts as terms"),
+        ("pay ~ log(job)", "gaussian", "needs a number"),
+        ("log(pay) ~ age", "poisson", "its link is the logarithm already"),
+        ("log(pay) ~ age", "binomial", "must be a comparison"),
+        ("log(pay) ~ age", "multinomial", "must be a feature with categories"),
     ],
 )
 def test_a_formula_that_cannot_be_measured_is_refused(formula, family, said):
@@ -98,6 +103,45 @@ def test_a_plan_says_what_is_measured_and_what_it_costs(tmp_path):
     assert "Table area x job: 5.0% of the budget, 6 cells" in shown.out
     assert "Analysis pay ~ age + C(area) (gaussian): 20.0% of the budget" in shown.out
     assert "Choice: pegs-once, because analyses or tables were declared" in shown.out
+
+
+def test_a_plan_in_python_reads_the_file_and_prints_a_table(tmp_path):
+    (tmp_path / "a.toml").write_text(ANALYSES.replace("age + C(area)", "age*C(area) + I(age^2)"))
+    budget = {"epsilon": 1.0, "delta": 1e-9, "rows": 100}
+    planned = plan(schema(), analyses=str(tmp_path / "a.toml"), **budget)
+    shown = str(planned)
+    assert shown.startswith("method ")
+    assert "Prediction(" not in shown
+    assert "Analysis pay ~ age*C(area) + I(age^2) (gaussian): 20.0% of the budget, 7 sums" in shown
+    assert "Table area x job: 5.0% of the budget, 6 cells" in shown
+    assert "Choice: pegs-once" in shown
+    assert [each.method for each in planned.predictions] == ["pegs-once"]
+    assert dict(planned.refused)["pegs"] == "it measures no declared analyses and tables"
+    plain = plan(schema(), **budget)
+    assert plain.best.method in str(plain)
+    assert len(plain.predictions) > 1
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "said"),
+    [
+        (None, {}, "there is no such file"),
+        ('[[analyses]]\nformula = "pay ~ age:job"', {}, "needs its parts as terms"),
+        ('[[analyses]]\nformula = "pay ~ height"', {}, "no feature 'height'"),
+        ('[[analyses]]\nformula = "pay ~ age"', {"decode": "labels"}, "decode labels"),
+        ('[[tables_wanted]]\nfeatures = ["zip"]', {}, "a.toml: the table of zip"),
+    ],
+)
+def test_a_plan_refuses_what_a_fit_would(tmp_path, text, more, said):
+    file = tmp_path / "a.toml"
+    if text is not None:
+        file.write_text(text)
+    asked = {"analyses": str(file), "epsilon": 1.0, "delta": 1e-9, "rows": 100, **more}
+    with pytest.raises((ParameterError, SchemaError), match=said) as planned:
+        plan(schema(), **asked)
+    with pytest.raises(type(planned.value)) as fitted:
+        synthesize(people(50), schema(), method="pegs-once", **asked)
+    assert str(fitted.value) == str(planned.value)
 
 
 def test_bad_files_end_with_one_message(tmp_path):

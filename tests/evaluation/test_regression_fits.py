@@ -77,6 +77,36 @@ def test_logistic_regression_equals_statsmodels_on_every_row():
     assert ours.degrees_of_freedom == math.inf
 
 
+@pytest.mark.parametrize("entries", [200, regression_fit.MOST_ENTRIES])
+def test_interactions_and_transformed_numbers_equal_statsmodels(monkeypatch, entries):
+    monkeypatch.setattr(regression_fit, "MOST_ENTRIES", entries)
+    codes = twins.rows(900, 7)
+    codes = codes[codes[:, 0] < 4]
+    names = {
+        INTERCEPT: "Intercept",
+        "cat[surgical]": "cat[T.surgical]",
+        "log1p(los)": "np.log1p(los)",
+        "I(age^2)": "I(age ** 2)",
+        "log1p(los):cat[surgical]": "np.log1p(los):cat[T.surgical]",
+    }
+    ours = fitted("charge ~ log1p(los)*cat + I(age^2)", codes)
+    agree(ours, twins.linear(codes, "charge ~ np.log1p(los)*cat + I(age ** 2)"), names)
+    ours = fitted("I(charge > 30) ~ log1p(los)*cat + I(age^2)", codes)
+    agree(ours, twins.logistic(codes, "y ~ np.log1p(los)*cat + I(age ** 2)"), names)
+
+
+def test_a_cell_of_one_response_is_left_out_of_a_logistic_regression():
+    codes = twins.rows(900, 7)
+    # Everybody of severity 2 who had surgery has the response.
+    codes[(codes[:, 1] == 2) & (codes[:, 2] == 1), 5] = 4
+    found = fitted("I(charge > 30) ~ C(sev)*cat", codes)
+    assert "separated" in found.absent["C(sev)[2]:cat[surgical]"]
+    rest = codes[(codes[:, 1] != 2) | (codes[:, 2] != 1)]
+    again = fitted("I(charge > 30) ~ C(sev)*cat", rest)
+    for name, estimate in found.estimates.items():
+        assert again.estimates[name].value == pytest.approx(estimate.value, rel=1e-6)
+
+
 def test_the_fit_without_a_matrix_is_the_same(monkeypatch):
     codes = twins.rows(900, 3)
     text = "I(charge > 30) ~ age + C(sev) + cat + los + ward + I(los > 1)"

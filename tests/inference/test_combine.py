@@ -163,6 +163,14 @@ def test_a_ledger_of_shared_urns(event):
     assert rule_for(Ledger((event,)), 3).rule == "shared-urn"
 
 
+def test_a_method_without_virtual_rows_has_no_note_on_them():
+    ledger = Ledger((NotPrivate.because("no-proof"),))
+    found = combine([1.0, 2.0], [1.0, 1.0], rows=5, rows_in=5, ledger=ledger)
+    assert not any("virtual rows" in note for note in found.notes)
+    assert "gets wrong about the original" in found.notes[-1]
+    assert "virtual rows" in combine([1.0, 2.0], [1.0, 1.0], rows=5, rows_in=5).notes[-1]
+
+
 @pytest.mark.parametrize("event", [*PLUG_IN, *SHARED], ids=lambda event: type(event).__name__)
 @pytest.mark.parametrize("rule", [None, "plug-in", "fully"])
 def test_draws_under_virtual_rows_get_no_interval(event, rule):

@@ -331,7 +331,7 @@ STATEMENTS = (
         "estimates are what they seem. Standard errors are not. They cannot be estimated from "
         "one {} table, which does not tell how much drawing it again would change them; those "
         "that your software prints are too small.", lambda t: one_table(t) and not t.virtual),
-    say(HOW, "Ask the publisher for a release with `--replicates` or `--datasets` if you need "
+    say(HOW, "Ask the publisher for a release with `--replicates` if you need "
         "them.",
         lambda t: one_table(t) and t.released and (not (t.two_tables or (t.panel and
         t.panel.pooled)))),

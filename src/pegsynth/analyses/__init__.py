@@ -5,12 +5,13 @@
 """
 
 from pegsynth.analyses.declared_plan import DeclaredPlan, check_declared_release, settle_declared
-from pegsynth.analyses.terms import Block, Design, design_of
+from pegsynth.analyses.terms import Block, Design, Part, design_of
 
 __all__ = [
     "Block",
     "DeclaredPlan",
     "Design",
+    "Part",
     "check_declared_release",
     "design_of",
     "settle_declared",

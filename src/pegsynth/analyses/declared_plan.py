@@ -122,9 +122,16 @@ def declared_costs(schema: Schema, price: Price) -> Iterator[str]:
     for stage in plan.sums:
         design = stage.design
         pairs = len(design.pairs)
-        tables = f", with {pairs} tables of its explanatory features" if pairs else ""
+        tables = f", with {pairs} pair tables of its explanatory features" if pairs else ""
         yield (
             f"Analysis {design.formula} ({design.analysis.family}): "
             f"{design.analysis.share:.1%} of the budget, {design.sums(schema)} sums of products "
             f"of clipped and scaled values{tables}."
         )
+
+
+def labels_of_declared() -> ParameterError:
+    """Say that rows with labels have no values to be calibrated by (R26)."""
+    return ParameterError(
+        "rows are calibrated to declared analyses by their values; leave out --decode labels"
+    )

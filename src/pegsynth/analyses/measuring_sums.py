@@ -152,8 +152,8 @@ def codes_of(design: SumDesign, frame: pl.DataFrame) -> Codes:
 def _plain(design: Design, bounds: Bounds) -> Float64:
     nothing = (np.nan, np.nan)
     pairs = [
-        bounds.get(block.feature, nothing) if block.kind == "number" else nothing
-        for block in design.blocks
+        bounds.get(part.feature, nothing) if part.kind == "number" else nothing
+        for part in design.parts
     ]
     return np.array(pairs, dtype=np.float64).ravel()
 
@@ -161,7 +161,7 @@ def _plain(design: Design, bounds: Bounds) -> Float64:
 def _bounds(design: Design, plain: Float64) -> Bounds:
     pairs = plain.reshape(-1, 2).tolist()
     return {
-        block.feature: (low, high)
-        for block, (low, high) in zip(design.blocks, pairs, strict=True)
+        part.feature: (low, high)
+        for part, (low, high) in zip(design.parts, pairs, strict=True)
         if low < high
     }

@@ -57,7 +57,7 @@ def paid_bounds(
     Rows that are scored are clipped by their residual and their length, and numbers themselves
     no more than need be.
     """
-    names = {block.feature for block in design.blocks if block.kind == "number"}
+    names = {part.feature for part in design.parts if part.kind == "number"}
     part = LEAST_TAIL if design.analysis.family in SCORED else tail
     return {
         name: _quantiles(

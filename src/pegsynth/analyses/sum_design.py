@@ -1,14 +1,17 @@
 """What one row adds to the sums of a declared analysis: integers, and their largest size (R26).
 
-Numbers are read on fine public bins, as for private edges (R21), clipped and scaled to whole
-steps between bounds that are public or were paid for before; a comparison is 0 or the largest
-step, a category the largest step in its own column. Every row adds the products of any two
-columns; of a linear or logistic regression it adds to the score at coefficients that were paid
-for. How much that is at most follows from these lines alone, whatever rows there are.
+Numbers are read on fine public bins, as for private edges (R21), clipped, transformed if the
+formula says so, and scaled to whole steps between bounds that are public or were paid for before;
+a comparison is 0 or the largest step, a category the largest step in its own column, and a column
+of an interaction is the product of others in units of the largest step. Every row adds the
+products of any two columns; of a linear or logistic regression it adds to the score at
+coefficients that were paid for. How much that is at most follows from these lines alone, whatever
+rows there are.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.analyses.row_scores import Scores
-from pegsynth.analyses.terms import Block, Design
+from pegsynth.analyses.terms import Design, Part
 from pegsynth.arrays import Codes, Float64, Int64
-from pegsynth.evaluation.formula import compared, truth
+from pegsynth.evaluation.formula import compared, transformed, truth
 from pegsynth.evaluation.numeric import numeric_values
 from pegsynth.numbers.number_grid import grid_feature, grid_of
 from pegsynth.schema import Feature, Schema
@@ -46,11 +49,11 @@ class SumDesign:
     schema
         The features that are read, numbers on fine bins.
     places
-        For every block the feature of the schema that it is about.
+        For every part of every block the feature of the schema that it is about.
     lines
-        For every block what each code puts into its columns.
+        For every part what each code puts into its columns.
     usable
-        For every block whether a row with that code counts.
+        For every part whether a row with that code counts.
     steps
         The largest step.
     scores
@@ -69,13 +72,21 @@ class SumDesign:
     @property
     def columns(self) -> int:
         """Number of columns, the intercept included."""
-        return 1 + sum(int(line.shape[1]) for line in self.lines)
+        return len(self.block_of)
 
     @cached_property
     def block_of(self) -> Int64:
         """The block of every column: 0 for the intercept, 1 for the response."""
-        sizes = [1, *(line.shape[1] for line in self.lines)]
+        widths = (math.prod(self.lines[part].shape[1] for part in ps) for ps in self.parts_of)
+        sizes = [1, *widths]
         return np.repeat(np.arange(len(sizes)), sizes)
+
+    @cached_property
+    def parts_of(self) -> tuple[range, ...]:
+        """The parts of every block, as places in `lines`."""
+        counts = [len(block.parts) for block in self.design.blocks]
+        ends = np.cumsum(counts).tolist()
+        return tuple(range(end - count, end) for count, end in zip(counts, ends, strict=True))
 
     @cached_property
     def pairs(self) -> tuple[Int64, Int64]:
@@ -89,7 +100,7 @@ class SumDesign:
             return np.ones_like(others), others
         left, right = np.triu_indices(self.columns)
         block = self.block_of
-        square = np.array([True, *(each.kind == "number" for each in self.design.blocks)])
+        square = np.array([True, *(each.numeric for each in self.design.blocks)])
         kept = (block[left] != block[right]) | ((left == right) & square[block[left]])
         return left[kept].astype(np.int64), right[kept].astype(np.int64)
 
@@ -114,16 +125,23 @@ class SumDesign:
     @property
     def parts(self) -> int:
         """The most columns but the response's that are not 0 in one row."""
-        return len(self.lines)
+        return len(self.design.blocks)
 
     def _columns_of(self, codes: Codes) -> Int64:
         counts = np.ones(len(codes), dtype=bool)
-        parts = [np.full((len(codes), 1), self.steps, dtype=np.int64)]
+        values = []
         for place, line, usable in zip(self.places, self.lines, self.usable, strict=True):
             column = codes[:, place].astype(np.int64)
             counts &= usable[column]
-            parts.append(line[column])
-        return np.where(counts[:, None], np.concatenate(parts, axis=1), 0)
+            values.append(line[column])
+        found = [np.full((len(codes), 1), self.steps, dtype=np.int64)]
+        for first, *others in self.parts_of:
+            block = values[first]
+            for other in others:
+                both = block[:, :, None] * values[other][:, None, :] // self.steps
+                block = both.reshape(len(codes), -1)
+            found.append(block)
+        return np.where(counts[:, None], np.concatenate(found, axis=1), 0)
 
     def products(self, codes: Codes) -> Int64:
         """Return what every row adds to every sum."""
@@ -142,10 +160,10 @@ class SumDesign:
         the other features: the largest of each block together are the largest of all. What a
         row adds to a score is bounded by itself.
         """
-        most = [self.steps, *(self._most(number) for number in range(len(self.lines)))]
+        most = [self.steps, *(self._most(number) for number in range(len(self.parts_of)))]
         if self.scores is not None:
             return self.scores.largest([most[0], *most[2:]], self.steps, self.parts, power)
-        numbers = [True, *(block.kind == "number" for block in self.design.blocks)]
+        numbers = [True, *(block.numeric for block in self.design.blocks)]
         whole = 0
         for first, one in enumerate(most):
             for second, other in enumerate(most[first:], start=first):
@@ -156,8 +174,19 @@ class SumDesign:
         return whole
 
     def _most(self, block: int) -> int:
-        """Return the largest size of a column of a block over all codes that count."""
-        line = self.lines[block][self.usable[block]]
+        """Return the largest size of a column of a block over all codes that count.
+
+        The parts of an interaction are taken at their largest together; products are rounded
+        down, which may make a negative one longer, but by less than one.
+        """
+        most = [self._largest_of(part) for part in self.parts_of[block]]
+        found = most[0]
+        for other in most[1:]:
+            found = -(-found * other // self.steps)
+        return found
+
+    def _largest_of(self, part: int) -> int:
+        line = self.lines[part][self.usable[part]]
         return int(np.abs(line).max()) if line.size else 0
 
     def scale(self) -> Float64:
@@ -186,12 +215,11 @@ def sum_design(
     """
     fine = fine_schema(design, schema)
     lines, usable = [], []
-    for block in design.blocks:
-        feature = fine[block.feature]
-        line, counts = _line(block, feature, bounds, steps, response=block is design.response)
+    for number, part in enumerate(design.parts):
+        line, counts = _line(part, fine[part.feature], bounds, steps, response=number == 0)
         lines.append(line)
         usable.append(counts)
-    places = tuple(fine.index(block.feature) for block in design.blocks)
+    places = tuple(fine.index(part.feature) for part in design.parts)
     return SumDesign(design, fine, places, tuple(lines), tuple(usable), steps, scores)
 
 
@@ -217,27 +245,36 @@ def _fine(feature: Feature, design: Design) -> Feature:
     fine = grid_feature(feature)
     unit = grid_of(feature).unit
     marks = []
-    for block in design.blocks:
-        number = parsed_number(block.term.operand) if block.term.sign else None
-        if block.feature == feature.name and number is not None:
+    for part in design.parts:
+        number = parsed_number(part.term.operand) if part.term.sign else None
+        if part.feature == feature.name and number is not None:
             marks += [number, number + unit if unit else float(np.nextafter(number, np.inf))]
     inside = [mark for mark in marks if fine.edges[0] < mark < fine.edges[-1]]
     return replace(fine, edges=tuple(sorted({*fine.edges, *inside})))
 
 
 def _line(
-    block: Block, feature: Feature, bounds: Bounds, steps: int, *, response: bool
+    part: Part, feature: Feature, bounds: Bounds, steps: int, *, response: bool
 ) -> tuple[Int64, Usable]:
-    if block.kind == "categories":
+    if part.kind == "categories":
         return _categories(feature, steps, response=response)
-    if block.kind == "truth":
-        answers = _truth(block, feature)
+    if part.kind == "truth":
+        answers = _truth(part, feature)
         usable = ~np.isnan(answers)
         return np.where(usable, answers, 0.0).astype(np.int64)[:, None] * steps, usable
     values = _values(feature)
     usable = ~np.isnan(values)
-    low, high = bounds.get(block.feature, _public_bounds(values))
-    return scaled(np.where(usable, values, low), low, high, steps)[:, None], usable
+    low, high = bounds.get(part.feature, _public_bounds(values))
+    clipped = np.clip(np.where(usable, values, low), low, high)
+    if part.term.function:
+        # A value that has no logarithm has none where it is clipped, either.
+        clipped = transformed(part.term, clipped)
+        usable &= np.isfinite(transformed(part.term, values)) & np.isfinite(clipped)
+        if not usable.any():
+            return np.zeros((len(values), 1), dtype=np.int64), usable
+        low, high = float(clipped[usable].min()), float(clipped[usable].max())
+        clipped = np.where(usable, clipped, low)
+    return scaled(clipped, low, high, steps)[:, None], usable
 
 
 def scaled(values: Float64, low: float, high: float, steps: int) -> Int64:
@@ -271,8 +308,8 @@ def _public_bounds(values: Float64) -> tuple[float, float]:
     return float(np.nanmin(values)), float(np.nanmax(values))
 
 
-def _truth(block: Block, feature: Feature) -> Float64:
-    term = block.term
+def _truth(part: Part, feature: Feature) -> Float64:
+    term = part.term
     if not term.sign:
         answers = np.full(feature.category_count, np.nan)
         answers[:2] = 0.0, 1.0

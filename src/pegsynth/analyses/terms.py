@@ -2,11 +2,13 @@
 
 Products of the response, or of its residual, with the other columns are measured. They are
 sufficient once the joint law of the explanatory features is known, so tables of pairs of these
-are measured as well.
+are measured as well. A number may be transformed, and a block may be the product of several
+features' columns: what a row adds is bounded in the same way.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, TypeAlias
@@ -25,16 +27,17 @@ _TWO = 2
 
 
 @dataclass(frozen=True)
-class Block:
-    """The columns of a response or a term; a row has at most one of them that is not 0.
+class Part:
+    """The columns of one feature; a row has at most one of them that is not 0.
 
     Parameters
     ----------
     feature
         Name of its feature.
     kind
-        "number": the value itself. "truth": 1 where a comparison holds. "categories": 1 in the
-        column of the row's category; the first category has none.
+        "number": the value itself, or what a public function makes of it. "truth": 1 where a
+        comparison holds. "categories": 1 in the column of the row's category; the first category
+        has none.
     term
         As the formula has it.
     """
@@ -46,6 +49,28 @@ class Block:
     def columns(self, feature: Feature) -> int:
         """Return how many columns it has."""
         return feature.category_count - 1 if self.kind == "categories" else 1
+
+
+@dataclass(frozen=True)
+class Block:
+    """The columns of a response or a term; a row has at most one of them that is not 0.
+
+    Parameters
+    ----------
+    parts
+        Several for an interaction, whose columns are all products of one column of each.
+    """
+
+    parts: tuple[Part, ...]
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its columns have other values than 0 and the largest step."""
+        return any(part.kind == "number" for part in self.parts)
+
+    def columns(self, schema: Schema) -> int:
+        """Return how many columns it has."""
+        return math.prod(part.columns(schema[part.feature]) for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -75,12 +100,17 @@ class Design:
     @property
     def features(self) -> tuple[str, ...]:
         """Names of its features, each once."""
-        return tuple(dict.fromkeys(block.feature for block in self.blocks))
+        return tuple(dict.fromkeys(part.feature for part in self.parts))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of all blocks, in order."""
+        return tuple(part for block in self.blocks for part in block.parts)
 
     @property
     def explanatory(self) -> tuple[str, ...]:
         """Names of the features of its terms, each once."""
-        return tuple(dict.fromkeys(block.feature for block in self.terms))
+        return tuple(dict.fromkeys(p.feature for block in self.terms for p in block.parts))
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
@@ -89,7 +119,7 @@ class Design:
 
     def columns(self, schema: Schema) -> int:
         """Return how many columns there are, the intercept included."""
-        return 1 + sum(block.columns(schema[block.feature]) for block in self.blocks)
+        return 1 + sum(block.columns(schema) for block in self.blocks)
 
     def sums(self, schema: Schema) -> int:
         """Return how many sums are measured at most."""
@@ -113,8 +143,11 @@ def design_of(analysis: Analysis, schema: Schema) -> Design:
     design = Design(
         analysis,
         formula,
-        _response(analysis, formula, response, schema[response.feature]),
-        tuple(_term(formula, term, schema[term.feature]) for term in terms),
+        Block((_response(analysis, formula, response, schema[response.feature]),)),
+        tuple(
+            Block(tuple(_part(formula, part, schema[part.feature]) for part in term.parts))
+            for term in terms
+        ),
     )
     if not schema.unsettled and design.columns(schema) > MOST_COLUMNS:
         raise ParameterError(
@@ -124,40 +157,42 @@ def design_of(analysis: Analysis, schema: Schema) -> Design:
     return design
 
 
-def _response(analysis: Analysis, formula: str, term: Term, feature: Feature) -> Block:
+def _response(analysis: Analysis, formula: str, term: Term, feature: Feature) -> Part:
     family, two = analysis.family, feature.bin_count == _TWO and not feature.binned
     if family in ("gaussian", "poisson"):
-        if term.sign or term.categorical or not is_numeric(feature):
+        plain = not term.function or family == "gaussian"
+        if term.sign or term.categorical or not (is_numeric(feature) and plain):
             raise ParameterError(
                 f"analysis {formula!r}: the response of family {family} must be a number"
+                f"{'' if plain else ' as it is: its link is the logarithm already'}"
             )
-        return Block(term.feature, "number", _number(formula, term, feature))
+        return Part(term.feature, "number", _number(formula, term, feature))
     if family == "binomial":
-        if not (term.sign or two):
+        if term.function or not (term.sign or two):
             raise ParameterError(
                 f"analysis {formula!r}: the response of family binomial must be a comparison, such "
                 f"as I({term.feature} > 5), or a feature of two categories"
             )
-        return Block(term.feature, "truth", term)
-    if term.sign or feature.binned:
+        return Part(term.feature, "truth", term)
+    if term.sign or term.function or feature.binned:
         raise ParameterError(
             f"analysis {formula!r}: the response of family multinomial must be a feature with "
             "categories"
         )
-    return Block(term.feature, "categories", term)
+    return Part(term.feature, "categories", term)
 
 
-def _term(formula: str, term: Term, feature: Feature) -> Block:
+def _part(formula: str, term: Term, feature: Feature) -> Part:
     if term.sign:
-        return Block(term.feature, "truth", term)
+        return Part(term.feature, "truth", term)
     if is_numeric(feature) and not term.categorical:
-        return Block(term.feature, "number", _number(formula, term, feature))
+        return Part(term.feature, "number", _number(formula, term, feature))
     if feature.binned:
         raise ParameterError(
             f"analysis {formula!r}: {term.feature!r} is a number; C(..) goes with categories, and "
             f"I({term.feature} > 5) compares"
         )
-    return Block(term.feature, "categories", term)
+    return Part(term.feature, "categories", term)
 
 
 def _number(formula: str, term: Term, feature: Feature) -> Term:

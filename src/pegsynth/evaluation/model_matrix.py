@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.arrays import Codes, Float64, Int64
-from pegsynth.evaluation.formula import Formula, Term, truth
+from pegsynth.evaluation.formula import Formula, Interaction, Term, transformed, truth
 from pegsynth.evaluation.numeric import is_numeric, numeric_values
 from pegsynth.evaluation.tabulation import DENSE_CELLS, numbered
 from pegsynth.schema import Schema
@@ -37,12 +39,26 @@ class Column:
         The number that each code of that feature stands for.
     category
         The code whose rows it marks; None for a number or a comparison.
+    term
+        The term of the formula, as it was written.
+    factors
+        The columns whose product it is, for an interaction; feature and values are those of the
+        first.
     """
 
     name: str
     feature: int
     values: Float64
     category: int | None = None
+    term: str = ""
+    factors: tuple[Column, ...] = ()
+
+    @property
+    def marks(self) -> bool:
+        """Whether it is 1 in the rows of a category or a cell, and 0 elsewhere."""
+        if self.factors:
+            return all(each.marks for each in self.factors)
+        return self.category is not None
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,8 @@ class Sample:
         Rows left out because a number or comparison has no value there.
     numbers
         By name of the column, numbers that take the place of those of the codes.
+    exposures
+        Of a Poisson regression, what the counts of each row are to be divided by; None: 1.
     """
 
     codes: Codes
@@ -68,6 +86,7 @@ class Sample:
     response: Float64
     dropped: int
     numbers: Mapping[str, Float64] = field(default_factory=dict)
+    exposures: Float64 | None = None
 
     @property
     def rows(self) -> int:
@@ -76,6 +95,8 @@ class Sample:
 
     def values(self, column: Column) -> Float64:
         """Return what a column holds in every row."""
+        if column.factors:
+            return np.asarray(np.prod([self.values(each) for each in column.factors], axis=0))
         found = self.numbers.get(column.name)
         return column.values[self.codes[column.feature]] if found is None else found
 
@@ -88,7 +109,8 @@ class Sample:
         """Return some of the distinct rows."""
         numbers = {name: each[keep] for name, each in self.numbers.items()}
         codes, counts, response = self.codes[:, keep], self.counts[keep], self.response[keep]
-        return Sample(codes, counts, response, self.dropped, numbers)
+        exposures = None if self.exposures is None else self.exposures[keep]
+        return Sample(codes, counts, response, self.dropped, numbers, exposures)
 
 
 def sample_of(formula: Formula, table: Codes, schema: Schema) -> Sample:
@@ -98,7 +120,7 @@ def sample_of(formula: Formula, table: Codes, schema: Schema) -> Sample:
     codes, counts = distinct_rows(table[places], sizes)
     response = response_values(formula, schema)[codes[0]]
     usable = ~np.isnan(response)
-    for term in formula.terms:
+    for term in formula.parts:
         values = numbers_of_codes(term, _feature(term, schema))
         if values is not None:
             usable &= ~np.isnan(values[codes[formula.features.index(term.feature)]])
@@ -114,8 +136,8 @@ def response_values(formula: Formula, schema: Schema) -> Float64:
     feature = _feature(formula.response, schema)
     if formula.response.sign:
         return truth(formula.response, feature)
-    if formula.kind == "linear":
-        return numeric_values(feature)
+    if formula.kind != "logistic":
+        return transformed(formula.response, numeric_values(feature))
     values = np.full(feature.category_count, np.nan)
     values[:2] = 0.0, 1.0
     return values
@@ -131,29 +153,46 @@ def columns_of(formula: Formula, samples: Sequence[Sample], schema: Schema) -> t
     filled = [sample for sample in samples if sample.rows]
     if not filled:
         return ()
-    columns: list[Column] = []
+    found = {term: _columns(formula, term, filled, schema) for term in formula.parts}
+    columns = [column for each in found.values() for column in each]
     for term in formula.terms:
-        feature = _feature(term, schema)
-        place = formula.features.index(term.feature)
-        values = numbers_of_codes(term, feature)
-        if values is not None:
-            columns.append(Column(term.text, place, values))
-            continue
-        seen = np.array([_seen(s, place, feature.category_count, formula) for s in filled])
-        somewhere = np.any(seen > 0, axis=0)
-        everywhere = seen.min(axis=0)
-        reference = int(np.argmax(everywhere if everywhere.any() else seen[0]))
-        columns += [
-            Column(
-                f"{term.text}[{feature.labels[code]}]",
-                place,
-                (np.arange(feature.category_count) == code).astype(np.float64),
-                code,
+        if isinstance(term, Interaction):
+            columns += map(
+                partial(_joint, term.label), product(*(found[part] for part in term.parts))
             )
-            for code in np.flatnonzero(somewhere).tolist()
-            if code != reference
-        ]
     return tuple(columns)
+
+
+def _columns(
+    formula: Formula, term: Term, filled: Sequence[Sample], schema: Schema
+) -> list[Column]:
+    """Return the columns of a term that is no interaction."""
+    feature = _feature(term, schema)
+    place = formula.features.index(term.feature)
+    values = numbers_of_codes(term, feature)
+    if values is not None:
+        return [Column(term.text, place, values, term=term.label)]
+    seen = np.array([_seen(s, place, feature.category_count, formula) for s in filled])
+    somewhere = np.any(seen > 0, axis=0)
+    everywhere = seen.min(axis=0)
+    reference = int(np.argmax(everywhere if everywhere.any() else seen[0]))
+    return [
+        Column(
+            f"{term.text}[{feature.labels[code]}]",
+            place,
+            (np.arange(feature.category_count) == code).astype(np.float64),
+            code,
+            term.label,
+        )
+        for code in np.flatnonzero(somewhere).tolist()
+        if code != reference
+    ]
+
+
+def _joint(label: str, factors: tuple[Column, ...]) -> Column:
+    """Return the product of columns."""
+    name = ":".join(each.name for each in factors)
+    return Column(name, factors[0].feature, factors[0].values, term=label, factors=factors)
 
 
 def distinct_rows(columns: Codes, sizes: Sequence[int]) -> tuple[Codes, Int64]:
@@ -178,7 +217,7 @@ def numbers_of_codes(term: Term, feature: Feature) -> Float64 | None:
     if term.sign:
         return truth(term, feature)
     if is_numeric(feature) and not term.categorical:
-        return numeric_values(feature)
+        return transformed(term, numeric_values(feature))
     return None
 
 
@@ -186,7 +225,7 @@ def _seen(sample: Sample, place: int, size: int, formula: Formula) -> Int64:
     """Return 0 for each category that does not occur, 2 for one fit as a reference, else 1."""
     codes = sample.codes[place]
     seen = np.bincount(codes, minlength=size) > 0
-    if formula.kind == "linear":
+    if formula.kind != "logistic":
         return np.asarray(2 * seen, dtype=np.int64)
     yes = np.bincount(codes, sample.response, minlength=size) > 0
     no = np.bincount(codes, 1 - sample.response, minlength=size) > 0

@@ -1,4 +1,4 @@
-"""Logistic regression by Newton's method, with or without a design matrix.
+"""Logistic and Poisson regressions by Newton's method, with or without a design matrix.
 
 Without a matrix: a row has one category of each feature, so the second derivatives are
 two-way tables of weights, M(M+1)/2 additions a row, whatever the number of categories. A
@@ -110,10 +110,20 @@ def maximise(
         return _climb(slopes, _null_scores(parts, int(starts[-1])), _whole(model))
 
 
-def maximise_matrix(matrix: Float64, counts: NDArray[Any], responses: Float64) -> Maximum:
-    """Fit a logistic regression to a design matrix, its last column the intercept."""
+def maximise_matrix(
+    matrix: Float64, counts: NDArray[Any], responses: Float64, exposures: Float64 | None = None
+) -> Maximum:
+    """Fit a regression to a design matrix, its last column the intercept.
+
+    It is a logistic one; with exposures, a Poisson regression of counts on the log of the rate.
+    """
     rows = Rows(np.ascontiguousarray(matrix.T), counts, responses)
     columns = matrix.shape[1]
+    enough = _EXACT if len(counts) <= _IN_CACHE else _SETTLED
+    if exposures is not None:
+        start = np.zeros(columns)
+        start[-1] = np.log(float(counts @ responses) / float(counts @ exposures))
+        return _climb(_poisson_slopes(rows, exposures), start, np.eye(columns), enough=enough)
     parts = _chunks(rows, _IN_CACHE)
 
     def slopes(coefficients: Float64) -> tuple[float, Float64, Float64]:
@@ -130,8 +140,20 @@ def maximise_matrix(matrix: Float64, counts: NDArray[Any], responses: Float64) -
             information += (lines * (part.counts * chances * (1 - chances))) @ lines.T
         return likelihood, gradient, information
 
-    enough = _EXACT if len(counts) <= _IN_CACHE else _SETTLED
     return _climb(slopes, _null_scores([rows], columns - 1), np.eye(columns), enough=enough)
+
+
+def _poisson_slopes(rows: Rows, exposures: Float64) -> Slopes:
+    lines: Any = rows.columns
+
+    def slopes(coefficients: Float64) -> tuple[float, Float64, Float64]:
+        scores = coefficients @ lines
+        means = exposures * np.exp(scores)
+        likelihood = float(rows.counts @ (rows.responses * scores - means))
+        gradient = lines @ (rows.counts * (rows.responses - means))
+        return likelihood, gradient, (lines * (rows.counts * means)) @ lines.T
+
+    return slopes
 
 
 def second_moments(

@@ -6,8 +6,8 @@ it with a reason; a fit of which nothing can be estimated has a reason of its ow
 raised, nothing is 0 by default, and no warning escapes.
 
 A linear regression needs no more than sums of squares and products; they are reduced to a
-triangle of a few rows. A logistic one is fitted by Newton's method (`newton`): to a design
-matrix, or without one where it would be large.
+triangle of a few rows. A logistic or Poisson one is fitted by Newton's method (`newton`): to a
+design matrix, or without one where it would be large.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def fit(
     columns
         What explains the response, the intercept aside.
     kind
-        Ordinary least squares, or a binomial model with the logit link.
+        Ordinary least squares, a binomial model with the logit link, or a Poisson model with
+        the log link.
     level
         Of the intervals.
     threads
@@ -144,7 +145,7 @@ def _varying(sample: Sample, columns: Sequence[Column], absent: dict[str, str]) 
         values = sample.values(column)
         if values.min() < values.max():
             kept.append(column)
-        elif column.category is None:
+        elif not column.marks:
             absent[column.name] = "it has a single value"
         else:
             absent[column.name] = "the category does not occur"
@@ -164,16 +165,16 @@ def _without_pure_categories(
             return sample, columns
         for column in pure:
             absent[column.name] = "all rows of the category have the same response (separated)"
-            sample = sample.part(sample.codes[column.feature] != column.category)
+            sample = sample.part(sample.values(column) == 0)
         columns = _varying(sample, [c for c in columns if c not in pure], absent)
         if not len(sample.counts):
             return sample, []
 
 
 def _is_pure(sample: Sample, column: Column) -> bool:
-    if column.category is None:
+    if not column.marks:
         return False
-    responses = sample.response[sample.codes[column.feature] == column.category]
+    responses = sample.response[sample.values(column) > 0]
     return not len(responses) or bool(responses.min() == responses.max())
 
 
@@ -205,9 +206,11 @@ def _solve(sample: Sample, columns: Sequence[Column], kind: Kind, threads: int) 
     """Fit a regression; the columns must vary."""
     unknowns = len(columns) + 1
     few_codes = sum(len(column.values) for column in columns) <= MOST_SCORES
-    large = len(sample.counts) * unknowns > MOST_ENTRIES and few_codes and not sample.numbers
-    if kind == "logistic":
-        return _logistic(sample, columns, threads if large else None)
+    plain = not sample.numbers and not any(column.factors for column in columns)
+    large = len(sample.counts) * unknowns > MOST_ENTRIES and few_codes and plain
+    if kind != "linear":
+        by_scores = large and kind == "logistic"
+        return _likelihood(sample, columns, kind, threads if by_scores else None)
     triangle, rank = (
         _triangle_by_scores(sample, columns, threads) if large else _triangle(sample, columns)
     )
@@ -278,13 +281,18 @@ def _least_squares(triangle: Float64, rows: int) -> _Solution:
     return _Solution(inverse @ triangle[:unknowns, -1], variances, freedom)
 
 
-def _logistic(sample: Sample, columns: Sequence[Column], threads: int | None) -> _Solution:
-    """Fit a logistic regression; without threads by a design matrix."""
+def _likelihood(
+    sample: Sample, columns: Sequence[Column], kind: Kind, threads: int | None
+) -> _Solution:
+    """Fit a logistic or Poisson regression; without threads by a design matrix."""
     if threads is None:
         # The intercept last, and columns of one size, as a model by scores has them.
         matrix = np.roll(sample.matrix(columns), -1, axis=1)
         scales = np.abs(matrix).max(axis=0)
-        found = maximise_matrix(matrix / scales, sample.counts, sample.response)
+        exposures = sample.exposures
+        if kind == "poisson" and exposures is None:
+            exposures = np.ones(len(sample.counts))
+        found = maximise_matrix(matrix / scales, sample.counts, sample.response, exposures)
     else:
         scores = _scores(sample, columns)
         scales = scores.scales
@@ -294,7 +302,11 @@ def _logistic(sample: Sample, columns: Sequence[Column], threads: int | None) ->
         return _collinear(unknowns, found.rank)
     variances = np.diag(found.covariance)
     vague = not found.settled or not variances.max() <= _VAGUE**2
-    reason = _failure(sample, sample.matrix(columns), found.settled) if vague else ""
+    reason = ""
+    if vague and kind == "logistic":
+        reason = _failure(sample, sample.matrix(columns), found.settled)
+    elif vague:
+        reason = "the fit did not converge"
     if reason:
         return _none(reason)
     values = np.roll(found.coefficients / scales, 1)

@@ -213,7 +213,7 @@ def _remarks(
         kind = "logistic regression by maximum likelihood"
     yield kind if values else f"{kind}, bins by their midpoints"
     yield from values
-    for term in () if values else (formula.response, *formula.terms):
+    for term in () if values else (formula.response, *formula.parts):
         if cuts_a_bin(term, schema.features[schema.index(term.feature)]):
             yield f"{term.text} cuts a bin, which counts as a whole by its midpoint"
     dropped = [each.dropped for each in fits]

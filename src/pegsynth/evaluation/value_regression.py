@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pegsynth.arrays import Codes, Float64
-from pegsynth.evaluation.formula import Formula, Term, compared
+from pegsynth.evaluation.formula import Formula, Term, compared, transformed
 from pegsynth.evaluation.model_matrix import (
     Sample,
     columns_of,
@@ -109,14 +109,24 @@ def compare_values(
     )
 
 
-def value_sample(formula: Formula, codes: Codes, values: TableValues, schema: Schema) -> Sample:
-    """Return the usable rows of a table, with the numbers that a formula needs of them."""
+def value_sample(
+    formula: Formula,
+    codes: Codes,
+    values: TableValues,
+    schema: Schema,
+    *,
+    exposures: Float64 | None = None,
+) -> Sample:
+    """Return the usable rows of a table, with the numbers that a formula needs of them.
+
+    Of a Poisson regression with exposures, rows without one are left out.
+    """
     places = [schema.index(name) for name in formula.features]
     ours = np.ascontiguousarray(codes[places, :: values.every])
     response = _response(formula, ours, values, schema)
     usable = ~np.isnan(response)
     numbers = {}
-    for term in formula.terms:
+    for term in formula.parts:
         found = _numbers(term, ours[formula.features.index(term.feature)], values, schema)
         if found is not None:
             numbers[term.text] = found
@@ -124,6 +134,8 @@ def value_sample(formula: Formula, codes: Codes, values: TableValues, schema: Sc
     counts = np.ones(len(response)) if values.weights is None else values.weights
     # A row of weight 0 would only stand in the way of a count of rows.
     usable &= counts > 0
+    if exposures is not None:
+        usable &= exposures > 0
     counts = counts[usable]
     if len(counts):
         counts = counts * (len(counts) / counts.sum())
@@ -133,6 +145,7 @@ def value_sample(formula: Formula, codes: Codes, values: TableValues, schema: Sc
         response[usable],
         int(np.count_nonzero(~usable)),
         {name: each[usable] for name, each in numbers.items()},
+        None if exposures is None else exposures[usable],
     )
 
 
@@ -149,7 +162,7 @@ def _replicates(
 
 def _response(formula: Formula, codes: Codes, values: TableValues, schema: Schema) -> Float64:
     found = None
-    if formula.response.sign or formula.kind == "linear":
+    if formula.response.sign or formula.kind != "logistic":
         found = _numbers(formula.response, codes[0], values, schema)
     return response_values(formula, schema)[codes[0]] if found is None else found
 
@@ -161,7 +174,7 @@ def _numbers(term: Term, codes: Codes, values: TableValues, schema: Schema) -> F
     if values.has(term.feature) and is_numeric(feature) and not term.categorical:
         ours = values.columns[term.feature]
         if not term.sign:
-            return ours
+            return transformed(term, ours)
         if number is not None:
             return compared(term, ours, number)
     found = numbers_of_codes(term, feature)

@@ -2,7 +2,8 @@
 
 from pegsynth.inference.combine import Combined, Floor, combine
 from pegsynth.inference.combining_rules import RULES, Rule
-from pegsynth.inference.pooled import Pooled, pooled
+from pegsynth.inference.pooled import pooled
+from pegsynth.inference.pooled_result import Pooled, WaldTest, anova
 from pegsynth.inference.replicated import replicated
 
 __all__ = [
@@ -11,6 +12,8 @@ __all__ = [
     "Floor",
     "Pooled",
     "Rule",
+    "WaldTest",
+    "anova",
     "combine",
     "pooled",
     "replicated",

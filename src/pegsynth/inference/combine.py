@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -31,10 +32,16 @@ if TYPE_CHECKING:
     from pegsynth.picture import Picture
 
 Value: TypeAlias = float | Numbers
+Link: TypeAlias = Literal["identity", "log", "cloglog"]
 
 NOT_COVERED: Final = (
     "no rule covers the bias of the virtual rows (alpha), or noise that all datasets share: "
     "the interval is about sampling and synthesis only"
+)
+# A ledger with virtual rows is refused before.
+NOT_COVERED_BY_A_MODEL: Final = (
+    "no rule covers what the method gets wrong about the original, or noise that all datasets "
+    "share: the interval is about sampling and synthesis only"
 )
 FEW_DATASETS: Final = 5
 _MOST_NAMED = 5
@@ -54,6 +61,13 @@ class Combined:
         What a reader must know to use the figures; never empty.
     names
         Names of the quantities in their order; empty when they have none.
+    covariance
+        The covariance matrix of the estimates, which the rules for replicates give.
+    link
+        The scale on which intervals are symmetrical: "log" for what is above 0, "cloglog", that
+        of log(-log), for what lies between 0 and 1.
+    ends
+        Where intervals are symmetrical on no such scale: their ends, from the quantiles of t.
     """
 
     estimate: Value
@@ -62,6 +76,9 @@ class Combined:
     rule: Rule
     notes: tuple[str, ...]
     names: tuple[str, ...] = ()
+    covariance: Numbers | None = None
+    link: Link = "identity"
+    ends: Callable[[Any], tuple[Numbers, Numbers]] | None = None
 
     @property
     def std_error(self) -> Value:
@@ -73,8 +90,12 @@ class Combined:
         from scipy import stats
 
         level = _checked_level(level)
-        half = stats.t.ppf((1 + level) / 2, self.degrees_of_freedom) * self.std_error
-        low, high = self.estimate - half, self.estimate + half
+        factor = stats.t.ppf((1 + level) / 2, self.degrees_of_freedom)
+        if self.ends is None:
+            half = np.asarray(factor * self.std_error)
+            low, high = _ends(np.asarray(self.estimate), half, self.link)
+        else:
+            low, high = self.ends(factor)
         return _like(self.estimate, low), _like(self.estimate, high)
 
     def __getitem__(self, name: str) -> Combined:
@@ -84,7 +105,12 @@ class Combined:
         place = self.names.index(name)
         values = (self.estimate, self.variance, self.degrees_of_freedom)
         estimate, variance, degrees = (float(np.atleast_1d(value)[place]) for value in values)
-        return Combined(estimate, variance, degrees, self.rule, self.notes)
+        found = Combined(estimate, variance, degrees, self.rule, self.notes, link=self.link)
+        if self.ends is None:
+            return found
+        # The degrees of freedom of all are needed for the ends of one.
+        whole = self.ends
+        return replace(found, ends=lambda t: tuple(each[place] for each in whole(t)))
 
     def to_frame(self, level: float = 0.95) -> pl.DataFrame:
         """Return one line for each quantity, with intervals of a level (Polars)."""
@@ -204,7 +230,8 @@ def combine(
         spread = _spread(rule, Moments.of(table.values, checked), share)
     notes += _remarks(rule, datasets, table, spread, share)
     notes += [held] if held else []
-    return _combined(rule, table, table.values.mean(axis=0), spread, (*notes, NOT_COVERED))
+    notes.append(NOT_COVERED if ledger is None else NOT_COVERED_BY_A_MODEL)
+    return _combined(rule, table, table.values.mean(axis=0), spread, tuple(notes))
 
 
 def _support(ledger: Ledger | None, analysis: str | None) -> str:
@@ -276,7 +303,8 @@ def _replicated(
                 f"below the noise{_where(below, table)}: the variance is that of the published "
                 "noise and of sampling"
             )
-    return _combined(rule, table, centre, spread, tuple(notes))
+    matrix = combining_rules.covariance(table.values - centre, spread.variance)
+    return replace(_combined(rule, table, centre, spread, tuple(notes)), covariance=matrix)
 
 
 def _share(
@@ -373,6 +401,22 @@ def _checked_level(level: float) -> float:
     if not inside:
         raise ParameterError("level must lie between 0 and 1, such as 0.95")
     return level
+
+
+def _ends(estimate: Numbers, half: Numbers, link: Link) -> tuple[Numbers, Numbers]:
+    """Return the ends of intervals that are symmetrical on a scale, by its derivative."""
+    if link == "identity":
+        return estimate - half, estimate + half
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        if link == "log":
+            factor = np.exp(half / estimate)
+            low, high = estimate / factor, estimate * factor
+        else:
+            factor = np.exp(np.abs(half / (estimate * np.log(estimate))))
+            low, high = estimate**factor, estimate ** (1 / factor)
+    # At an end of the scale there is no derivative, and replicates do not vary either.
+    inside = (estimate > 0) & ((link == "log") | (estimate < 1))
+    return np.where(inside, low, estimate - half), np.where(inside, high, estimate + half)
 
 
 def _like(model: Value, value: Any) -> Value:

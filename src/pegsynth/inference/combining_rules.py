@@ -146,6 +146,24 @@ def _replicated(variance: Numbers, degrees: int) -> Spread:
     )
 
 
+def covariance(deviations: Numbers, variance: Numbers) -> Numbers:
+    """Return the covariance matrix of estimates that have these variances (R28).
+
+    Correlations are those of the replicates; how large variances are is for the rule to say.
+
+    Parameters
+    ----------
+    deviations
+        A line for every replicate: by how much each estimate is off.
+    """
+    products = deviations.T @ deviations
+    size = np.sqrt(np.diag(products))
+    scale = np.divide(np.sqrt(variance), size, out=np.zeros_like(size), where=size > 0)
+    found = products * np.outer(scale, scale)
+    np.fill_diagonal(found, variance)
+    return np.asarray(found)
+
+
 def with_floor(
     spread: Spread, shares: Numbers, deviations: Numbers, total: float
 ) -> tuple[Spread, NDArray[np.bool_]]:

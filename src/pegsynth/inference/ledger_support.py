@@ -24,13 +24,15 @@ ONE_WAY = "marginals"
 _MOST_NAMED = 5
 
 
-def support_note(ledger: Ledger, analysis: str) -> str:
+def support_note(ledger: Ledger, analysis: str, *, declared: bool = True) -> str:
     """Say whether the published tables hold the features of an analysis; nothing if none are.
 
     Parameters
     ----------
     analysis
         A formula such as ``los ~ age + sev``, or a list of features.
+    declared
+        Whether a declared analysis of these features counts: its terms may be others.
 
     Raises
     ------
@@ -40,15 +42,14 @@ def support_note(ledger: Ledger, analysis: str) -> str:
     if not from_released_blocks(ledger):
         return ""
     tables = [frozenset(event.features) for event in _tables(ledger)]
-    known = {name for event in _one_ways(ledger) for name in event.features}.union(*tables)
-    features = [name for name in sorted(known) if _named(name, analysis)]
+    features = _features(ledger, analysis)
     if not features:
         raise ParameterError(
             f"the analysis {analysis!r} names no feature of the ledger; state a formula of its "
             "features, such as 'los ~ age + sev'"
         )
     sums = [frozenset(e.features) for e in ledger.events if isinstance(e, NoisySums)]
-    if any(set(features) <= each for each in sums):
+    if declared and any(set(features) <= each for each in sums):
         return "held: the analysis was declared, and what it needs was measured"
     missing = [
         " x ".join(pair)
@@ -68,6 +69,17 @@ def support_note(ledger: Ledger, analysis: str) -> str:
     if any(set(features) <= each for each in tables) or len(features) == 1:
         return "held: one published table has all features of the analysis"
     return "pairs only: published tables hold every pair of features, which serves main effects"
+
+
+def names_features(ledger: Ledger, analysis: str) -> bool:
+    """Whether an analysis names features of a ledger of released blocks."""
+    return from_released_blocks(ledger) and bool(_features(ledger, analysis))
+
+
+def _features(ledger: Ledger, analysis: str) -> list[str]:
+    """Return the features of the ledger that an analysis names."""
+    known = {name for event in (*_one_ways(ledger), *_tables(ledger)) for name in event.features}
+    return [name for name in sorted(known) if _named(name, analysis)]
 
 
 def _tables(ledger: Ledger) -> Iterator[NoisyCounts | NoisyResiduals]:

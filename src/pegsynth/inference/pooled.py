@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from pegsynth.errors import ParameterError
-from pegsynth.inference.combine import Combined, combine
+from pegsynth.inference.combine import combine
 from pegsynth.inference.combining_rules import Numbers, Rule
 from pegsynth.inference.estimates import check_same
-from pegsynth.inference.table import columns, combined_card, picture, text
-from pegsynth.io.caller_frames import FrameKind, frame_kind, to_kind
-from pegsynth.picture import Picture
+from pegsynth.inference.pooled_result import Pooled
+from pegsynth.io.caller_frames import frame_kind
 from pegsynth.privacy import Ledger
 from pegsynth.release_views import ReleaseViews
 
@@ -26,36 +24,6 @@ _ONE_EACH: Final = (
     "a fit must give one estimate and one variance (or standard error) per coefficient"
 )
 Uncertainty: TypeAlias = Literal["variance", "std_error"]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Pooled:
-    """A table of pooled coefficients; printing it shows 95 % intervals and the notes.
-
-    Parameters
-    ----------
-    combined
-        The figures.
-    kind
-        Whose dataframe `to_frame` returns; None means Polars.
-    """
-
-    combined: Combined
-    kind: FrameKind | None = None
-
-    def to_frame(self, level: float = 0.95) -> Any:
-        """Return a dataframe of the kind the datasets had, with intervals of a level."""
-        return to_kind(pl.DataFrame(columns(self.combined, level)), self.kind)
-
-    def plot(self, level: float = 0.95) -> Picture:
-        """Draw the coefficients with their intervals."""
-        return picture(self.combined, level)
-
-    def __repr__(self) -> str:
-        return text(self.combined)
-
-    def _repr_html_(self) -> str:
-        return combined_card(self.combined)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,8 @@ from pegsynth.inference.choice import check_rule, from_released_blocks, weights_
 from pegsynth.inference.combine import Floor, combine
 from pegsynth.inference.combining_rules import Numbers
 from pegsynth.inference.ledger_support import NOT_ASKED, support_note
-from pegsynth.inference.pooled import Pooled, estimates_of
+from pegsynth.inference.pooled import estimates_of
+from pegsynth.inference.pooled_result import Pooled
 from pegsynth.io.caller_frames import frame_kind
 from pegsynth.privacy import Ledger
 from pegsynth.weight_names import WEIGHT, named_weights
@@ -56,7 +57,7 @@ def replicated(
     if weight is None and ledger is not None:
         weight = next(iter(weights_of(ledger)), None)
     main, *rest = (
-        estimates_of(fit(frame, weights), names) for weights in _weights_in(frame, weight)
+        estimates_of(fit(frame, weights), names) for weights in weights_in(frame, weight)
     )
     if ledger is not None and not from_released_blocks(ledger):
         check_rule("replicate-weights", ledger)
@@ -88,7 +89,7 @@ def _replicated_columns(name: str, columns: Collection[str]) -> tuple[str, ...]:
     return named_weights(name, more) if name in columns and more > 1 else ()
 
 
-def _weights_in(frame: Any, weight: str | None) -> list[Numbers]:
+def weights_in(frame: Any, weight: str | None) -> list[Numbers]:
     """Return the weights of a table: those of the published counts, and the replicates."""
     columns = [str(name) for name in getattr(frame, "column_names", None) or frame.columns]
     found = weight_columns(columns) if weight is None else _replicated_columns(weight, columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -24,10 +25,14 @@ def columns(combined: Combined, level: float = 0.95) -> dict[str, list[Any]]:
     return dict(zip(HEADER, [list(names), *lists, [combined.rule] * count], strict=True))
 
 
-def text(combined: Combined, level: float = 0.95) -> str:
-    """Return an aligned table, the level of its intervals, and the notes."""
+def text(
+    combined: Combined, level: float = 0.95, more: Mapping[str, list[Any]] | None = None
+) -> str:
+    """Return an aligned table, with more columns if wanted, the level of intervals, and notes."""
     found = columns(combined, level)
-    lines = [HEADER, *(_line(row) for row in zip(*found.values(), strict=True))]
+    last = found.pop("rule")
+    found |= {**(more or {}), "rule": last}
+    lines = [tuple(found), *(_line(row) for row in zip(*found.values(), strict=True))]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     aligned = [_aligned(line, widths) for line in lines]
     notes = [f"- {note}" for note in combined.notes]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pegsynth.auditing.run import Finding
+    from pegsynth.io.caller_frames import FrameKind
     from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Event, Guarantee, Ledger
     from pegsynth.privacy.assumptions import Assumption, Parameters
@@ -102,6 +103,8 @@ class Model:
         Column order and types of the original table, public like its header.
     shapes
         How values lie inside the bins of features that were measured, by name (R21).
+    frame
+        Whose dataframe was fitted, pandas or pyarrow; None: Polars, or no dataframe.
     counted
         Which rows of the table were counted, where units are bounded (R12): confidential, known
         to the run that fitted it, and never saved.
@@ -116,6 +119,7 @@ class Model:
     dtypes: Mapping[str, Any] = field(default_factory=dict)
     shapes: Mapping[str, Any] = field(default_factory=dict, repr=False)
     counted: KeptRows | None = field(default=None, repr=False, compare=False)
+    frame: FrameKind | None = None
 
 
 class Sampler(ABC):

@@ -8,7 +8,7 @@ Python. No data is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +22,8 @@ from pegsynth.options import AUTO, PAPER_METHOD
 from pegsynth.picture import Picture
 from pegsynth.privacy import Budget, Guarantee, Ledger, Unspent
 from pegsynth.privacy.ledger_views import promise
+from pegsynth.privacy.rounding import display_up
+from pegsynth.schema.panel import MOST_FOLDED
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,7 +34,21 @@ CARRIES = 0.1
 """A budget carries a table if columns are off by no more than this share of the rows."""
 
 
-@dataclass(frozen=True)
+_HEADER = (
+    "method",
+    "heads",
+    "alpha",
+    "virtual rows",
+    "prior share",
+    "columns off",
+    "pairs off",
+    "pure total",
+    "total",
+    "detail",
+)
+
+
+@dataclass(frozen=True, repr=False)
 class Forecast:
     """All methods under one budget, those that cannot meet it with the reason.
 
@@ -44,12 +60,15 @@ class Forecast:
         What the formula went by, which like tables are found by; None: unknown.
     at
         Makes the same for another epsilon; None where there is no other.
+    notes
+        What is measured for the schema's numbers and declarations, and what it costs.
     """
 
     predictions: tuple[Prediction, ...]
     refused: tuple[tuple[str, str], ...]
     figures: PublicFigures | None = None
     at: Callable[[float], Forecast] | None = field(default=None, repr=False, compare=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def best(self) -> Prediction | None:
@@ -103,6 +122,20 @@ class Forecast:
             f"{best.method}, {why}, {best.error:.3f}{than}; predicted from the schema, the budget "
             "and the stated numbers of rows alone"
         )
+
+    def lines(self) -> Iterator[str]:
+        """Yield an aligned table of the methods, and why others cannot meet the budget."""
+        cells = [_HEADER, *map(_cells, self.predictions)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for each in cells:
+            row = zip(each, widths, strict=True)
+            yield "  ".join(text.ljust(width) for text, width in row).rstrip()
+        for method, why in self.refused:
+            yield f"{method}: {why}"
+
+    def __repr__(self) -> str:
+        said = [f"Choice: {self.reason}.", *([self.warning] if self.warning else [])]
+        return "\n\n".join(["\n".join(self.lines()), *self.notes, *said])
 
     def to_frame(self) -> pl.DataFrame:
         """Return one line for each method (Polars); those that cannot meet it have a reason."""
@@ -178,7 +211,7 @@ def settle_method(
         return PAPER_METHOD, f"{PAPER_METHOD}, because no total epsilon was stated"
     found = forecast(schema, asked)
     if found.best is None:
-        raise _none_can(found)
+        raise none_can(found)
     warned = f". {found.warning.removesuffix('.')}" if found.warning else ""
     return found.best.method, found.reason + warned
 
@@ -198,11 +231,44 @@ def forecast(schema: Schema, asked: Asked) -> Forecast:
     return Forecast(tuple(predictions), tuple(refused), figures)
 
 
+def folded_notes(schema: Schema) -> Iterator[str]:
+    """Say whom a panel protects, and what is counted (R24)."""
+    if schema.panel is not None:
+        panel = schema.panel
+        yield (
+            f"Protected is one {panel.unit!r} with all its rows, at most {panel.most}, at the "
+            "price of one row; --rows and --rows-in count units."
+        )
+        if panel.pooled:
+            yield (
+                f"With {panel.most} rows, more than {MOST_FOLDED} or as stated, pegs-once measures "
+                "how one row leads to the next in one table for all positions, in which a unit has "
+                f"up to {panel.most - 1} rows and is priced for all of them; that table gets three "
+                "quarters of the budget, first rows and the number of rows get the rest."
+            )
+
+
+def _cells(each: Prediction) -> tuple[str, ...]:
+    pure, stated = each.pure.epsilon, each.stated
+    return (
+        each.method,
+        "-" if each.heads is None else str(each.heads),
+        "-" if each.alpha is None else f"{each.alpha:.4g}",
+        "-" if each.virtual_rows is None else f"{each.virtual_rows:.4g}",
+        "-" if each.prior_share is None else f"{each.prior_share:.0%}",
+        "-" if each.columns_error is None else f"{each.columns_error:.3f}",
+        f"{each.error:.3f}",
+        "none" if pure is None else display_up(pure),
+        "none" if stated.epsilon is None else f"{display_up(stated.epsilon)} at {stated.delta:g}",
+        each.detail,
+    )
+
+
 def _stated(guarantee: Guarantee) -> tuple[float | None, float | None]:
     return guarantee.epsilon, guarantee.delta
 
 
-def _none_can(found: Forecast) -> BudgetError:
+def none_can(found: Forecast) -> BudgetError:
     """Say why no method can be chosen, once for all methods with the same reason."""
     saying: dict[str, list[str]] = {}
     for method, reason in found.refused:

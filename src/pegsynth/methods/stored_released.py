@@ -90,7 +90,7 @@ def _sums(held: Arrays, schema: Schema) -> tuple[MeasuredSums, ...]:
     _require(len(sizes) == len(bound_sizes) == len(deviations) == len(designs))
     _require(sum(sizes) == len(held["sums"]) and sum(bound_sizes) == len(held["sum_bounds"]))
     _require(all(0 < each < math.inf for each in deviations))
-    _require(bound_sizes == [2 * len(design.blocks) for design in designs])
+    _require(bound_sizes == [2 * len(design.parts) for design in designs])
     sums = np.split(held["sums"].astype(np.int64), np.cumsum(sizes)[:-1])
     bounds = np.split(held["sum_bounds"], np.cumsum(bound_sizes)[:-1])
     scored = _scored_sizes(designs, schema, len(held["sum_scored_at"]))

@@ -326,7 +326,7 @@ def _one_table(facts: Facts) -> str:
         return _PULLED_TABLE
     panel = facts.schema.panel
     weighted = from_released_blocks(facts.ledger) and not (panel and (panel.pooled or panel.tables))
-    way = "`--replicates` or `--datasets`" if weighted else "`--datasets`"
+    way = "`--replicates`" if weighted else "`--datasets`"
     return f"""## One table has no standard errors
 
 Analyse the table as if it were the original: estimates are what they seem. Standard errors

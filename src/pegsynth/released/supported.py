@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from pegsynth.errors import ParameterError
+from pegsynth.evaluation.formula import is_declared
 from pegsynth.released.held import cell_deviation, merged_categories, missing_pairs, together
 from pegsynth.released.published import Released
 from pegsynth.schema import Schema
@@ -114,7 +115,7 @@ def supported(released: Released, schema: Schema, formula: str) -> Support:
     missing: list[Sequence[int]] = [*missing_pairs(released, features)]
     missing += [sorted(each) for each in joint if not together(released, each)]
     status: Status = "not held" if missing else "pairs only"
-    declared = bool(released.sums) and _is_declared(formula, schema)
+    declared = bool(released.sums) and is_declared(formula, schema)
     if declared or together(released, features):
         status, missing = "held", []
     names = schema.names
@@ -127,22 +128,6 @@ def supported(released: Released, schema: Schema, formula: str) -> Support:
         {names[f]: labels for f in features if (labels := _quiet(released, schema, f))},
         declared,
     )
-
-
-def _is_declared(formula: str, schema: Schema) -> bool:
-    """Whether the same response and terms were declared, or more terms than these."""
-    left, _, right = formula.partition("~")
-    wanted = _written(right)
-    for analysis in schema.analyses:
-        response, _, terms = analysis.formula.partition("~")
-        if _written(response) == _written(left) and wanted and wanted <= _written(terms):
-            return True
-    return False
-
-
-def _written(side: str) -> set[str]:
-    """Return the terms of one side of a formula, however spaced."""
-    return {"".join(term.split()).replace("`", "") for term in side.split("+") if term.strip()}
 
 
 def _quiet(released: Released, schema: Schema, feature: int) -> tuple[str, ...]:

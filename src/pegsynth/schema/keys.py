@@ -738,7 +738,8 @@ KEYS: tuple[Key, ...] = (
         "text",
         "needed",
         '"I(charge > 25000) ~ age + C(sev) + los"',
-        "Response and terms: a feature, `C(feature)` by its categories, or a comparison `I(..)`.",
+        "Response and terms: a feature, `C(feature)` by its categories, a comparison `I(..)`, "
+        "`log(..)`, `I(x^2)`, `rcs(x, 1, 2, 3)` or a product `a*b`.",
         "settled before data is read",
     ),
     Key(

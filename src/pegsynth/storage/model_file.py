@@ -70,6 +70,7 @@ def save_model(model: Model, path: str | Path, *, spent: Spent | None = None) ->
         shares=stored.shares,
         total=stored.total,
         recipe=stored_plan(model.plan) if model.plan else None,
+        frame=model.frame,
     )
     arrays = {**cell_arrays(stored.cells), **stored.arrays, **shape_arrays(model.shapes)}
     content = Container(notice_of(model), KIND, FORMAT, msgspec.json.encode(manifest), arrays)
@@ -113,7 +114,9 @@ def load_model(path: str | Path) -> Model:
     except ModelError as error:
         raise _foreign(path, str(error)) from None
     columns = tuple(manifest.columns)
-    return Model(schema, method.name, content, ledger, plan, columns, dtypes, shapes)
+    return Model(
+        schema, method.name, content, ledger, plan, columns, dtypes, shapes, frame=manifest.frame
+    )
 
 
 _ContentOf = Callable[[int], tuple[list[Cells], Arrays]]

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from pegsynth.errors import ModelError, PegsynthError
+from pegsynth.io.caller_frames import FrameKind
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.stored_model import StoredModel
@@ -62,6 +63,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     shares: list[list[float]] = []
     total: float = 1.0
     recipe: StoredPlan | None = None
+    frame: FrameKind | None = None
 
 
 def notice_of(model: Model) -> str:

@@ -186,8 +186,8 @@ class Yardstick:
         """Return the slope of every term when it stands alone, without the other terms."""
         alone: Figures = {}
         for formula in (regression.formula for regression, _ in self._regressions):
-            for term in formula.terms:
-                text = f"{formula.response.text} ~ {term.text}"
+            for label in dict.fromkeys(part.label for part in formula.parts):
+                text = f"{formula.response.text} ~ {label}"
                 one = Regression.of(text, self.original, self.setting.schema)
                 for name, value in one.coefficients(self.original).items():
                     if name != INTERCEPT:
