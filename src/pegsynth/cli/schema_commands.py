@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class DraftWishes:
     """How a draft is made."""
 
-    min_count: int = 1
+    min_count: int | None = None
     bins: int | None = None
     binning: Any = "private"
     unit: str | None = None
@@ -40,7 +40,8 @@ class DraftWishes:
     types: str | None = None
 
     def __post_init__(self) -> None:
-        check_whole("min_count", self.min_count)
+        if self.min_count is not None:
+            check_whole("min_count", self.min_count)
         least, most = (2, MOST_PRIVATE_BINS) if self.binning == "private" else (1, MAX_BINS)
         if self.bins is not None and not least <= self.bins <= most:
             raise ParameterError(
@@ -51,7 +52,7 @@ class DraftWishes:
             raise ParameterError(
                 f"--binning is private, equal-width or quantile, not {self.binning!r}"
             )
-        looking = self.min_count != 1 or self.bins is not None or self.binning != "private"
+        looking = self.min_count is not None or self.bins is not None or self.binning != "private"
         if self.private and looking:
             raise ParameterError(
                 "--private reads no row; leave out --min-count, --bins and --binning"

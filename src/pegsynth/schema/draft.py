@@ -44,7 +44,10 @@ from pegsynth.schema.tally import (
 
 Binning = Literal["private", "equal-width", "quantile"]
 
-MAX_ORDINAL_INTEGERS = 256
+FEW_VALUES = 16
+"""Numbers of more values than these are measured and not listed."""
+FEW_PEOPLE = 10
+"""A value that fewer rows have is not listed unless `min_count` says otherwise."""
 USUAL_BINS = 20
 LIKE_AN_IDENTIFIER = 0.5
 CROWDED = 0.8
@@ -91,7 +94,7 @@ class _Declared:
 def draft(
     data: Any,
     *,
-    min_count: int = 1,
+    min_count: int | None = None,
     bins: int | None = None,
     binning: Binning = "private",
     unit: str | None = None,
@@ -104,7 +107,8 @@ def draft(
     data
         A path, a glob of paths, or a dataframe.
     min_count
-        Categories with fewer rows are not listed; the feature then has a category "other".
+        Values with fewer rows are not listed; None: fewer than `FEW_PEOPLE`. A feature of texts
+        or codes then has a category "other", one of numbers is measured.
     bins
         The most bins of a numeric feature; None: 20, or as many as a release makes of private
         edges.
@@ -131,7 +135,7 @@ def draft(
     DataError
         The table cannot be read or is empty.
     """
-    options = _Options(min_count, bins, binning)
+    options = _Options(FEW_PEOPLE if min_count is None else min_count, bins, binning)
     look = suggest.Look()
     with opened(data, dialect=table_dialect(data, dialect or Dialect())) as table:
         if unit is not None and unit not in table.columns:
@@ -273,38 +277,44 @@ def _feature(
 ) -> Feature:
     if dtype == "bool":
         return _listed(tally, ("false", "true"), dtype=dtype)
-    integers = tally.numeric and _few_integers(tally, options)
+    numbers = tally.numeric and declared is None
     if tally.rows == 0 and declared is None:
         return _listed(tally, (), dtype=dtype or "string")
     if declared is None and tally.dates.found is not None:
         return _dated(tally, dtype)
-    if tally.numeric and not integers and declared is None:
-        return _binned(tally, dtype or ("int64" if _whole(tally) else "double"), options)
-    if not integers and (tally.texts is None or tally.nearly_unique):
+    if numbers:
+        dtype = dtype or ("int64" if _whole(tally) else "double")
+        common, others = _common(tally, None, options)
+        if _codes(tally, others=others):
+            return _listed(tally, common, others, dtype=dtype)
+        # A number that few people have is measured with its neighbours: it is not listed, nor
+        # does it become "(other)", which is no number.
+        if tally.texts is None or tally.marked or others or len(common) > FEW_VALUES:
+            return _binned(tally, dtype, options)
+        return _listed(tally, common, dtype=dtype, ordered=True)
+    if tally.texts is None or tally.nearly_unique:
         return Feature(tally.name, role="identifier", notes=(_DROPPED,))
-    dtype = dtype or ("int64" if integers else "string")
-    ordered = declared.ordered if declared else integers and not _codes(tally)
-    return _listed(tally, *_common(tally, declared, options), dtype=dtype, ordered=ordered)
+    ordered = declared is not None and declared.ordered
+    listed = _common(tally, declared, options)
+    return _listed(tally, *listed, dtype=dtype or "string", ordered=ordered)
 
 
-def _codes(tally: ColumnTally) -> bool:
-    """Whether whole numbers that are listed are codes, by their name or their gaps."""
-    if tally.texts is None:
+def _codes(tally: ColumnTally, *, others: bool) -> bool:
+    """Whether numbers are codes, which have no order.
+
+    Many codes are told by the name of their column, few by their gaps too.
+    """
+    if tally.texts is None or tally.marked or tally.nearly_unique or not _whole(tally):
         return False
-    return suggest.are_codes(tally.name, tally.texts["value"].str.replace(r"\.0+$", "").to_list())
+    if suggest.names_codes(tally.name):
+        return True
+    few = tally.texts.height <= FEW_VALUES and not others
+    return few and suggest.have_gaps(tally.texts["value"].str.replace(r"\.0+$", "").to_list())
 
 
 def _whole(tally: ColumnTally) -> bool:
     """Whether all are whole numbers; "1.0" is one, as integers with gaps are often written."""
     return tally.whole or tally.whole_decimals
-
-
-def _few_integers(tally: ColumnTally, options: _Options) -> bool:
-    """Whether whole numbers are few enough to be listed; with decimals they are no codes."""
-    most = MAX_ORDINAL_INTEGERS if tally.whole else options.bins
-    if tally.marked:
-        return False
-    return _whole(tally) and tally.texts is not None and tally.texts.height <= most
 
 
 def _common(
@@ -317,10 +327,15 @@ def _common(
         texts = texts.group_by(plain).agg(pl.col("count").sum())
     key = pl.col("value").cast(pl.Float64) if tally.numeric else pl.col("value")
     counts = dict(texts.sort(key).iter_rows())
-    # A category that the type declares is listed although no row has it.
-    least = options.min_count if options.min_count > 1 else 0
-    order = declared.categories if declared else tuple(counts)
-    common = tuple(text for text in order if text not in _RESERVED and counts.get(text, 0) >= least)
+    if declared:
+        # A type is a statement: what it declares is listed although few rows, or none, have it.
+        common = tuple(text for text in declared.categories if text not in _RESERVED)
+    else:
+        common = tuple(
+            text
+            for text, count in counts.items()
+            if text not in _RESERVED and count >= options.min_count
+        )
     return common, not set(counts) <= set(common)
 
 

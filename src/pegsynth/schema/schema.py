@@ -312,7 +312,7 @@ class Schema:
         cls,
         data: Any,
         *,
-        min_count: int = 1,
+        min_count: int | None = None,
         bins: int | None = None,
         binning: Literal["private", "equal-width", "quantile"] = "private",
         unit: str | None = None,
@@ -327,7 +327,8 @@ class Schema:
         data
             A path, a glob of paths, or a dataframe.
         min_count
-            Categories with fewer rows are not listed; the feature then has a category "other".
+            Values with fewer rows are not listed; 10 unless stated, and 1 lists all of them. A
+            feature of texts or codes then has a category "other", one of numbers is measured.
         bins, binning
             The most bins of a numeric feature, and how they are made: "private" ones are measured
             by a release.

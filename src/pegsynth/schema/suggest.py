@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,14 +71,16 @@ def role_note(name: str) -> tuple[str, ...]:
     return ()
 
 
-def are_codes(name: str, values: Sequence[str]) -> bool:
-    """Say whether whole numbers look like codes, which have no order, rather than counts."""
-    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
-    if _CODE.search(plain):
-        return True
+def names_codes(name: str) -> bool:
+    """Say whether a column is called as one of codes, which have no order."""
+    return bool(_CODE.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)))
+
+
+def have_gaps(values: Sequence[str]) -> bool:
+    """Say whether whole numbers lie as codes do: counts are dense, and amounts are in steps."""
     numbers = sorted(int(value) for value in values if value not in _NUMBERS_MISSING)
-    # Counts are dense near their lowest value; codes leave wide gaps.
-    return len(numbers) > 3 and numbers[-1] - numbers[0] > 10 * len(numbers)
+    step = math.gcd(*(number - numbers[0] for number in numbers)) or 1
+    return len(numbers) > 3 and numbers[-1] - numbers[0] > 10 * step * len(numbers)
 
 
 def names_people(name: str) -> bool:
