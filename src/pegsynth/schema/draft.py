@@ -30,8 +30,10 @@ from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.feature import MOST_PRIVATE_BINS, PRIVATE, UNKNOWN_LABEL, Feature
 from pegsynth.schema.missing_codes import MISSING_LABEL
 from pegsynth.schema.number_text import NumberText
+from pegsynth.schema.ordered_words import in_order
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import (
+    FEW_PEOPLE,
     FEW_ROWS,
     FILE_MISSING,
     MAX_SKETCH,
@@ -46,8 +48,9 @@ Binning = Literal["private", "equal-width", "quantile"]
 
 FEW_VALUES = 16
 """Numbers of more values than these are measured and not listed."""
-FEW_PEOPLE = 10
-"""A value that fewer rows have is not listed unless `min_count` says otherwise."""
+MOST_ROWS_EACH = 30
+"""A key that repeats names units; with more rows for each value, it is a code of groups."""
+MOST_ROWS_OF_A_PERSON = 1_000
 USUAL_BINS = 20
 LIKE_AN_IDENTIFIER = 0.5
 CROWDED = 0.8
@@ -61,7 +64,7 @@ _RESERVED = (MISSING_LABEL, UNKNOWN_LABEL)
 
 @dataclass(frozen=True)
 class _Options:
-    min_count: int
+    stated_count: int | None
     stated_bins: int | None
     binning: Binning
 
@@ -76,6 +79,11 @@ class _Options:
             raise ParameterError(
                 f"bins must be from {least} to {most:,} if they are {self.binning}"
             )
+
+    @property
+    def min_count(self) -> int:
+        """The fewest rows of a value that is listed."""
+        return FEW_PEOPLE if self.stated_count is None else self.stated_count
 
     @property
     def bins(self) -> int:
@@ -135,7 +143,7 @@ def draft(
     DataError
         The table cannot be read or is empty.
     """
-    options = _Options(FEW_PEOPLE if min_count is None else min_count, bins, binning)
+    options = _Options(min_count, bins, binning)
     look = suggest.Look()
     with opened(data, dialect=table_dialect(data, dialect or Dialect())) as table:
         if unit is not None and unit not in table.columns:
@@ -161,23 +169,23 @@ def draft(
 def _with_suggestions(
     columns: Sequence[Feature], tallies: Mapping[str, ColumnTally], look: suggest.Look
 ) -> tuple[Feature, ...]:
-    """Add notes on what columns have to do with each other, and on identifiers that repeat."""
+    """Add what columns have to do with each other; of all remarks on one, the first is kept.
+
+    They come in the order of what hangs on them: who is protected, what is dropped or missing,
+    what belongs together, and roles.
+    """
     rows = look.frame()
     listed = {each.name: each.categories for each in columns if each.categories}
-    seeming = {each.name for each in columns if each.role == "identifier" or _seems_one(each)}
-    called = {
-        each.name
-        for each in columns
-        if tallies[each.name].distinct > FEW_ROWS
-        and (suggest.names_people(each.name) or suggest.names_identifiers(each.name))
-    }
-    likely = [each.name for each in columns if each.name in seeming | called]
-    found: dict[str, list[str]] = {
-        name: list(suggest.identifier_note(name)) for name in called - seeming
-    }
-    for name, note in (*suggest.together(rows, listed), *suggest.unit_notes(rows, likely)):
-        found.setdefault(name, []).append(note)
-    return tuple(replace(each, notes=(*each.notes, *found.get(each.name, ()))) for each in columns)
+    keys = [each.name for each in columns if each.role == "identifier" or _seems_one(each)]
+    notes = {each.name: list(each.notes) for each in columns}
+    for name, note in suggest.together(rows, listed):
+        notes[name].append(note)
+    for name, note in suggest.unit_notes(rows, keys):
+        notes[name].insert(0, note)
+    for each in columns:
+        if each.role != "identifier":
+            notes[each.name] += suggest.role_note(each.name)
+    return tuple(replace(each, notes=tuple(notes[each.name][:1])) for each in columns)
 
 
 def _seems_one(feature: Feature) -> bool:
@@ -275,41 +283,64 @@ def unit_column(name: str) -> Feature:
 def _feature(
     tally: ColumnTally, dtype: str, declared: _Declared | None, options: _Options
 ) -> Feature:
-    if dtype == "bool":
-        return _listed(tally, ("false", "true"), dtype=dtype)
-    numbers = tally.numeric and declared is None
-    if tally.rows == 0 and declared is None:
-        return _listed(tally, (), dtype=dtype or "string")
+    if dtype == "bool" or (tally.rows == 0 and declared is None):
+        truth = ("false", "true") if dtype == "bool" else ()
+        return _listed(tally, truth, dtype=dtype or "string")
     if declared is None and tally.dates.found is not None:
         return _dated(tally, dtype)
-    if numbers:
-        dtype = dtype or ("int64" if _whole(tally) else "double")
-        common, others = _common(tally, None, options)
-        if _codes(tally, others=others):
-            return _listed(tally, common, others, dtype=dtype)
-        # A number that few people have is measured with its neighbours: it is not listed, nor
-        # does it become "(other)", which is no number.
-        if tally.texts is None or tally.marked or others or len(common) > FEW_VALUES:
-            return _binned(tally, dtype, options)
-        return _listed(tally, common, dtype=dtype, ordered=True)
-    if tally.texts is None or tally.nearly_unique:
-        return Feature(tally.name, role="identifier", notes=(_DROPPED,))
-    ordered = declared is not None and declared.ordered
-    listed = _common(tally, declared, options)
-    return _listed(tally, *listed, dtype=dtype or "string", ordered=ordered)
+    if declared is None and (why := _key(tally)):
+        return Feature(tally.name, role="identifier", notes=(why,))
+    if declared is None and tally.numeric:
+        return _numbers(tally, dtype or ("int64" if _whole(tally) else "double"), options)
+    common, others = _common(tally, declared, options)
+    known = None if declared else in_order(common)
+    ordered = declared.ordered if declared else known is not None
+    return _listed(tally, known or common, others, dtype=dtype or "string", ordered=ordered)
 
 
-def _codes(tally: ColumnTally, *, others: bool) -> bool:
-    """Whether numbers are codes, which have no order.
+def _numbers(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
+    """Return a feature of numbers: codes, a few values in order, or measured."""
+    common, others = _common(tally, None, options)
+    if tally.texts is None or tally.marked:
+        return _binned(tally, dtype, options)
+    if _whole(tally) and suggest.names_codes(tally.name):
+        return _listed(tally, common, others, dtype=dtype)
+    # A number that few people have is measured with its neighbours: it is not listed, nor does it
+    # become "(other)", which is no number.
+    if others or not _few(common):
+        return _binned(tally, dtype, options)
+    return _listed(tally, common, dtype=dtype, ordered=True)
 
-    Many codes are told by the name of their column, few by their gaps too.
-    """
-    if tally.texts is None or tally.marked or tally.nearly_unique or not _whole(tally):
+
+def _few(numbers: tuple[str, ...]) -> bool:
+    """Whether numbers are few enough to be listed, and each is written in one way."""
+    return len({float(text) for text in numbers}) == len(numbers) <= FEW_VALUES
+
+
+def _key(tally: ColumnTally) -> str:
+    """Say why a column tells rows or people apart; "" if it does not seem to."""
+    texts = not tally.numeric
+    if texts and (tally.texts is None or tally.nearly_unique):
+        return _DROPPED
+    if tally.rows <= FEW_ROWS or tally.distinct <= FEW_VALUES:
+        return ""
+    if texts and suggest.names_personal_texts(tally.name):
+        return "by its name it holds names or addresses; dropped"
+    whole = _whole(tally) and not tally.marked
+    if whole and _numbers_rows(tally):
+        return "numbers the rows; dropped"
+    most = MOST_ROWS_OF_A_PERSON if suggest.names_people(tally.name) else MOST_ROWS_EACH
+    named = (texts or whole) and suggest.names_identifiers(tally.name)
+    if named and tally.rows <= most * tally.distinct:
+        return "by its name and its values it tells rows or people apart; dropped"
+    return ""
+
+
+def _numbers_rows(tally: ColumnTally) -> bool:
+    """Whether a column counts its rows; of many values only about how many there are is known."""
+    if tally.lowest not in (0, 1) or tally.highest is None or not tally.nearly_unique:
         return False
-    if suggest.names_codes(tally.name):
-        return True
-    few = tally.texts.height <= FEW_VALUES and not others
-    return few and suggest.have_gaps(tally.texts["value"].str.replace(r"\.0+$", "").to_list())
+    return tally.highest - tally.lowest + 1 == tally.rows and tally.distinct > 0.9 * tally.rows
 
 
 def _whole(tally: ColumnTally) -> bool:
@@ -327,15 +358,11 @@ def _common(
         texts = texts.group_by(plain).agg(pl.col("count").sum())
     key = pl.col("value").cast(pl.Float64) if tally.numeric else pl.col("value")
     counts = dict(texts.sort(key).iter_rows())
-    if declared:
-        # A type is a statement: what it declares is listed although few rows, or none, have it.
-        common = tuple(text for text in declared.categories if text not in _RESERVED)
-    else:
-        common = tuple(
-            text
-            for text, count in counts.items()
-            if text not in _RESERVED and count >= options.min_count
-        )
+    # An ordered type is a statement: all that it declares is listed, unless a number was stated.
+    stated = declared is not None and declared.ordered and options.stated_count is None
+    least = 0 if stated or options.min_count == 1 else options.min_count
+    order = declared.categories if declared else tuple(counts)
+    common = tuple(text for text in order if text not in _RESERVED and counts.get(text, 0) >= least)
     return common, not set(counts) <= set(common)
 
 
@@ -380,7 +407,7 @@ def _binned(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
         dtype=dtype,
         label="quantile bins: the edges are values of the data" if quantiles else "",
         drafted_from_data=True,
-        notes=(*_like_an_identifier(tally), *crowded, *suggest.role_note(tally.name)),
+        notes=(*_like_an_identifier(tally), *crowded),
     )
 
 
@@ -399,7 +426,7 @@ def _measured(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
         dtype=dtype,
         decimals=None if dtype.startswith(("int", "uint")) else tally.decimals,
         drafted_from_data=True,
-        notes=(*_like_an_identifier(tally), *suggest.role_note(tally.name)),
+        notes=_like_an_identifier(tally),
     )
 
 
@@ -414,25 +441,23 @@ def _dated(tally: ColumnTally, dtype: str) -> Feature:
         missing=_missing(tally),
         dtype=dtype or "string",
         drafted_from_data=True,
-        notes=(*tally.dates.notes, *suggest.role_note(tally.name)),
+        notes=("; ".join(tally.dates.notes),) if tally.dates.notes else (),
     )
 
 
 def _on_values(tally: ColumnTally, listed: frozenset[str]) -> tuple[str, ...]:
-    """Return notes on the name and on the listed values of a column; no others are named."""
+    """Return notes on the listed values of a column; no others are named."""
+    if tally.rows and not listed:
+        return ('no value is in enough rows, so that all are "(other)"; group them, or drop it',)
     texts = () if tally.texts is None else tally.texts.iter_rows()
     counts = {text: count for text, count in texts if text in listed}
-    many = tally.rows > FEW_ROWS and not _like_an_identifier(tally)
-    return (
-        *suggest.role_note(tally.name),
-        *suggest.missing_note(counts),
-        *(suggest.count_notes(counts, tally.rows) if many else ()),
-    )
+    many = tally.rows > FEW_ROWS
+    return (*suggest.missing_note(counts), *(suggest.rare_note(counts) if many else ()))
 
 
 def _like_an_identifier(tally: ColumnTally) -> tuple[str, ...]:
-    """Note that most values of a column of texts or whole numbers are different."""
-    if tally.numeric and not _whole(tally):
+    """Note that most texts of a column, or nearly all its whole numbers, are different."""
+    if tally.numeric and not (_whole(tally) and tally.nearly_unique):
         return ()
     if tally.rows <= FEW_ROWS or tally.distinct <= LIKE_AN_IDENTIFIER * tally.rows:
         return ()
