@@ -225,15 +225,9 @@ def take(codebook: Path, output: Path, feature: str | None, *, force: bool) -> N
     if feature is not None and output.is_file():
         (told,) = schema.features
         there = Schema.load(output)
-        old = there[feature]
         schema = there.with_feature(
             feature,
-            role="other" if old.role == "identifier" else old.role,
-            kind="nominal" if old.binned else old.kind,
             categories=told.categories,
-            edges=(),
-            decimals=None,
-            inside=None,
             value_labels=told.value_labels,
             drafted_from_data=False,
         )

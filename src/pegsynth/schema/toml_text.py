@@ -34,8 +34,8 @@ _CONFIDENTIAL_HEADER = f"""\
 #
 # Check that everything below is public knowledge, and mend what is not:
 #   - categories and their order: from a codebook, not because somebody has them. A value that
-#     fewer than {FEW_PEOPLE} rows have is not listed, unless min_count said otherwise: texts and codes
-#     become "(other)", and numbers are measured;
+#     fewer than {FEW_PEOPLE} rows have is not listed, unless min_count said otherwise: texts and
+#     codes become "(other)", and numbers are measured;
 #   - edges: "private" ones are measured by a release and need no review; listed ones are round
 #     public figures, beyond which values fall in the end bins; decimals: how many numbers have;
 #   - missing: the texts that mean "not known"; not_applicable: those that mean "cannot be";
@@ -76,7 +76,7 @@ def confidential(schema: Schema) -> bool:
 def _head_text(schema: Schema) -> str:
     header = _CONFIDENTIAL_HEADER if confidential(schema) else _PUBLIC_HEADER
     lines = [header, f"format = {FORMAT}", f"reviewed = {_flag(schema.reviewed)}"]
-    signed = {"reviewed_by": schema.reviewed_by, "reviewed_on": schema.reviewed_on}
+    signed = {"reviewed_by": schema.reviewer, "reviewed_on": schema.reviewed_on}
     lines += [f"{key} = {_text(text)}" for key, text in signed.items() if text]
     return "\n".join((*lines, ""))
 
