@@ -9,6 +9,7 @@ to look at. The table is read in batches, once, in bounded memory.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -53,10 +54,12 @@ MOST_ROWS_EACH = 30
 MOST_ROWS_OF_A_PERSON = 1_000
 USUAL_BINS = 20
 LIKE_AN_IDENTIFIER = 0.5
+NEARLY_ALL = 0.9
 CROWDED = 0.8
 
 _DROPPED = f"more than {MAX_TEXTS:,} distinct texts or nearly one per row; dropped"
 _SHARE_SKETCH = 10_000
+_PLAIN_NUMBER = re.compile(r"0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]", re.ASCII)
 
 # What the schema itself calls these categories; no value is listed under either name.
 _RESERVED = (MISSING_LABEL, UNKNOWN_LABEL)
@@ -303,7 +306,8 @@ def _numbers(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
     common, others = _common(tally, None, options)
     if tally.texts is None or tally.marked:
         return _binned(tally, dtype, options)
-    if _whole(tally) and suggest.names_codes(tally.name):
+    codes = suggest.names_codes(tally.name) or suggest.names_identifiers(tally.name)
+    if _whole(tally) and codes:
         return _listed(tally, common, others, dtype=dtype)
     # A number that few people have is measured with its neighbours: it is not listed, nor does it
     # become "(other)", which is no number.
@@ -313,8 +317,9 @@ def _numbers(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
 
 
 def _few(numbers: tuple[str, ...]) -> bool:
-    """Whether numbers are few enough to be listed, and each is written in one way."""
-    return len({float(text) for text in numbers}) == len(numbers) <= FEW_VALUES
+    """Whether numbers are few enough to be listed, and each is written plainly, in one way."""
+    plain = all(_PLAIN_NUMBER.fullmatch(text) for text in numbers)
+    return plain and len({float(text) for text in numbers}) == len(numbers) <= FEW_VALUES
 
 
 def _key(tally: ColumnTally) -> str:
@@ -329,8 +334,9 @@ def _key(tally: ColumnTally) -> str:
     whole = _whole(tally) and not tally.marked
     if whole and _numbers_rows(tally):
         return "numbers the rows; dropped"
-    most = MOST_ROWS_OF_A_PERSON if suggest.names_people(tally.name) else MOST_ROWS_EACH
-    named = (texts or whole) and suggest.names_identifiers(tally.name)
+    person = suggest.names_people(tally.name)
+    named = (texts or whole) and (person or suggest.names_identifiers(tally.name))
+    most = MOST_ROWS_OF_A_PERSON if person else MOST_ROWS_EACH
     if named and tally.rows <= most * tally.distinct:
         return "by its name and its values it tells rows or people apart; dropped"
     return ""
@@ -338,9 +344,10 @@ def _key(tally: ColumnTally) -> str:
 
 def _numbers_rows(tally: ColumnTally) -> bool:
     """Whether a column counts its rows; of many values only about how many there are is known."""
-    if tally.lowest not in (0, 1) or tally.highest is None or not tally.nearly_unique:
+    if tally.lowest not in (0, 1) or tally.highest is None:
         return False
-    return tally.highest - tally.lowest + 1 == tally.rows and tally.distinct > 0.9 * tally.rows
+    counted = tally.highest - tally.lowest + 1 == tally.rows
+    return counted and tally.distinct > NEARLY_ALL * tally.rows
 
 
 def _whole(tally: ColumnTally) -> bool:
@@ -457,9 +464,9 @@ def _on_values(tally: ColumnTally, listed: frozenset[str]) -> tuple[str, ...]:
 
 def _like_an_identifier(tally: ColumnTally) -> tuple[str, ...]:
     """Note that most texts of a column, or nearly all its whole numbers, are different."""
-    if tally.numeric and not (_whole(tally) and tally.nearly_unique):
+    if tally.rows <= FEW_ROWS or (tally.numeric and not _whole(tally)):
         return ()
-    if tally.rows <= FEW_ROWS or tally.distinct <= LIKE_AN_IDENTIFIER * tally.rows:
+    if tally.distinct <= (NEARLY_ALL if tally.numeric else LIKE_AN_IDENTIFIER) * tally.rows:
         return ()
     about = "about " if tally.texts is None else ""
     distinct = min(tally.distinct, tally.rows)

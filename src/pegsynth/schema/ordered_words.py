@@ -142,7 +142,7 @@ def in_order(texts: Sequence[str]) -> tuple[str, ...] | None:
     """
     if len(texts) < LEAST_ON_A_SCALE:
         return None
-    plain = {text: _plain(text[:MOST_CHARACTERS]) for text in texts}
+    plain = {text: _plain(text) if len(text) <= MOST_CHARACTERS else "" for text in texts}
     for ranks in ({text: scale.get(plain[text]) for text in texts} for scale in _SCALES):
         if found := _sorted(ranks, plain):
             return found

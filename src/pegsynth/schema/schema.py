@@ -37,11 +37,17 @@ _DECLARED = (
 """What a reviewer declares to be public."""
 
 
-_NO_EDGES = {
+_LISTED = ("nominal", "ordinal")
+_NO_EDGES: dict[str, Any] = {
     **{"edges": (), "private_edges": False, "lowest": None, "highest": None, "bins": None},
     **{"decimals": None, "inside": None},
 }
-_NO_CATEGORIES = {"categories": (), "private_categories": False, "shares": (), "value_labels": ()}
+_NO_CATEGORIES: dict[str, Any] = {
+    "categories": (),
+    "private_categories": False,
+    "shares": (),
+    "value_labels": (),
+}
 
 
 @dataclass(frozen=True)
@@ -388,20 +394,23 @@ class Schema:
 
 
 def _of_another_kind(old: Feature, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what follows from edges or categories that a feature gets, if it is not stated."""
+    """Return what follows from the changes of a feature, where it is not stated."""
     follows: dict[str, Any] = {}
     edges, categories = changes.get("edges"), changes.get("categories")
-    if not (edges or categories):
-        return follows
-    if old.dropped:
+    if old.dropped and (edges or categories):
         follows["role"] = "other"
+    was_listed = old.kind in _LISTED
     kind = changes.get("kind", old.kind)
-    if edges and kind in ("nominal", "ordinal") and "kind" not in changes:
-        follows |= {"kind": "numeric", "unknown": "error", **_NO_CATEGORIES}
-    if categories and kind not in ("nominal", "ordinal") and "kind" not in changes:
-        follows |= {"kind": "nominal", **_NO_EDGES}
+    if "kind" not in changes and edges and was_listed:
+        kind = "numeric"
+    elif "kind" not in changes and categories and not was_listed:
+        kind = "nominal"
+    if kind in _LISTED and not was_listed:
+        follows |= {"kind": kind, **_NO_EDGES}
+    elif kind not in _LISTED and was_listed:
+        follows |= {"kind": kind, "unknown": "error", **_NO_CATEGORIES}
     # What is listed now takes the place of what was, or will be, measured or found.
-    if edges and not isinstance(edges, str) and tuple(edges) != old.edges:
+    if edges is not None and not isinstance(edges, str) and tuple(edges) != old.edges:
         measured = ("private_edges", "lowest", "highest", "bins")
         follows |= {key: _NO_EDGES[key] for key in measured}
     if categories and not isinstance(categories, str):

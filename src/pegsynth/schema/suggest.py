@@ -59,7 +59,7 @@ _PEOPLE = re.compile(
 _IDENTIFIER = re.compile(
     r"(^|[_\W\d])(id|ids|id(num|no|nr)|ident\w*|uuid|guid|key|rownames?|rowid|index|serial|account|"
     r"kennung|(row|license|licence|record|case|serial|account|lfd)[_\W]*(no|nr|num|number))$"
-    r"|(?<!ac)(?<!cov)(?<!flu)(?<!gr)(?<!hum)(?<!lip)(?<!pa)(?<!oid)(?<!val)[a-z]{1,12}id$",
+    r"|[a-z](?<!ac)(?<!cov)(?<!flu)(?<!gr)(?<!hum)(?<!lip)(?<!pa)(?<!o)(?<!val)id$",
     re.IGNORECASE,
 )
 _PERSONAL = re.compile(
@@ -98,8 +98,8 @@ def names_people(name: str) -> bool:
 
 
 def names_identifiers(name: str) -> bool:
-    """Say whether a column is called as one that tells rows or people apart."""
-    return names_people(name) or bool(_IDENTIFIER.search(_plain(name)))
+    """Say whether a column is called as one of keys, be they of rows, people or groups."""
+    return bool(_IDENTIFIER.search(_plain(name)))
 
 
 def names_personal_texts(name: str) -> bool:
