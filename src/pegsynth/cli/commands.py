@@ -95,7 +95,11 @@ def draft_schema(
     ] = None,
     min_count: Annotated[
         int | None,
-        typer.Option("--min-count", help="Values with fewer rows are not listed; 10 by default."),
+        typer.Option(
+            "--min-count",
+            help="Values with fewer rows are not listed: texts and codes become (other), numbers "
+            "are measured. 10 unless stated; 1 lists every value.",
+        ),
     ] = None,
     bins: Annotated[
         int | None, typer.Option("--bins", help="Bins of numeric columns; 20 if they are listed.")

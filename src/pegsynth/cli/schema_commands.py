@@ -20,6 +20,7 @@ from pegsynth.schema.codebooks import read_codebook, write_codebook
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.draft import Binning, table_dialect
 from pegsynth.schema.feature import MOST_PRIVATE_BINS
+from pegsynth.schema.tally import FEW_PEOPLE
 from pegsynth.schema.toml import save
 from pegsynth.schema.toml_text import confidential
 
@@ -174,10 +175,11 @@ def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None
     for line in _fates(schema):
         say(line)
     dropped = [column.name for column in schema.columns if column.dropped]
+    least = wishes.min_count or FEW_PEOPLE
     say(
-        f"{output}: {len(schema.features)} features drafted. {_identifiers(dropped)}The file is "
-        "CONFIDENTIAL until a person has checked that it holds public knowledge only and set "
-        "reviewed = true."
+        f"{output}: {len(schema.features)} features drafted; a value that fewer than {least} rows "
+        f"have is not listed. {_identifiers(dropped)}The file is CONFIDENTIAL until a person "
+        "has checked that it holds public knowledge only and set reviewed = true."
     )
 
 
