@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 LEAST_ON_A_SCALE = 3
@@ -154,7 +154,7 @@ def _plain(text: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"[_\u2019'.]+(?!\d)|_", " ", spaced.lower())).strip()
 
 
-def _sorted(ranks: dict[str, float | None], plain: dict[str, str]) -> tuple[str, ...] | None:
+def _sorted(ranks: Mapping[str, float | None], plain: Mapping[str, str]) -> tuple[str, ...] | None:
     """Order values by their ranks, which must be all different."""
     on = [text for text, rank in ranks.items() if rank is not None]
     beside = [text for text, rank in ranks.items() if rank is None]
@@ -167,7 +167,7 @@ def _sorted(ranks: dict[str, float | None], plain: dict[str, str]) -> tuple[str,
     return (*first, *sorted(on, key=lambda text: ranks[text] or 0.0), *last)
 
 
-def _brackets(plain: dict[str, str]) -> dict[str, float | None]:
+def _brackets(plain: Mapping[str, str]) -> dict[str, float | None]:
     """Return where brackets begin; nothing if they overlap, or are all mere numbers."""
     read = {text: found for text, each in plain.items() if (found := _bracket(each))}
     none: dict[str, float | None] = dict.fromkeys(plain)

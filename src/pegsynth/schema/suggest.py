@@ -168,7 +168,8 @@ def together(look: pl.DataFrame, listed: Mapping[str, Sequence[str]]) -> Iterato
     """
     look = look.head(PAIRED_ROWS)
     names = [name for name, values in listed.items() if len(values) > 1 and _varied(look[name])]
-    details, rules = [], []
+    details: list[tuple[int, str, str]] = []
+    rules: list[tuple[str, str]] = []
     for first, second in itertools.combinations(names[:MOST_PAIRED], 2):
         if max(len(listed[first]), len(listed[second])) > 300:
             continue
@@ -191,8 +192,8 @@ def together(look: pl.DataFrame, listed: Mapping[str, Sequence[str]]) -> Iterato
 
 def _varied(column: pl.Series) -> bool:
     """Say whether a column is not nearly constant: what goes with such a one says nothing."""
-    counts = column.drop_nulls().value_counts(name="rows")["rows"]
-    return not counts.is_empty() and counts.max() < NEARLY_CONSTANT * counts.sum()  # type: ignore[operator]
+    counts = column.drop_nulls().value_counts(name="rows")["rows"].to_list()
+    return bool(counts) and max(counts) < NEARLY_CONSTANT * sum(counts)
 
 
 def _detail(of: str) -> str:
