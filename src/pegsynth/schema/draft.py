@@ -303,9 +303,9 @@ def _feature(
 
 def _numbers(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
     """Return a feature of numbers: codes, a few values in order, or measured."""
-    common, others = _common(tally, None, options)
     if tally.texts is None or tally.marked:
         return _binned(tally, dtype, options)
+    common, others = _common(tally, None, options)
     codes = suggest.names_codes(tally.name) or suggest.names_identifiers(tally.name)
     if _whole(tally) and codes:
         return _listed(tally, common, others, dtype=dtype)
