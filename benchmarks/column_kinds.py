@@ -2,11 +2,11 @@
 
 ``column_kinds.toml`` says of public tables what every column is, set by hand before any draft was
 looked at. Constants and words may be chosen on the tables under ``[tuning]``. What drafts miss
-under ``[confirming]`` was not looked at, but names and values of both had been read before the words of
-drafts were written; tables under ``[fresh]`` were drawn afterwards, and their figure is the one to
-expect of a new table. For each part the command prints on how many columns the draft agrees, and
-how many remarks it makes a column; ``--missed`` lists the columns of ``[tuning]`` on which it does
-not.
+under ``[confirming]`` was not looked at, but names and values of both had been read before the
+words of drafts were written; tables under ``[fresh]`` were drawn afterwards, and their figure is
+the one to expect of a new table. For each part the command prints on how many columns the draft
+agrees, and how many remarks it makes a column; ``--missed`` lists the columns of ``[tuning]`` on
+which it does not.
 
 A column of numbers that is listed in order and one whose edges are measured are the same kind here:
 how many values there are decides between the two. A column of one or two values is right unless it
