@@ -137,6 +137,13 @@ def test_the_code_of_the_page_of_file_formats_runs(tmp_path):
     run([sys.executable, "-c", code], tmp_path)
 
 
+def test_the_code_of_the_page_of_drafts_runs():
+    (code,) = fenced(ROOT / "docs" / "drafts.md", "python")
+    told: dict[str, object] = {}
+    exec(code, told)
+    assert told["schema"].reviewed
+
+
 def test_the_readme_mentions_every_command(flags_of):
     assert {name for name, _ in calls(README)} == set(flags_of)
 

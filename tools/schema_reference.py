@@ -17,7 +17,8 @@ OPENING = """# The schema file
 `schema.toml` is the public codebook of a table: which columns it has and what each may hold.
 Everything that a release draws from, prices and publishes follows from this file and from noisy
 counts, and from nothing else. It is written by a person, drafted from the table
-(`pegs schema DATA -o schema.toml`), drafted from names and declared types without reading a row
+(`pegs schema DATA -o schema.toml`, [drafts.md](drafts.md)), drafted from names and declared types
+without reading a row
 (`pegs schema --private DATA -o schema.toml`), or made from a codebook that exists
 (`pegs schema --from CODEBOOK -o schema.toml`; what that does not tell is left to the release).
 `pegs schema check FILE` says what a guarantee will assume, `pegs schema show FILE` prints it as a

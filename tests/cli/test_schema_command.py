@@ -69,7 +69,7 @@ def test_review_walks_through_what_is_open(schema, monkeypatch):
     assert "reviewed by Anna Nowak on" in done.err
     whole = Schema.load(schema)
     assert whole.reviewed
-    assert whole.reviewed_by == "Anna Nowak"
+    assert whole.reviewer == "Anna Nowak"
     assert whole.drafted_from_data == ("sex", "age")
     check_refused(pegs("schema", "review", schema), "reviewed already")
 

@@ -214,7 +214,7 @@ def test_odd_categories_come_back(folder, values, output):
 def test_a_category_of_a_megabyte(folder):
     long = ("é😀" * 9 + ", ") * 20_000
     assert len(long.encode()) > 1_000_000
-    write_csv(folder / "long.csv", ["a", "b"], [[long, "p"], ["short", "q"]] * 8)
+    write_csv(folder / "long.csv", ["a", "b"], [[long, "p"], ["short", "q"]] * 10)
     drafted(folder, "long.csv")
     extra = ("--rows", 12, "--alpha", 1, "--seed", 1)
     synthesize(folder, *extra, data="long.csv", schema="draft.toml")

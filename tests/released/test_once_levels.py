@@ -44,6 +44,17 @@ def test_neighbours_merge_into_runs(counts, expected):
     assert levels(counts, 10, ordered=True) == expected
 
 
+def test_what_is_left_between_heaps_stays_in_its_order():
+    """Hours of work: heaps at 20, 30 and 40, and few people between them.
+
+    One level for all that is rare would put 12 and 38 hours together.
+    """
+    found = levels([6, 6, 50, 4, 4, 50, 4, 4, 50, 5], 10, ordered=True)
+    assert found == [0, 0, 1, 4, 4, 2, 4, 4, 3, 4]
+    apart = levels([6, 50, 6, 50, 6, 50, 6], 10, ordered=True)
+    assert apart == [3, 0, 3, 1, 4, 2, 4]
+
+
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=30), st.integers(1, 60), st.booleans())
 def test_levels_are_numbered_and_large_but_for_one(counts, least, ordered):
     found = merged(np.array(counts, dtype=float), least, ordered=ordered)
@@ -52,7 +63,8 @@ def test_levels_are_numbered_and_large_but_for_one(counts, least, ordered):
     sums = np.bincount(found, weights=counts)
     assert np.count_nonzero(sums < least) <= (1 if ordered or size < len(counts) else len(counts))
     if ordered:
-        # Only runs that are too small, and have no run before them, lie apart in one level.
+        # Only runs that are too small, and have no run before them, lie apart in a level; such
+        # levels are in order.
         for level in range(size):
             places = np.flatnonzero(found == level)
             runs = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)

@@ -31,6 +31,8 @@ from pegsynth.schema.tally import (
 )
 from pegsynth.schema.toml import dumps, loads
 
+EVERY = {"min_count": 1}
+"""Small tables: values that few rows have are listed too."""
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -39,13 +41,13 @@ def csv_feature(tmp_path, values, **options):
     path = tmp_path / "table.csv"
     lines = [f'"{value}",a' if value != "" else ",a" for value in values]
     path.write_text("\n".join(["x,plain", *lines, ""]))
-    return draft(path, **options).columns[0]
+    return draft(path, **EVERY | options).columns[0]
 
 
 def frame_feature(values, **options):
     """Draft of one column of a typed table."""
     frame = pl.DataFrame({"x": values}).with_columns(plain=pl.lit("a"))
-    return draft(frame, **options).columns[0]
+    return draft(frame, **EVERY | options).columns[0]
 
 
 # ---------------------------------------------------------------- CSV columns
@@ -58,13 +60,71 @@ def test_few_integers_become_ordinal_in_order(tmp_path):
     assert (feature.missing, feature.unknown) == ((), "error")
 
 
-def test_256_integers_are_ordinal_and_257_are_numeric(tmp_path):
-    assert csv_feature(tmp_path, range(256)).kind == "ordinal"
-    feature = csv_feature(tmp_path, range(257))
+def test_16_integers_are_ordinal_and_17_are_numeric(tmp_path):
+    assert csv_feature(tmp_path, range(16)).kind == "ordinal"
+    feature = csv_feature(tmp_path, [*range(17), *range(0, 1700, 100)])
     assert (feature.kind, feature.dtype) == ("numeric", "int64")
     assert (feature.private_edges, feature.edges, feature.decimals) == (True, (), None)
-    listed = csv_feature(tmp_path, range(257), binning="equal-width")
+    listed = csv_feature(tmp_path, range(2, 257), binning="equal-width")
     assert listed.edges == tuple(range(0, 261, 20))
+
+
+@pytest.mark.parametrize("values", [["0.5", "1.5", "0.25"], [0.5, 1.5, 0.25]])
+def test_fractions_of_few_values_are_listed_in_order(tmp_path, values):
+    frame = pl.DataFrame({"x": values * 10}).with_columns(plain=pl.lit("a"))
+    frame.write_csv(tmp_path / "t.csv")
+    for data in (frame.cast({"x": pl.Float64}), tmp_path / "t.csv"):
+        feature = draft(data).columns[0]
+        assert (feature.kind, feature.dtype) == ("ordinal", "double")
+        assert feature.categories == ("0.25", "0.5", "1.5")
+        assert len(encode(data, draft(data))) == 30
+
+
+def test_a_fraction_that_is_written_in_two_ways_is_measured(tmp_path):
+    assert csv_feature(tmp_path, ["0.5", "0.50", "1.5"] * 9).private_edges
+
+
+@pytest.mark.parametrize("typed", [True, False])
+def test_no_value_that_few_rows_have_is_listed(tmp_path, typed):
+    """Broken twin: with a stated threshold of 1 each of them is."""
+    many, few = ["a"] * 40 + ["b"] * 40, ["rare"] * 9
+    frame = pl.DataFrame(
+        {
+            "text": [*many, *few],
+            "size": [*(["small", "medium"] * 30), *(["large"] * 20), *(["none"] * 9)],
+            "count": [*([0, 1] * 40), *([77] * 9)],
+            "dx_code": [*([10, 11] * 40), *([77] * 9)],
+            "fraction": [*([0.5, 1.5] * 40), *([77.5] * 9)],
+            "kept": [*many, *(["c"] * 9)],
+        }
+    ).with_columns(pl.col("kept").cast(pl.Enum(["a", "b", "c"])))
+    data = frame if typed else tmp_path / "t.csv"
+    frame.write_csv(tmp_path / "t.csv")
+    schema = draft(data)
+    text, size, count, code, fraction, kept = schema.columns
+    assert (text.categories, text.unknown) == (("a", "b"), "category")
+    assert (size.kind, size.categories) == ("ordinal", ("small", "medium", "large"))
+    assert (code.kind, code.categories, code.unknown) == ("nominal", ("10", "11"), "category")
+    assert count.private_edges
+    assert fraction.private_edges
+    # The type of a column states what it may hold.
+    assert kept.categories == (("a", "b", "c") if typed else ("a", "b"))
+    saved = dumps(schema, notes=True)
+    assert "fewer than 10 rows have is not listed" in saved
+    assert "rare" not in saved.split("[[features]]", 1)[1].replace("rare categories", "")
+    assert "77" not in saved
+    every = draft(data, min_count=1)
+    assert "rare" in every["text"].categories
+    assert "77" in every["count"].categories
+
+
+def test_values_of_an_unordered_type_may_be_read_off_the_data():
+    """`astype("category")` lists whatever is there, be it of one person."""
+    values = ["a"] * 20 + ["b"] * 20 + ["rare"]
+    schema = draft(pd.DataFrame({"x": pd.Series(values).astype("category")}))
+    assert schema["x"].categories == ("a", "b")
+    ordered = pd.Categorical(values, ["a", "b", "rare"], ordered=True)
+    assert draft(pd.DataFrame({"x": ordered}))["x"].categories == ("a", "b", "rare")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +138,7 @@ def test_256_integers_are_ordinal_and_257_are_numeric(tmp_path):
     ],
 )
 def test_decimals_are_suggested_and_no_edge_is(tmp_path, values, decimals):
-    feature = csv_feature(tmp_path, [*values, ""])
+    feature = csv_feature(tmp_path, [*values, ""], min_count=None)
     assert (feature.private_edges, feature.decimals) == (True, decimals)
     assert (feature.dtype, feature.missing) == ("double", FILE_MISSING)
     assert feature.drafted_from_data
@@ -94,17 +154,18 @@ def test_decimals_are_suggested_and_no_edge_is(tmp_path, values, decimals):
     ],
 )
 def test_decimals_of_typed_numbers(values, decimals):
-    assert frame_feature(values).decimals == decimals
+    assert frame_feature(values, min_count=None).decimals == decimals
 
 
 def test_private_bins_may_be_stated(tmp_path):
-    assert csv_feature(tmp_path, ["0.5", "1.25"], bins=8).bins == 8
+    assert csv_feature(tmp_path, ["0.5", "1.25"], bins=8, min_count=None).bins == 8
     with pytest.raises(ParameterError, match="from 2 to 1,000 if they are private"):
         csv_feature(tmp_path, ["0.5"], bins=1)
 
 
 def test_decimals_become_numeric_between_round_edges(tmp_path):
-    feature = csv_feature(tmp_path, ["0.5", "97.25", "12", "1e1"], binning="equal-width")
+    values = ["0.5", "97.25", "12", "1e1"]
+    feature = csv_feature(tmp_path, values, binning="equal-width", min_count=None)
     assert (feature.kind, feature.dtype) == ("numeric", "double")
     assert feature.edges == tuple(range(0, 101, 5))
 
@@ -118,18 +179,19 @@ def test_whole_decimals_are_the_whole_numbers_they_stand_for(tmp_path):
     many = csv_feature(tmp_path, values, binning="equal-width")
     assert (many.kind, many.dtype, many.missing) == ("numeric", "int64", FILE_MISSING)
     assert many.edges == tuple(range(100, 196, 5))
-    assert csv_feature(tmp_path, [f"{i}.0" for i in range(9)], bins=8).kind == "numeric"
 
 
 @pytest.mark.parametrize("odd", ["2.5", "-0.0", "1.", "2", "1000000000000000.0"])
 def test_decimals_that_are_no_plain_whole_numbers_stay_decimals(tmp_path, odd):
     feature = csv_feature(tmp_path, ["7.0", "8.0", odd])
-    assert (feature.kind, feature.dtype) == ("numeric", "double")
+    assert feature.dtype == "double"
+    assert csv_feature(tmp_path, ["7.0", "8.0", odd], min_count=None).kind == "numeric"
 
 
 def test_rare_whole_decimals_are_counted_whatever_their_zeros(tmp_path):
-    feature = csv_feature(tmp_path, ["1.0", "1.00", "2.0", ""], min_count=2)
-    assert (feature.categories, feature.unknown) == (("1",), "category")
+    feature = csv_feature(tmp_path, ["1.0", "1.00", "2.0", "2.0", ""], min_count=2)
+    assert (feature.categories, feature.unknown) == (("1", "2"), "error")
+    assert csv_feature(tmp_path, ["1.0", "1.00", "2.0", ""], min_count=2).private_edges
 
 
 @pytest.mark.parametrize("odd", ["007", "-0", "1 ", "+5", "1_000", "12a", "0x1F", "9" * 20])
@@ -189,8 +251,9 @@ def test_rare_categories_become_other(tmp_path):
     assert (feature.categories, feature.unknown) == (("a",), "category")
     feature = csv_feature(tmp_path, ["a"] * 5 + ["b"] * 5, min_count=5)
     assert (feature.categories, feature.unknown) == (("a", "b"), "error")
-    feature = csv_feature(tmp_path, ["1"] * 5 + ["2"], min_count=6)
+    feature = csv_feature(tmp_path, ["a"] * 5 + ["b"], min_count=6)
     assert (feature.categories, feature.unknown) == ((), "category")
+    assert feature.notes[0].startswith("no value is in enough rows")
 
 
 def test_texts_with_the_schemas_own_names_are_not_listed(tmp_path):
@@ -224,7 +287,7 @@ def test_whole_floats_count_as_integers_and_keep_their_type():
 
 
 def test_other_floats_are_numeric_and_infinities_fall_in_the_end_bins():
-    listed = partial(frame_feature, binning="equal-width")
+    listed = partial(frame_feature, binning="equal-width", min_count=None)
     feature = listed([0.5, 3.5, math.inf, -math.inf, math.nan])
     assert (feature.kind, feature.dtype, feature.missing) == ("numeric", "double", ("",))
     assert (feature.edges[0], feature.edges[-1]) == (0.4, 3.6)
@@ -296,7 +359,7 @@ def test_what_is_not_all_dates_is_none(texts):
 
 
 def test_decimal_numbers_are_numbers():
-    feature = frame_feature(pl.Series(["1.50", "2.25"]).cast(pl.Decimal(10, 2)))
+    feature = frame_feature(pl.Series(["1.50", "2.25"]).cast(pl.Decimal(10, 2)), min_count=None)
     assert (feature.kind, feature.dtype) == ("numeric", "decimal128(10, 2)")
 
 
@@ -315,7 +378,8 @@ def test_enumerations_keep_their_order_and_unused_categories():
 @pytest.mark.parametrize("ordered", [True, False])
 def test_pandas_categories_keep_their_order(ordered):
     severity = pd.Categorical(["hi", "lo", None], ["lo", "mid", "hi"], ordered=ordered)
-    schema = draft(pd.DataFrame({"x": severity, "n": pd.Categorical([3, 1, 3], [3, 2, 1])}))
+    frame = pd.DataFrame({"x": severity, "n": pd.Categorical([3, 1, 3], [3, 2, 1])})
+    schema = draft(frame, min_count=1)
     x, n = schema.columns
     assert x.kind == ("ordinal" if ordered else "nominal")
     assert (x.categories, x.missing) == (("lo", "mid", "hi"), ("",))
@@ -404,7 +468,7 @@ def test_batches_do_not_matter():
 
 def test_many_distinct_numbers_are_drafted():
     rng = np.random.default_rng(1)
-    frame = pl.DataFrame({"i": rng.permutation(100_000), "f": rng.normal(size=100_000)})
+    frame = pl.DataFrame({"i": rng.permutation(100_000) + 5, "f": rng.normal(size=100_000)})
     for binning in ("equal-width", "quantile"):
         i, f = draft(frame, binning=binning).columns
         assert i.kind == f.kind == "numeric"
@@ -416,25 +480,33 @@ def test_many_distinct_numbers_are_drafted():
 
 
 def test_a_column_of_mostly_different_texts_or_whole_numbers_is_noted(tmp_path):
-    note, *_ = csv_feature(tmp_path, [f"N{i % 190}" for i in range(344)]).notes
-    assert note == (
-        'looks like an identifier: 190 different values in 344 rows; consider role = "identifier"'
-    )
-    assert "30 different values in 30 rows" in csv_feature(tmp_path, range(1, 31)).notes[0]
-    assert "1,000 different values in 1,000 rows" in frame_feature(range(1000)).notes[0]
-    assert "30 different" in csv_feature(tmp_path, [f"{i}.0" for i in range(30)] + [""]).notes[0]
+    (note,) = csv_feature(tmp_path, [f"N{i % 190}" for i in range(344)]).notes
+    assert note.startswith('its values repeat: if it names people, set unit = "x" under [table].')
+    assert "30 different values in 30 rows" in csv_feature(tmp_path, range(2, 32)).notes[0]
+    assert "1,000 different values in 1,000 rows" in frame_feature(range(7, 1007)).notes[0]
+    assert "30 different" in csv_feature(tmp_path, [f"{i}.0" for i in range(5, 35)] + [""]).notes[0]
+
+
+def test_numbers_of_rows_are_dropped(tmp_path):
+    for first in (0, 1):
+        for size in (30, 5_000):
+            assert frame_feature(range(first, first + size)).role == "identifier"
+            assert csv_feature(tmp_path, range(first, first + size)).role == "identifier"
+    assert frame_feature(range(20)).role == "other"
+    assert frame_feature([*range(30), 29]).role == "other"
 
 
 def test_few_rows_repeated_values_and_fractions_are_no_identifiers(tmp_path):
     assert csv_feature(tmp_path, range(20)).notes == ()
-    (note,) = csv_feature(tmp_path, [*range(30), *range(30)]).notes
+    (note,) = csv_feature(tmp_path, [*range(3), *range(9)] * 2).notes
     assert note.startswith("rows of rare categories:")
+    assert csv_feature(tmp_path, [*range(30), *range(30)]).notes == ()
     assert csv_feature(tmp_path, [f"{i}.5" for i in range(100)]).notes == ()
     assert frame_feature([i % 3_000 for i in range(9_000)]).notes == ()
 
 
 def test_more_values_than_are_listed_are_counted_nearly():
-    (note,) = frame_feature(range(20_000)).notes
+    (note,) = frame_feature(range(7, 20_007)).notes
     count = re.search(r"about ([0-9,]+) different values in 20,000 rows", note)
     assert 18_000 < int(count[1].replace(",", "")) <= 20_000
 
@@ -453,10 +525,11 @@ def test_least_hashes_count_distinct_values_whatever_the_batches(size):
 
 def test_a_bin_that_holds_nearly_all_values_is_noted(tmp_path):
     wide = [0.5, 1.25] * 48 + [100.0] * 4
-    listed = partial(frame_feature, binning="equal-width")
+    # Fractions that few rows have are not listed, but binned.
+    listed = partial(frame_feature, binning="equal-width", min_count=50)
     assert listed(wide).notes == ("96 % of the values lie in one bin; set edges by hand",)
-    assert frame_feature(wide, binning="quantile").notes == ()
-    assert frame_feature(wide).notes == ()
+    assert frame_feature(wide, binning="quantile", min_count=50).notes == ()
+    assert frame_feature(wide, min_count=50).notes == ()
     assert listed(wide, bins=1).notes == ()
     assert listed([0.5] * 80 + [99.5] * 20).notes == ()
     assert listed([0.5] * 81 + [99.5] * 19).notes[0].startswith("81 %")
@@ -475,19 +548,19 @@ def test_the_largest_share_is_that_of_a_histogram(values, bins):
 
 
 def test_notes_are_comments_of_the_draft_file_and_nowhere_else(tmp_path):
-    ids = {"id": [f"N{i % 40}" for i in range(60)], "name": [f"p{i}" for i in range(60)]}
+    ids = {"nick": [f"N{i % 40}" for i in range(60)], "name": [f"p{i}" for i in range(60)]}
     schema = draft(pl.DataFrame({**ids, "x": ["a", "b"] * 30}))
     path = tmp_path / "draft.toml"
     schema.save(path)
     text = path.read_text()
-    assert "[[features]]\n# looks like an identifier: 40 different values in 60 rows; " in text
+    assert "[[features]]\n# its values repeat: if it names people, set unit" in text
     assert "# more than 1,000 distinct texts or nearly one per row; dropped\nname =" in text
-    assert "different values" not in dumps(schema) + repr(schema)
+    assert "its values repeat" not in dumps(schema) + repr(schema)
     loaded = Schema.load(path)
     assert loaded == schema
     assert all(column.notes == () for column in loaded.columns)
     replace(schema, reviewed=True).save(path)
-    assert "different values" not in path.read_text()
+    assert "its values repeat" not in path.read_text()
 
 
 def test_a_note_holds_no_control_characters():
@@ -517,7 +590,7 @@ def test_quantile_bins_are_flagged_and_hold_about_equal_shares():
 
 
 def test_quantiles_of_repeated_values_are_merged():
-    feature = frame_feature([0.5] * 90 + [1.5, 2.5], binning="quantile", bins=10)
+    feature = frame_feature([0.5] * 90 + [1.5, 2.5], min_count=5, binning="quantile", bins=10)
     assert feature.edges == (0.5, 2.5)
 
 

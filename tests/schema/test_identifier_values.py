@@ -211,7 +211,8 @@ def test_drafting_names_the_columns_that_it_drops(tmp_path):
     (tmp_path / "wide.csv").write_text("\n".join([header, *lines, ""]))
     said = done("schema", tmp_path / "wide.csv", "-o", tmp_path / "draft.toml").err
     names = ", ".join(f"'id {j}'" for j in range(10))
-    assert f"1 features drafted. Dropped as identifiers: {names} and 2 more. The" in said
+    assert "1 features drafted; a value that fewer than 10 rows have is not listed. " in said
+    assert f"not listed. Dropped as identifiers: {names} and 2 more. The" in said
     assert "LEAK" not in said + (tmp_path / "draft.toml").read_text()
     pl.DataFrame({"kept": ["x", "y"]}).write_csv(tmp_path / "none.csv")
     assert "Dropped" not in done("schema", tmp_path / "none.csv", "-o", tmp_path / "d.toml").err

@@ -58,8 +58,8 @@ def test_remarks_stay_until_they_are_dismissed(file):
     before = load(file, notes=True)
     after = changed(file, what="bulk", role="other", chosen=["ward"])
     assert [column.notes for column in after.columns] == [column.notes for column in before.columns]
-    name = next(each for each in suggestions(before) if not each.what).column
-    place = next(each for each in notes(before, name) if not each.what).place
+    found = next(suggestions(before))
+    name, place = found.column, found.place
     apply(file, told(what="suggestion", do="dismiss", name=name, place=str(place)))
     assert len(notes(load(file, notes=True), name)) == len(notes(before, name)) - 1
 
@@ -106,7 +106,6 @@ def test_what_every_kind_of_remark_means():
 
     assert _meaning(suggest.role_note("diagnosis")[0]) == ("role", "sensitive")
     assert _meaning(suggest.role_note("age")[0]) == ("role", "quasi-identifier")
-    assert _meaning(suggest.identifier_note("row_id")[0]) == ("role", "identifier")
     assert _meaning(suggest.missing_note({"1": 5, "2": 5, "-99": 1})[0]) == ("missing", ("-99",))
     frame = TABLE.select("ward", "wing", "sex").with_columns(
         other=pl.col("ward").replace_strict({"a1": "x", "a2": "y", "b1": "z"}),

@@ -94,8 +94,13 @@ def draft_schema(
         typer.Option("--to", help="Write SCHEMA as frictionless, ddi, csvw or sdv instead."),
     ] = None,
     min_count: Annotated[
-        int, typer.Option("--min-count", help="Categories with fewer rows become (other).")
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--min-count",
+            help="Values with fewer rows are not listed: texts and codes become (other), numbers "
+            "are measured. 10 unless stated; 1 lists every value.",
+        ),
+    ] = None,
     bins: Annotated[
         int | None, typer.Option("--bins", help="Bins of numeric columns; 20 if they are listed.")
     ] = None,

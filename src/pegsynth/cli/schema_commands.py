@@ -20,6 +20,7 @@ from pegsynth.schema.codebooks import read_codebook, write_codebook
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.draft import Binning, table_dialect
 from pegsynth.schema.feature import MOST_PRIVATE_BINS
+from pegsynth.schema.tally import FEW_PEOPLE
 from pegsynth.schema.toml import save
 from pegsynth.schema.toml_text import confidential
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 class DraftWishes:
     """How a draft is made."""
 
-    min_count: int = 1
+    min_count: int | None = None
     bins: int | None = None
     binning: Any = "private"
     unit: str | None = None
@@ -40,7 +41,8 @@ class DraftWishes:
     types: str | None = None
 
     def __post_init__(self) -> None:
-        check_whole("min_count", self.min_count)
+        if self.min_count is not None:
+            check_whole("min_count", self.min_count)
         least, most = (2, MOST_PRIVATE_BINS) if self.binning == "private" else (1, MAX_BINS)
         if self.bins is not None and not least <= self.bins <= most:
             raise ParameterError(
@@ -51,7 +53,7 @@ class DraftWishes:
             raise ParameterError(
                 f"--binning is private, equal-width or quantile, not {self.binning!r}"
             )
-        looking = self.min_count != 1 or self.bins is not None or self.binning != "private"
+        looking = self.min_count is not None or self.bins is not None or self.binning != "private"
         if self.private and looking:
             raise ParameterError(
                 "--private reads no row; leave out --min-count, --bins and --binning"
@@ -173,10 +175,11 @@ def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None
     for line in _fates(schema):
         say(line)
     dropped = [column.name for column in schema.columns if column.dropped]
+    least = wishes.min_count or FEW_PEOPLE
     say(
-        f"{output}: {len(schema.features)} features drafted. {_identifiers(dropped)}The file is "
-        "CONFIDENTIAL until a person has checked that it holds public knowledge only and set "
-        "reviewed = true."
+        f"{output}: {len(schema.features)} features drafted; a value that fewer than {least} rows "
+        f"have is not listed. {_identifiers(dropped)}The file is CONFIDENTIAL until a person "
+        "has checked that it holds public knowledge only and set reviewed = true."
     )
 
 
@@ -224,15 +227,9 @@ def take(codebook: Path, output: Path, feature: str | None, *, force: bool) -> N
     if feature is not None and output.is_file():
         (told,) = schema.features
         there = Schema.load(output)
-        old = there[feature]
         schema = there.with_feature(
             feature,
-            role="other" if old.role == "identifier" else old.role,
-            kind="nominal" if old.binned else old.kind,
             categories=told.categories,
-            edges=(),
-            decimals=None,
-            inside=None,
             value_labels=told.value_labels,
             drafted_from_data=False,
         )

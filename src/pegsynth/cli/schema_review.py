@@ -6,7 +6,6 @@ end; a review that stops early leaves the file as it was.
 
 from __future__ import annotations
 
-import datetime as dt
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +47,7 @@ def review(file: Path) -> None:
         names = ", ".join(map(repr, left))
         say(f"{file}: answers are saved. Still open, so that it is not reviewed: {names}.")
     else:
-        say(f"{file}: reviewed by {found.reviewed_by} on {found.reviewed_on}.")
+        say(f"{file}: reviewed by {found.reviewer} on {found.reviewed_on}.")
 
 
 def _walk(schema: Schema) -> tuple[Schema, list[str]]:
@@ -69,8 +68,7 @@ def _walk(schema: Schema) -> tuple[Schema, list[str]]:
     name = _ask("Your name, if all of this is public knowledge (empty: not yet)")
     if not name:
         return schema, ["the declaration"]
-    day = dt.datetime.now(tz=dt.UTC).date().isoformat()
-    return replace(schema, reviewed=True, reviewed_by=name, reviewed_on=day), []
+    return schema.reviewed_by(name), []
 
 
 def _ask(question: str, choices: tuple[str, ...] = ()) -> str:
@@ -161,14 +159,7 @@ def _changed(schema: Schema, name: str, what: str) -> Schema:
     if what == "categories":
         listed = _ask("All of its categories in order, with | between them")
         categories = tuple(text.strip() for text in listed.split("|") if text.strip())
-        return schema.with_feature(
-            name,
-            kind="nominal" if schema[name].binned else schema[name].kind,
-            categories=categories,
-            edges=(),
-            decimals=None,
-            inside=None,
-        )
+        return schema.with_feature(name, categories=categories)
     listed = _ask("Edges of its bins, with spaces between them")
     if schema[name].kind in TEMPORAL:
         return schema.with_feature(name, edges=tuple(map(_bound, listed.split())))
@@ -176,12 +167,7 @@ def _changed(schema: Schema, name: str, what: str) -> Schema:
         edges = tuple(float(text) for text in listed.split())
     except ValueError:
         raise ParameterError("edges are numbers") from None
-    return schema.with_feature(
-        name,
-        kind="numeric",
-        edges=edges,
-        categories=(),
-    )
+    return schema.with_feature(name, edges=edges)
 
 
 def _bound(text: str) -> Any:

@@ -66,7 +66,7 @@ def sign_off_page(facts: Facts, public: Path, *, book: str = "") -> str:
 def _to_check(facts: Facts, *, booked: bool) -> Iterator[str]:
     """Yield what is to be ticked before anybody signs."""
     if facts.schema.reviewed:
-        by = facts.schema.reviewed_by
+        by = facts.schema.reviewer
         who = f"who reviewed it ({by})" if by else "who reviewed it"
         yield f"The schema holds public knowledge only, and the person {who} is known."
     else:

@@ -24,7 +24,7 @@ def alone(categories: int) -> Int64:
 def merged(counts: Float64, least: float, *, ordered: bool) -> Int64:
     """Return the level of every category, such that levels count at least `least`.
 
-    What is left over joins the run before it, or else one common level of small ones.
+    What is left over joins the run before it, or else its neighbours across what is large.
     """
     return _runs(counts, least) if ordered else _lumped(counts, least)
 
@@ -95,8 +95,15 @@ def _runs(counts: Float64, least: float) -> Int64:
         elif counts[start : category + 1].sum() >= least:
             close(category + 1)
     close(len(counts))
+    # What is left between large ones merges in its order too, across them: far ends stay apart.
+    rows, left = 0.0, level
     for first, end in small:
-        levels[first:end] = level
+        levels[first:end] = left
+        rows += counts[first:end].sum()
+        if rows >= least:
+            rows, left = 0.0, left + 1
+    if left > level:
+        levels[levels == left] = left - 1
     return levels
 
 

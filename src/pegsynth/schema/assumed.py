@@ -33,7 +33,7 @@ def assumed(schema: Schema) -> Iterator[str]:
             f"{schema.rows_per_unit} count (rows_per_unit); prices grow with that number."
         )
     if schema.reviewed:
-        signed = " by ".join(filter(None, (schema.reviewed_on, schema.reviewed_by)))
+        signed = " by ".join(filter(None, (schema.reviewed_on, schema.reviewer)))
         yield f"Reviewed{f' ({signed})' if signed else ''}: a person declared all of it public."
     else:
         yield "Not reviewed: a release is refused, or made without a guarantee."

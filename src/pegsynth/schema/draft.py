@@ -9,6 +9,7 @@ to look at. The table is read in batches, once, in bounded memory.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -30,8 +31,10 @@ from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.feature import MOST_PRIVATE_BINS, PRIVATE, UNKNOWN_LABEL, Feature
 from pegsynth.schema.missing_codes import MISSING_LABEL
 from pegsynth.schema.number_text import NumberText
+from pegsynth.schema.ordered_words import in_order
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import (
+    FEW_PEOPLE,
     FEW_ROWS,
     FILE_MISSING,
     MAX_SKETCH,
@@ -44,13 +47,19 @@ from pegsynth.schema.tally import (
 
 Binning = Literal["private", "equal-width", "quantile"]
 
-MAX_ORDINAL_INTEGERS = 256
+FEW_VALUES = 16
+"""Numbers of more values than these are measured and not listed."""
+MOST_ROWS_EACH = 30
+"""A key that repeats names units; with more rows for each value, it is a code of groups."""
+MOST_ROWS_OF_A_PERSON = 1_000
 USUAL_BINS = 20
 LIKE_AN_IDENTIFIER = 0.5
+NEARLY_ALL = 0.9
 CROWDED = 0.8
 
 _DROPPED = f"more than {MAX_TEXTS:,} distinct texts or nearly one per row; dropped"
 _SHARE_SKETCH = 10_000
+_PLAIN_NUMBER = re.compile(r"0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]", re.ASCII)
 
 # What the schema itself calls these categories; no value is listed under either name.
 _RESERVED = (MISSING_LABEL, UNKNOWN_LABEL)
@@ -58,7 +67,7 @@ _RESERVED = (MISSING_LABEL, UNKNOWN_LABEL)
 
 @dataclass(frozen=True)
 class _Options:
-    min_count: int
+    stated_count: int | None
     stated_bins: int | None
     binning: Binning
 
@@ -73,6 +82,11 @@ class _Options:
             raise ParameterError(
                 f"bins must be from {least} to {most:,} if they are {self.binning}"
             )
+
+    @property
+    def min_count(self) -> int:
+        """The fewest rows of a value that is listed."""
+        return FEW_PEOPLE if self.stated_count is None else self.stated_count
 
     @property
     def bins(self) -> int:
@@ -91,7 +105,7 @@ class _Declared:
 def draft(
     data: Any,
     *,
-    min_count: int = 1,
+    min_count: int | None = None,
     bins: int | None = None,
     binning: Binning = "private",
     unit: str | None = None,
@@ -104,7 +118,8 @@ def draft(
     data
         A path, a glob of paths, or a dataframe.
     min_count
-        Categories with fewer rows are not listed; the feature then has a category "other".
+        Values with fewer rows are not listed; None: fewer than `FEW_PEOPLE`. A feature of texts
+        or codes then has a category "other", one of numbers is measured.
     bins
         The most bins of a numeric feature; None: 20, or as many as a release makes of private
         edges.
@@ -157,23 +172,23 @@ def draft(
 def _with_suggestions(
     columns: Sequence[Feature], tallies: Mapping[str, ColumnTally], look: suggest.Look
 ) -> tuple[Feature, ...]:
-    """Add notes on what columns have to do with each other, and on identifiers that repeat."""
+    """Add what columns have to do with each other; of all remarks on one, the first is kept.
+
+    They come in the order of what hangs on them: who is protected, what is dropped or missing,
+    what belongs together, and roles.
+    """
     rows = look.frame()
     listed = {each.name: each.categories for each in columns if each.categories}
-    seeming = {each.name for each in columns if each.role == "identifier" or _seems_one(each)}
-    called = {
-        each.name
-        for each in columns
-        if tallies[each.name].distinct > FEW_ROWS
-        and (suggest.names_people(each.name) or suggest.names_identifiers(each.name))
-    }
-    likely = [each.name for each in columns if each.name in seeming | called]
-    found: dict[str, list[str]] = {
-        name: list(suggest.identifier_note(name)) for name in called - seeming
-    }
-    for name, note in (*suggest.together(rows, listed), *suggest.unit_notes(rows, likely)):
-        found.setdefault(name, []).append(note)
-    return tuple(replace(each, notes=(*each.notes, *found.get(each.name, ()))) for each in columns)
+    keys = [each.name for each in columns if each.role == "identifier" or _seems_one(each)]
+    notes = {each.name: list(each.notes) for each in columns}
+    for name, note in suggest.together(rows, listed):
+        notes[name].append(note)
+    for name, note in suggest.unit_notes(rows, keys):
+        notes[name].insert(0, note)
+    for each in columns:
+        if each.role != "identifier":
+            notes[each.name] += suggest.role_note(each.name)
+    return tuple(replace(each, notes=tuple(notes[each.name][:1])) for each in columns)
 
 
 def _seems_one(feature: Feature) -> bool:
@@ -271,40 +286,73 @@ def unit_column(name: str) -> Feature:
 def _feature(
     tally: ColumnTally, dtype: str, declared: _Declared | None, options: _Options
 ) -> Feature:
-    if dtype == "bool":
-        return _listed(tally, ("false", "true"), dtype=dtype)
-    integers = tally.numeric and _few_integers(tally, options)
-    if tally.rows == 0 and declared is None:
-        return _listed(tally, (), dtype=dtype or "string")
+    if dtype == "bool" or (tally.rows == 0 and declared is None):
+        truth = ("false", "true") if dtype == "bool" else ()
+        return _listed(tally, truth, dtype=dtype or "string")
     if declared is None and tally.dates.found is not None:
         return _dated(tally, dtype)
-    if tally.numeric and not integers and declared is None:
-        return _binned(tally, dtype or ("int64" if _whole(tally) else "double"), options)
-    if not integers and (tally.texts is None or tally.nearly_unique):
-        return Feature(tally.name, role="identifier", notes=(_DROPPED,))
-    dtype = dtype or ("int64" if integers else "string")
-    ordered = declared.ordered if declared else integers and not _codes(tally)
-    return _listed(tally, *_common(tally, declared, options), dtype=dtype, ordered=ordered)
+    if declared is None and (why := _key(tally)):
+        return Feature(tally.name, role="identifier", notes=(why,))
+    if declared is None and tally.numeric:
+        return _numbers(tally, dtype or ("int64" if _whole(tally) else "double"), options)
+    common, others = _common(tally, declared, options)
+    known = None if declared else in_order(common)
+    ordered = declared.ordered if declared else known is not None
+    return _listed(tally, known or common, others, dtype=dtype or "string", ordered=ordered)
 
 
-def _codes(tally: ColumnTally) -> bool:
-    """Whether whole numbers that are listed are codes, by their name or their gaps."""
-    if tally.texts is None:
+def _numbers(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
+    """Return a feature of numbers: codes, a few values in order, or measured."""
+    if tally.texts is None or tally.marked:
+        return _binned(tally, dtype, options)
+    common, others = _common(tally, None, options)
+    codes = suggest.names_codes(tally.name) or suggest.names_identifiers(tally.name)
+    if _whole(tally) and codes:
+        return _listed(tally, common, others, dtype=dtype)
+    # A number that few people have is measured with its neighbours: it is not listed, nor does it
+    # become "(other)", which is no number.
+    if others or not _few(common):
+        return _binned(tally, dtype, options)
+    return _listed(tally, common, dtype=dtype, ordered=True)
+
+
+def _few(numbers: tuple[str, ...]) -> bool:
+    """Whether numbers are few enough to be listed, and each is written plainly, in one way."""
+    plain = all(_PLAIN_NUMBER.fullmatch(text) for text in numbers)
+    return plain and len({float(text) for text in numbers}) == len(numbers) <= FEW_VALUES
+
+
+def _key(tally: ColumnTally) -> str:
+    """Say why a column tells rows or people apart; "" if it does not seem to."""
+    texts = not tally.numeric
+    if texts and (tally.texts is None or tally.nearly_unique):
+        return _DROPPED
+    if tally.rows <= FEW_ROWS or tally.distinct <= FEW_VALUES:
+        return ""
+    if texts and suggest.names_personal_texts(tally.name):
+        return "by its name it holds names or addresses; dropped"
+    whole = _whole(tally) and not tally.marked
+    if whole and _numbers_rows(tally):
+        return "numbers the rows; dropped"
+    person = suggest.names_people(tally.name)
+    named = (texts or whole) and (person or suggest.names_identifiers(tally.name))
+    most = MOST_ROWS_OF_A_PERSON if person else MOST_ROWS_EACH
+    if named and tally.rows <= most * tally.distinct:
+        return "by its name and its values it tells rows or people apart; dropped"
+    return ""
+
+
+def _numbers_rows(tally: ColumnTally) -> bool:
+    """Whether a column counts its rows; of many values only about how many there are is known."""
+    if tally.lowest not in (0, 1) or tally.highest is None:
         return False
-    return suggest.are_codes(tally.name, tally.texts["value"].str.replace(r"\.0+$", "").to_list())
+    counted = tally.highest - tally.lowest + 1 == tally.rows
+    return counted and tally.distinct > NEARLY_ALL * tally.rows
 
 
 def _whole(tally: ColumnTally) -> bool:
     """Whether all are whole numbers; "1.0" is one, as integers with gaps are often written."""
     return tally.whole or tally.whole_decimals
-
-
-def _few_integers(tally: ColumnTally, options: _Options) -> bool:
-    """Whether whole numbers are few enough to be listed; with decimals they are no codes."""
-    most = MAX_ORDINAL_INTEGERS if tally.whole else options.bins
-    if tally.marked:
-        return False
-    return _whole(tally) and tally.texts is not None and tally.texts.height <= most
 
 
 def _common(
@@ -317,8 +365,9 @@ def _common(
         texts = texts.group_by(plain).agg(pl.col("count").sum())
     key = pl.col("value").cast(pl.Float64) if tally.numeric else pl.col("value")
     counts = dict(texts.sort(key).iter_rows())
-    # A category that the type declares is listed although no row has it.
-    least = options.min_count if options.min_count > 1 else 0
+    # An ordered type is a statement: all that it declares is listed, unless a number was stated.
+    stated = declared is not None and declared.ordered and options.stated_count is None
+    least = 0 if stated or options.min_count == 1 else options.min_count
     order = declared.categories if declared else tuple(counts)
     common = tuple(text for text in order if text not in _RESERVED and counts.get(text, 0) >= least)
     return common, not set(counts) <= set(common)
@@ -365,7 +414,7 @@ def _binned(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
         dtype=dtype,
         label="quantile bins: the edges are values of the data" if quantiles else "",
         drafted_from_data=True,
-        notes=(*_like_an_identifier(tally), *crowded, *suggest.role_note(tally.name)),
+        notes=(*_like_an_identifier(tally), *crowded),
     )
 
 
@@ -384,7 +433,7 @@ def _measured(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
         dtype=dtype,
         decimals=None if dtype.startswith(("int", "uint")) else tally.decimals,
         drafted_from_data=True,
-        notes=(*_like_an_identifier(tally), *suggest.role_note(tally.name)),
+        notes=_like_an_identifier(tally),
     )
 
 
@@ -399,27 +448,25 @@ def _dated(tally: ColumnTally, dtype: str) -> Feature:
         missing=_missing(tally),
         dtype=dtype or "string",
         drafted_from_data=True,
-        notes=(*tally.dates.notes, *suggest.role_note(tally.name)),
+        notes=("; ".join(tally.dates.notes),) if tally.dates.notes else (),
     )
 
 
 def _on_values(tally: ColumnTally, listed: frozenset[str]) -> tuple[str, ...]:
-    """Return notes on the name and on the listed values of a column; no others are named."""
+    """Return notes on the listed values of a column; no others are named."""
+    if tally.rows and not listed:
+        return ('no value is in enough rows, so that all are "(other)"; group them, or drop it',)
     texts = () if tally.texts is None else tally.texts.iter_rows()
     counts = {text: count for text, count in texts if text in listed}
-    many = tally.rows > FEW_ROWS and not _like_an_identifier(tally)
-    return (
-        *suggest.role_note(tally.name),
-        *suggest.missing_note(counts),
-        *(suggest.count_notes(counts, tally.rows) if many else ()),
-    )
+    many = tally.rows > FEW_ROWS
+    return (*suggest.missing_note(counts), *(suggest.rare_note(counts) if many else ()))
 
 
 def _like_an_identifier(tally: ColumnTally) -> tuple[str, ...]:
-    """Note that most values of a column of texts or whole numbers are different."""
-    if tally.numeric and not _whole(tally):
+    """Note that most texts of a column, or nearly all its whole numbers, are different."""
+    if tally.rows <= FEW_ROWS or (tally.numeric and not _whole(tally)):
         return ()
-    if tally.rows <= FEW_ROWS or tally.distinct <= LIKE_AN_IDENTIFIER * tally.rows:
+    if tally.distinct <= (NEARLY_ALL if tally.numeric else LIKE_AN_IDENTIFIER) * tally.rows:
         return ()
     about = "about " if tally.texts is None else ""
     distinct = min(tally.distinct, tally.rows)

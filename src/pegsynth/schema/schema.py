@@ -7,6 +7,7 @@ else, so that none of them depends on the data.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,6 +37,19 @@ _DECLARED = (
 """What a reviewer declares to be public."""
 
 
+_LISTED = ("nominal", "ordinal")
+_NO_EDGES: dict[str, Any] = {
+    **{"edges": (), "private_edges": False, "lowest": None, "highest": None, "bins": None},
+    **{"decimals": None, "inside": None},
+}
+_NO_CATEGORIES: dict[str, Any] = {
+    "categories": (),
+    "private_categories": False,
+    "shares": (),
+    "value_labels": (),
+}
+
+
 @dataclass(frozen=True)
 class Schema:
     """What is publicly known about a table.
@@ -55,8 +69,8 @@ class Schema:
         A person has declared categories, order, edges and `rows_per_unit` to be public.
     dialect
         How the table is written, where it is written as text.
-    reviewed_by, reviewed_on
-        Who that person is, and the day.
+    reviewer, reviewed_on
+        Who that person is, and the day; `reviewed_by` states both.
     panel
         How the rows of a unit belong together, where they are to be kept together (R24).
     analyses, tables_wanted
@@ -69,7 +83,7 @@ class Schema:
     rules: tuple[Rule, ...] = ()
     reviewed: bool = False
     dialect: Dialect = field(default_factory=Dialect)
-    reviewed_by: str = ""
+    reviewer: str = ""
     reviewed_on: str = ""
     panel: Panel | None = None
     analyses: tuple[Analysis, ...] = ()
@@ -164,30 +178,56 @@ class Schema:
     def with_feature(self, name: str, **changes: Any) -> Schema:
         """Return this schema with some properties of a feature changed.
 
-        Rules are kept by the names of their categories; a category that a rule names cannot go.
-        Whoever changes categories, order or edges has to review the schema again.
+        Properties are those of `Feature`. What no longer suits is forgotten: a listed feature that
+        gets `edges` becomes numeric, a number that gets `categories` becomes nominal, and a dropped
+        column that gets either is modelled, unless `kind` or `role` say otherwise. Rules are kept
+        by the names of their categories; a category that a rule names cannot go. Whoever changes
+        categories, order or edges has to review the schema again.
+
+        Raises
+        ------
+        SchemaError
+            There is no such feature or property, or the feature is not valid with it.
 
         Examples
         --------
-        >>> schema = Schema((Feature("age", categories=("young", "old")),), reviewed=True)
+        >>> schema = Schema((Feature("age", "ordinal", categories=("17", "18")),), reviewed=True)
         >>> schema.with_feature("age", role="sensitive")["age"].role
         'sensitive'
+        >>> measured = schema.with_feature("age", edges="private", lowest=0)
+        >>> measured["age"].kind, measured.reviewed
+        ('numeric', False)
         """
         old = self[name]
         unknown = [key for key in changes if key not in Feature.__dataclass_fields__]
         if unknown:
             raise SchemaError(f"a feature has no property {unknown[0]!r}")
-        edges = changes.get("edges", PRIVATE)
-        if not isinstance(edges, str) and tuple(edges) != old.edges:
-            # Edges that are listed now take the place of those that were, or will be, measured.
-            public = {"private_edges": False, "lowest": None, "highest": None, "bins": None}
-            changes = public | changes
-        if old.private_categories and not isinstance(changes.get("categories", PRIVATE), str):
-            changes = {"private_categories": False} | changes
+        changes = _of_another_kind(old, changes) | changes
         new = replace(old, **cleared(old, changes), **changes)
         changed = self.with_columns(new if column is old else column for column in self.columns)
         same = all(getattr(old, key) == getattr(new, key) for key in _DECLARED)
         return replace(changed, reviewed=self.reviewed and same)
+
+    def reviewed_by(self, name: str, on: dt.date | None = None) -> Schema:
+        """Return this schema as a person declares it: everything in it is public knowledge.
+
+        Parameters
+        ----------
+        name
+            Who has checked it; it is written into the schema and the documents of a release.
+        on
+            The day; today unless stated.
+
+        Examples
+        --------
+        >>> schema = Schema((Feature("sex", categories=("f", "m")),)).reviewed_by("A. Nowak")
+        >>> schema.reviewed, schema.reviewer
+        (True, 'A. Nowak')
+        """
+        if not isinstance(name, str) or not name.strip():
+            raise SchemaError('a review needs the name of a person, as in reviewed_by("A. Nowak")')
+        day = on or dt.datetime.now(tz=dt.UTC).date()
+        return replace(self, reviewed=True, reviewer=name.strip(), reviewed_on=day.isoformat())
 
     def with_columns(self, columns: Iterable[Feature]) -> Schema:
         """Return this schema with other columns; rules keep their categories by name."""
@@ -312,7 +352,7 @@ class Schema:
         cls,
         data: Any,
         *,
-        min_count: int = 1,
+        min_count: int | None = None,
         bins: int | None = None,
         binning: Literal["private", "equal-width", "quantile"] = "private",
         unit: str | None = None,
@@ -327,7 +367,8 @@ class Schema:
         data
             A path, a glob of paths, or a dataframe.
         min_count
-            Categories with fewer rows are not listed; the feature then has a category "other".
+            Values with fewer rows are not listed; 10 unless stated, and 1 lists all of them. A
+            feature of texts or codes then has a category "other", one of numbers is measured.
         bins, binning
             The most bins of a numeric feature, and how they are made: "private" ones are measured
             by a release.
@@ -350,3 +391,28 @@ class Schema:
         return draft(
             data, min_count=min_count, bins=bins, binning=binning, unit=unit, dialect=dialect
         )
+
+
+def _of_another_kind(old: Feature, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what follows from the changes of a feature, where it is not stated."""
+    follows: dict[str, Any] = {}
+    edges, categories = changes.get("edges"), changes.get("categories")
+    if old.dropped and (edges or categories):
+        follows["role"] = "other"
+    was_listed = old.kind in _LISTED
+    kind = changes.get("kind", old.kind)
+    if "kind" not in changes and edges and was_listed:
+        kind = "numeric"
+    elif "kind" not in changes and categories and not was_listed:
+        kind = "nominal"
+    if kind in _LISTED and not was_listed:
+        follows |= {"kind": kind, **_NO_EDGES}
+    elif kind not in _LISTED and was_listed:
+        follows |= {"kind": kind, "unknown": "error", **_NO_CATEGORIES}
+    # What is listed now takes the place of what was, or will be, measured or found.
+    if edges is not None and not isinstance(edges, str) and tuple(edges) != old.edges:
+        measured = ("private_edges", "lowest", "highest", "bins")
+        follows |= {key: _NO_EDGES[key] for key in measured}
+    if categories and not isinstance(categories, str):
+        follows["private_categories"] = False
+    return follows

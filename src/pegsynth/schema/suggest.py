@@ -2,7 +2,7 @@
 
 Names suggest roles and kinds; counts show who is alone; codes that often mean "missing" are asked
 about; columns that go together, combinations that never occur and identifiers that repeat are
-pointed out. All of it is comments: nothing is changed by it but by a person.
+pointed out. All of it is comments, one a column: nothing is changed by it but by a person.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from pegsynth.schema.dtypes import unit_text
+from pegsynth.schema.tally import FEW_PEOPLE
 
 LOOKED_AT = 200_000
 MOST_CELLS = 1 << 23
 PAIRED_ROWS = 50_000
 MOST_PAIRED = 60
-FEW = 10
 MOST_SHOWN = 12
 MOST_RULE_CATEGORIES = 12
 LEAST_EXPECTED = 30.0
 MOST_RULES = 5
-NEARLY_CONSTANT = 0.99
+NEARLY_CONSTANT = 0.9
 
 _QUASI = re.compile(
     r"(^|[_\W\d])(age|alter|sex|gender|geschlecht|zip|postcode|plz|postal|race|ethnic\w*|birth\w*|"
@@ -40,18 +40,31 @@ _SENSITIVE = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(
-    r"(^|[_\W\d])(id|code|kind|type|class|category|group|status|source|sex|gender|race|region|"
-    r"state|zip|plz)($|[_\W\d])",
+    r"(^|[_\W\d])(id|code|cd|kind|type|category|status|source|sex|gender|race|region|state|zip|plz|"
+    r"fips|puma|tract|postcode|precinct|district|county|province|country|nationality|religion|"
+    r"ethnic\w*|marital\w*|language|vote|party|mode|cause|reason|disposition|department|dept|hospital|"
+    r"clinic|ward|school|site|cent(er|re)|plot|panel|batch|brand|occ|occupation_?code|isco|naics|nace|"
+    r"sic|icd|drg|dx|group|class)[_\W\d]*$",
     re.IGNORECASE,
 )
+_IN_ORDER = re.compile(
+    r"(age|income|size|weight|wage|time|edu\w*)[_\W]*(group|class|category|code)", re.IGNORECASE
+)
 _PEOPLE = re.compile(
-    r"(^|[_\W\d])(patient\w*|person\w*|member\w*|subject\w*|customer\w*|client\w*|household\w*|"
-    r"pupil\w*|student\w*|employee\w*|participant\w*|respondent\w*|ssn|mrn|pid)($|[_\W\d])",
+    r"(^|[_\W\d])(patient|person|member|subject|customer|client|household|family|pupil|student|child|"
+    r"employee|participant|respondent|individual|firm|ssn|mrn|pid)[_\W]*"
+    r"(id|idno|no|nr|nbr|num|number|key|code)?$",
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(
-    r"(^|[_\W\d])(id|ids|ident\w*|idnum|uuid|guid|key|rownames?|rowid|row_?(no|nr|number)|index|"
-    r"serial|account|kennung|lfd_?nr)($|[_\W\d])",
+    r"(^|[_\W\d])(id|ids|id(num|no|nr)|ident\w*|uuid|guid|key|rownames?|rowid|index|serial|account|"
+    r"kennung|(row|license|licence|record|case|serial|account|lfd)[_\W]*(no|nr|num|number))$"
+    r"|[a-z](?<!ac)(?<!cov)(?<!flu)(?<!gr)(?<!hum)(?<!lip)(?<!pa)(?<!o)(?<!val)id$",
+    re.IGNORECASE,
+)
+_PERSONAL = re.compile(
+    r"(^|[_\W\d])((first|last|sur|fore|family|full|given|maiden|middle|nach|vor)[_\W]*name|"
+    r"e?[_\W]*mail|phone|telephone|street|address|iban)$",
     re.IGNORECASE,
 )
 _WORDS_MISSING = frozenset(
@@ -62,7 +75,7 @@ _NUMBERS_MISSING = ("-9", "-99", "-999", "-1", "9", "99", "999", "9999", "-8", "
 
 def role_note(name: str) -> tuple[str, ...]:
     """Suggest a role by the name of a column."""
-    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+    plain = _plain(name)
     if _SENSITIVE.search(plain):
         return ('by its name it may be sensitive: consider role = "sensitive"',)
     if _QUASI.search(plain):
@@ -70,31 +83,28 @@ def role_note(name: str) -> tuple[str, ...]:
     return ()
 
 
-def are_codes(name: str, values: Sequence[str]) -> bool:
-    """Say whether whole numbers look like codes, which have no order, rather than counts."""
-    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
-    if _CODE.search(plain):
-        return True
-    numbers = sorted(int(value) for value in values if value not in _NUMBERS_MISSING)
-    # Counts are dense near their lowest value; codes leave wide gaps.
-    return len(numbers) > 3 and numbers[-1] - numbers[0] > 10 * len(numbers)
+def _plain(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+
+
+def names_codes(name: str) -> bool:
+    """Say whether a column is called as one of codes, which have no order."""
+    return bool(_CODE.search(_plain(name))) and not _IN_ORDER.search(_plain(name))
 
 
 def names_people(name: str) -> bool:
-    """Say whether a column is called as one that tells people apart."""
-    return bool(_PEOPLE.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)))
+    """Say whether a column is called as one that tells people, or other units, apart."""
+    return bool(_PEOPLE.search(_plain(name)))
 
 
 def names_identifiers(name: str) -> bool:
-    """Say whether a column is called as one that tells rows or people apart."""
-    return bool(_IDENTIFIER.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)))
+    """Say whether a column is called as one of keys, be they of rows, people or groups."""
+    return bool(_IDENTIFIER.search(_plain(name)))
 
 
-def identifier_note(name: str) -> tuple[str, ...]:
-    """Suggest by the name of a column, which has many values, that it tells rows apart."""
-    if not names_identifiers(name):
-        return ()
-    return ('by its name it tells rows or people apart: consider role = "identifier"',)
+def names_personal_texts(name: str) -> bool:
+    """Say whether a column is called as one of names or addresses of people."""
+    return bool(_PERSONAL.search(_plain(name)))
 
 
 def missing_note(counts: Mapping[str, int]) -> tuple[str, ...]:
@@ -119,20 +129,14 @@ def missing_note(counts: Mapping[str, int]) -> tuple[str, ...]:
     return (f"does {listed} mean that nothing is known? If so, move it to missing",)
 
 
-def count_notes(counts: Mapping[str, int], rows: int) -> tuple[str, ...]:
-    """Show rare categories with their rows, and a category that nearly all rows have."""
-    notes = []
-    if counts and rows and max(counts.values()) >= NEARLY_CONSTANT * rows:
-        what = "constant" if len(counts) == 1 else "nearly constant"
-        notes.append(f"{what}: {max(counts.values()):,} of {rows:,} values are the same")
-    rare = sorted((n, text) for text, n in counts.items() if n < FEW)
-    if rare:
-        shown = ", ".join(
-            f"{json.dumps(text, ensure_ascii=False)} {n}" for n, text in rare[:MOST_SHOWN]
-        )
-        more = f" and {len(rare) - MOST_SHOWN} more" if len(rare) > MOST_SHOWN else ""
-        notes.append(f"rows of rare categories: {shown}{more}")
-    return tuple(notes)
+def rare_note(counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Show the listed categories that few rows have, with their rows."""
+    rare = sorted((n, text) for text, n in counts.items() if n < FEW_PEOPLE)
+    if not rare:
+        return ()
+    shown = ", ".join(f"{_text(text)} {n}" for n, text in rare[:MOST_SHOWN])
+    more = f" and {len(rare) - MOST_SHOWN} more" if len(rare) > MOST_SHOWN else ""
+    return (f"rows of rare categories: {shown}{more}",)
 
 
 @dataclass
@@ -157,11 +161,16 @@ class Look:
 
 
 def together(look: pl.DataFrame, listed: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Yield notes on pairs of columns, by the name of the column that each belongs to."""
-    names = [name for name, values in listed.items() if len(values) > 1][:MOST_PAIRED]
+    """Yield notes on pairs of columns, by the name of the column that each belongs to.
+
+    Those that matter most come first: columns that say the same, then details with the finest
+    feature that they belong to, then combinations that never occur.
+    """
     look = look.head(PAIRED_ROWS)
-    rules = 0
-    for first, second in itertools.combinations(names, 2):
+    names = [name for name, values in listed.items() if len(values) > 1 and _varied(look[name])]
+    details: list[tuple[int, str, str]] = []
+    rules: list[tuple[str, str]] = []
+    for first, second in itertools.combinations(names[:MOST_PAIRED], 2):
         if max(len(listed[first]), len(listed[second])) > 300:
             continue
         # Values that are not listed are too rare to be named.
@@ -171,13 +180,20 @@ def together(look: pl.DataFrame, listed: Mapping[str, Sequence[str]]) -> Iterato
         if a == b == pairs.height and a > 2:
             yield second, f"goes with {first!r} one to one: a code and its description? Drop one"
         elif pairs.height == a and a > 2 * b:
-            yield first, _detail(second)
+            details.append((b, first, _detail(second)))
         elif pairs.height == b and b > 2 * a:
-            yield second, _detail(first)
-        elif rules < MOST_RULES and max(a, b) <= MOST_RULE_CATEGORIES:
-            for rule in itertools.islice(_never(pairs, first, second), MOST_RULES - rules):
-                rules += 1
-                yield second, rule
+            details.append((a, second, _detail(first)))
+        elif max(a, b) <= MOST_RULE_CATEGORIES and len(rules) < MOST_RULES:
+            rules += ((second, rule) for rule in _never(pairs, first, second))
+    for _, name, note in sorted(details, key=lambda each: -each[0]):
+        yield name, note
+    yield from rules[:MOST_RULES]
+
+
+def _varied(column: pl.Series) -> bool:
+    """Say whether a column is not nearly constant: what goes with such a one says nothing."""
+    counts = column.drop_nulls().value_counts(name="rows")["rows"].to_list()
+    return bool(counts) and max(counts) < NEARLY_CONSTANT * sum(counts)
 
 
 def _detail(of: str) -> str:

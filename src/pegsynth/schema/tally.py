@@ -19,6 +19,8 @@ from pegsynth.schema.number_text import NumberText
 
 TEXTS = pl.Schema({"value": pl.String, "count": pl.UInt64})
 FEW_ROWS = 20
+FEW_PEOPLE = 10
+"""A value that fewer rows have is not listed by a draft unless it is told otherwise."""
 MAX_TEXTS = 1_000
 MAX_SKETCH = 1_000_000
 MAX_HASHES = 4_096

@@ -148,7 +148,7 @@ def _read_schema(document: dict[str, Any], files: PublicFiles) -> Schema:
         rows_per_unit=table.whole("rows_per_unit", 1),
         reviewed=file.flag("reviewed"),
         dialect=_read_dialect(table),
-        reviewed_by=file.text("reviewed_by"),
+        reviewer=file.text("reviewed_by"),
         reviewed_on=file.text("reviewed_on"),
         panel=read_two_tables(document) or read_panel(document),
         analyses=analyses,

@@ -21,6 +21,7 @@ from pegsynth.schema.recoding_toml import recoding_lines
 from pegsynth.schema.rule_text import rule_labels
 from pegsynth.schema.rules import Rule
 from pegsynth.schema.schema import Schema
+from pegsynth.schema.tally import FEW_PEOPLE
 
 FORMAT = 1
 
@@ -28,11 +29,13 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _CANONICAL_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
 _LINE_WIDTH = 96
 
-_CONFIDENTIAL_HEADER = """\
+_CONFIDENTIAL_HEADER = f"""\
 # CONFIDENTIAL: drafted from data; not to be shared before a person has reviewed it.
 #
 # Check that everything below is public knowledge, and mend what is not:
-#   - categories and their order: from a codebook, not because somebody has them;
+#   - categories and their order: from a codebook, not because somebody has them. A value that
+#     fewer than {FEW_PEOPLE} rows have is not listed, unless min_count said otherwise: texts and
+#     codes become "(other)", and numbers are measured;
 #   - edges: "private" ones are measured by a release and need no review; listed ones are round
 #     public figures, beyond which values fall in the end bins; decimals: how many numbers have;
 #   - missing: the texts that mean "not known"; not_applicable: those that mean "cannot be";
@@ -73,7 +76,7 @@ def confidential(schema: Schema) -> bool:
 def _head_text(schema: Schema) -> str:
     header = _CONFIDENTIAL_HEADER if confidential(schema) else _PUBLIC_HEADER
     lines = [header, f"format = {FORMAT}", f"reviewed = {_flag(schema.reviewed)}"]
-    signed = {"reviewed_by": schema.reviewed_by, "reviewed_on": schema.reviewed_on}
+    signed = {"reviewed_by": schema.reviewer, "reviewed_on": schema.reviewed_on}
     lines += [f"{key} = {_text(text)}" for key, text in signed.items() if text]
     return "\n".join((*lines, ""))
 

@@ -7,7 +7,6 @@ the file until they are dismissed.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -60,7 +59,7 @@ def apply(file: Path, told: Told) -> tuple[str, str]:
     else:
         raise ParameterError("this form is not one of the codebook's")
     if what != "review" and new != old:
-        new = replace(new, reviewed=False, reviewed_by="", reviewed_on="")
+        new = replace(new, reviewed=False, reviewer="", reviewed_on="")
     save(new, file)
     return to, "" if old is None else code(old, new, file.name)
 
@@ -221,8 +220,7 @@ def _review(schema: Schema, told: Told, folder: Path) -> Schema:
     name = one(told, "reviewer").strip()
     if not name or one(told, "declared") != "yes":
         raise ParameterError("a review needs your name and your declaration")
-    day = dt.datetime.now(tz=dt.UTC).date().isoformat()
-    return replace(schema, reviewed=True, reviewed_by=name, reviewed_on=day)
+    return schema.reviewed_by(name)
 
 
 _CHANGES = {

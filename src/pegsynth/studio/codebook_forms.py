@@ -134,7 +134,7 @@ def overview(schema: Schema, counts: CodebookCounts | None, *, may_see: bool) ->
         tuple(_rules(schema, counts)),
         tuple(line for line in assumed(as_signed) if not line.startswith("Reviewed")),
         schema.reviewed,
-        schema.reviewed_by or "",
+        schema.reviewer or "",
         str(schema.reviewed_on or ""),
         asked[:_MOST_SUGGESTED],
         max(0, len(asked) - _MOST_SUGGESTED),
