@@ -18,8 +18,10 @@ from scipy.special import ndtr, ndtri
 
 from pegsynth.arrays import Float64, Int64
 
-_FALSE_OCTAVES = 0.01
-"""Chance that noise alone makes any octave stand out."""
+FALSE_OCTAVES = 2e-5
+"""Chance that noise alone makes any octave stand out, of either sign and any size."""
+_FALSE_NEXT = 1e-4
+"""Chance that noise alone makes the octave next to those that stand out one of them."""
 _RUNS = (1, 2, 4, 8)
 """How many neighbouring octaves are looked at together."""
 _BEYOND = 8
@@ -38,8 +40,8 @@ _VISIBLE = 4.0
 _USUAL_WIDTH = 0.7
 _NARROWEST = 1e-4
 _WINDOW = 3
-_USUAL_SIZE, _SIZE_SPREAD = 6.0, 12.0
-"""Where numbers lie, in octaves, if nothing can be seen: about 100."""
+_FEW_OCTAVES = 24
+"""Between public bounds of so few octaves any number is as good as another."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +61,18 @@ class Seen:
     far: Float64
 
 
-def standing_out(nodes: int, deviation: float, *, laplace: bool) -> float:
-    """Return a count that noise on this many nodes hardly ever reaches."""
-    odds = math.log(max(nodes, 1) / (2 * _FALSE_OCTAVES))
+def standing_out(nodes: int, deviation: float, *, laplace: bool, chance: float = 0.01) -> float:
+    """Return a count that noise on any of this many nodes reaches with this chance at most."""
+    odds = math.log(max(nodes, 1) / (2 * chance))
     return deviation * (odds / math.sqrt(2.0) if laplace else math.sqrt(2.0 * odds))
 
 
 def visible_masses(
-    noisy: Float64, deviation: float, sides: Int64, sizes: Float64, *, laplace: bool
+    noisy: Float64, deviation: float, sides: Int64, *, laplace: bool, bounded: bool = False
 ) -> Float64:
     """Return the masses of the octaves between those that stand out of the noise, by sign.
+
+    If none does, all is put where numbers are smallest: a size that nobody has would be worse.
 
     Parameters
     ----------
@@ -76,13 +80,15 @@ def visible_masses(
         Noisy counts of all octaves, and their noise.
     sides
         The sign of every octave, 0 for zero itself.
-    sizes
-        The size of the numbers of every octave, as a power of two.
+    bounded
+        Whether every octave may be taken, because there are no others than those of a calendar.
     """
     out = _seen(noisy, deviation, sides, laplace=laplace)
     masses = np.zeros(len(noisy))
     if not out.any():
-        window = _likeliest(noisy, deviation, sides, sizes)
+        window = np.array([_smallest(sides)])
+        if bounded or len(noisy) <= _FEW_OCTAVES:
+            window = _likeliest(noisy, sides)
         masses[window] = np.maximum(noisy[window], 0.0)
         if not masses.any():
             masses[window[len(window) // 2]] = 1.0
@@ -95,11 +101,17 @@ def visible_masses(
     return masses
 
 
+def _smallest(sides: Int64) -> int:
+    """Return the octave of zero, or the one next to it."""
+    return int(np.searchsorted(sides, 0)) if sides[-1] >= 0 else len(sides) - 1
+
+
 def _seen(noisy: Float64, deviation: float, sides: Int64, *, laplace: bool) -> NDArray[np.bool_]:
-    """Say which octaves stand out, by themselves or together with their neighbours."""
+    """Say which octaves stand out, by themselves, together, or next to those that do."""
     out = np.zeros(len(noisy), dtype=bool)
+    nodes = len(noisy) * len(_RUNS)
+    enough = standing_out(nodes, deviation, laplace=laplace, chance=FALSE_OCTAVES)
     for width in _RUNS:
-        enough = standing_out(len(noisy) * len(_RUNS), deviation, laplace=laplace)
         rest = np.where(out, 0.0, noisy)
         sums = np.convolve(rest, np.ones(width), mode="valid")
         for start in np.argsort(-sums):
@@ -108,6 +120,12 @@ def _seen(noisy: Float64, deviation: float, sides: Int64, *, laplace: bool) -> N
                 break
             if (sides[run] == sides[start]).all() and not out[run].any():
                 out[run] = True
+    # One after the other, each only if the one before stands out: no union of chances is needed.
+    enough = standing_out(1, deviation, laplace=laplace, chance=_FALSE_NEXT)
+    for step in (1, -1):
+        for place in np.arange(len(noisy))[::step][1:]:
+            joins = out[place - step] and sides[place] == sides[place - step]
+            out[place] |= joins and noisy[place] > enough
     return out
 
 
@@ -124,21 +142,15 @@ def _non_negative(noisy: Float64) -> Float64:
         kept &= ~below
 
 
-def _likeliest(noisy: Float64, deviation: float, sides: Int64, sizes: Float64) -> Int64:
-    """Return the neighbouring octaves that hold most, if none stands out by itself.
-
-    Among a hundred octaves of noise the largest count may be that of astronomical numbers, so
-    numbers of the usual sizes are thought to be more likely.
-    """
+def _likeliest(noisy: Float64, sides: Int64) -> Int64:
+    """Return the neighbouring octaves that hold most, if none stands out by itself."""
     best, found = -np.inf, np.zeros(0, dtype=np.int64)
     for start in range(len(noisy)):
         window = np.arange(start, min(start + _WINDOW, len(noisy)))
         window = window[sides[window] == sides[start]]
-        strength = noisy[window].sum() / (deviation * math.sqrt(len(window)))
-        unusual = 0.0 if sides[start] == 0 else abs(sizes[window].mean() - _USUAL_SIZE)
-        score = max(strength, 0.0) ** 2 / 2 - (unusual / _SIZE_SPREAD) ** 2 / 2
-        if score > best:
-            best, found = score, window
+        strength = noisy[window].sum() / math.sqrt(len(window))
+        if strength > best:
+            best, found = strength, window
     return found
 
 
