@@ -21,9 +21,10 @@ from pegsynth.auditing.divergence import Table
 from pegsynth.auditing.released import Path, cell_share
 from pegsynth.auditing.watched import OFFSETS, Explorer, Output, WatchedFilter
 from pegsynth.mechanisms.bins import Noise
+from pegsynth.numbers.measuring import measure
 from pegsynth.numbers.number_grid import grid_feature
 from pegsynth.numbers.settle import Settled, settle
-from pegsynth.numbers.tree import NumberTree, measure
+from pegsynth.numbers.tree import NumberTree
 from pegsynth.privacy import Allowance, Ledger, UnitBound
 from pegsynth.privacy.conversion import epsilon_at
 from pegsynth.random import RandomStream

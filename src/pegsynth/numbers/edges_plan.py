@@ -16,10 +16,10 @@ from pegsynth.numbers.tree import LEVEL_SHARES
 from pegsynth.privacy import Allowance, Budget
 from pegsynth.schema.schema import Schema
 
-USUAL_SHARE, MOST_SHARE = 0.02, 0.12
+USUAL_SHARE, MOST_SHARE = 0.04, 0.15
 """Part of the budget for each feature, as long as they do not take too much together: for tables
 whose rows stand far out of the noise, and the most for small ones."""
-MOST_TOGETHER = 0.25
+MOST_TOGETHER = 0.3
 UNKNOWN_SHARE = 0.04
 """Part for each feature whose categories are to be found, where no number of rows is public."""
 COUNT_SHARE = 0.002

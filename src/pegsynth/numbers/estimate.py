@@ -37,7 +37,12 @@ def cell_masses(tree: NumberTree, grid: Grid) -> tuple[Float64, Float64]:
     special = np.maximum(top.counts[octaves:].astype(np.float64), 0.0)
     sides = grid.sides()
     visible = visible_masses(
-        estimates[0], top.deviation, sides, laplace=tree.laplace, bounded=grid.calendar
+        estimates[0],
+        top.deviation,
+        sides,
+        _sizes(*grid.bounds(0), grid) if not grid.calendar else np.ones(octaves),
+        laplace=tree.laplace,
+        bounded=grid.calendar,
     )
     cells = _dealt(visible, estimates, variances, grid, tree)
     if grid.calendar:
@@ -56,7 +61,7 @@ def _allowed(tree: NumberTree, grid: Grid, visible: Float64, sides: Int64) -> ND
     beyond which the counts of its parts stand out.
     """
     octave = np.searchsorted(grid.starts[0], np.arange(grid.cells), side="right") - 1
-    sizes = np.minimum(np.abs(grid.edges[:-1]), np.abs(grid.edges[1:]))
+    sizes = _sizes(grid.edges[:-1], grid.edges[1:], grid)
     allowed = np.zeros(grid.cells, dtype=bool)
     for side in (-1, 0, 1):
         held = np.flatnonzero((sides == side) & (visible > 0))
@@ -66,6 +71,12 @@ def _allowed(tree: NumberTree, grid: Grid, visible: Float64, sides: Int64) -> ND
             allowed |= (sides[octave] == side) & (sizes < max(2 * reach, grid.unit))
             allowed |= octave == last
     return allowed
+
+
+def _sizes(low: Float64, high: Float64, grid: Grid) -> Float64:
+    """Return the least size of the numbers of cells; 0 for those that hold zero."""
+    sizes: Float64 = np.maximum(np.maximum(low, grid.unit - high), 0.0)
+    return sizes
 
 
 def _reach(tree: NumberTree, grid: Grid, octave: int, side: int) -> float:

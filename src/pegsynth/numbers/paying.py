@@ -32,8 +32,9 @@ from pegsynth.numbers.edges_plan import (
     price_of,
     search_share,
 )
+from pegsynth.numbers.measuring import measure
 from pegsynth.numbers.settle import bins_for, provisional, settle
-from pegsynth.numbers.tree import NumberTree, exact_tree, measure
+from pegsynth.numbers.tree import NumberTree, exact_tree
 from pegsynth.privacy import Allowance, Budget, Event
 from pegsynth.random import RandomStream
 from pegsynth.schema.schema import Schema
@@ -174,7 +175,12 @@ def paid_codec(
         found = find_categories(schema, search, counts.candidates, budget_filter)
     trees = {
         name: measure(
-            counts.grids[name], schema[name], budget_filter, plan.share, index=schema.index(name)
+            counts.grids[name],
+            schema[name],
+            budget_filter,
+            plan.share,
+            index=schema.index(name),
+            rows=rows,
         )
         for name in plan.names
     }

@@ -18,6 +18,7 @@ import polars as pl
 from pegsynth.arrays import Float64, Int64
 from pegsynth.mechanisms.noise import add_noise
 from pegsynth.numbers.bin_shape import Shape
+from pegsynth.numbers.clipped_sum import agreeing, steps_of
 from pegsynth.numbers.number_grid import Grid
 from pegsynth.numbers.settle import measured_masses, shape_of
 from pegsynth.numbers.tree import PURPOSE, Level, NumberTree
@@ -80,12 +81,14 @@ def _perturbed(tree: NumberTree, grid: Grid, moved: Float64, stream: RandomStrea
             continue
         if tree.weekday is level:
             away = np.zeros(len(level.nodes))
+        elif tree.clipped_sum is level:
+            away = steps_of(grid, *level.nodes[:2].tolist()) @ moved
         else:
             totals = np.add.reduceat(moved, grid.starts[number])
             inside = level.nodes < len(totals)
             # Nodes beyond the grid are special categories, which have no shape.
             away = np.where(inside, totals[np.minimum(level.nodes, len(totals) - 1)], 0.0)
-        noise = add_noise(np.zeros(len(level.nodes), dtype=np.int64), _law(tree, level), stream)
+        noise = add_noise(np.zeros(len(level.counts), dtype=np.int64), _law(tree, level), stream)
         counts = level.counts + np.rint(away).astype(np.int64) + noise
         levels.append(replace(level, counts=counts))
     return replace(tree, levels=tuple(levels))
@@ -122,11 +125,17 @@ def reweighed(
         rows = np.flatnonzero(np.isfinite(values))
         values = values[rows]
         bins = np.searchsorted(np.asarray(schema[name].edges[1:-1]), values, side="right")
-        usual = densities(shape, values)
+        count = len(shape.shares)
+
+        def density(each: Shape, line: Float64) -> Float64:
+            counts = np.bincount(bins, line[rows], count)
+            return densities(agreeing(each, schema[name], counts), values)
+
+        usual = density(shape, found[0])
         for line, other in zip(found[1:], replicates, strict=True):
-            new = densities(other[name], values)
+            new = density(other[name], line)
             factors = np.divide(new, usual, out=np.ones_like(new), where=usual > 0)
-            line[rows] *= _kept_in_bins(factors, line[rows], bins, len(shape.shares))
+            line[rows] *= _kept_in_bins(factors, line[rows], bins, count)
     return found
 
 
@@ -141,12 +150,9 @@ def _kept_in_bins(factors: Float64, weights: Float64, bins: Int64, count: int) -
 
 def densities(shape: Shape, values: Float64) -> Float64:
     """Return how dense values lie at numbers, as parts of the mass of their bin."""
-    bins = np.repeat(np.arange(len(shape.shares)), np.diff(shape.starts))
-    before = np.append(0.0, shape.reached[:-1])
-    within = shape.reached - np.maximum(before, bins)
     piece = np.maximum(np.searchsorted(shape.low, values, side="right") - 1, 0)
     inside = (values >= shape.low[piece]) & (values < shape.high[piece])
     # The density of a narrower piece would be no float; it cancels out between replicates.
     width = np.maximum(shape.high - shape.low, np.finfo(np.float64).tiny)
-    found: Float64 = np.where(inside, (within / width)[piece], 0.0)
+    found: Float64 = np.where(inside, (shape.parts / width)[piece], 0.0)
     return found

@@ -10,6 +10,7 @@ once, one of incomes goes on for several octaves.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +21,11 @@ from pegsynth.arrays import Float64, Int64
 
 FALSE_OCTAVES = 2e-5
 """Chance that noise alone makes any octave stand out, of either sign and any size."""
-_FALSE_NEXT = 1e-4
-"""Chance that noise alone makes the octave next to those that stand out one of them."""
+_FALSE_NEXT = 3e-5
+"""Chance that noise alone makes the next larger octave one of those that stand out."""
+_FALSE_SMALLER, _FALSE_INNER = 1e-3, 1e-2
+"""The same for all octaves no larger than one that stands out, and for zero or the next smaller
+octave: numbers that are too small do less harm."""
 _RUNS = (1, 2, 4, 8)
 """How many neighbouring octaves are looked at together."""
 _BEYOND = 8
@@ -62,13 +66,21 @@ class Seen:
 
 
 def standing_out(nodes: int, deviation: float, *, laplace: bool, chance: float = 0.01) -> float:
-    """Return a count that noise on any of this many nodes reaches with this chance at most."""
-    odds = math.log(max(nodes, 1) / (2 * chance))
-    return deviation * (odds / math.sqrt(2.0) if laplace else math.sqrt(2.0 * odds))
+    """Return a count that noise on any of this many nodes exceeds with this chance at most."""
+    each = chance / max(nodes, 1)
+    if laplace:
+        return -deviation * math.log(2 * each) / math.sqrt(2.0)
+    return -deviation * float(ndtri(each))
 
 
 def visible_masses(
-    noisy: Float64, deviation: float, sides: Int64, *, laplace: bool, bounded: bool = False
+    noisy: Float64,
+    deviation: float,
+    sides: Int64,
+    sizes: Float64,
+    *,
+    laplace: bool,
+    bounded: bool = False,
 ) -> Float64:
     """Return the masses of the octaves between those that stand out of the noise, by sign.
 
@@ -80,13 +92,15 @@ def visible_masses(
         Noisy counts of all octaves, and their noise.
     sides
         The sign of every octave, 0 for zero itself.
+    sizes
+        The least size of the numbers of every octave.
     bounded
-        Whether every octave may be taken, because there are no others than those of a calendar.
+        Whether every octave may be taken, as on a calendar.
     """
-    out = _seen(noisy, deviation, sides, laplace=laplace)
+    out = _reached(noisy, deviation, sides, sizes, laplace=laplace)
     masses = np.zeros(len(noisy))
     if not out.any():
-        window = np.array([_smallest(sides)])
+        window = np.array([int(np.argmin(sizes))])
         if bounded or len(noisy) <= _FEW_OCTAVES:
             window = _likeliest(noisy, sides)
         masses[window] = np.maximum(noisy[window], 0.0)
@@ -101,32 +115,53 @@ def visible_masses(
     return masses
 
 
-def _smallest(sides: Int64) -> int:
-    """Return the octave of zero, or the one next to it."""
-    return int(np.searchsorted(sides, 0)) if sides[-1] >= 0 else len(sides) - 1
+def _reached(
+    noisy: Float64, deviation: float, sides: Int64, sizes: Float64, *, laplace: bool
+) -> NDArray[np.bool_]:
+    """Say which octaves are surely reached: in them or beyond, at the same side, is a row.
 
-
-def _seen(noisy: Float64, deviation: float, sides: Int64, *, laplace: bool) -> NDArray[np.bool_]:
-    """Say which octaves stand out, by themselves, together, or next to those that do."""
+    A run of neighbours that stands out together says so of its nearest octave: first among all
+    octaves, then among those that are no larger than one that was found, and then of the neighbours
+    of those that were found, one after the other, so that no union over them is needed.
+    """
     out = np.zeros(len(noisy), dtype=bool)
-    nodes = len(noisy) * len(_RUNS)
-    enough = standing_out(nodes, deviation, laplace=laplace, chance=FALSE_OCTAVES)
-    for width in _RUNS:
-        rest = np.where(out, 0.0, noisy)
-        sums = np.convolve(rest, np.ones(width), mode="valid")
-        for start in np.argsort(-sums):
-            run = slice(int(start), int(start) + width)
-            if sums[start] <= enough * math.sqrt(width):
-                break
-            if (sides[run] == sides[start]).all() and not out[run].any():
-                out[run] = True
-    # One after the other, each only if the one before stands out: no union of chances is needed.
-    enough = standing_out(1, deviation, laplace=laplace, chance=_FALSE_NEXT)
-    for step in (1, -1):
-        for place in np.arange(len(noisy))[::step][1:]:
-            joins = out[place - step] and sides[place] == sides[place - step]
-            out[place] |= joins and noisy[place] > enough
-    return out
+
+    def look(among: NDArray[np.bool_], chance: float) -> None:
+        nodes = int(among.sum()) * len(_RUNS)
+        enough = standing_out(nodes, deviation, laplace=laplace, chance=chance)
+        for width in _RUNS:
+            rest = np.where(among & ~out, noisy, 0.0)
+            out[list(_standing(rest, sides, width, enough * math.sqrt(width)))] = True
+
+    look(np.ones(len(noisy), dtype=bool), FALSE_OCTAVES)
+    if not out.any():
+        return out
+    look(sizes <= sizes[out].max(), _FALSE_SMALLER)
+    for side, step, chance in (
+        (1, 1, _FALSE_NEXT),
+        (-1, -1, _FALSE_NEXT),
+        (1, -1, _FALSE_INNER),
+        (-1, 1, _FALSE_INNER),
+    ):
+        places = np.flatnonzero(sides == side)[::step]
+        enough = standing_out(len(_RUNS), deviation, laplace=laplace, chance=chance)
+        for number, place in enumerate(places[1:].tolist(), start=1):
+            if out[places[number - 1]] and not out[place]:
+                beyond = np.cumsum(noisy[places[number : number + _RUNS[-1]]])
+                sums = [beyond[w - 1] / math.sqrt(w) for w in _RUNS if w <= len(beyond)]
+                out[place] = max(sums) > enough
+    least = standing_out(1, deviation, laplace=laplace, chance=_FALSE_INNER)
+    return out | ((sides == 0) & (noisy > least) & (sizes <= 0))
+
+
+def _standing(noisy: Float64, sides: Int64, width: int, enough: float) -> Iterator[int]:
+    """Yield the octave nearest to zero of every run that stands out."""
+    if width > len(noisy):
+        return
+    sums = np.convolve(noisy, np.ones(width), mode="valid")
+    for start in np.flatnonzero(sums > enough).tolist():
+        if sides[start] == sides[start + width - 1]:
+            yield start + (width - 1 if sides[start] < 0 else 0)
 
 
 def _non_negative(noisy: Float64) -> Float64:
