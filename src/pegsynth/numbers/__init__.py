@@ -21,7 +21,7 @@ from pegsynth.numbers.paying import (
     wants_grids,
     wants_numbers,
 )
-from pegsynth.numbers.settle import Settled, bins_for, settle
+from pegsynth.numbers.settle import Settled, bins_for, constant_numbers, settle
 from pegsynth.numbers.shape_replicates import replicated_shapes, reweighed
 from pegsynth.numbers.tree import NumberTree, exact_tree
 from pegsynth.numbers.value_decoding import ModelDecoder, decode_values, value_decoder
@@ -39,6 +39,7 @@ __all__ = [
     "Shape",
     "bins_for",
     "check_budget",
+    "constant_numbers",
     "count_grid",
     "decode_values",
     "exact_tree",

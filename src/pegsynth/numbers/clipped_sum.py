@@ -3,7 +3,7 @@
 Noisy counts say little about a mean that hangs on a few large numbers. The sum of how far all
 numbers are from a centre, clipped at a bound, is one figure with noise of its own; centre and bound
 follow from the noisy tree. It is counted on the same grid, in whole steps, so a row adds at most
-`STEPS` to it. Values inside bins are then tilted until the mean of all rows agrees with it, as far
+a public number of steps to it. Values inside bins are then tilted until the mean of all rows agrees with it, as far
 as both are uncertain: that is post-processing.
 """
 
@@ -17,8 +17,8 @@ import numpy as np
 from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.numbers.bin_shape import Shape
 from pegsynth.numbers.estimate import cell_masses
-from pegsynth.numbers.number_grid import Grid, grid_of
-from pegsynth.numbers.tree import Filter, Level, NumberTree
+from pegsynth.numbers.number_grid import LEVELS, Grid, grid_of
+from pegsynth.numbers.tree import PURPOSE, Filter, Level, NumberTree
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
 
@@ -40,6 +40,7 @@ def with_sum(
     *,
     index: int,
     rows: float | None,
+    steps: int,
 ) -> NumberTree:
     """Return a tree with the clipped sum of its numbers, paid by a part of the budget.
 
@@ -51,22 +52,25 @@ def with_sum(
         Exact counts of the cells of the feature's grid, then of its special categories.
     rows
         Number of rows, public or paid for; None: what the tree says.
+    steps
+        The most that a row adds.
     """
     grid = grid_of(feature)
     masses, special = cell_masses(tree, grid)
     if np.count_nonzero(masses) < 2:
         return tree
     centre, bound = _centre_and_bound(grid, masses, budget_filter.deviation(share))
-    total = steps_of(grid, centre, bound) @ counts[: grid.cells]
+    total = steps_of(grid, centre, bound, steps) @ counts[: grid.cells]
     noisy, deviation = budget_filter.measure_sums(
         np.array([total]),
         share,
-        largest_sum=STEPS,
-        largest_square=STEPS**2,
+        largest_sum=steps,
+        largest_square=steps**2,
         features=(index,),
+        purpose=PURPOSE,
     )
     number = float(masses.sum()) if rows is None else rows - float(special.sum())
-    nodes = np.array([centre, bound, max(round(number), 1)])
+    nodes = np.array([centre, bound, max(round(number), 1), steps])
     return replace(tree, levels=(*tree.levels, Level(nodes, noisy, deviation)))
 
 
@@ -94,17 +98,17 @@ def _centre_and_bound(grid: Grid, masses: Float64, deviation: float) -> tuple[in
     return int(held[centre]), int(held[order[int(np.argmin(lost))]])
 
 
-def steps_of(grid: Grid, centre: int, bound: int) -> Int64:
-    """Return what a row of each cell adds: at most `STEPS` either way, whatever the cell."""
-    return _steps(_middles(grid.edges[:-1], grid.edges[1:], grid.unit), grid, centre, bound)
+def steps_of(grid: Grid, centre: int, bound: int, steps: int) -> Int64:
+    """Return what a row of each cell adds: at most `steps` either way, whatever the cell."""
+    return _steps(_middles(grid.edges[:-1], grid.edges[1:], grid.unit), grid, centre, bound, steps)
 
 
-def _steps(values: Float64, grid: Grid, centre: int, bound: int) -> Int64:
+def _steps(values: Float64, grid: Grid, centre: int, bound: int, steps: int) -> Int64:
     ends = np.array([centre, bound])
     middle, far = _middles(grid.edges[ends], grid.edges[ends + 1], grid.unit).tolist()
     reach = abs(far - middle)
     away = np.clip(values, middle - reach, middle + reach) - middle
-    whole: Int64 = np.rint(np.clip(away / reach, -1.0, 1.0) * STEPS).astype(np.int64)
+    whole: Int64 = np.rint(np.clip(away / reach, -1.0, 1.0) * steps).astype(np.int64)
     return whole
 
 
@@ -144,10 +148,10 @@ def agreeing(shape: Shape, feature: Feature, counts: Float64) -> Shape:
     number = float(counts.sum())
     if shape.source is None or level is None or number <= 0:
         return shape
-    centre, bound, rows = level.nodes.tolist()
+    centre, bound, rows, steps = level.nodes.tolist()
     grid = shape.source.grid(feature)
     middles = _middles(shape.low, shape.high, shape.unit)
-    added = _steps(middles, grid, centre, bound) / STEPS
+    added = _steps(middles, grid, centre, bound, steps) / steps
     parts, bins = counts / number, shape.bins
     means = np.bincount(bins, shape.parts * added, len(parts))
     squares = np.bincount(bins, shape.parts * added**2, len(parts))
@@ -155,10 +159,10 @@ def agreeing(shape: Shape, feature: Feature, counts: Float64) -> Shape:
     unsure = float((_UNSURE * parts) ** 2 @ np.maximum(squares - means**2, 0.0))
     # Fewer rows than the original has are further from it by chance.
     fewer = max(1 / number - 1 / rows, 0.0) * float(parts @ (means - mean) ** 2)
-    noise = (level.deviation / (STEPS * rows)) ** 2 + fewer
+    noise = (level.deviation / (steps * rows)) ** 2 + fewer
     if unsure <= 0:
         return shape
-    off = float(level.counts[0]) / (STEPS * rows) - mean
+    off = float(level.counts[0]) / (steps * rows) - mean
     wanted = mean + off * unsure / (unsure + noise)
     low, high = -_MOST_TILT, _MOST_TILT
     for _ in range(_HALVINGS):
@@ -168,6 +172,15 @@ def agreeing(shape: Shape, feature: Feature, counts: Float64) -> Shape:
         else:
             high = tilt
     return shape.with_parts(_tilted(shape, added, (low + high) / 2))
+
+
+def without_sum(shape: Shape) -> Shape:
+    """Return a shape for other rows than those that were added up."""
+    source = shape.source
+    if source is None or source.tree.clipped_sum is None:
+        return shape
+    tree = replace(source.tree, levels=source.tree.levels[:LEVELS])
+    return replace(shape, source=replace(source, tree=tree))
 
 
 def _tilted(shape: Shape, added: Float64, tilt: float) -> Float64:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.mechanisms.privacy_filter import Price
+from pegsynth.numbers.clipped_sum import SUM_SHARE
 from pegsynth.numbers.settle import bins_for
 from pegsynth.numbers.tree import LEVEL_SHARES
 from pegsynth.privacy import Allowance, Budget
@@ -42,7 +43,7 @@ class NumbersPlan:
     whole_deviation
         Deviation of the noise that the whole budget would put on one table.
     top_deviation
-        Deviation of the noise on the octaves of a feature.
+        Deviation of the noise on the octaves of a number that has a clipped sum.
     """
 
     names: tuple[str, ...]
@@ -81,7 +82,8 @@ def plan_numbers(
     each = codec_share(schema, price, rows) if share is None else share
     if not 0 < each * max(len(names), 1) < 1:
         raise ParameterError("the share of the numbers must be above 0, and less than 1 in all")
-    return NumbersPlan(names, each, price.deviation(1.0), price.deviation(each * LEVEL_SHARES[0]))
+    top = each * (1 - SUM_SHARE) * LEVEL_SHARES[0]
+    return NumbersPlan(names, each, price.deviation(1.0), price.deviation(top))
 
 
 def price_of(schema: Schema, allowance: Allowance) -> Price:

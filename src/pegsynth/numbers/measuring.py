@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from pegsynth.arrays import Int64
-from pegsynth.numbers.clipped_sum import SUM_SHARE, with_sum
+from pegsynth.numbers.clipped_sum import STEPS, SUM_SHARE, with_sum
 from pegsynth.numbers.tree import Filter, NumberTree, measure_tree
 from pegsynth.schema.feature import Feature
 
@@ -19,6 +19,7 @@ def measure(
     *,
     index: int = 0,
     rows: float | None = None,
+    steps: int = STEPS,
 ) -> NumberTree:
     """Measure the numbers of a feature with a part of a budget.
 
@@ -34,9 +35,11 @@ def measure(
         Position of the feature, for the events.
     rows
         Number of rows, public or paid for before; None where neither is known.
+    steps
+        Steps between the centre and the bound of a clipped sum; audits take few.
     """
-    if not feature.binned or feature.calendar or feature.inside == "uniform":
+    if feature.kind != "numeric" or feature.inside == "uniform":
         return measure_tree(counts, feature, budget_filter, share, index=index)
     part = SUM_SHARE * share
     tree = measure_tree(counts, feature, budget_filter, share - part, index=index)
-    return with_sum(tree, counts, feature, budget_filter, part, index=index, rows=rows)
+    return with_sum(tree, counts, feature, budget_filter, part, index=index, rows=rows, steps=steps)

@@ -37,7 +37,7 @@ from pegsynth.schema.temporal import chain
 
 LEVELS = 4
 _EIGHTHS, _PARTS = 8, 64
-_UNITS = 16
+_UNITS = 64
 """Parts of so many units are divided into single ones."""
 _CLOSE = 3.0
 """Bounds of one sign lie close together if their distance is below this multiple of the smaller."""

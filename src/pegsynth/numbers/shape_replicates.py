@@ -29,6 +29,8 @@ from pegsynth.schema import Feature, Schema
 
 Shapes = Mapping[str, Shape]
 
+_MOST_FACTOR = 1e12
+
 
 def replicated_shapes(
     shapes: Shapes, schema: Schema, stream: RandomStream, *, count: int, design_effect: float = 1.0
@@ -82,7 +84,8 @@ def _perturbed(tree: NumberTree, grid: Grid, moved: Float64, stream: RandomStrea
         if tree.weekday is level:
             away = np.zeros(len(level.nodes))
         elif tree.clipped_sum is level:
-            away = steps_of(grid, *level.nodes[:2].tolist()) @ moved
+            centre, bound, _, steps = level.nodes.tolist()
+            away = np.array([steps_of(grid, centre, bound, steps) @ moved])
         else:
             totals = np.add.reduceat(moved, grid.starts[number])
             inside = level.nodes < len(totals)
@@ -125,16 +128,16 @@ def reweighed(
         rows = np.flatnonzero(np.isfinite(values))
         values = values[rows]
         bins = np.searchsorted(np.asarray(schema[name].edges[1:-1]), values, side="right")
-        count = len(shape.shares)
-
-        def density(each: Shape, line: Float64) -> Float64:
-            counts = np.bincount(bins, line[rows], count)
-            return densities(agreeing(each, schema[name], counts), values)
-
-        usual = density(shape, found[0])
+        feature, count = schema[name], len(shape.shares)
+        held = agreeing(shape, feature, np.bincount(bins, found[0][rows], count))
+        usual = densities(held, values)
         for line, other in zip(found[1:], replicates, strict=True):
-            new = density(other[name], line)
-            factors = np.divide(new, usual, out=np.ones_like(new), where=usual > 0)
+            fresh = agreeing(other[name], feature, np.bincount(bins, line[rows], count))
+            new = densities(fresh, values)
+            with np.errstate(over="ignore"):
+                factors = np.divide(new, usual, out=np.ones_like(new), where=usual > 0)
+            # A number with a cell of its own may have any density next to one without.
+            factors = np.minimum(factors, _MOST_FACTOR)
             line[rows] *= _kept_in_bins(factors, line[rows], bins, count)
     return found
 

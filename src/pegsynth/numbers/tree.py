@@ -31,7 +31,7 @@ SPLIT_ABOVE = (8.0, 8.0, 6.0)
 """A node is split if its noisy count is above this many deviations of its children's noise."""
 NOT_KNOWN = -np.inf
 _LIKELY_CHILDREN = 2.0
-_WEEKDAYS, _SUM_NODES = 7, 3
+_WEEKDAYS, SUM_NODES = 7, 4
 _NO_NOISE = 1e-8
 _SLACK = 1 - 1e-9
 
@@ -59,6 +59,7 @@ class Filter(Protocol):
         largest_sum: int,
         largest_square: int,
         features: tuple[int, ...] = (),
+        purpose: str = "",
     ) -> tuple[Int64, float]:
         """Return sums with noise that a part of the whole pays for, and its deviation."""
         ...
@@ -118,9 +119,10 @@ class NumberTree:
     def clipped_sum(self) -> Level | None:
         """The clipped sum, where it was measured: the level after all others.
 
-        Its nodes are the cells of the centre and of the bound, and the number of rows.
+        Its nodes are the cells of the centre and of the bound, the number of rows, and the most
+        that a row adds.
         """
-        return self._last(_SUM_NODES)
+        return self._last(SUM_NODES)
 
     def _last(self, nodes: int) -> Level | None:
         last = self.levels[-1]
@@ -252,6 +254,7 @@ class ExactCounts:
         largest_sum: int,
         largest_square: int,
         features: tuple[int, ...] = (),
+        purpose: str = "",
     ) -> tuple[Int64, float]:
         """Return the sums as they are."""
         return sums, self.deviation(share)
