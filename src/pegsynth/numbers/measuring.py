@@ -11,6 +11,11 @@ from pegsynth.numbers.tree import Filter, NumberTree, measure_tree
 from pegsynth.schema.feature import Feature
 
 
+def has_sum(feature: Feature) -> bool:
+    """Whether a clipped sum is measured of a feature."""
+    return feature.kind == "numeric" and feature.inside != "uniform"
+
+
 def measure(
     counts: Int64,
     feature: Feature,
@@ -38,8 +43,8 @@ def measure(
     steps
         Steps between the centre and the bound of a clipped sum; audits take few.
     """
-    if feature.kind != "numeric" or feature.inside == "uniform":
-        return measure_tree(counts, feature, budget_filter, share, index=index)
-    part = SUM_SHARE * share
+    part = SUM_SHARE * share if has_sum(feature) else 0.0
     tree = measure_tree(counts, feature, budget_filter, share - part, index=index)
+    if not part:
+        return tree
     return with_sum(tree, counts, feature, budget_filter, part, index=index, rows=rows, steps=steps)

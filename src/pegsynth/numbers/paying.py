@@ -25,6 +25,7 @@ from pegsynth.categories import (
 )
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.numbers.bin_shape import Shape
+from pegsynth.numbers.clipped_sum import SUM_SHARE
 from pegsynth.numbers.edges_plan import (
     COUNT_SHARE,
     check_budget,
@@ -32,7 +33,7 @@ from pegsynth.numbers.edges_plan import (
     price_of,
     search_share,
 )
-from pegsynth.numbers.measuring import measure
+from pegsynth.numbers.measuring import has_sum, measure
 from pegsynth.numbers.settle import bins_for, provisional, settle
 from pegsynth.numbers.tree import NumberTree, exact_tree
 from pegsynth.privacy import Allowance, Budget, Event
@@ -178,7 +179,7 @@ def paid_codec(
             counts.grids[name],
             schema[name],
             budget_filter,
-            plan.share,
+            plan.share if has_sum(schema[name]) else plan.share * (1 - SUM_SHARE),
             index=schema.index(name),
             rows=rows,
         )

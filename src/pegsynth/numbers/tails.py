@@ -1,7 +1,7 @@
 """The octaves of a noisy tree: which of them hold anything, and how the ends go on (R21).
 
 Noise on empty octaves must not become huge numbers. So nothing is taken from an octave that
-does not stand out of the noise, but for those next to the last that does. There a log-normal
+does not stand out of the noise, but for what joins those that do. There a log-normal
 law goes on that agrees with two quantiles of the numbers that can be seen. Its deviation may
 be wider or narrower, as far as the noisy counts beyond say so: a distribution of years ends at
 once, one of incomes goes on for several octaves.
@@ -100,7 +100,7 @@ def visible_masses(
     out = _reached(noisy, deviation, sides, sizes, laplace=laplace)
     masses = np.zeros(len(noisy))
     if not out.any():
-        window = np.array([int(np.argmin(sizes))])
+        window = np.lexsort((np.abs(sides), sizes))[:1]
         if bounded or len(noisy) <= _FEW_OCTAVES:
             window = _likeliest(noisy, sides)
         masses[window] = np.maximum(noisy[window], 0.0)
