@@ -129,10 +129,10 @@ def reweighed(
         values = values[rows]
         bins = np.searchsorted(np.asarray(schema[name].edges[1:-1]), values, side="right")
         feature, count = schema[name], len(shape.shares)
-        held = agreeing(shape, feature, np.bincount(bins, found[0][rows], count))
+        held = agreeing(shape, feature, _weighted(bins, found[0][rows], count))
         usual = densities(held, values)
         for line, other in zip(found[1:], replicates, strict=True):
-            fresh = agreeing(other[name], feature, np.bincount(bins, line[rows], count))
+            fresh = agreeing(other[name], feature, _weighted(bins, line[rows], count))
             new = densities(fresh, values)
             with np.errstate(over="ignore"):
                 factors = np.divide(new, usual, out=np.ones_like(new), where=usual > 0)
@@ -140,6 +140,10 @@ def reweighed(
             factors = np.minimum(factors, _MOST_FACTOR)
             line[rows] *= _kept_in_bins(factors, line[rows], bins, count)
     return found
+
+
+def _weighted(bins: Int64, weights: Float64, count: int) -> Float64:
+    return np.bincount(bins, weights, count).astype(np.float64)
 
 
 def _kept_in_bins(factors: Float64, weights: Float64, bins: Int64, count: int) -> Float64:

@@ -151,7 +151,8 @@ def _reached(
                 sums = [beyond[w - 1] / math.sqrt(w) for w in _RUNS if w <= len(beyond)]
                 out[place] = max(sums) > enough
     least = standing_out(1, deviation, laplace=laplace, chance=_FALSE_INNER)
-    return out | ((sides == 0) & (noisy > least) & (sizes <= 0))
+    out |= (sides == 0) & (noisy > least) & (sizes <= 0)
+    return out
 
 
 def _standing(noisy: Float64, sides: Int64, width: int, enough: float) -> Iterator[int]:
