@@ -28,6 +28,7 @@ SUM_SHARE = 0.4
 """The part of a feature's amount that its sum takes."""
 _UNSURE = 0.5
 """How far the mean of a bin is from that of its shape, in deviations of the shape."""
+_TINIEST = float(np.finfo(np.float64).tiny)
 _MOST_TILT, _HALVINGS = 50.0, 50
 
 
@@ -88,6 +89,8 @@ def _centre_and_bound(grid: Grid, masses: Float64, deviation: float) -> tuple[in
     """
     held = np.flatnonzero(masses > 0)
     values, mass = _middles(grid.edges[held], grid.edges[held + 1], grid.unit), masses[held]
+    # Of the size of 1, so that no square of a far number overflows.
+    values = values / max(float(np.abs(values).max()), _TINIEST)
     centre = int(np.argmin(np.abs(values - mass @ values / mass.sum())))
     away = np.abs(values - values[centre])
     order = np.argsort(away, kind="stable")
@@ -105,9 +108,10 @@ def steps_of(grid: Grid, centre: int, bound: int, steps: int) -> Int64:
 
 def _steps(values: Float64, grid: Grid, centre: int, bound: int, steps: int) -> Int64:
     ends = np.array([centre, bound])
-    middle, far = _middles(grid.edges[ends], grid.edges[ends + 1], grid.unit).tolist()
-    reach = abs(far - middle)
-    away = np.clip(values, middle - reach, middle + reach) - middle
+    # Halves, because the distance of the farthest numbers is no float.
+    middle, far = (_middles(grid.edges[ends], grid.edges[ends + 1], grid.unit) / 2).tolist()
+    reach = max(abs(far - middle), _TINIEST)
+    away = np.clip(values / 2, middle - reach, middle + reach) - middle
     whole: Int64 = np.rint(np.clip(away / reach, -1.0, 1.0) * steps).astype(np.int64)
     return whole
 
