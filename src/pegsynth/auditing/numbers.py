@@ -160,7 +160,7 @@ def number_cases() -> list[NumberCase]:
     """Return a case for every kind of grid and both kinds of noise."""
     unsettled = Feature("x", kind="numeric", private_edges=True)
     whole = replace(unsettled, lowest=0, highest=40, missing=("",), dtype="int64")
-    real = replace(unsettled, lowest=-2.0, highest=1.125)
+    real = replace(unsettled, lowest=-2.0, highest=1.5)
     far = replace(unsettled, lowest=0, highest=4000, dtype="int64")
     public = Feature("x", kind="numeric", edges=(0.0, 3.0, 20.0), inside="measured", dtype="int64")
     numbers = (17.0, 18.0, 0.0, 3.0, None)
