@@ -21,7 +21,7 @@ from pegsynth.auditing.divergence import Table
 from pegsynth.auditing.released import SUM_STEPS, Path, cell_share
 from pegsynth.auditing.watched import OFFSETS, Explorer, Output, WatchedFilter
 from pegsynth.mechanisms.bins import Noise
-from pegsynth.numbers.measuring import measure
+from pegsynth.numbers.measured_numbers import measure
 from pegsynth.numbers.number_grid import grid_feature
 from pegsynth.numbers.settle import Settled, settle
 from pegsynth.numbers.tree import Filter, NumberTree

@@ -10,7 +10,7 @@ from pegsynth.numbers.bin_shape import Shape
 from pegsynth.numbers.edges_plan import NumbersPlan, check_budget, plan_numbers
 from pegsynth.numbers.grid_counts import GridCounter, count_grid
 from pegsynth.numbers.inside import InsideModel, fit_inside
-from pegsynth.numbers.measuring import measure
+from pegsynth.numbers.measured_numbers import measure
 from pegsynth.numbers.number_grid import Grid, grid_feature, grid_of, grid_schema
 from pegsynth.numbers.paying import (
     CodecCounts,

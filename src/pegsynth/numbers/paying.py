@@ -33,7 +33,7 @@ from pegsynth.numbers.edges_plan import (
     price_of,
     search_share,
 )
-from pegsynth.numbers.measuring import has_sum, measure
+from pegsynth.numbers.measured_numbers import has_sum, measure
 from pegsynth.numbers.settle import bins_for, provisional, settle
 from pegsynth.numbers.tree import NumberTree, exact_tree
 from pegsynth.privacy import Allowance, Budget, Event

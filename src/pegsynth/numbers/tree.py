@@ -160,7 +160,7 @@ class NumberTree:
 def measure_tree(
     counts: Int64, feature: Feature, budget_filter: Filter, share: float, *, index: int = 0
 ) -> NumberTree:
-    """Measure the noisy tree of a feature; see `measuring.measure`."""
+    """Measure the noisy tree of a feature; see `measured_numbers.measure`."""
     if not feature.binned:
         return _one_way(counts, feature, budget_filter, share, index=index)
     grid = grid_of(feature)
