@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pegsynth.numbers.tree import Level, measure
+from pegsynth.auditing.numbers import measured_in_few_steps as measure
+from pegsynth.numbers.tree import Level
 
 
 class Looking:
@@ -20,6 +21,11 @@ class Looking:
         noisy, deviation = self._filter.measure(counts, share, **about)
         self.noisy.append(noisy)
         return counts, deviation
+
+    def measure_sums(self, sums, share, **about):
+        noisy, deviation = self._filter.measure_sums(sums, share, **about)
+        self.noisy.append(noisy)
+        return noisy, deviation
 
 
 def split_by_true_counts(counts, feature, budget_filter, share):

@@ -107,7 +107,7 @@ def decoded(
     """
     check_decoding(how, measured=bool(model.shapes))
     decoder = decoder_of(model, how, listed=listed)
-    if model.shapes and how in (None, "model"):
+    if model.shapes and how != "labels":
         first = next(chunks)
         chunks = chain([first], chunks)
         decoder = value_decoder(
@@ -115,6 +115,7 @@ def decoded(
             model.shapes,
             first,
             stream,
+            mode="values" if how == "values" else "model",
             columns=_drawn_columns(model),
             dtypes=model.dtypes,
             listed=listed,

@@ -61,6 +61,7 @@ from pegsynth.numbers import (
     wants_codec,
     wants_numbers,
 )
+from pegsynth.numbers.clipped_sum import without_sum
 from pegsynth.options import How
 from pegsynth.panels import folded_reader
 from pegsynth.panels.unfolding import check_unfolds
@@ -428,7 +429,10 @@ def at_positions(codec: PaidCodec, schema: Schema) -> PaidCodec:
         shape = codec.shapes.get(panel.at(name, 1))
         # The time of later rows is the time since the row before, which has no shape.
         if shape is not None and name != panel.time:
-            shapes |= {panel.at(name, position): shape for position in panel.positions}
+            # A clipped sum is about first rows alone.
+            later = without_sum(shape)
+            shapes |= {panel.at(name, position): later for position in panel.positions}
+            shapes[panel.at(name, 1)] = shape
     return replace(codec, schema=at_all_positions(codec.schema, schema), shapes=shapes)
 
 

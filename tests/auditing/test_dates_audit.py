@@ -12,7 +12,8 @@ from pegsynth.auditing.dates import DATES, date_cases, difference_counts
 from pegsynth.auditing.numbers import settled_by_tree
 from pegsynth.auditing.released import audit_paths
 from pegsynth.auditing.run import audit
-from pegsynth.numbers.tree import Level, measure
+from pegsynth.numbers import measure
+from pegsynth.numbers.tree import Level
 
 CASES = {case.name: case for case in date_cases()}
 

@@ -9,9 +9,13 @@ import pytest
 
 from broken_filters import Looking, Skipping, split_by_true_counts
 from pegsynth.auditing.numbers import NUMBERS, number_cases, settled_by_tree
+from pegsynth.auditing.numbers import measured_in_few_steps as measure
 from pegsynth.auditing.released import audit_paths
 from pegsynth.auditing.run import audit
-from pegsynth.numbers.tree import Level, measure
+from pegsynth.numbers.clipped_sum import SUM_SHARE, steps_of
+from pegsynth.numbers.number_grid import grid_of
+from pegsynth.numbers.tree import Level, measure_tree
+from pegsynth.privacy import NoisyCounts, NoisySums
 
 CASES = number_cases()
 
@@ -30,8 +34,9 @@ def test_every_level_is_reached():
         for table, _ in case.pairs:
             path = next(case.paths(table, 0))
             deepest[case.name] = max(deepest[case.name], len(path.steps))
-    assert deepest["whole numbers"] == 3
-    assert deepest["real numbers"] == deepest["round numbers"] == 4
+    # The clipped sum is one step more.
+    assert deepest["whole numbers"] == 4
+    assert deepest["real numbers"] == deepest["round numbers"] == 5
 
 
 def empty_octaves_left_out(counts, feature, budget_filter, share):
@@ -66,6 +71,35 @@ def split_free(counts, feature, budget_filter, share):
     return replace(tree, levels=(first, *tree.levels[1:]))
 
 
+def with_another_sum(counts, feature, budget_filter, share, *, steps, bound):
+    """Measure a tree as shipped, and a sum of other steps that is charged as one of one step."""
+    tree = measure_tree(counts, feature, budget_filter, (1 - SUM_SHARE) * share)
+    grid = grid_of(feature)
+    cell = int(np.flatnonzero(counts[: grid.cells])[-1]) if counts[: grid.cells].any() else 1
+    bound = cell if bound is None else bound
+    total = steps_of(grid, 0, max(bound, 1), steps) @ counts[: grid.cells]
+    noisy, deviation = budget_filter.measure_sums(
+        np.array([total]), SUM_SHARE * share, largest_sum=1, largest_square=1, features=(0,)
+    )
+    sums = Level(np.array([0, bound, 1, steps]), noisy, deviation)
+    return replace(tree, levels=(*tree.levels, sums))
+
+
+def sum_not_clipped(counts, feature, budget_filter, share):
+    return with_another_sum(counts, feature, budget_filter, share, steps=2, bound=20)
+
+
+def sum_clipped_at_the_largest(counts, feature, budget_filter, share):
+    return with_another_sum(counts, feature, budget_filter, share, steps=1, bound=None)
+
+
+def sum_not_charged(counts, feature, budget_filter, share):
+    tree = measure(counts, feature, budget_filter, share)
+    event = budget_filter._events.pop()
+    assert isinstance(event, NoisySums | NoisyCounts)
+    return tree
+
+
 def clipped_to_the_largest(schema, trees, counts):
     settled = settled_by_tree(schema, trees, counts)
     feature = schema.features[0]
@@ -83,6 +117,9 @@ def clipped_to_the_largest(schema, trees, counts):
         {"measure": split_by_true_counts},
         {"measure": empty_octaves_left_out},
         {"measure": level_not_charged},
+        {"measure": sum_not_clipped},
+        {"measure": sum_clipped_at_the_largest},
+        {"measure": sum_not_charged},
         {"settle": clipped_to_the_largest},
     ],
     ids=lambda twin: next(iter(twin.values())).__name__,

@@ -116,11 +116,16 @@ def folded(t: Told) -> bool:
 
 
 def sums(t: Told) -> bool:
-    return t.has("noisy-sums")
+    return any(e["kind"] == "noisy-sums" and e["purpose"] == "analysis" for e in t.events)
 
 
 def summed(t: Told) -> set[str]:
-    return {n for e in t.events if e["kind"] == "noisy-sums" for n in e["features"]}
+    return {
+        n
+        for e in t.events
+        if e["kind"] == "noisy-sums" and e["purpose"] == "analysis"
+        for n in e["features"]
+    }
 
 
 def written(t: Told) -> list[Feature]:

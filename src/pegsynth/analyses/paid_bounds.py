@@ -80,10 +80,7 @@ def _quantiles(
         return float(edges[0]), float(edges[-1])
     low, high, parts = edges[:-1], edges[1:], masses
     if shape is not None:
-        bins = np.repeat(np.arange(len(masses)), np.diff(shape.starts))
-        before = np.append(0.0, shape.reached[:-1])
-        within = shape.reached - np.maximum(before, bins)
-        low, high, parts = shape.low, shape.high, within * masses[bins]
+        low, high, parts = shape.low, shape.high, shape.parts * masses[shape.bins]
     reached = np.cumsum(parts) / parts.sum()
     bounds = []
     for share in (tail, 1 - tail):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pegsynth.cli.notes import (
     holds_ledger,
     say_booking,
+    say_constant,
     say_guarantee,
     say_ledger_replaced,
     say_method,
@@ -136,6 +137,7 @@ def _write(
 
     write_rows(session, request.rows or 0, spark, output, how=request.decode, before=before)
     say_guarantee(session.ledger)
+    say_constant(session.model.schema)
     if earlier:
         say_ledger_replaced(ledger_path, remembered=remembered)
 

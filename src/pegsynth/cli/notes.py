@@ -12,8 +12,10 @@ from pegsynth.errors import PegsynthError
 from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.methods import get
 from pegsynth.methods.session import Session
+from pegsynth.numbers import constant_numbers
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
+from pegsynth.schema import Schema
 
 
 def say_guarantee(ledger: Ledger) -> None:
@@ -28,6 +30,12 @@ def say_guarantee(ledger: Ledger) -> None:
         say(f"Guarantee: epsilon = {epsilon}, delta = {guarantee.delta:g} in total.")
     for line in (*ledger.not_covered, *ledger.warnings):
         say(f"  {line}")
+
+
+def say_constant(schema: Schema) -> None:
+    """Say which measured numbers the budget could not carry."""
+    for line in constant_numbers(schema):
+        say(line)
 
 
 def say_effective(found: EffectiveRows | None) -> None:

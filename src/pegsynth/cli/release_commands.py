@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.notes import (
     say_booking,
+    say_constant,
     say_effective,
     say_guarantee,
     say_method,
@@ -71,6 +72,7 @@ def release(
         sys.exit(1)
     say_method(made.notes)
     say_guarantee(made.ledger)
+    say_constant(made.schema)
     if quiet:
         return
     say_booking(made.booking, made.ledger)

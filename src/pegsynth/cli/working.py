@@ -13,6 +13,7 @@ from pegsynth.cli.notes import (
     holds_ledger,
     say_booking,
     say_budget,
+    say_constant,
     say_effective,
     say_guarantee,
     say_ledger_replaced,
@@ -90,6 +91,7 @@ def synthesize(
 def _say_published(session: Session, ledger_path: Path, *, earlier: bool, remembered: bool) -> None:
     """Say what a table promises, and whose ledger was replaced."""
     say_guarantee(session.ledger)
+    say_constant(session.model.schema)
     if earlier:
         say_ledger_replaced(ledger_path, remembered=remembered)
 
@@ -130,6 +132,7 @@ def save_fitted(model: Model, output: Path, stream: RandomStream) -> Ledger:
     session = None if plan is None else Session(model, plan, stream)
     if session and plan and (get(model.method).released or plan.budget.epsilon is not None):
         say_budget(session)
+        say_constant(model.schema)
     if replaced:
         say_model_replaced(output)
     return model.ledger if session is None else session.ledger

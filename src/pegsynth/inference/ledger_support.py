@@ -48,7 +48,11 @@ def support_note(ledger: Ledger, analysis: str, *, declared: bool = True) -> str
             f"the analysis {analysis!r} names no feature of the ledger; state a formula of its "
             "features, such as 'los ~ age + sev'"
         )
-    sums = [frozenset(e.features) for e in ledger.events if isinstance(e, NoisySums)]
+    sums = [
+        frozenset(event.features)
+        for event in ledger.events
+        if isinstance(event, NoisySums) and event.purpose == "analysis"
+    ]
     if declared and any(set(features) <= each for each in sums):
         return "held: the analysis was declared, and what it needs was measured"
     missing = [

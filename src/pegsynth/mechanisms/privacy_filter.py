@@ -204,8 +204,9 @@ class PrivacyFilter:
         largest_sum: int,
         largest_square: int,
         features: Features = (),
+        purpose: str = "analysis",
     ) -> tuple[Int64, float]:
-        """Return sums over all rows with noise, and the noise's standard deviation (R26).
+        """Return sums over all rows with noise, and the noise's standard deviation (R21, R26).
 
         Parameters
         ----------
@@ -219,6 +220,7 @@ class PrivacyFilter:
             "largest_square": largest_square,
             "sums": len(sums),
             "features": self._named(features),
+            "purpose": purpose,
         }
         if self.route == "pure":
             scale = self._unit * largest_sum / amount

@@ -10,6 +10,7 @@ from pegsynth.numbers.bin_shape import Shape
 from pegsynth.numbers.edges_plan import NumbersPlan, check_budget, plan_numbers
 from pegsynth.numbers.grid_counts import GridCounter, count_grid
 from pegsynth.numbers.inside import InsideModel, fit_inside
+from pegsynth.numbers.measured_numbers import measure
 from pegsynth.numbers.number_grid import Grid, grid_feature, grid_of, grid_schema
 from pegsynth.numbers.paying import (
     CodecCounts,
@@ -20,9 +21,9 @@ from pegsynth.numbers.paying import (
     wants_grids,
     wants_numbers,
 )
-from pegsynth.numbers.settle import Settled, bins_for, settle
+from pegsynth.numbers.settle import Settled, bins_for, constant_numbers, settle
 from pegsynth.numbers.shape_replicates import replicated_shapes, reweighed
-from pegsynth.numbers.tree import NumberTree, exact_tree, measure
+from pegsynth.numbers.tree import NumberTree, exact_tree
 from pegsynth.numbers.value_decoding import ModelDecoder, decode_values, value_decoder
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Shape",
     "bins_for",
     "check_budget",
+    "constant_numbers",
     "count_grid",
     "decode_values",
     "exact_tree",

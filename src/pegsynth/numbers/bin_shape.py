@@ -7,7 +7,7 @@ numbers of its unit, or any number if there is no unit.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -124,6 +124,26 @@ class Shape:
     def starts(self) -> Int64:
         """The first piece of every bin, and the number of all pieces."""
         return np.searchsorted(self.reached, np.arange(len(self.shares) + 1), side="right")
+
+    @cached_property
+    def bins(self) -> Int64:
+        """The bin of every piece."""
+        return np.repeat(np.arange(len(self.shares)), np.diff(self.starts))
+
+    @cached_property
+    def parts(self) -> Float64:
+        """The part of its bin's mass that every piece has."""
+        before = np.append(0.0, self.reached[:-1])
+        within: Float64 = self.reached - np.maximum(before, self.bins)
+        return within
+
+    def with_parts(self, parts: Float64) -> Shape:
+        """Return the shape with other parts of every piece, which add up to 1 in every bin."""
+        ends = self.starts[1:] - 1
+        within = np.append(0.0, np.cumsum(parts))
+        reached = self.bins + np.minimum(within[1:] - within[self.starts[:-1]][self.bins], 1.0)
+        reached[ends] = np.arange(len(ends)) + 1.0
+        return replace(self, reached=reached)
 
     def is_single(self, bin_: int) -> bool:
         """Say whether a bin holds one value only."""

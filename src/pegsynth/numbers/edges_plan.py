@@ -11,15 +11,16 @@ from dataclasses import dataclass
 
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.mechanisms.privacy_filter import Price
+from pegsynth.numbers.clipped_sum import SUM_SHARE
 from pegsynth.numbers.settle import bins_for
 from pegsynth.numbers.tree import LEVEL_SHARES
 from pegsynth.privacy import Allowance, Budget
 from pegsynth.schema.schema import Schema
 
 USUAL_SHARE, MOST_SHARE = 0.02, 0.12
-"""Part of the budget for each feature, as long as they do not take too much together: for tables
-whose rows stand far out of the noise, and the most for small ones."""
-MOST_TOGETHER = 0.25
+"""Part of the budget for the counts of each feature, as long as they do not take too much together:
+for tables whose rows stand far out of the noise, and the most for small ones."""
+MOST_TOGETHER = 0.3
 UNKNOWN_SHARE = 0.04
 """Part for each feature whose categories are to be found, where no number of rows is public."""
 COUNT_SHARE = 0.002
@@ -42,7 +43,7 @@ class NumbersPlan:
     whole_deviation
         Deviation of the noise that the whole budget would put on one table.
     top_deviation
-        Deviation of the noise on the octaves of a feature.
+        Deviation of the noise on the octaves of a number that has a clipped sum.
     """
 
     names: tuple[str, ...]
@@ -81,7 +82,8 @@ def plan_numbers(
     each = codec_share(schema, price, rows) if share is None else share
     if not 0 < each * max(len(names), 1) < 1:
         raise ParameterError("the share of the numbers must be above 0, and less than 1 in all")
-    return NumbersPlan(names, each, price.deviation(1.0), price.deviation(each * LEVEL_SHARES[0]))
+    top = each * (1 - SUM_SHARE) * LEVEL_SHARES[0]
+    return NumbersPlan(names, each, price.deviation(1.0), price.deviation(top))
 
 
 def price_of(schema: Schema, allowance: Allowance) -> Price:
@@ -90,8 +92,9 @@ def price_of(schema: Schema, allowance: Allowance) -> Price:
 
 
 def codec_share(schema: Schema, price: Price, rows: float | None) -> float:
-    """Return the part of the budget for each feature whose edges are measured."""
-    return _share_of_each(schema, MOST_SHARE if rows is None else _by_rows(rows, price))
+    """Return the part of the budget for each feature whose edges are measured, with its sum."""
+    counts = MOST_SHARE if rows is None else _by_rows(rows, price)
+    return _share_of_each(schema, counts / (1 - SUM_SHARE))
 
 
 def search_share(schema: Schema, price: Price, rows_in: int | None) -> float:

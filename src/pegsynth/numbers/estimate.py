@@ -8,10 +8,17 @@ and a node that was not divided gets the shape that its neighbours suggest.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pegsynth.arrays import Float64, Int64
 from pegsynth.numbers.number_grid import LEVELS, Grid
-from pegsynth.numbers.tails import Seen, continued, standing_out, visible_masses
+from pegsynth.numbers.tails import (
+    FALSE_OCTAVES,
+    Seen,
+    continued,
+    standing_out,
+    visible_masses,
+)
 from pegsynth.numbers.tree import Level, NumberTree
 
 _ENDED_BELOW, _VISIBLE_ABOVE = 2.0, 6.0
@@ -30,15 +37,71 @@ def cell_masses(tree: NumberTree, grid: Grid) -> tuple[Float64, Float64]:
     special = np.maximum(top.counts[octaves:].astype(np.float64), 0.0)
     sides = grid.sides()
     visible = visible_masses(
-        estimates[0], top.deviation, sides, _log_sizes(grid), laplace=tree.laplace
+        estimates[0],
+        top.deviation,
+        sides,
+        _sizes(*grid.bounds(0), grid) if not grid.calendar else np.ones(octaves),
+        laplace=tree.laplace,
+        bounded=grid.calendar,
     )
     cells = _dealt(visible, estimates, variances, grid, tree)
     if grid.calendar:
         # Years beyond those that can be seen hold nothing: dates have no tails.
         return cells, special
     ends = _end_densities(tree, grid)
-    masses = _with_tails(visible, estimates[0], top.deviation, cells, sides, ends, grid)
-    return _dealt(masses, estimates, variances, grid, tree), special
+    allowed = _allowed(tree, grid, visible, sides)
+    masses = _with_tails(visible, estimates[0], top.deviation, cells, sides, ends, grid, allowed)
+    return _within(_dealt(masses, estimates, variances, grid, tree), allowed, grid), special
+
+
+def _allowed(tree: NumberTree, grid: Grid, visible: Float64, sides: Int64) -> NDArray[np.bool_]:
+    """Return the cells that hold no size beyond twice one that surely occurs, of either sign.
+
+    The nearest size of the last octave that stands out surely occurs, or of the last part of it
+    beyond which the counts of its parts stand out.
+    """
+    octave = np.searchsorted(grid.starts[0], np.arange(grid.cells), side="right") - 1
+    sizes = _sizes(grid.edges[:-1], grid.edges[1:], grid)
+    allowed = np.zeros(grid.cells, dtype=bool)
+    for side in (-1, 0, 1):
+        held = np.flatnonzero((sides == side) & (visible > 0))
+        if len(held):
+            last = int(held[-1] if side >= 0 else held[0])
+            reach = max(_reach(tree, grid, last, side), float(sizes[octave == last].min()))
+            allowed |= (sides[octave] == side) & (sizes < max(2 * reach, grid.unit))
+            allowed |= octave == last
+    return allowed
+
+
+def _sizes(low: Float64, high: Float64, grid: Grid) -> Float64:
+    """Return the least size of the numbers of cells; 0 for those that hold zero."""
+    sizes: Float64 = np.maximum(np.maximum(low, grid.unit - high), 0.0)
+    return sizes
+
+
+def _reach(tree: NumberTree, grid: Grid, octave: int, side: int) -> float:
+    """Return a size that parts of an octave reach, beyond what noise might have made of them."""
+    level = tree.levels[1]
+    mine = np.flatnonzero(grid.parents(1)[level.nodes] == octave)
+    if not len(mine):
+        return 0.0
+    outer = np.cumsum(level.counts[mine][:: -side or 1]) / np.sqrt(np.arange(len(mine)) + 1.0)
+    enough = standing_out(len(mine), level.deviation, laplace=tree.laplace, chance=FALSE_OCTAVES)
+    out = np.flatnonzero(outer > enough)
+    if not len(out):
+        return 0.0
+    low, high = (each[level.nodes[mine[:: -side or 1][out[0]]]] for each in grid.bounds(1))
+    return float(min(abs(low), abs(high)))
+
+
+def _within(cells: Float64, allowed: NDArray[np.bool_], grid: Grid) -> Float64:
+    """Move what lies beyond the cells that are allowed to the rest of its octave."""
+    octave = np.searchsorted(grid.starts[0], np.arange(grid.cells), side="right") - 1
+    whole = np.bincount(octave, cells)
+    kept = np.where(allowed, cells, 0.0)
+    inside = np.bincount(octave, kept)
+    scale = np.divide(whole, inside, out=np.zeros_like(whole), where=inside > 0)
+    return kept * scale[octave]
 
 
 def _dealt(
@@ -58,14 +121,6 @@ def _dealt(
     return masses
 
 
-def _log_sizes(grid: Grid) -> Float64:
-    if grid.calendar:
-        # Any run of years is as likely as any other.
-        return np.zeros(grid.nodes(0))
-    low, high = grid.bounds(0)
-    return np.log2(np.maximum(np.maximum(np.abs(low), np.abs(high)), 2.0**-60))
-
-
 def _with_tails(
     visible: Float64,
     noisy: Float64,
@@ -74,11 +129,13 @@ def _with_tails(
     sides: Int64,
     ends: tuple[Float64, Float64],
     grid: Grid,
+    allowed: NDArray[np.bool_],
 ) -> Float64:
     """Continue the masses that can be seen, on both sides of zero and in both directions."""
     masses = visible.copy()
     low, high = grid.bounds(0)
     octave = np.searchsorted(grid.starts[0], np.arange(grid.cells), side="right") - 1
+    open_octaves = np.bincount(octave, allowed) > 0
     for side in (-1, 1):
         held = np.flatnonzero((sides == side) & (visible > 0))
         if not len(held):
@@ -92,7 +149,7 @@ def _with_tails(
             if ends[step > 0][last] <= 0:
                 continue
             run = np.arange(last, len(noisy) if step > 0 else -1, step)
-            run = run[sides[run] == side]
+            run = run[(sides[run] == side) & open_octaves[run]]
             continued(masses, noisy, deviation, sizes, run, seen, outwards=step == side)
     return masses
 

@@ -6,8 +6,8 @@ how they nest. Nothing of it depends on data. From coarse to fine the levels are
 0. signs and octaves, [2^e, 2^(e+1)), with zero a cell of its own;
 1. eighths of an octave;
 2. 64 parts of an octave, so that whole numbers are exact below 128;
-3. single units in parts of at most 16 of them, so that whole numbers, years among them, are
-   exact below 2,048; in every wider part its roundest number, which people write down when they
+3. single units in parts of at most 64 of them, so that whole numbers, years among them, are
+   exact below 8,192; in every wider part its roundest number, which people write down when they
    round; and whatever edges the schema already has.
 
 Whole numbers, and numbers with a stated number of decimals, are counted in their smallest
@@ -37,7 +37,7 @@ from pegsynth.schema.temporal import chain
 
 LEVELS = 4
 _EIGHTHS, _PARTS = 8, 64
-_UNITS = 16
+_UNITS = 64
 """Parts of so many units are divided into single ones."""
 _CLOSE = 3.0
 """Bounds of one sign lie close together if their distance is below this multiple of the smaller."""

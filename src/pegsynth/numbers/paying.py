@@ -25,6 +25,7 @@ from pegsynth.categories import (
 )
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.numbers.bin_shape import Shape
+from pegsynth.numbers.clipped_sum import SUM_SHARE
 from pegsynth.numbers.edges_plan import (
     COUNT_SHARE,
     check_budget,
@@ -32,8 +33,9 @@ from pegsynth.numbers.edges_plan import (
     price_of,
     search_share,
 )
+from pegsynth.numbers.measured_numbers import has_sum, measure
 from pegsynth.numbers.settle import bins_for, provisional, settle
-from pegsynth.numbers.tree import NumberTree, exact_tree, measure
+from pegsynth.numbers.tree import NumberTree, exact_tree
 from pegsynth.privacy import Allowance, Budget, Event
 from pegsynth.random import RandomStream
 from pegsynth.schema.schema import Schema
@@ -174,7 +176,12 @@ def paid_codec(
         found = find_categories(schema, search, counts.candidates, budget_filter)
     trees = {
         name: measure(
-            counts.grids[name], schema[name], budget_filter, plan.share, index=schema.index(name)
+            counts.grids[name],
+            schema[name],
+            budget_filter,
+            plan.share if has_sum(schema[name]) else plan.share * (1 - SUM_SHARE),
+            index=schema.index(name),
+            rows=rows,
         )
         for name in plan.names
     }

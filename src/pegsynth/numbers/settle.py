@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pegsynth.arrays import Float64
-from pegsynth.errors import ParameterError
+from pegsynth.errors import ParameterError, escaped
 from pegsynth.numbers.bin_shape import Shape, ShapeSource
 from pegsynth.numbers.estimate import cell_masses
 from pegsynth.numbers.number_grid import Grid, grid_of, kept_highest
@@ -88,6 +88,25 @@ def settle(schema: Schema, trees: Mapping[str, NumberTree], bins: int) -> Settle
         )
         columns.append(settled)
     return Settled(schema.with_columns(columns), shapes)
+
+
+def constant_numbers(schema: Schema) -> tuple[str, ...]:
+    """Say which numbers of a settled schema have one value, and what may be done about it.
+
+    Edges are public or were paid for, so that this tells nothing more.
+    """
+    found = []
+    for feature in schema.features:
+        if feature.kind != "numeric" or feature.bin_count != 1 or not feature.edges:
+            continue
+        low, high = feature.edges
+        unit = 1.0 if feature.integer else 10.0 ** -(feature.decimals or 400)
+        if high <= max(low + 1.5 * unit, float(np.nextafter(low, np.inf))):
+            found.append(
+                f"{escaped(feature.name)} came out constant: the budget cannot carry it, unless it "
+                "is constant. Measure fewer columns, or raise --epsilon."
+            )
+    return tuple(found)
 
 
 def provisional(schema: Schema, bins: int) -> Schema:

@@ -18,6 +18,7 @@ import polars as pl
 from pegsynth.arrays import Float64, Int64
 from pegsynth.mechanisms.noise import add_noise
 from pegsynth.numbers.bin_shape import Shape
+from pegsynth.numbers.clipped_sum import agreeing, steps_of
 from pegsynth.numbers.number_grid import Grid
 from pegsynth.numbers.settle import measured_masses, shape_of
 from pegsynth.numbers.tree import PURPOSE, Level, NumberTree
@@ -27,6 +28,8 @@ from pegsynth.released.perturbed import split_counts
 from pegsynth.schema import Feature, Schema
 
 Shapes = Mapping[str, Shape]
+
+_MOST_FACTOR = 1e12
 
 
 def replicated_shapes(
@@ -80,12 +83,15 @@ def _perturbed(tree: NumberTree, grid: Grid, moved: Float64, stream: RandomStrea
             continue
         if tree.weekday is level:
             away = np.zeros(len(level.nodes))
+        elif tree.clipped_sum is level:
+            centre, bound, _, steps = level.nodes.tolist()
+            away = np.array([steps_of(grid, centre, bound, steps) @ moved])
         else:
             totals = np.add.reduceat(moved, grid.starts[number])
             inside = level.nodes < len(totals)
             # Nodes beyond the grid are special categories, which have no shape.
             away = np.where(inside, totals[np.minimum(level.nodes, len(totals) - 1)], 0.0)
-        noise = add_noise(np.zeros(len(level.nodes), dtype=np.int64), _law(tree, level), stream)
+        noise = add_noise(np.zeros(len(level.counts), dtype=np.int64), _law(tree, level), stream)
         counts = level.counts + np.rint(away).astype(np.int64) + noise
         levels.append(replace(level, counts=counts))
     return replace(tree, levels=tuple(levels))
@@ -122,12 +128,22 @@ def reweighed(
         rows = np.flatnonzero(np.isfinite(values))
         values = values[rows]
         bins = np.searchsorted(np.asarray(schema[name].edges[1:-1]), values, side="right")
-        usual = densities(shape, values)
+        feature, count = schema[name], len(shape.shares)
+        held = agreeing(shape, feature, _weighted(bins, found[0][rows], count))
+        usual = densities(held, values)
         for line, other in zip(found[1:], replicates, strict=True):
-            new = densities(other[name], values)
-            factors = np.divide(new, usual, out=np.ones_like(new), where=usual > 0)
-            line[rows] *= _kept_in_bins(factors, line[rows], bins, len(shape.shares))
+            fresh = agreeing(other[name], feature, _weighted(bins, line[rows], count))
+            new = densities(fresh, values)
+            with np.errstate(over="ignore"):
+                factors = np.divide(new, usual, out=np.ones_like(new), where=usual > 0)
+            # A number with a cell of its own may have any density next to one without.
+            factors = np.minimum(factors, _MOST_FACTOR)
+            line[rows] *= _kept_in_bins(factors, line[rows], bins, count)
     return found
+
+
+def _weighted(bins: Int64, weights: Float64, count: int) -> Float64:
+    return np.bincount(bins, weights, count).astype(np.float64)
 
 
 def _kept_in_bins(factors: Float64, weights: Float64, bins: Int64, count: int) -> Float64:
@@ -141,12 +157,9 @@ def _kept_in_bins(factors: Float64, weights: Float64, bins: Int64, count: int) -
 
 def densities(shape: Shape, values: Float64) -> Float64:
     """Return how dense values lie at numbers, as parts of the mass of their bin."""
-    bins = np.repeat(np.arange(len(shape.shares)), np.diff(shape.starts))
-    before = np.append(0.0, shape.reached[:-1])
-    within = shape.reached - np.maximum(before, bins)
     piece = np.maximum(np.searchsorted(shape.low, values, side="right") - 1, 0)
     inside = (values >= shape.low[piece]) & (values < shape.high[piece])
     # The density of a narrower piece would be no float; it cancels out between replicates.
     width = np.maximum(shape.high - shape.low, np.finfo(np.float64).tiny)
-    found: Float64 = np.where(inside, (within / width)[piece], 0.0)
+    found: Float64 = np.where(inside, (shape.parts / width)[piece], 0.0)
     return found

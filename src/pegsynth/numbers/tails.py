@@ -1,7 +1,7 @@
 """The octaves of a noisy tree: which of them hold anything, and how the ends go on (R21).
 
 Noise on empty octaves must not become huge numbers. So nothing is taken from an octave that
-does not stand out of the noise, but for those next to the last that does. There a log-normal
+does not stand out of the noise, but for what joins those that do. There a log-normal
 law goes on that agrees with two quantiles of the numbers that can be seen. Its deviation may
 be wider or narrower, as far as the noisy counts beyond say so: a distribution of years ends at
 once, one of incomes goes on for several octaves.
@@ -10,6 +10,7 @@ once, one of incomes goes on for several octaves.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +19,13 @@ from scipy.special import ndtr, ndtri
 
 from pegsynth.arrays import Float64, Int64
 
-_FALSE_OCTAVES = 0.01
-"""Chance that noise alone makes any octave stand out."""
+FALSE_OCTAVES = 2e-5
+"""Chance that noise alone makes any octave stand out, of either sign and any size."""
+_FALSE_NEXT = 3e-5
+"""Chance that noise alone makes the next larger octave one of those that stand out."""
+_FALSE_SMALLER, _FALSE_INNER = 1e-3, 1e-2
+"""The same for all octaves no larger than one that stands out, and for zero or the next smaller
+octave: numbers that are too small do less harm."""
 _RUNS = (1, 2, 4, 8)
 """How many neighbouring octaves are looked at together."""
 _BEYOND = 8
@@ -38,8 +44,8 @@ _VISIBLE = 4.0
 _USUAL_WIDTH = 0.7
 _NARROWEST = 1e-4
 _WINDOW = 3
-_USUAL_SIZE, _SIZE_SPREAD = 6.0, 12.0
-"""Where numbers lie, in octaves, if nothing can be seen: about 100."""
+_FEW_OCTAVES = 24
+"""Between public bounds of so few octaves any number is as good as another."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +65,26 @@ class Seen:
     far: Float64
 
 
-def standing_out(nodes: int, deviation: float, *, laplace: bool) -> float:
-    """Return a count that noise on this many nodes hardly ever reaches."""
-    odds = math.log(max(nodes, 1) / (2 * _FALSE_OCTAVES))
-    return deviation * (odds / math.sqrt(2.0) if laplace else math.sqrt(2.0 * odds))
+def standing_out(nodes: int, deviation: float, *, laplace: bool, chance: float = 0.01) -> float:
+    """Return a count that noise on any of this many nodes exceeds with this chance at most."""
+    each = chance / max(nodes, 1)
+    if laplace:
+        return -deviation * math.log(2 * each) / math.sqrt(2.0)
+    return -deviation * float(ndtri(each))
 
 
 def visible_masses(
-    noisy: Float64, deviation: float, sides: Int64, sizes: Float64, *, laplace: bool
+    noisy: Float64,
+    deviation: float,
+    sides: Int64,
+    sizes: Float64,
+    *,
+    laplace: bool,
+    bounded: bool = False,
 ) -> Float64:
     """Return the masses of the octaves between those that stand out of the noise, by sign.
+
+    If none does, all is put where numbers are smallest: a size that nobody has would be worse.
 
     Parameters
     ----------
@@ -77,12 +93,16 @@ def visible_masses(
     sides
         The sign of every octave, 0 for zero itself.
     sizes
-        The size of the numbers of every octave, as a power of two.
+        The least size of the numbers of every octave.
+    bounded
+        Whether every octave may be taken, as on a calendar.
     """
-    out = _seen(noisy, deviation, sides, laplace=laplace)
+    out = _reached(noisy, deviation, sides, sizes, laplace=laplace)
     masses = np.zeros(len(noisy))
     if not out.any():
-        window = _likeliest(noisy, deviation, sides, sizes)
+        window = np.lexsort((np.abs(sides), sizes))[:1]
+        if bounded or len(noisy) <= _FEW_OCTAVES:
+            window = _likeliest(noisy, sides)
         masses[window] = np.maximum(noisy[window], 0.0)
         if not masses.any():
             masses[window[len(window) // 2]] = 1.0
@@ -95,20 +115,54 @@ def visible_masses(
     return masses
 
 
-def _seen(noisy: Float64, deviation: float, sides: Int64, *, laplace: bool) -> NDArray[np.bool_]:
-    """Say which octaves stand out, by themselves or together with their neighbours."""
+def _reached(
+    noisy: Float64, deviation: float, sides: Int64, sizes: Float64, *, laplace: bool
+) -> NDArray[np.bool_]:
+    """Say which octaves are surely reached: in them or beyond, at the same side, is a row.
+
+    A run of neighbours that stands out together says so of its nearest octave: first among all
+    octaves, then among those that are no larger than one that was found, and then of the neighbours
+    of those that were found, one after the other, so that no union over them is needed.
+    """
     out = np.zeros(len(noisy), dtype=bool)
-    for width in _RUNS:
-        enough = standing_out(len(noisy) * len(_RUNS), deviation, laplace=laplace)
-        rest = np.where(out, 0.0, noisy)
-        sums = np.convolve(rest, np.ones(width), mode="valid")
-        for start in np.argsort(-sums):
-            run = slice(int(start), int(start) + width)
-            if sums[start] <= enough * math.sqrt(width):
-                break
-            if (sides[run] == sides[start]).all() and not out[run].any():
-                out[run] = True
+
+    def look(among: NDArray[np.bool_], chance: float) -> None:
+        nodes = int(among.sum()) * len(_RUNS)
+        enough = standing_out(nodes, deviation, laplace=laplace, chance=chance)
+        for width in _RUNS:
+            rest = np.where(among & ~out, noisy, 0.0)
+            out[list(_standing(rest, sides, width, enough * math.sqrt(width)))] = True
+
+    look(np.ones(len(noisy), dtype=bool), FALSE_OCTAVES)
+    if not out.any():
+        return out
+    look(sizes <= sizes[out].max(), _FALSE_SMALLER)
+    for side, step, chance in (
+        (1, 1, _FALSE_NEXT),
+        (-1, -1, _FALSE_NEXT),
+        (1, -1, _FALSE_INNER),
+        (-1, 1, _FALSE_INNER),
+    ):
+        places = np.flatnonzero(sides == side)[::step]
+        enough = standing_out(len(_RUNS), deviation, laplace=laplace, chance=chance)
+        for number, place in enumerate(places[1:].tolist(), start=1):
+            if out[places[number - 1]] and not out[place]:
+                beyond = np.cumsum(noisy[places[number : number + _RUNS[-1]]])
+                sums = [beyond[w - 1] / math.sqrt(w) for w in _RUNS if w <= len(beyond)]
+                out[place] = max(sums) > enough
+    least = standing_out(1, deviation, laplace=laplace, chance=_FALSE_INNER)
+    out |= (sides == 0) & (noisy > least) & (sizes <= 0)
     return out
+
+
+def _standing(noisy: Float64, sides: Int64, width: int, enough: float) -> Iterator[int]:
+    """Yield the octave nearest to zero of every run that stands out."""
+    if width > len(noisy):
+        return
+    sums = np.convolve(noisy, np.ones(width), mode="valid")
+    for start in np.flatnonzero(sums > enough).tolist():
+        if sides[start] == sides[start + width - 1]:
+            yield start + (width - 1 if sides[start] < 0 else 0)
 
 
 def _non_negative(noisy: Float64) -> Float64:
@@ -124,21 +178,15 @@ def _non_negative(noisy: Float64) -> Float64:
         kept &= ~below
 
 
-def _likeliest(noisy: Float64, deviation: float, sides: Int64, sizes: Float64) -> Int64:
-    """Return the neighbouring octaves that hold most, if none stands out by itself.
-
-    Among a hundred octaves of noise the largest count may be that of astronomical numbers, so
-    numbers of the usual sizes are thought to be more likely.
-    """
+def _likeliest(noisy: Float64, sides: Int64) -> Int64:
+    """Return the neighbouring octaves that hold most, if none stands out by itself."""
     best, found = -np.inf, np.zeros(0, dtype=np.int64)
     for start in range(len(noisy)):
         window = np.arange(start, min(start + _WINDOW, len(noisy)))
         window = window[sides[window] == sides[start]]
-        strength = noisy[window].sum() / (deviation * math.sqrt(len(window)))
-        unusual = 0.0 if sides[start] == 0 else abs(sizes[window].mean() - _USUAL_SIZE)
-        score = max(strength, 0.0) ** 2 / 2 - (unusual / _SIZE_SPREAD) ** 2 / 2
-        if score > best:
-            best, found = score, window
+        strength = noisy[window].sum() / math.sqrt(len(window))
+        if strength > best:
+            best, found = strength, window
     return found
 
 

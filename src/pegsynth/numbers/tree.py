@@ -1,6 +1,6 @@
 """Noisy trees over the grids of numbers (R21).
 
-`measure` takes the exact counts of a grid and looks at them through a privacy filter and in
+`measure_tree` takes the exact counts of a grid and looks at them through a privacy filter and in
 no other way: first at all octaves, then level by level at the children of those nodes whose
 noisy count stood out of the noise. One row changes one cell of each level, so every level
 costs what one noisy table costs, whichever nodes are looked at (R11). What comes out is a
@@ -31,6 +31,7 @@ SPLIT_ABOVE = (8.0, 8.0, 6.0)
 """A node is split if its noisy count is above this many deviations of its children's noise."""
 NOT_KNOWN = -np.inf
 _LIKELY_CHILDREN = 2.0
+_WEEKDAYS, SUM_NODES = 7, 4
 _NO_NOISE = 1e-8
 _SLACK = 1 - 1e-9
 
@@ -48,6 +49,19 @@ class Filter(Protocol):
         levels: Sequence[int] = (),
     ) -> tuple[Int64, float]:
         """Return counts with noise that a part of the whole pays for, and its deviation."""
+        ...
+
+    def measure_sums(
+        self,
+        sums: Int64,
+        share: float,
+        *,
+        largest_sum: int,
+        largest_square: int,
+        features: tuple[int, ...] = (),
+        purpose: str = "",
+    ) -> tuple[Int64, float]:
+        """Return sums with noise that a part of the whole pays for, and its deviation."""
         ...
 
     @property
@@ -82,7 +96,7 @@ class NumberTree:
     name
         Name of the feature.
     levels
-        What was measured, from octaves down; weekdays come last.
+        What was measured, from octaves down; weekdays, or a clipped sum, come last.
     laplace
         Whether the noise is Laplace or Gaussian.
     """
@@ -99,7 +113,20 @@ class NumberTree:
     @property
     def weekday(self) -> Level | None:
         """What was measured of weekdays, where it was: the level after all others."""
-        return self.levels[LEVELS] if len(self.levels) > LEVELS else None
+        return self._last(_WEEKDAYS)
+
+    @property
+    def clipped_sum(self) -> Level | None:
+        """The clipped sum, where it was measured: the level after all others.
+
+        Its nodes are the cells of the centre and of the bound, the number of rows, and the most
+        that a row adds.
+        """
+        return self._last(SUM_NODES)
+
+    def _last(self, nodes: int) -> Level | None:
+        last = self.levels[-1]
+        return last if len(self.levels) > LEVELS and len(last.nodes) == nodes else None
 
     def arrays(self) -> dict[str, Int64]:
         """Return the measurements as plain arrays, for a file."""
@@ -130,22 +157,10 @@ class NumberTree:
         return cls(str(header["name"]), levels, bool(header["laplace"]))
 
 
-def measure(
+def measure_tree(
     counts: Int64, feature: Feature, budget_filter: Filter, share: float, *, index: int = 0
 ) -> NumberTree:
-    """Measure the numbers of a feature with a part of a budget.
-
-    Parameters
-    ----------
-    counts
-        Exact counts of the cells of the feature's grid, then of its special categories.
-    budget_filter
-        The privacy filter that adds the noise and writes an event for every level.
-    share
-        The most of the whole that may be spent; what is not spent stays in the privacy filter.
-    index
-        Position of the feature, for the events.
-    """
+    """Measure the noisy tree of a feature; see `measured_numbers.measure`."""
     if not feature.binned:
         return _one_way(counts, feature, budget_filter, share, index=index)
     grid = grid_of(feature)
@@ -186,7 +201,18 @@ def measure(
             left -= part
         else:
             levels.append(Level(nodes, nodes, 0.0))
+    if left > 0 and not any(len(level.nodes) for level in levels[1:]):
+        # Nothing can be divided, so that all that is left makes octaves more precise.
+        noisy, deviation = budget_filter.measure(top, left, levels=(len(top),), **about)
+        levels[0] = _combined(levels[0], Level(levels[0].nodes, noisy, deviation))
     return NumberTree(feature.name, (*levels, *weekday), budget_filter.route == "pure")
+
+
+def _combined(one: Level, other: Level) -> Level:
+    """Return the mean of two measurements of the same nodes, each by its precision."""
+    precise = [1 / level.deviation**2 for level in (one, other)]
+    counts = np.average([one.counts, other.counts], axis=0, weights=precise)
+    return Level(one.nodes, np.rint(counts).astype(np.int64), sum(precise) ** -0.5)
 
 
 def _one_way(
@@ -220,6 +246,19 @@ class ExactCounts:
         """Return the counts as they are."""
         return counts, self.deviation(share)
 
+    def measure_sums(
+        self,
+        sums: Int64,
+        share: float,
+        *,
+        largest_sum: int,
+        largest_square: int,
+        features: tuple[int, ...] = (),
+        purpose: str = "",
+    ) -> tuple[Int64, float]:
+        """Return the sums as they are."""
+        return sums, self.deviation(share)
+
     def deviation(self, share: float) -> float:
         """Return next to nothing, so that every node that holds a row is split."""
         return _NO_NOISE
@@ -227,7 +266,7 @@ class ExactCounts:
 
 def exact_tree(counts: Int64, feature: Feature) -> NumberTree:
     """Return the tree of exact counts: confidential, and for unprotected methods only."""
-    return measure(counts, feature, ExactCounts(), 1.0)
+    return measure_tree(counts, feature, ExactCounts(), 1.0)
 
 
 def _part(left: float, level: int, known: Float64, budget_filter: Filter) -> float:

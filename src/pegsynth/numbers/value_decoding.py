@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError
 from pegsynth.numbers.bin_shape import Shape
+from pegsynth.numbers.clipped_sum import agreeing_shapes
 from pegsynth.numbers.inside import InsideModel, fit_inside
 from pegsynth.random import RandomStream
 from pegsynth.schema.codec import Decoder
@@ -81,13 +82,14 @@ def value_decoder(
     Parameters
     ----------
     sample
-        Synthetic codes that a model is fitted to.
+        Synthetic codes that a model is fitted to; means agree with clipped sums for them.
     mode
         "model": ranks inside bins follow a model of all features; "values": they are drawn
         one by one.
     """
     if mode not in ("model", "values"):
         raise ParameterError(f'mode is "model" or "values", not {mode!r}')
+    shapes = agreeing_shapes(shapes, schema, sample)
     model = fit_inside(sample, schema, shapes, stream) if mode == "model" else None
     if model is None:
         return Decoder(schema, how="values", shapes=shapes, **options)

@@ -182,10 +182,12 @@ def _counted(event: NoisyCounts) -> tuple[str, str]:
 
 
 def _added_up(event: NoisySums) -> tuple[str, str]:
+    what = f"{event.sums:,} sums of products of clipped and scaled values of"
+    if event.purpose == "edges":
+        what = "Sums of clipped and scaled values of"
     return (
-        f"{event.sums:,} sums of products of clipped and scaled values of "
-        f"{_names(event.features)} were taken over all rows and {_noise(event)} was added to "
-        f"each{_label(event)}",
+        f"{what} {_names(event.features)} were taken over all rows and {_noise(event)} was added "
+        f"to each{_label(event)}",
         f"whatever its values, one row adds at most {event.largest_sum:,} to all of them together "
         f"({event.largest_square:,} in squares), by bounds that are public or were paid for before",
     )

@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import Any
 
 from pegsynth.evaluation.published_noise import noise_variance, published_noise
+from pegsynth.numbers import constant_numbers
 from pegsynth.panels.pooled_positions import measured_tables
 from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals, PooledRows
 from pegsynth.privacy.statement import rows_counted
@@ -112,6 +113,11 @@ def quality_fields(
     pairs = list(dict.fromkeys(pair for table in measured for pair in combinations(table, 2)))
     noise = published_noise(ledger, schema)
     triples = [each for each in held if len(each) == 3]
+    note = _note(
+        tables,
+        pairs=any(frozenset(pair) not in held for pair in pairs),
+        triples=sum(math.comb(len(table), 3) for table in measured) > len(triples),
+    )
     return {
         "format": FORMAT,
         "guarantee": {
@@ -149,11 +155,7 @@ def quality_fields(
         "triples_held": sorted(sorted(each, key=names.index) for each in triples),
         "triples_in_all": sum(math.comb(len(table), 3) for table in measured),
         "trusted": _TRUST if noise else "",
-        "note": _note(
-            tables,
-            pairs=any(frozenset(pair) not in held for pair in pairs),
-            triples=sum(math.comb(len(table), 3) for table in measured) > len(triples),
-        ),
+        "note": " ".join((*constant_numbers(schema), *([note] if note else []))),
     }
 
 

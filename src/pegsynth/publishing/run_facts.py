@@ -143,7 +143,11 @@ class RunFacts:
     @property
     def summed(self) -> tuple[str, ...]:
         """Features of which sums of values were measured for declared analyses (R26)."""
-        sums = (event for event in self.ledger.events if isinstance(event, NoisySums))
+        sums = (
+            event
+            for event in self.ledger.events
+            if isinstance(event, NoisySums) and event.purpose == "analysis"
+        )
         return self._named(name for event in sums for name in event.features)
 
     @property

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from pegsynth.errors import ModelError, PegsynthError
 from pegsynth.numbers import NumberTree, Shape
 from pegsynth.numbers.bin_shape import ShapeSource
-from pegsynth.numbers.number_grid import LEVELS
+from pegsynth.numbers.number_grid import LEVELS, Grid
 from pegsynth.numbers.tree import FORMAT as TREE_FORMAT
+from pegsynth.numbers.tree import SUM_NODES, Level
 from pegsynth.schema import Feature, Schema
 
 _PREFIX = "shape of feature "
@@ -21,7 +22,7 @@ _PARTS = ("low", "high", "reached", "shares", "unit")
 _TREE = "tree"
 """Deviations of its levels, whether they are Laplace noise's, whether edges were private, and the
 ends of the grid if they were."""
-_MOST_LEVELS, _MOST_ROWS = 8, 1 << 53
+_MOST_LEVELS, _MOST_ROWS, _MOST_SUM = 8, 1 << 53, 1 << 60
 
 
 def shape_arrays(shapes: Mapping[str, Shape]) -> dict[str, NDArray[Any]]:
@@ -105,10 +106,20 @@ def _source(feature: Feature, held: Mapping[str, NDArray[Any]]) -> ShapeSource:
         and (number == 0 or (level.nodes < grid.nodes(number)).all())
         for number, level in enumerate(source.tree.levels[:LEVELS])
     )
-    first = source.tree.levels[0]
+    first, sums = source.tree.levels[0], source.tree.levels[LEVELS:]
+    fits &= all(_is_sum(each, grid) for each in sums)
     if not (fits and source.tree.noisy and len(first.nodes) >= grid.nodes(0)):
         raise damaged
     return source
+
+
+def _is_sum(level: Level, grid: Grid) -> bool:
+    """Whether a level is a clipped sum on a grid (R21)."""
+    if len(level.nodes) != SUM_NODES or len(level.counts) != 1 or not 0 < level.deviation < np.inf:
+        return False
+    centre, bound, rows, steps = level.nodes.tolist()
+    inside = 0 <= min(centre, bound) < max(centre, bound) < grid.cells
+    return inside and min(rows, steps) > 0 and abs(int(level.counts[0])) < _MOST_SUM
 
 
 def _checked(schema: Schema, name: str, held: Mapping[str, Any]) -> Shape:
