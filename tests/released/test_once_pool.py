@@ -173,9 +173,9 @@ def test_nothing_depends_on_the_number_of_threads(monkeypatch):
 
 def margins_of(pool):
     counts = [pool.counts((f,)).astype(float) for f in range(len(pool.sizes))]
-    measured = tuple((line, np.ones(len(line))) for line in counts)
     shares = [line / pool.rows for line in counts]
-    return Margins(pool.sizes, float(pool.rows), [], [], shares, measured=measured)
+    precisions = [np.ones(len(line)) for line in counts]
+    return Margins(pool.sizes, float(pool.rows), counts, precisions, shares)
 
 
 def weighted(seed=4, rows=500):

@@ -113,7 +113,7 @@ def rebuild(
         fit.take(table)
     for table in released.residuals:
         fit.take_residual(table)
-    fit.finish()
+    fit.finish(released.levels, released.ordered)
     return fit
 
 
@@ -129,7 +129,7 @@ def _by_residuals(released: Released, pool: Pool, steps: Steps, diverse: Diverse
     for table in released.residuals:
         if len(table.features) > PAIR:
             fit.take_residual(table)
-    fit.finish()
+    fit.finish(released.levels, released.ordered)
     return fit
 
 

@@ -149,8 +149,7 @@ def release_blocks(
         budget_filter.price, split.rest, shares, rows_estimated, merging, steps, drawn
     )
     noise = block_deviation(budget_filter.price, split, features - len(details) - len(told))
-    least = steps.merge_below * noise
-    levels = plan.levels or merging.levels(shares, rows_estimated, least)
+    levels = plan.levels or merging.levels(shares, rows_estimated, steps.merge_below * noise)
     on_levels = details_on_levels(details, told, levels)
     merged_table = table.merged(levels)
     scaled = anchored(one_ways, is_public, rows_estimated)
@@ -172,6 +171,7 @@ def release_blocks(
         fit, blocks, residuals = _by_pairs(
             merged_table, place, plan, budget_filter, split, progress, withheld
         )
+        fit.finish(levels, ordered)
         return replace(
             measured,
             levels=levels,
@@ -192,7 +192,7 @@ def release_blocks(
         chosen, apart = _second_round(
             merged_table, fit, budget_filter, split.second + left, progress
         )
-        fit.finish()
+        fit.finish(levels, ordered)
     else:
         pool.weigh(margins.total)
     released = replace(
@@ -459,7 +459,6 @@ def _by_pairs(
         chooser.heard(moved=fit.take_residual(found))
         residuals.append(found)
         progress("tables", len(residuals) - len(plan.pairs), None)
-    fit.finish()
     return fit, blocks, residuals
 
 

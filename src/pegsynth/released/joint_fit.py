@@ -27,15 +27,21 @@ All of it is post-processing of paid-for numbers (R11).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
 
-from pegsynth.arrays import Float64
+from pegsynth.arrays import Float64, Int64
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.residuals import centred
+from pegsynth.released.ordered_products import (
+    AddedProducts,
+    standard_scores,
+    tilt_towards,
+    tilted,
+)
 from pegsynth.released.pair_residuals import (
     MEAN_ABSOLUTE_NORMAL,
     PAIR,
@@ -47,12 +53,14 @@ from pegsynth.released.pair_residuals import (
 from pegsynth.released.pool_fit import PoolFit, UInt16
 from pegsynth.released.published import NoisyTable
 from pegsynth.released.row_pool import MOST_CELLS, Features, cell_count
+from pegsynth.released.smoothing import Axes
 
 CLOSENESS = np.geomspace(2.0**-24, 2.0**8, 33)
 """Values of c that likelihoods are taken for."""
 _NEVER_SAID = 0.01
 _NEXT_TO_NOTHING = -30.0
 _LEAST_TOTAL = 1e-6
+_MOST_TILTED = 3
 _ALL_ANEW = 10
 _ALL_SWEPT = 160
 _MOST_AIMS = 1 << 25
@@ -83,6 +91,11 @@ class JointFit(PoolFit):
         that the weights give it.
     ones
         One-way counts of the weighted pool when they had their last turn.
+    products
+        Sums of products of ordered features, which noise does not bend.
+    tilts
+        By place: the product of scores in every cell of a pair, where a sum of products is met
+        and not a table.
     """
 
     noisy: list[Float64] = field(default_factory=list)
@@ -94,6 +107,8 @@ class JointFit(PoolFit):
     places: dict[tuple[Features, bool], int] = field(default_factory=dict)
     residuals: dict[int, Float64] = field(default_factory=dict)
     ones: list[Float64] = field(default_factory=list)
+    products: AddedProducts = field(default_factory=lambda: AddedProducts({}))
+    tilts: dict[int, Float64] = field(default_factory=dict)
 
     def start(self, blocks: Sequence[NoisyTable]) -> None:
         """Weigh all rows alike, then meet the one-way counts and the blocks."""
@@ -107,14 +122,18 @@ class JointFit(PoolFit):
     def _begin_here(self) -> None:
         """Take the weights as they are for those to stay close to; add the one-way counts."""
         self.base = self.pool.weights.copy()
-        for feature, (counts, variance) in enumerate(self.margins.measured):
-            self._add((feature,), counts, variance)
+        for feature in range(len(self.pool.sizes)):
+            self._add((feature,), *self.margins.known(feature))
         super().sweep(1)
         self._look_at_ones()
 
     def take(self, table: NoisyTable) -> bool:
         """Add a measured table, and say whether it moved by more than its noise."""
         noise = MEAN_ABSOLUTE_NORMAL * table.deviation * len(table.counts)
+        if self.steps.fold:
+            self.margins.fold(table, table.features)
+            for feature in table.features:
+                self._replace(feature, *self.margins.known(feature))
         return self._moved_by(self._measured(table), table.features) > noise
 
     def take_residual(self, table: NoisyTable) -> bool:
@@ -139,12 +158,44 @@ class JointFit(PoolFit):
 
         self.ones = self.pool.each(work, range(len(self.pool.sizes)))
 
-    def finish(self) -> None:
-        """Come to rest."""
+    def finish(self, levels: Sequence[Int64], ordered: Sequence[bool]) -> None:
+        """Come to rest, and meet the sums of products of ordered features.
+
+        Counts cannot be negative, so what noise takes off empty cells is taken off others: tables
+        show less dependence than was measured. A sum of products over a noisy table has no such
+        bias.
+        """
+        self._add_products(standard_scores(levels, ordered, self.margins))
         self.sweep(self.steps.last_sweeps)
         # Noise below zero everywhere says nothing.
         if not self.pool.weights.sum() > _LEAST_TOTAL * self.margins.total:
             self.pool.weights = self.base.copy()
+
+    def _add_products(self, scores: Mapping[int, Float64]) -> None:
+        self.products = AddedProducts(scores)
+        for place in range(len(self.pool.sizes), len(self.features)):
+            features = self.features[place]
+            levels = [self.pool.sizes[each] for each in features]
+            variance = float(self.variances[place][0])
+            if place not in self.residuals:
+                self.products.add(features, levels, self.noisy[place], variance)
+            elif len(features) == PAIR:
+                cells = self._wanted(place, self.noisy[place])
+                variance *= cells.size / free_cells(levels)
+                self.products.add(features, levels, cells, variance, residual=True)
+        for pair, precision in self.products.precisions.items():
+            self.tilts[len(self.features)] = self.products.by_cell(pair)
+            self.features.append(pair)
+            self.keys.append(self._keys_of(pair))
+            self.potentials.append(np.zeros(1))
+            self.noisy.append(np.array([self.products.mean(pair)]))
+            self.variances.append(np.array([1 / precision]))
+
+    def _keys_of(self, features: Features) -> UInt16:
+        """Return the cell of every row, which a table of the same features may have already."""
+        if features in self.features[:-1]:
+            return self.keys[self.features.index(features)]
+        return self.pool.keys(features)
 
     def aims(self) -> list[tuple[UInt16, Float64]]:
         """Return the measured tables and, as far as there is room, all other pairs.
@@ -158,18 +209,32 @@ class JointFit(PoolFit):
         sizes, rows = self.pool.sizes, self.pool.rows
         self.ones = [self._after_its_turn(feature) for feature in range(len(sizes))]
         found = list(self.ones)
-        found += [self._after_its_turn(place) for place in range(len(sizes), len(self.keys))]
-        room = _MOST_AIMS // rows - len(self.keys)
-        measured = set(self.features)
+        tables = [place for place in range(len(sizes), len(self.keys)) if place not in self.tilts]
+        found += [self._tilted(place, self._after_its_turn(place)) for place in tables]
+        room = _MOST_AIMS // rows - len(found)
+        measured = {self.features[place] for place in tables}
         others = [
             pair
             for pair in combinations(range(len(sizes)), 2)
             if pair not in measured and cell_count(pair, sizes) <= MOST_CELLS
         ]
-        aims = list(zip(self.keys, found, strict=True))
+        keys = [self.keys[place] for place in (*range(len(sizes)), *tables)]
+        aims = list(zip(keys, found, strict=True))
         if len(others) <= room:
             aims += [(self.pool.keys(pair), self.pool.expected(pair)) for pair in others]
         return aims
+
+    def _tilted(self, place: int, table: Float64) -> Float64:
+        """Return a small table with the sums of products that its features should have."""
+        features = self.features[place]
+        if len(features) > _MOST_TILTED:
+            return table
+        cells = table.reshape([self.pool.sizes[each] for each in features])
+        margins: dict[Axes, Float64] = {
+            (axis,): self.ones[each] for axis, each in enumerate(features)
+        }
+        wanted = {pair: self.products.mean(pair) for pair in self.products.sums}
+        return tilted(cells, features, wanted, self.products.scores, margins).ravel()
 
     def _after_its_turn(self, place: int) -> Float64:
         """Return what the weights would add up to in a table if it had its turn now."""
@@ -188,6 +253,8 @@ class JointFit(PoolFit):
     def _measured(self, table: NoisyTable) -> int:
         """Add a table of counts, or average it with an earlier one by precision."""
         features, counts = in_order(table, self.pool.sizes)
+        # The total is known best, so what counts exceed it by is noise.
+        counts = counts - (counts.sum() - self.margins.total) / len(counts)
         variance = np.full(len(counts), table.deviation**2)
         place = self.places.get((features, False))
         if place is None:
@@ -271,6 +338,8 @@ class JointFit(PoolFit):
         return self.steps.closer_than_it_is
 
     def _factors(self, table: int, sums: Float64) -> Float64:
+        if table in self.tilts:
+            return self._tilting_factors(table, sums)
         potentials = soft_potentials(
             sums,
             self.potentials[table],
@@ -280,6 +349,16 @@ class JointFit(PoolFit):
         )
         factors: Float64 = np.exp(potentials - self.potentials[table])
         self.potentials[table] = potentials
+        return factors
+
+    def _tilting_factors(self, place: int, sums: Float64) -> Float64:
+        """Return by how much cells are scaled so that a sum of products is met, softly."""
+        products, before = self.tilts[place], float(self.potentials[place][0])
+        softness = self.closeness * float(self.variances[place][0])
+        most = math.log(self.steps.most_factor)
+        tilt = tilt_towards(sums, products, before, float(self.noisy[place][0]), softness, most)
+        self.potentials[place] = np.array([tilt])
+        factors: Float64 = np.exp((tilt - before) * products)
         return factors
 
     def _wanted(self, table: int, sums: Float64) -> Float64:

@@ -22,13 +22,7 @@ SHORTEST_SMOOTHED = 9
 
 @dataclass
 class Margins:
-    """Weighted sums of noisy one-way counts on merged levels, and the estimates they give.
-
-    Parameters
-    ----------
-    measured
-        The noisy one-way counts of every feature by themselves, and the variance of each count.
-    """
+    """Weighted sums of noisy one-way counts on merged levels, and the estimates they give."""
 
     sizes: tuple[int, ...]
     total: float
@@ -36,7 +30,6 @@ class Margins:
     precisions: list[Float64]
     shares: list[Float64] = field(default_factory=list)
     details: tuple[Detail, ...] = ()
-    measured: tuple[tuple[Float64, Float64], ...] = ()
 
     @classmethod
     def of(
@@ -51,18 +44,26 @@ class Margins:
         sums: list[Float64] = []
         precisions: list[Float64] = []
         merged: list[Float64] = []
-        measured: list[tuple[Float64, Float64]] = []
         for noisy, line, share in zip(one_ways, levels, shares, strict=True):
             variance = np.bincount(line).astype(np.float64) * noisy.deviation**2
             summed: Float64 = np.bincount(line, noisy.counts).astype(np.float64)
             sums.append(summed / variance)
             precisions.append(np.reciprocal(variance))
-            measured.append((summed, variance))
             merged.append(np.bincount(line, weights=share).astype(np.float64))
         sizes = tuple(len(line) for line in merged)
-        margins = cls(sizes, total, sums, precisions, merged, details, tuple(measured))
+        margins = cls(sizes, total, sums, precisions, merged, details)
         margins._agree()
         return margins
+
+    def known(self, feature: int) -> tuple[Float64, Float64]:
+        """Return the noisy counts of a feature from all tables so far, and their variances.
+
+        The total is known best, so what counts exceed it by is noise.
+        """
+        variance = np.reciprocal(self.precisions[feature])
+        counts = self.sums[feature] * variance
+        excess = float(counts.sum()) - self.total
+        return counts - excess * variance / variance.sum(), variance
 
     def counts(self, feature: int) -> Float64:
         """Return the estimated counts of a feature's levels."""

@@ -35,7 +35,7 @@ def plain_targets(released: Released, margins: Margins) -> list[Target]:
         One-way counts that every published table has improved.
     """
     known: list[tuple[NoisyTable, Float64]] = []
-    scores = standard_scores(released, margins)
+    scores = standard_scores(released.levels, released.ordered, margins)
     products = measured_products(released, margins, scores)
     for table in (*released.blocks, *released.extra):
         projected = on_simplex(table.counts.astype(np.float64), table.deviation**2, margins.total)
