@@ -7,6 +7,7 @@ from scipy import stats
 from pegsynth.evaluation.correlations import correlation, correlation_records, pair_sides
 from pegsynth.evaluation.value_columns import TableValues
 from pegsynth.evaluation.value_sides import sides_of
+from pegsynth.replicate_design import PART
 
 RNG = np.random.default_rng(4)
 
@@ -79,9 +80,9 @@ def test_the_variance_is_that_of_repeated_samples():
 
 def test_replicates_make_the_interval():
     drawn = columns(100)
-    replicates = RNG.gamma(2, 0.5, (6, 100))
+    replicates = 1 + PART * (RNG.gamma(2, 0.5, (6, 100)) - 1)
     table = TableValues(drawn, weights=np.ones(100), replicates=replicates)
     record = found(TableValues(drawn), table)["pearson_correlation", "x, y"]
     again = [correlation(drawn["x"], drawn["y"], line).value for line in replicates]
-    half = stats.t.ppf(0.975, 6) * np.sqrt(np.mean((np.array(again) - record.value) ** 2))
+    half = stats.t.ppf(0.975, 6) * np.sqrt(np.mean((np.array(again) - record.value) ** 2)) / PART
     assert record.high - record.value == pytest.approx(half)

@@ -6,6 +6,7 @@ import pytest
 from pegsynth.evaluation.value_columns import TableValues
 from pegsynth.evaluation.value_records import cumulative_of, value_records
 from pegsynth.evaluation.value_sides import Sides, sides_of
+from pegsynth.replicate_design import PART
 
 RNG = np.random.default_rng(8)
 ORIGINAL = np.concatenate([np.zeros(100), RNG.gamma(2, 10, 895), np.full(5, np.nan)])
@@ -79,7 +80,7 @@ def test_replicate_weights_make_the_interval():
     again = np.array([np.average(released, weights=line) for line in replicates])
     from scipy.stats import t
 
-    half = t.ppf(0.975, 8) * np.sqrt(np.mean((again - released.mean()) ** 2))
+    half = t.ppf(0.975, 8) * np.sqrt(np.mean((again - released.mean()) ** 2)) / PART
     assert found.high - found.value == pytest.approx(half)
     assert "8 replicate weights" in found.note
 

@@ -9,6 +9,7 @@ from pegsynth.evaluation.coefficient_sides import coefficient_sides
 from pegsynth.evaluation.formula import read_formula
 from pegsynth.evaluation.judged_tables import read_tables
 from pegsynth.evaluation.value_regression import compare_values, has_values
+from pegsynth.replicate_design import PART
 from pegsynth.schema import Feature, Schema
 
 SCHEMA = Schema(
@@ -99,7 +100,7 @@ def test_weights_and_their_replicates(text):
     main, *again = [oracle(text, synthetic, line).params for line in lines]
     values = np.array([each.value for each in found.synthetic.values()])
     assert values == pytest.approx(main, rel=1e-6)
-    variance = np.mean([(each - main) ** 2 for each in again], axis=0)
+    variance = np.mean([(each - main) ** 2 for each in again], axis=0) / PART**2
     stated = [each.variance for each in found.synthetic.values()]
     assert stated == pytest.approx(variance, rel=1e-5)
     assert "4 replicate weights" in found.remarks[-1]

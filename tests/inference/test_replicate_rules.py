@@ -16,6 +16,7 @@ from pegsynth.inference import Floor
 from pegsynth.inference.choice import check_rule, has_own_noise, replicates_of, rule_for
 from pegsynth.privacy import NoisyCounts, NotPrivate, Unspent
 from pegsynth.privacy.assumptions import public_options, rows_in
+from pegsynth.replicate_design import PART
 from significance import bonferroni
 
 # K = 4 estimates: mean 12, squared deviations 4 + 0 + 4 + 0 = 8, b = 8/3.
@@ -34,10 +35,11 @@ def test_own_noise():
 
 
 def test_replicate_weights():
-    # Around 11: 1 + 1 + 9 + 1 = 12, T = 12/4 = 3 with K = 4 degrees of freedom.
+    # Around 11: 1 + 1 + 9 + 1 = 12, T = 12/(4 f^2) = 75 with K = 4 degrees of freedom.
     found = combine(ESTIMATES, rule="replicate-weights", main=11.0)
     assert found.estimate == 11
-    assert found.variance == pytest.approx(3)
+    assert found.variance == pytest.approx(75)
+    assert combine(ESTIMATES, main=11.0, part=1.0).variance == pytest.approx(3)
     assert found.degrees_of_freedom == 4
     assert combine(ESTIMATES, main=11.0).rule == "replicate-weights"
 
@@ -46,18 +48,19 @@ def test_several_quantities_by_name():
     rows = [{"a": 1.0, "b": 5.0}, {"a": 3.0, "b": 5.0}]
     found = combine(rows, rule="replicate-weights", main={"b": 5.0, "a": 2.0})
     assert found.names == ("a", "b")
-    assert found["a"].variance == pytest.approx(1)
+    assert found["a"].variance == pytest.approx(25)
     assert found["b"].variance == 0
     assert found["a"].estimate == 2
 
 
 @pytest.mark.parametrize("rule", ["own-noise", "replicate-weights"])
 def test_the_pivots_are_those_of_t(rule):
-    """Linear and Gaussian: q_0 - theta and q_k - q_0 have one law, so the interval is exact."""
+    """Linear and Gaussian: q - theta and (q_k - q)/f have one law, so the interval is exact."""
     words, count, runs = np.random.default_rng(5), 6, 20_000
     main = words.normal(size=runs)
-    rest = main + words.normal(size=(count, runs))
-    more = {"main": main} if rule == "replicate-weights" else {}
+    weighted = rule == "replicate-weights"
+    rest = main + (PART if weighted else 1.0) * words.normal(size=(count, runs))
+    more = {"main": main} if weighted else {}
     low, high = combine(rest, rule=rule, **more).interval(0.9)
     hits = int(((low <= 0) & (high >= 0)).sum())
     chance = 0.9
@@ -65,10 +68,33 @@ def test_the_pivots_are_those_of_t(rule):
     assert stats.binomtest(hits, runs, chance).pvalue > bonferroni(2)
 
 
+@pytest.mark.parametrize("part", [1.0, 2 * PART, PART / 2])
+def test_a_wrong_part_is_found_out(part):
+    """The factor 1/f^2 forgotten, or another f."""
+    words, count, runs = np.random.default_rng(5), 6, 20_000
+    main = words.normal(size=runs)
+    rest = main + PART * words.normal(size=(count, runs))
+    low, high = combine(rest, main=main, part=part).interval(0.9)
+    hits = int(((low <= 0) & (high >= 0)).sum())
+    assert stats.binomtest(hits, runs, 0.9).pvalue < 1e-6
+
+
+def test_the_ledger_says_which_part():
+    found = [
+        combine(ESTIMATES, main=11.0, ledger=ledger_of(replicates=4, **part)).variance
+        for part in ({"replicate_part": 0.5}, {})
+    ]
+    # Ledgers of 0.1.0 do not say it: replicates had all of sampling and noise.
+    assert found == pytest.approx([12.0, 3.0])
+    for wrong in (0.0, 1.5, "much"):
+        with pytest.raises(ParameterError, match="replicate_part"):
+            combine(ESTIMATES, main=11.0, ledger=ledger_of(replicates=4, replicate_part=wrong))
+
+
 def test_wrong_degrees_of_freedom_are_found_out():
     words, count, runs = np.random.default_rng(5), 6, 20_000
     main = words.normal(size=runs)
-    rest = main + words.normal(size=(count, runs))
+    rest = main + PART * words.normal(size=(count, runs))
     variance = np.asarray(combine(rest, rule="replicate-weights", main=main).variance)
     half = stats.norm.ppf(0.95) * np.sqrt(variance)
     hits = int((np.abs(main) <= half).sum())
@@ -192,7 +218,8 @@ def test_a_fit_with_every_weight(kind):
     main, *rest = (slope(columns, line).params[1] for line in lines)
     assert found.combined.rule == "replicate-weights"
     assert found.combined["slope"].estimate == pytest.approx(main)
-    assert found.combined["slope"].variance == pytest.approx(np.mean((rest - main) ** 2))
+    variance = np.mean((rest - main) ** 2) / PART**2
+    assert found.combined["slope"].variance == pytest.approx(variance)
     assert found.combined["slope"].degrees_of_freedom == 3
     assert "slope" in repr(found)
 

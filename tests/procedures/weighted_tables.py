@@ -29,7 +29,9 @@ def weighted(rows=400, *, seed=1, replicates=REPLICATES):
         "pegs_weight": random.gamma(3.0, 1.0, rows),
     }
     for k in range(1, replicates + 1):
-        columns[f"pegs_weight_{k}"] = columns["pegs_weight"] * random.gamma(5.0, 0.2, rows)
+        columns[f"pegs_weight_{k}"] = columns["pegs_weight"] * (
+            1 + PART * (random.gamma(5.0, 0.2, rows) - 1)
+        )
     return pl.DataFrame(columns)
 
 

@@ -6,8 +6,10 @@ not clear whether datasets share a parameter draw, the wider rule is taken.
 A release of blocks records two more options of its run, in the assumption "public-options":
 `noise`, which is "own" where every table has sampling and noise of its own and "shared" where
 all were drawn from the published counts themselves; and `replicates`, the number K of replicate
-weights beside the weight of every row, with `weight_name`, what that weight is called. Ledgers that
-say neither are of shared noise; where the name is not said, as in ledgers of 0.1.0, it is `weight`.
+weights beside the weight of every row, with `weight_name`, what that weight is called, and
+`replicate_part`, the part f of sampling error and noise that they have. Ledgers that say neither
+are of shared noise; where name or part are not said, as in ledgers of 0.1.0, they are `weight`
+and 1.
 """
 
 from __future__ import annotations
@@ -22,13 +24,14 @@ from pegsynth.privacy import Ledger
 from pegsynth.privacy.assumptions import Parameters
 from pegsynth.privacy.draw_events import DRAWS, Draws, UrnDraws
 from pegsynth.privacy.events import NotPrivate, UnknownEvent, Unspent
-from pegsynth.weight_names import named_weights
+from pegsynth.replicate_design import ReplicateDesign
 
 NOISE_OPTION: Final = "noise"
 OWN_NOISE: Final = "own"
 SHARED_NOISE: Final = "shared"
 REPLICATES_OPTION: Final = "replicates"
 WEIGHT_OPTION: Final = "weight_name"
+PART_OPTION: Final = "replicate_part"
 _EARLIER_WEIGHT: Final = "weight"
 
 
@@ -132,10 +135,30 @@ def replicates_of(ledger: Ledger) -> int | None:
     return _only(value if type(value) is int and value > 0 else None for value in told)
 
 
+def design_of(ledger: Ledger) -> ReplicateDesign | None:
+    """Return the design of replicate weights as a ledger records it; None where it has none."""
+    told = {
+        (str(each.get(WEIGHT_OPTION, _EARLIER_WEIGHT)), each.get(PART_OPTION, 1.0))
+        for each in _options(ledger)
+        if REPLICATES_OPTION in each
+    }
+    count = replicates_of(ledger)
+    if count is None or len(told) != 1:
+        return None
+    weight, part = told.pop()
+    return ReplicateDesign(count, _checked_part(part), weight)
+
+
+def _checked_part(part: object) -> float:
+    if not isinstance(part, float | int) or not 0 < part <= 1:
+        raise ParameterError(f"the ledger's {PART_OPTION} must lie above 0 and be at most 1")
+    return float(part)
+
+
 def weights_of(ledger: Ledger) -> tuple[str, ...]:
     """Return the names of the weight of a row and of its replicates; none where there are none."""
-    told = {str(each.get(WEIGHT_OPTION, _EARLIER_WEIGHT)) for each in _options(ledger)}
-    return named_weights(told.pop(), replicates_of(ledger) or 0) if len(told) == 1 else ()
+    design = design_of(ledger)
+    return () if design is None else design.names
 
 
 def _options(ledger: Ledger) -> list[Parameters]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pegsynth.errors import ParameterError
 from pegsynth.inference import combining_rules, nested
-from pegsynth.inference.choice import check_rule, rows_in_of, rows_of, rule_for
+from pegsynth.inference.choice import check_rule, design_of, rows_in_of, rows_of, rule_for
 from pegsynth.inference.combining_rules import (
     REPLICATED,
     ROWS_NEEDED,
@@ -24,6 +24,7 @@ from pegsynth.inference.combining_rules import (
 from pegsynth.inference.estimates import Table, alone, check_enough, matched, one_each
 from pegsynth.inference.ledger_support import NOT_ASKED, support_note
 from pegsynth.privacy import Ledger
+from pegsynth.replicate_design import PART
 from pegsynth.weight_names import WEIGHT
 
 if TYPE_CHECKING:
@@ -161,6 +162,7 @@ def combine(
     floor: Floor | None = None,
     imputations: int | None = None,
     analysis: str | None = None,
+    part: float | None = None,
 ) -> Combined:
     """Combine the estimates from K >= 2 synthetic datasets.
 
@@ -184,7 +186,7 @@ def combine(
     ledger
         How the datasets were made.
     main
-        For replicate weights: the estimates with the weights of the published counts.
+        For replicate weights: the estimates of the rows as they are.
     floor
         For the rules for replicates: the published noise on quantities that are shares.
     imputations
@@ -193,6 +195,9 @@ def combine(
     analysis
         With the ledger of released blocks: the formula or features that the estimates are of,
         such as ``los ~ age + sev``. A note then says whether published tables hold it.
+    part
+        For replicate weights: the part f of sampling error and noise that they have; by default
+        as the ledger records it, and 0.2 without one.
 
     Returns
     -------
@@ -219,7 +224,9 @@ def combine(
         notes.append(nested.NOT_AT_RANDOM)
     if rule in REPLICATED:
         notes.append(held or NOT_ASKED)
-        return _replicated(rule, estimates, main, floor, imputations, notes)
+        design = design_of(ledger) if ledger is not None and part is None else None
+        part = part or (PART if design is None else design.part)
+        return _replicated(rule, estimates, main, part, floor, imputations, notes)
     table, checked = matched(estimates, variances)
     datasets = nested.datasets_of(len(table.values), imputations)
     share = _share(ledger, datasets, rows, rows_in)
@@ -279,6 +286,7 @@ def _replicated(
     rule: Rule,
     estimates: Any,
     main: Any,
+    part: float,
     floor: Floor | None,
     imputations: int | None,
     notes: list[str],
@@ -292,7 +300,7 @@ def _replicated(
         table = nested.means(table, imputations)
     if rule == "replicate-weights":
         centre = one_each(main, table, "main")
-        spread = combining_rules.replicate_weights(table.values, centre)
+        spread = combining_rules.replicate_weights(table.values, centre, part=part)
     else:
         centre, spread = table.values.mean(axis=0), combining_rules.own_noise(table.values)
     if floor is not None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
+from pegsynth.replicate_design import PART, ReplicateDesign
 
 Rule: TypeAlias = Literal[
     "plug-in", "fully", "partial", "shared-urn", "own-noise", "replicate-weights", "nested"
@@ -130,12 +131,14 @@ def own_noise(estimates: Numbers) -> Spread:
     return _replicated((1 + 1 / count) * estimates.var(axis=0, ddof=1), count - 1)
 
 
-def replicate_weights(estimates: Numbers, main: Numbers) -> Spread:
-    """Replicates of one weighted table (R28): T = mean (q_k - q_0)^2, K degrees of freedom.
+def replicate_weights(estimates: Numbers, main: Numbers, *, part: float = PART) -> Spread:
+    """Replicates of one table (R28): T = mean (q_k - q)^2 / f^2, K degrees of freedom.
 
-    `main` is q_0, the estimate with the weights of the published counts.
+    `main` is q, the estimate of the rows as they are; `part` is f, the part of sampling error and
+    noise that replicates have.
     """
-    return _replicated(((estimates - main) ** 2).mean(axis=0), len(estimates))
+    design = ReplicateDesign(len(estimates), part)
+    return _replicated(design.variance(estimates, main), design.count)
 
 
 def _replicated(variance: Numbers, degrees: int) -> Spread:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.inference.choice import check_rule, from_released_blocks, weights_of
+from pegsynth.inference.choice import check_rule, design_of, from_released_blocks, weights_of
 from pegsynth.inference.combine import Floor, combine
 from pegsynth.inference.combining_rules import Numbers
 from pegsynth.inference.ledger_support import NOT_ASKED, support_note
@@ -62,7 +62,9 @@ def replicated(
     if ledger is not None and not from_released_blocks(ledger):
         check_rule("replicate-weights", ledger)
     # The ledger of a model says nothing of weights that were drawn from it; the columns do.
-    result = combine(rest, rule="replicate-weights", main=main, floor=floor)
+    design = None if ledger is None else design_of(ledger)
+    part = None if design is None else design.part
+    result = combine(rest, rule="replicate-weights", main=main, floor=floor, part=part)
     if analysis is not None:
         if ledger is None:
             raise ParameterError("whether an analysis is held is read off the ledger; state it too")

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from pegsynth.inference.choice import (
     NOISE_OPTION,
     OWN_NOISE,
+    PART_OPTION,
     REPLICATES_OPTION,
     SHARED_NOISE,
     WEIGHT_OPTION,
 )
 from pegsynth.methods.base import Fitted, Method, Model, Prediction, Sampler
 from pegsynth.methods.method_options import PegsOnceOptions
+from pegsynth.replicate_design import PART
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
@@ -97,6 +99,7 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit | PooledFit"]):
         if plan.options.replicates is not None:
             given[REPLICATES_OPTION] = plan.options.replicates
             given[WEIGHT_OPTION] = plan.options.weight_name
+            given[PART_OPTION] = PART
         elif plan.options.datasets > 1:
             given[NOISE_OPTION] = OWN_NOISE if plan.options.own_noise else SHARED_NOISE
         return given

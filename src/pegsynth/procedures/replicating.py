@@ -78,7 +78,7 @@ def replicated(
             raise ParameterError(
                 f"this release has {len(frame.frames)} tables and no replicate weights; use pooled"
             )
-        frame = frame.frames[0]
+        (frame,) = frame.weighted
     if isinstance(fit, str):
         fit = regression(fit, family=family, exposure=exposure)
     elif family is not None or exposure is not None:
