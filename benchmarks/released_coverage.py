@@ -20,9 +20,10 @@ from pegsynth.inference import Combined, Floor, combine
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.released import PrivacyFilter, Released, draw_rows, release_blocks
-from pegsynth.released.draw import released_total
+from pegsynth.released.draw import released_total, take_rows
 from pegsynth.released.held import cell_deviation, merged_categories, missing_pairs
-from pegsynth.released.replicates import Source, own_noise_tables, replicate_weights
+from pegsynth.released.replicates import Source, own_noise_tables
+from pegsynth.released.row_replicates import Replicates, Signs
 from pegsynth.released.supported import supported
 from pegsynth.schema import Feature, Schema
 
@@ -79,6 +80,7 @@ class Analysed:
     weights: Array
     own: list[Codes]
     shared: list[Codes]
+    replicates: Replicates
 
     def intervals(self, statistic: Statistic | Slope) -> Iterator[tuple[str, Combined]]:
         """Yield what every rule says about a statistic."""
@@ -120,7 +122,7 @@ def release(population: Population, which: Release, how: How) -> Analysed:
         budget.whole("pure" if how.pure else "zcdp"), stream, threads=threads
     )
     ruled = {feature for rule in population.rules for feature, _ in rule.forbidden}
-    released, _ = release_blocks(
+    released, ready = release_blocks(
         codes,
         population.sizes,
         budget_filter,
@@ -128,11 +130,14 @@ def release(population: Population, which: Release, how: How) -> Analysed:
         ordered=population.ordered,
         rules=population.rules,
         whole=[feature in ruled for feature in range(len(population.sizes))],
+        rows=len(codes),
         threads=threads,
     )
     source = Source(released, budget_filter.events, rules=population.rules)
     rows = len(codes)
-    lots = list(replicate_weights(source, rows, stream, count=how.replicates, threads=threads))
+    drawn, count = take_rows(released, ready, rows, stream), how.replicates
+    found = Replicates.fitted(source, drawn, stream, count=count, rows=rows, threads=threads)
+    lines = found.weights(drawn, Signs(stream.substream(), count).take(rows))
     own = (
         own_noise_tables(source, rows, stream, count=how.tables, threads=threads)
         if how.tables
@@ -145,10 +150,11 @@ def release(population: Population, which: Release, how: How) -> Analysed:
     return Analysed(
         codes,
         released,
-        np.concatenate([lot.codes for lot in lots]),
-        np.concatenate([lot.weights for lot in lots], axis=1),
+        drawn,
+        np.vstack([np.ones((1, rows)), lines]),
         [np.concatenate(list(table)) for table in own],
         [np.concatenate(list(table)) for table in shared],
+        found,
     )
 
 

@@ -12,12 +12,15 @@ from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
+import polars as pl
 
 from benchmarks.coverage_tally import Interval, Release
 from benchmarks.released_coverage import DELTA, NORMAL
 from benchmarks.released_numbers import NUMBERS, private_schema
+from pegsynth import Release as Synthesized
 from pegsynth import replicated, synthesize
 from pegsynth.datasets import discharge
+from pegsynth.inference import Combined
 
 METHOD = "pegs-once, private edges"
 
@@ -31,6 +34,18 @@ def true_means(rows: int) -> dict[str, float]:
 
 def measure(which: Release, truth: int, replicates: int) -> Iterator[Interval]:
     """Yield the intervals of one release; widths are multiples of the original's own."""
+    table, released = released_table(which, replicates)
+    found = means_of(released)
+    for name in NUMBERS:
+        low, high = found[name].interval(0.95)
+        column = table[name].drop_nulls().to_numpy()
+        usual = 2 * NORMAL * float(column.std()) / len(column) ** 0.5
+        value = true_means(truth)[name]
+        yield Interval(f"mean of {name}", found.rule, low <= value <= high, (high - low) / usual)
+
+
+def released_table(which: Release, replicates: int) -> tuple[pl.DataFrame, Synthesized]:
+    """Return an original table, and its release."""
     table = discharge(which.rows, seed=which.seed)
     released = synthesize(
         table,
@@ -43,13 +58,12 @@ def measure(which: Release, truth: int, replicates: int) -> Iterator[Interval]:
         seed=which.seed,
         progress=False,
     )
-    found = replicated(_means, released.frames[0], ledger=released.ledger).combined
-    for name in NUMBERS:
-        low, high = found[name].interval(0.95)
-        column = table[name].drop_nulls().to_numpy()
-        usual = 2 * NORMAL * float(column.std()) / len(column) ** 0.5
-        value = true_means(truth)[name]
-        yield Interval(f"mean of {name}", found.rule, low <= value <= high, (high - low) / usual)
+    return table, released
+
+
+def means_of(released: Synthesized) -> Combined:
+    """Return the means of numbers in a release, with their intervals."""
+    return replicated(_means, released.frames[0], ledger=released.ledger).combined
 
 
 def _means(table, weights):  # type: ignore[no-untyped-def]

@@ -7,7 +7,7 @@ original table. Nothing is written here.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ from pegsynth.analyses.calibrating import CALIBRATED_ROWS, OVERSAMPLED, Calibrat
 from pegsynth.analyses.declared_plan import labels_of_declared
 from pegsynth.completion import check_completable, completed_frames
 from pegsynth.errors import ParameterError
-from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.methods.base import Model
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.session import Session
@@ -31,20 +30,20 @@ from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.released.draw import released_total
 from pegsynth.released.replicates import LEAST_REPLICATES
+from pegsynth.released.row_replicates import FITTED_ROWS, Signs, bounded
+from pegsynth.replicate_design import PART
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.wide_schema import long_schema
+from pegsynth.weight_names import WEIGHT
 
 if TYPE_CHECKING:
     from pegsynth.arrays import Float64
     from pegsynth.methods.base import Codes
     from pegsynth.released.published import Released
-    from pegsynth.released.replicates import WeightedRows
 
 WEIGHT_DIGITS = 6
-LEAST_WEIGHT = 1e-6
-"""The smallest weight that is written, in mean weights."""
 
 
 def decoder_of(model: Model, how: How | None = None, *, listed: bool = False) -> Decoder:
@@ -153,28 +152,46 @@ def drawn_frames(
     if model.schema.panel is not None and not wide:
         check_unfolds(how)
         unfolding = Unfolding(model.schema, tuple(model.columns))
-        tables = drawn_frames(session, rows, datasets, how=how, wide=True, progress=progress)
-        return [unfolded_frames(unfolding, frames) for frames in tables]
+        wide_frames = drawn_frames(session, rows, datasets, how=how, wide=True, progress=progress)
+        return [unfolded_frames(unfolding, frames) for frames in wide_frames]
     told: dict[str, Any] = {"how": how, "listed": listed, "rows": rows, "progress": progress}
     count = getattr(session.plan.options, "replicates", None)
     calibration: Calibration | None = getattr(session.sampler, "calibration", None)
     if calibration is not None and how == "labels":
         raise labels_of_declared()
-    if count is None:
-        models = _own_models(session, datasets)
-        if calibration is not None:
-            versions = session.draw_declared(rows, datasets, OVERSAMPLED)
-            return [
-                _chosen(session, own, calibration, version, told)
-                for own, version in zip(models, versions, strict=True)
-            ]
-        drawn = session.draw(rows, datasets)
-        return [
-            decoded(own, chunks, stream, **told) for own, chunks in zip(models, drawn, strict=True)
+    if count is not None:
+        check_weight_names(table_schema(model, wide=wide), session.plan.options)
+    models = _own_models(session, datasets)
+    if calibration is not None:
+        versions = session.draw_declared(rows, datasets, OVERSAMPLED)
+        tables = [
+            _chosen(session, own, calibration, version, told)
+            for own, version in zip(models, versions, strict=True)
         ]
-    check_weight_names(table_schema(model, wide=wide), session.plan.options)
-    lots = session.draw_weighted(rows, count)
-    return [_weighted(session, lots, told, calibration)]
+    else:
+        drawn = session.draw(rows, datasets)
+        tables = [
+            _with_codes(own, chunks, stream, told)
+            for own, chunks in zip(models, drawn, strict=True)
+        ]
+    if count is not None:
+        return [_weighted(session, table, rows, count, calibration) for table in tables]
+    return [(frame for _, frame in table) for table in tables]
+
+
+def _with_codes(
+    model: Model, chunks: Iterator[Codes], stream: RandomStream, told: Mapping[str, Any]
+) -> Iterator[tuple[Codes, pl.DataFrame]]:
+    """Yield code chunks with the frames that they are decoded to; some are read ahead."""
+    waiting: deque[Codes] = deque()
+
+    def remembered() -> Iterator[Codes]:
+        for codes in chunks:
+            waiting.append(codes)
+            yield codes
+
+    for frame in decoded(model, remembered(), stream, **told):
+        yield waiting.popleft(), frame
 
 
 def _own_models(session: Session, datasets: int) -> list[Model]:
@@ -201,32 +218,26 @@ def _chosen(
     calibration: Calibration,
     version: tuple[Released, Iterator[Codes]],
     told: Mapping[str, Any],
-) -> Iterator[pl.DataFrame]:
+) -> Iterator[tuple[Codes, pl.DataFrame]]:
     """Yield as many rows as were asked for, chosen by what their values add (R26)."""
     released, chunks = version
     total = max(released_total(released), 1.0)
     words = session.stream.substream()
-    drawn: list[Codes] = []
-    waiting: list[pl.DataFrame] = []
+    waiting: list[tuple[Codes, pl.DataFrame]] = []
     left = int(told["rows"])
 
-    def remembered() -> Iterator[Codes]:
-        for codes in chunks:
-            drawn.append(codes)
-            yield codes
-
-    def flush(rows: int) -> pl.DataFrame:
-        codes = np.concatenate([drawn.pop(0) for _ in waiting])
-        places = calibration.chosen(
-            pl.concat(waiting), codes[:, list(released.order)], rows, total, released, words
-        )
-        chosen = pl.concat(waiting)[places]
+    def flush(rows: int) -> tuple[Codes, pl.DataFrame]:
+        codes = np.concatenate([codes for codes, _ in waiting])
+        frame = pl.concat([frame for _, frame in waiting])
         waiting.clear()
-        return chosen
+        places = calibration.chosen(
+            frame, codes[:, list(released.order)], rows, total, released, words
+        )
+        return codes[places], frame[places]
 
-    for frame in decoded(model, remembered(), session.stream, **told):
-        waiting.append(frame)
-        rows = sum(each.height for each in waiting) // OVERSAMPLED
+    for pair in _with_codes(model, chunks, session.stream, told):
+        waiting.append(pair)
+        rows = sum(frame.height for _, frame in waiting) // OVERSAMPLED
         if rows >= CALIBRATED_ROWS and left - rows >= CALIBRATED_ROWS:
             yield flush(rows)
             left -= rows
@@ -251,80 +262,46 @@ def drawn_pairs(
 
 def _weighted(
     session: Session,
-    lots: Iterator[WeightedRows],
-    told: Mapping[str, Any],
+    table: Iterator[tuple[Codes, pl.DataFrame]],
+    rows: int,
+    count: int,
     calibration: Calibration | None = None,
 ) -> Iterator[pl.DataFrame]:
-    """Yield weighted rows as frames; the weights follow the rows that were read ahead."""
-    model, stream, names = session.model, session.stream, weight_names(session.plan.options)
-    waiting: deque[WeightedRows] = deque()
+    """Yield frames with the weight of their rows, the same for all, and K replicates of it (R28).
 
-    def codes() -> Iterator[Codes]:
-        for lot in lots:
-            waiting.append(lot)
-            yield lot.codes
-
-    shapes: list[dict[str, Any]] = []
-    for frame in decoded(model, codes(), stream, **told):
-        lot = waiting.popleft()
-        weights = lot.weights
-        if model.shapes and told["how"] != "labels":
-            shapes = shapes or _shape_replicates(model, stream, len(weights) - 1)
-            weights = reweighed(frame, weights, model.schema, model.shapes, shapes)
+    The rows are those of a table without weights: replicates have random numbers of their own.
+    """
+    model, stream = session.model, session.stream.aside("replicates")
+    first: list[tuple[Codes, pl.DataFrame]] = []
+    for pair in table:
+        first.append(pair)
+        if sum(frame.height for _, frame in first) >= FITTED_ROWS:
+            break
+    if not first:
+        return
+    found = session.replicates(np.concatenate([codes for codes, _ in first]), rows, count, stream)
+    signs = Signs(stream.substream(), count)
+    shapes = _shape_replicates(model, stream, count) if model.shapes else []
+    weight = found.total / max(rows, 1)
+    for codes, frame in chain(first, table):
+        drawn = signs.take(frame.height)
+        lines = found.weights(codes, drawn)
+        if shapes:
+            lines = reweighed(frame, lines, model.schema, model.shapes, shapes)
         if calibration is not None:
-            part = frame.height / int(told["rows"])
-            weights = calibration.weights(frame, weights, lot.versions, part)
-        yield frame.with_columns(
-            pl.Series(name, line)
-            for name, line in zip(names, written_weights(weights), strict=True)
-        )
+            noise = [each * (PART * frame.height / found.total) for each in found.sums]
+            lines = calibration.replicated(frame, lines, 1 + found.moved * drawn, noise)
+        lines = np.vstack([np.ones((1, frame.height)), bounded(lines)]) * weight
+        names = weight_names(session.plan.options)
+        yield frame.with_columns(map(pl.Series, names, written_weights(lines)))
 
 
 def written_weights(weights: Float64) -> Float64:
-    """Return weights as they are published: six digits, none below a millionth of the mean.
-
-    Programs differ in what they do with a weight of 0 or 1e-161: some drop the row, and its
-    replicate weights with it. A millionth of the mean weight moves no total in six digits.
-
-    Parameters
-    ----------
-    weights
-        A line for the published counts, and one for each replicate.
-    """
-    raised = np.maximum(weights, LEAST_WEIGHT * weights.mean(axis=1, keepdims=True))
-    digits = np.floor(np.log10(np.where(raised > 0, raised, 1.0)))
+    """Return weights as they are published, with six significant digits."""
+    digits = np.floor(np.log10(np.where(weights > 0, weights, 1.0)))
     # One of both is 1, so that the nearest number of six digits comes out.
     up, down = (10.0 ** np.clip(sign * (WEIGHT_DIGITS - 1 - digits), 0, 300) for sign in (1, -1))
-    return np.asarray(np.rint(raised * up / down) / up * down)
-
-
-class WeightTally:
-    """Adds up the weights of a table while its frames pass.
-
-    `found` are its effective rows, or units where the rows of a unit share one weight; None
-    where rows have no weights.
-    """
-
-    def __init__(self, schema: Schema, weights: tuple[str, ...]) -> None:
-        self._weights = weights
-        self._unit = schema.panel.unit if schema.panel is not None else None
-        self.found: EffectiveRows | None = None
-        if weights:
-            self.found = EffectiveRows(what="units" if self._unit else "rows")
-
-    @classmethod
-    def of(cls, session: Session, *, wide: bool = False) -> WeightTally:
-        """Return the tally of a table that a session draws."""
-        names = weight_names(session.plan.options)
-        return cls(table_schema(session.model, wide=wide), names)
-
-    def counted(self, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-        """Yield frames as they are, their weights added up."""
-        for frame in frames:
-            if self.found is not None:
-                once = frame if self._unit is None else frame.unique(self._unit)
-                self.found = self.found.plus(once.get_column(self._weights[0]).to_numpy())
-            yield frame
+    return np.asarray(np.rint(weights * up / down) / up * down)
 
 
 def weight_names(options: Any) -> tuple[str, ...]:
@@ -333,10 +310,10 @@ def weight_names(options: Any) -> tuple[str, ...]:
     return names
 
 
-def published_schema(session: Session, *, wide: bool = False) -> Schema:
-    """Return the codebook of the tables: weights stand in it as columns that are no features."""
+def published_schema(session: Session, *, wide: bool = False, weights: bool = False) -> Schema:
+    """Return the codebook of the tables, with weights that they hold as columns of no feature."""
     schema = table_schema(session.model, wide=wide)
-    return with_weights(schema, weight_names(session.plan.options))
+    return with_weights(schema, weight_names(session.plan.options) if weights else ())
 
 
 def with_weights(schema: Schema, names: tuple[str, ...]) -> Schema:
@@ -355,6 +332,12 @@ def check_weight_names(schema: Schema, options: Any) -> None:
                 f"--replicates adds the column {name!r}, and the schema has one of that name; "
                 "choose another name with --weight-name"
             )
+
+
+def check_weights_requested(options: Any) -> None:
+    """Refuse a name for weights that are not requested."""
+    if options.weight_name != WEIGHT and not options.replicates:
+        raise ParameterError("--weight-name requires --replicates, which adds the columns")
 
 
 def check_decoding(how: How | None, *, measured: bool) -> None:

@@ -15,8 +15,12 @@ from pegsynth.mechanisms.noise import add_noise
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
 from pegsynth.released import perturbed as perturbing
+from pegsynth.released import row_replicates as weighing
+from pegsynth.released.draw import draw_rows, fine_shares
 from pegsynth.released.published import NoisyTable, Released
-from pegsynth.released.replicates import Source, replicate_weights
+from pegsynth.released.replicates import Source
+from pegsynth.released.row_replicates import Replicates
+from pegsynth.released.steps import Steps
 
 ROWS = 2000
 RARE = np.array([0.5, 0.3, 0.15, 0.05])
@@ -60,27 +64,37 @@ def closed_form(shares, deviation):
 
 
 def shares_by_weights(released, deviation, stream, count=REPLICATES):
-    """Return the shares with all weights, one line for each, through the public door."""
+    """Return the shares of rows, and those with every replicate weight."""
     source = Source(released, events_of(deviation))
-    (lot,) = replicate_weights(source, ROWS, stream, count=count)
-    cells = [np.bincount(lot.codes[:, 0], line, 4) for line in lot.weights]
+    (codes,) = draw_rows(released, ROWS, stream)
+    found = Replicates.fitted(source, codes, stream, count=count, rows=ROWS)
+    signs = weighing.Signs(stream.substream(), count).take(ROWS)
+    lines = np.vstack([np.ones((1, ROWS)), found.weights(codes, signs)])
+    cells = [np.bincount(codes[:, 0], line, 4) for line in lines]
     return np.array([line / line.sum() for line in cells])
 
 
-def interval_of(q, way):
+def shares_of_own(released, deviation, stream, count=REPLICATES):
+    """Return the shares of counts with sampling and noise of their own."""
+    own = Source(released, events_of(deviation)).replicates(count, stream)
+    return np.array([fine_shares(each, Steps().plain())[0] for each in own])
+
+
+def interval_of(released, deviation, way, stream):
     """Return the interval of the last category as a rule gives it."""
-    q0, rest = q[0, 3], q[1:, 3]
-    v = q0 * (1 - q0) / ROWS
-    if way == "plug-in":
-        half = 1.96 * math.sqrt(v * (1 + 1 / REPLICATES))
-        return q0 - half, q0 + half
-    if way == "v subtracted":
-        variance = max((1 + 1 / REPLICATES) * rest.var(ddof=1) - v, 0.0)
-        half = 2.26 * math.sqrt(variance)
+    if way in ("own-noise", "v subtracted"):
+        rest = shares_of_own(released, deviation, stream)[:, 3]
+        if way == "own-noise":
+            return combine(rest, rule="own-noise").interval()
+        v = rest.mean() * (1 - rest.mean()) / ROWS
+        half = 2.26 * math.sqrt(max((1 + 1 / REPLICATES) * rest.var(ddof=1) - v, 0.0))
         return rest.mean() - half, rest.mean() + half
-    if way == "own-noise":
-        return combine(rest, rule="own-noise").interval()
-    return combine(rest, rule="replicate-weights", main=q0).interval()
+    q = shares_by_weights(released, deviation, stream)[:, 3]
+    if way == "plug-in":
+        half = 1.96 * math.sqrt(q[0] * (1 - q[0]) / ROWS * (1 + 1 / REPLICATES))
+        return q[0] - half, q[0] + half
+    part = 1.0 if way == "f forgotten" else None
+    return combine(q[1:], rule="replicate-weights", main=q[0], part=part).interval()
 
 
 def break_noise(monkeypatch, way):
@@ -92,19 +106,18 @@ def break_noise(monkeypatch, way):
     def one_for_all(counts, event, stream, *, threads=1):
         return np.broadcast_to(add_noise(counts[:1], event, stream), counts.shape)
 
-    if way == "noise forgotten":
-        monkeypatch.setattr(perturbing, "add_noise", none)
-    if way == "one noise for all":
-        monkeypatch.setattr(perturbing, "add_noise", one_for_all)
+    made = {"noise forgotten": none, "nothing perturbed": none, "one noise for all": one_for_all}
+    if way in made:
+        monkeypatch.setattr(perturbing, "add_noise", made[way])
     if way in ("rows not resampled", "nothing perturbed"):
+        still = lambda self, rows: np.zeros((self.count, rows))  # noqa: E731
+        monkeypatch.setattr(weighing.Signs, "take", still)
         nothing = {
             "table": lambda self, times, table: np.zeros(len(table.counts)),
             "one_ways": lambda self, times: np.zeros(len(self.levels)),
         }
         for name, function in nothing.items():
             monkeypatch.setattr(perturbing.Resample, name, function)
-    if way == "nothing perturbed":
-        monkeypatch.setattr(perturbing, "add_noise", none)
 
 
 def coverage(deviation, ways, runs, *, seed):
@@ -112,7 +125,7 @@ def coverage(deviation, ways, runs, *, seed):
     words, held = np.random.default_rng(seed), np.zeros(len(ways))
     for run in range(runs):
         stream = RandomStream(seed * runs + run)
-        q = shares_by_weights(release(RARE, deviation, stream, words), deviation, stream)
-        ends = [interval_of(q, way) for way in ways]
+        released = release(RARE, deviation, stream, words)
+        ends = [interval_of(released, deviation, way, stream) for way in ways]
         held += [low <= RARE[3] <= high for low, high in ends]
     return held / runs

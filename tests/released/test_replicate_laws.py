@@ -23,6 +23,7 @@ from pegsynth.released.draw import rebuild
 from pegsynth.released.perturbed import Laws, perturbed, split_counts
 from pegsynth.released.row_pool import Pool
 from pegsynth.released.steps import Steps
+from pegsynth.replicate_design import PART
 from significance import ALPHA, bonferroni, fit_p_value
 
 RUNS = 400
@@ -32,8 +33,9 @@ TWINS = [
     ("noise forgotten", LOUD, "replicate-weights"),
     ("one noise for all", LOUD, "own-noise"),
     ("rows not resampled", QUIET, "replicate-weights"),
+    ("rows not resampled", QUIET, "own-noise"),
 ]
-WRONG_RULES = [("plug-in", LOUD), ("v subtracted", QUIET)]
+WRONG_RULES = [("plug-in", LOUD), ("v subtracted", QUIET), ("f forgotten", QUIET)]
 
 
 def passes(share):
@@ -83,7 +85,7 @@ def variances_fit(deviation):
     counts = (ROWS * SHARES).astype(np.int64)
     stream = RandomStream(f"law {deviation}")
     q = shares_by_weights(published(counts, deviation), deviation, stream, count=COUNT)
-    moved = q[1:] - q[0]
+    moved = (q[1:] - q[0]) / PART
     # Every contrast of the four is one normal variable.
     contrasts = np.array([[1, 0, 0, 0], [0, 0, 0, 1], [1, -1, 0, 0], [0, 1, 1, 0], [1, 0, -1, 0]])
     for contrast in contrasts:

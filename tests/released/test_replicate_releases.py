@@ -14,7 +14,8 @@ from command import check_refused, done, pegs
 from contract import contract_schema, contract_table
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.judged_tables import read_tables
-from pegsynth.inference.choice import rule_for, weights_of
+from pegsynth.inference.choice import design_of, rule_for, weights_of
+from pegsynth.replicate_design import ReplicateDesign
 from pegsynth.schema import Feature, Schema
 
 SCHEMA, TABLE = contract_schema(), contract_table(2000)
@@ -91,7 +92,7 @@ def test_what_cannot_be_replicated():
         pegsynth.synthesize(TABLE, SCHEMA, rows=9, method="pegs", epsilon=5.0, replicates=5)
     with pytest.raises(ParameterError, match="leave one of them out"):
         pegsynth.synthesize(TABLE, SCHEMA, rows=9, datasets=2, replicates=5, **ONCE)
-    with pytest.raises(ParameterError, match="at least 2"):
+    with pytest.raises(ParameterError, match="must be 0, or 2 to 1000"):
         pegsynth.synthesize(TABLE, SCHEMA, rows=9, replicates=1, **ONCE)
     with pytest.raises(ParameterError, match="would undo the l"):
         pegsynth.synthesize(TABLE, contract_schema(rules=()), rows=9, replicates=5, l=1.2, **ONCE)
@@ -132,14 +133,13 @@ def test_a_column_named_weight_does_not_stand_in_the_way(tmp_path, columns, name
          *("-o", tmp_path / "run"))  # fmt: skip
     release = pegsynth.Release.load(tmp_path / "run")
     weights = [name, *(f"{name}_{k}" for k in (1, 2, 3))]
-    assert release.frames[0].columns[-4:] == weights
+    assert release.weights[0].columns == weights
+    assert release.frames[0].columns == ["sex", *(c.name for c in columns if not c.dropped)]
     assert list(weights_of(release.ledger)) == weights
     listed = [column.name for column in release.schema.columns]
-    assert listed == [*(column.name for column in book.columns), *weights]
-    women = pegsynth.replicated(
-        lambda rows, by: np.average(rows["sex"].to_numpy() == "f", weights=by),
-        release.frames[0],
-        ledger=release.ledger,
+    assert listed == [column.name for column in book.columns]
+    women = release.replicated(
+        lambda rows, by: np.average(rows["sex"].to_numpy() == "f", weights=by)
     )
     assert float(women.to_frame()["estimate"][0]) == pytest.approx(1 / 3, abs=0.1)
     public = tmp_path / "run" / "public"
@@ -248,9 +248,72 @@ def test_the_page_of_a_release_runs(home, flags, decode):
     assert "share" in ran.stdout
 
 
-def test_a_release_with_weights_is_judged_and_its_codebook_knows_them(home):
+def test_a_release_has_20_replicates_in_a_file_of_their_own_by_default(home):
+    asked = ("--epsilon", 20, "--method", "pegs-once", "--rows", 300, "--format", "parquet")
+    release = ("release", home / "data.csv", "--schema", home / "schema.toml", *asked)
+    done(*release, "-o", home / "run")
+    public = home / "run" / "public"
+    weights = pl.read_parquet(public / "synthetic-1-weights.parquet")
+    assert weights.columns == ["row", "pegs_weight", *(f"pegs_weight_{k}" for k in range(1, 21))]
+    assert weights["row"].to_list() == list(range(1, 301))
+    assert weights["pegs_weight"].n_unique() == 1
+    assert float(weights["pegs_weight"].sum()) == pytest.approx(2000, rel=0.1)
+    assert pl.read_parquet(public / "synthetic-1.parquet").columns == list(SCHEMA.names)
+    assert Schema.load(public / "schema.toml").names == SCHEMA.names
+    ledger = pegsynth.Ledger.from_json((public / "privacy.json").read_text())
+    assert design_of(ledger) == ReplicateDesign(20)
+    metrics = json.loads((home / "run" / "internal" / "metrics.json").read_text())["records"]
+    assert any("20 replicate weights" in each["note"] for each in metrics)
+    for name in ("croissant.json", "README.md", "SHA256SUMS"):
+        assert "synthetic-1-weights.parquet" in (public / name).read_text()
+    found = pegsynth.Release.load(home / "run")
+    assert found.weighted[0].width == len(SCHEMA.names) + 21
+    kept = found.save(home / "again")
+    again = pegsynth.Release.load(kept.folder)
+    np.testing.assert_allclose(again.weights[0].to_numpy(), found.weights[0].to_numpy())
+    done(*release, "--replicates", 0, "-o", home / "none")
+    assert not list((home / "none" / "public").glob("*weights*"))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"datasets": 2},
+        {"complete": True},
+        {"l": 1.2},
+        {"method": "pegs", "epsilon": 5.0},
+    ],
+    ids=lambda asked: next(iter(asked)),
+)
+def test_a_release_that_cannot_have_replicates_has_none(tmp_path, asked):
+    asked = {**ONCE, **asked}
+    schema = contract_schema(rules=()) if "l" in asked else SCHEMA
+    told = {"folder": tmp_path / "run", "rows": 100, "public_only": True}
+    release = pegsynth.release(TABLE, schema, **told, **asked)
+    assert weights_of(release.ledger) == ()
+    assert release.weights == []
+
+
+def test_rows_do_not_depend_on_whether_they_have_weights():
+    asked = {"rows": 400, "seed": 5, **ONCE}
+    (plain,) = pegsynth.synthesize(TABLE, SCHEMA, **asked)
+    (frame,) = pegsynth.synthesize(TABLE, SCHEMA, replicates=3, **asked)
+    assert frame.select(plain.columns).equals(plain)
+
+
+def test_rows_with_given_values_stand_for_the_original_rows_that_have_them():
+    truth = int((TABLE["a"] == "y").sum())
+    asked = {"rows": 500, "replicates": 4, "where": {"a": "y"}, **ONCE}
+    (frame,) = pegsynth.synthesize(TABLE, SCHEMA, **asked)
+    assert set(frame["a"]) == {"y"}
+    sums = frame.select("^pegs_weight.*$").sum().row(0)
+    np.testing.assert_allclose(sums, truth, rtol=0.15)
+
+
+def test_a_release_with_weights_inside_is_judged_and_its_codebook_knows_them(home):
     asked = ("--epsilon", 20, "--method", "pegs-once", "--rows", 300, "--replicates", 3)
-    done("release", home / "data.csv", "--schema", home / "schema.toml", *asked, "-o", home / "run")
+    done("release", home / "data.csv", "--schema", home / "schema.toml", *asked, "-o", home / "run",
+         "--weights-inside")  # fmt: skip
     assert (home / "run" / "internal" / "report.html").is_file()
     book = Schema.load(home / "run" / "public" / "schema.toml")
     assert [c.name for c in book.columns if c.role == "identifier"][-1] == "pegs_weight_3"

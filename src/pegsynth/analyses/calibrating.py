@@ -1,8 +1,9 @@
 """Synthetic rows whose values agree with the sums of declared analyses (R26).
 
 Rows are decoded first: what they add is read off their *values*, on the same fine bins and with
-the same bounds as the original's. Weights are then tilted to the published sums, or to those of a
-replicate (R28); where a table has no weights, rows are chosen by them out of more than are wanted.
+the same bounds as the original's. Weights are then tilted to the published sums, and rows chosen by
+them out of more than are wanted. Replicate weights of the chosen rows are tilted by fresh noise on
+the sums (R28).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pegsynth.released.published import Released
 from pegsynth.schema import Schema
 
 OVERSAMPLED = 2
-"""Rows that are decoded for every row of a table without weights."""
+"""Rows that are decoded for every row of a table."""
 CALIBRATED_ROWS = 1 << 19
 """Rows of a table that are chosen together."""
 _SORTED_BY = 4
@@ -60,23 +61,28 @@ class Calibration:
         noise = [each.deviation / design.scale() for design, each in pairs]
         return np.concatenate(sums), np.concatenate(noise)
 
-    def weights(
-        self, frame: pl.DataFrame, lines: Float64, versions: Sequence[Released], part: float
+    def replicated(
+        self, frame: pl.DataFrame, lines: Float64, moved: Float64, noise: Sequence[Float64]
     ) -> Float64:
-        """Return lines of weights, each tilted to the sums of its own version.
+        """Return replicate weights, each tilted to sums of other rows with other noise.
 
         Parameters
         ----------
-        part
-            The part of all rows that these are.
+        lines
+            A line of weights for every replicate, each with the same mean.
+        moved
+            The weights that drawing the original's rows again would give, which have no noise yet.
+        noise
+            For every analysis the noise on its sums, a line for every replicate, in units of a
+            row's mean weight.
         """
         added = self.added(frame)
-        start, found = None, []
-        for line, released in zip(lines, versions, strict=True):
-            sums, noise = self.targets(released)
-            tilted, tilt = calibrated(line, added, sums * part, noise * part, start)
-            start = tilt if start is None else start
-            found.append(tilted)
+        scales = [design.scale() for design in self.designs]
+        fresh = np.concatenate([n / s for n, s in zip(noise, scales, strict=True)], axis=1)
+        found = []
+        for line, other, away in zip(lines, moved, fresh, strict=True):
+            sums = added.whole(other) * (line.sum() / other.sum()) + away
+            found.append(calibrated(line, added, sums, fresh.std(axis=0))[0])
         return np.stack(found)
 
     def chosen(
@@ -134,11 +140,16 @@ class Added:
                 found.append(added / float(design.steps) ** 2)
             yield rows, np.concatenate(found, axis=1)
 
-    def deviations(self, times: Float64) -> list[Float64]:
-        """Return the sums of rows that count so many times, in the units of published sums."""
+    def whole(self, times: Float64) -> Float64:
+        """Return the sums of rows that count so many times."""
         whole = np.zeros(self.size)
         for rows, added in self.parts():
             whole += times[rows] @ added
+        return whole
+
+    def deviations(self, times: Float64) -> list[Float64]:
+        """Return the same by analysis, in the units of published sums."""
         ends = np.cumsum([len(design.factors) for design in self.designs])[:-1]
         scales = (design.scale() for design in self.designs)
-        return [part * scale for part, scale in zip(np.split(whole, ends), scales, strict=True)]
+        parts = np.split(self.whole(times), ends)
+        return [part * scale for part, scale in zip(parts, scales, strict=True)]

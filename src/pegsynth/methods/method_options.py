@@ -50,6 +50,8 @@ class PegsOnceOptions(ReplicateOptions, GivenOptions, HeadOptions, RowOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not self.replicates:
+            object.__setattr__(self, "replicates", None)
         if self.replicates is not None and self.datasets > 1:
             raise ParameterError(
                 "--replicates gives one table with weights, --datasets several tables with noise "

@@ -36,15 +36,14 @@ from pegsynth.privacy import Allowance, Budget, Diversity, Event, UnitBound, Uns
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.released import Diverse, PrivacyFilter, Released, Steps, draw_rows, release_blocks
-from pegsynth.released.draw import LOT, level_codes, take_rows
+from pegsynth.released.draw import LOT, level_codes, released_total, take_rows
 from pegsynth.released.replicates import (
     MODEL_ROWS,
     Source,
-    WeightedRows,
     own_noise_tables,
     own_noise_versions,
-    replicate_weights,
 )
+from pegsynth.released.row_replicates import FITTED_ROWS, Replicates
 from pegsynth.released.rows import choose_rows
 
 if TYPE_CHECKING:
@@ -336,17 +335,35 @@ class ReleasedSampler(Sampler):
             ]
         return [(self._fit.released, table) for table in self.tables(rows, datasets, stream)]
 
-    def weighted(self, rows: int, count: int, stream: RandomStream) -> Iterator[WeightedRows]:
-        """Yield rows with their weight and K replicates of it (R28)."""
-        dtype = self._schema.code_dtype
-        lots = replicate_weights(self.source(), rows, stream, count=count, threads=self._threads)
-        for lot in lots:
-            if self.calibration is not None:
-                yield replace(lot, codes=lot.codes.astype(dtype))
-                continue
-            for start in range(0, len(lot.codes), _PART_ROWS):
-                part = slice(start, start + _PART_ROWS)
-                yield WeightedRows(lot.codes[part].astype(dtype), lot.weights[:, part])
+    def replicates(self, codes: Codes, rows: int, count: int, stream: RandomStream) -> Replicates:
+        """Return what makes K replicate weights of rows (R28).
+
+        Parameters
+        ----------
+        codes
+            The first of them.
+        rows
+            How many there are.
+        """
+        source = self.source()
+        told: dict[str, Any] = {"count": count, "rows": rows, "threads": self._threads}
+        if not source.given:
+            return Replicates.fitted(source, codes, stream, **told)
+        # The tables are about all rows, so rows of all kinds tell what noise does to them.
+        size = min(max(round(released_total(source.released)), 1), FITTED_ROWS)
+        lots = draw_rows(
+            source.released,
+            size,
+            stream,
+            steps=source.steps,
+            rules=source.rules,
+            threads=self._threads,
+        )
+        drawn = np.concatenate(list(lots))
+        matching = np.all([drawn[:, place] == code for place, code in source.given.items()], axis=0)
+        part = max(float(matching.mean()), 0.5 / size)
+        found = Replicates.fitted(source, drawn, stream, **told)
+        return replace(found, total=found.total * part, moved=found.moved / math.sqrt(part))
 
     def source(self) -> Source:
         """Return the published model as replicates want it."""

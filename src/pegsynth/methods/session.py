@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pegsynth.methods.base import Rows
+    from pegsynth.methods.base import Codes, Rows
     from pegsynth.privacy import Ledger
     from pegsynth.random import RandomStream
     from pegsynth.released.published import Released
-    from pegsynth.released.replicates import WeightedRows
+    from pegsynth.released.row_replicates import Replicates
 
 
 @dataclass(frozen=True)
@@ -208,16 +208,15 @@ class Session:
         self.charge(rows, datasets)
         return self._sampler.tables(rows, datasets, self._stream)
 
-    def draw_weighted(self, rows: int, count: int) -> Iterator[WeightedRows]:
-        """Return rows with replicate weights, for a model whose counts are published (R28)."""
-        weighted = getattr(self._sampler, "weighted", None)
-        if weighted is None:
+    def replicates(self, codes: Codes, rows: int, count: int, stream: RandomStream) -> Replicates:
+        """Return what makes replicate weights of rows, of which `codes` are the first (R28)."""
+        replicates = getattr(self._sampler, "replicates", None)
+        if replicates is None:
             raise ParameterError(
                 f"--replicates goes with published counts, and {self.plan.method} has none"
             )
-        self.charge(rows)
-        lots: Iterator[WeightedRows] = weighted(rows, count, self._stream)
-        return lots
+        found: Replicates = replicates(codes, rows, count, stream)
+        return found
 
     def draw_declared(self, rows: int, datasets: int, times: int) -> list[tuple[Released, Rows]]:
         """Charge K datasets of n rows; return several times as many rows of each to choose from.

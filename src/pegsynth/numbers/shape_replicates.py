@@ -3,7 +3,8 @@
 A shape inside bins comes from a noisy tree. Rows are drawn anew from the masses that the tree
 gave, fresh noise of the same law is added, and a shape is made of that as of the first tree.
 Only published counts are read, so nothing is charged. Rows that are there already are weighed
-by the new density over the old one; what a bin holds in all is left to the published tables.
+by a part f of the new density over the old one (`pegsynth.replicate_design`); what a bin holds in
+all is left to the published tables.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ from pegsynth.numbers.tree import PURPOSE, Level, NumberTree
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
 from pegsynth.released.perturbed import split_counts
+from pegsynth.released.row_replicates import MOST_WEIGHT
+from pegsynth.replicate_design import PART
 from pegsynth.schema import Feature, Schema
 
 Shapes = Mapping[str, Shape]
 
-_MOST_FACTOR = 1e12
+_MOST_FACTOR = 1 + (MOST_WEIGHT - 1) / PART
+"""With a part of it a row counts as much as weights allow."""
 
 
 def replicated_shapes(
@@ -117,7 +121,7 @@ def reweighed(
     frame
         Rows whose values were drawn by `shapes`.
     weights
-        A line for the published counts, which is left as it is, and one for each replicate.
+        A line for each replicate.
     """
     found = weights.copy()
     for name, shape in shapes.items():
@@ -129,21 +133,19 @@ def reweighed(
         values = values[rows]
         bins = np.searchsorted(np.asarray(schema[name].edges[1:-1]), values, side="right")
         feature, count = schema[name], len(shape.shares)
-        held = agreeing(shape, feature, _weighted(bins, found[0][rows], count))
-        usual = densities(held, values)
-        for line, other in zip(found[1:], replicates, strict=True):
-            fresh = agreeing(other[name], feature, _weighted(bins, line[rows], count))
+        counts = np.bincount(bins, minlength=count).astype(np.float64)
+        usual = densities(agreeing(shape, feature, counts), values)
+        for line, other in zip(found, replicates, strict=True):
+            # What bins would hold with all of the perturbation, of which weights have a part.
+            moved = (np.bincount(bins, line[rows], count) - counts) / PART
+            fresh = agreeing(other[name], feature, np.maximum(counts + moved, 0.0))
             new = densities(fresh, values)
             with np.errstate(over="ignore"):
                 factors = np.divide(new, usual, out=np.ones_like(new), where=usual > 0)
             # A number with a cell of its own may have any density next to one without.
-            factors = np.minimum(factors, _MOST_FACTOR)
+            factors = 1 + PART * (np.minimum(factors, _MOST_FACTOR) - 1)
             line[rows] *= _kept_in_bins(factors, line[rows], bins, count)
     return found
-
-
-def _weighted(bins: Int64, weights: Float64, count: int) -> Float64:
-    return np.bincount(bins, weights, count).astype(np.float64)
 
 
 def _kept_in_bins(factors: Float64, weights: Float64, bins: Int64, count: int) -> Float64:

@@ -203,10 +203,15 @@ class _Noises:
     threads: int
 
     def on(self, cells: int, law: Law | None) -> Int64:
-        nothing = np.zeros((self.count, cells), dtype=np.int64)
-        return (
-            nothing if law is None else add_noise(nothing, law, self.stream, threads=self.threads)
-        )
+        return fresh_noise(cells, law, self.stream, self.count, threads=self.threads)
+
+
+def fresh_noise(
+    cells: int, law: Law | None, stream: RandomStream, count: int, *, threads: int = 1
+) -> Int64:
+    """Return noise of a published distribution, a line for every replicate; none of no law."""
+    nothing = np.zeros((count, cells), dtype=np.int64)
+    return nothing if law is None else add_noise(nothing, law, stream, threads=threads)
 
 
 @dataclass

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -77,15 +76,6 @@ class Pool:
         """Forget all columns that were drawn, and what rules made of their rows."""
         self.placed, self.alone = [], set()
         self.alive[:] = True
-
-    def part(self, rows: Int64) -> Pool:
-        """Return a pool of these rows, each as often as it is named."""
-        part = copy(self)
-        part.rows = len(rows)
-        part.columns = np.ascontiguousarray(self.columns[:, rows])
-        part.alive = self.alive[rows]
-        part.weights = np.ones(len(rows))
-        return part
 
     def keys(self, features: Features) -> UInt16:
         """Return the cell of every row in the table of these features."""
