@@ -199,6 +199,7 @@ def release(
     force: bool = False,
     public_only: bool = False,
     table_format: str = "csv",
+    weights_inside: bool = False,
     k: int | None = None,
     k_features: Sequence[str] = (),
     round_to: Mapping[str, float] | None = None,
@@ -219,6 +220,8 @@ def release(
         Do not write ``internal/``.
     table_format
         ``csv`` or ``parquet``.
+    weights_inside
+        Write replicate weights into the table, and not into a file beside it.
     k, k_features
         Blank these features, by default the quasi-identifiers, in synthetic rows whose
         combination fewer than k rows share; policy, and no further protection.
@@ -229,7 +232,8 @@ def release(
     languages
         Languages of PRIVACY.md beside English: de, fr, es, pt.
     **options
-        Those of `synthesize`.
+        Those of `synthesize`; of `pegs-once`, rows have 20 replicate weights unless `replicates`
+        is another number, or 0.
     """
     from pegsynth.publishing.about import About
     from pegsynth.publishing.facts import Papers
@@ -249,6 +253,7 @@ def release(
             force=force,
             public_only=public_only,
             table_format=table_format,
+            weights_inside=weights_inside,
             policy=Policy.of(k, k_features, round_to),
             papers=Papers(About.of(about), check_languages(languages)),
             progress=told,

@@ -41,6 +41,8 @@ _WEIGHT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,23}")
 _BY_SCHEMA = "as the schema says"
 MOST_VISITS = 2**31
 MOST_REPLICATES = 1000
+REPLICATES = 20
+"""Replicate weights of a release, unless another number is stated."""
 DEFAULT_BLOCK_SIZE = 10
 DEFAULT_IMPUTATIONS = 3
 
@@ -313,7 +315,8 @@ class ReplicateOptions(MethodOptions):
     Parameters
     ----------
     replicates
-        K replicate weights beside the weight of every row.
+        K replicate weights of every row, 0 for none; a release has 20 by default, where its
+        method can make them.
     weight_name
         What the column of weights is called; the replicates have _1, _2, .. behind it.
     shared_noise
@@ -322,7 +325,7 @@ class ReplicateOptions(MethodOptions):
     """
 
     replicates: int | None = option(
-        None, "whole", "Replicate weights beside the weight of every row, such as 20.", least=2
+        None, "whole", "Replicate weights of rows, for intervals; 0 for none.", least=0
     )
     weight_name: str = option(
         WEIGHT,
@@ -344,12 +347,10 @@ class ReplicateOptions(MethodOptions):
                 "--weight-name is a letter and up to 23 letters, digits and underscores; choose "
                 "such a name"
             )
-        if (self.replicates or 0) > MOST_REPLICATES:
+        if self.replicates == 1 or (self.replicates or 0) > MOST_REPLICATES:
             raise ParameterError(
-                f"--replicates must be at most {MOST_REPLICATES}; it was {self.replicates}"
+                f"--replicates must be 0, or 2 to {MOST_REPLICATES}; it was {self.replicates}"
             )
-        if self.weight_name != WEIGHT and self.replicates is None:
-            raise ParameterError("--weight-name requires --replicates, which adds the columns")
 
     @property
     def weight_names(self) -> tuple[str, ...]:

@@ -21,10 +21,10 @@ from pegsynth.analyses.analysed_tables import affordable_tables
 from pegsynth.book import NO_BOOKING, Booking, booked
 from pegsynth.completion import check_completable
 from pegsynth.drawn_tables import (
-    WeightTally,
     check_completes,
     check_decoding,
     check_weight_names,
+    check_weights_requested,
     completed_versions,
     drawn_frames,
     drawn_pairs,
@@ -33,7 +33,6 @@ from pegsynth.drawn_tables import (
     weight_names,
 )
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError, SchemaError
-from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.io.atomic import atomic_text, check_space
 from pegsynth.io.streams import held
 from pegsynth.io.table_input import (
@@ -141,6 +140,7 @@ def settle(
     rows_later: bool = False,
     quality: tuple[float, Sequence[Sequence[str]]] | None = None,
     able: Able | None = None,
+    intervals: bool = False,
 ) -> Settled:
     """Make every public choice; refuse what cannot be done before any data is read.
 
@@ -156,6 +156,8 @@ def settle(
         The share of the budget that buys distances, and tables that are named for it.
     able
         Refuses methods that ``auto`` must not take.
+    intervals
+        Whether rows get replicate weights where nobody said how many, and the method can.
     """
     book = request.written(schema if isinstance(schema, Schema) else Schema.load(schema))
     source = "the schema" if isinstance(schema, Schema) else str(schema)
@@ -169,6 +171,10 @@ def settle(
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
     request, notes = request.settled(book, saved=saved, able=able)
     book = _with_transitions(book, request, long)
+    if intervals and request.replicates is None and quality is None:
+        request = request.with_replicates(book)
+        check_weight_names(book, request)
+    check_weights_requested(request)
     if saved and request.unpriced and get(request.method).fits_unpriced:
         if wants_codec(book):
             check_budget(book, Budget(alpha=0.0))
@@ -233,7 +239,7 @@ def _check_quality(schema: Schema, request: Request, *, panel: bool) -> None:
         )
     elif not get(request.method).has_proof:
         reason = "methods that have a guarantee"
-    elif request.replicates is not None or request.synthesize:
+    elif request.replicates or request.synthesize:
         reason = "rows that count alike and are all drawn; leave out --replicates and --synthesize"
     elif panel:
         reason = "tables whose rows are counted as they are; a panel is folded"
@@ -591,7 +597,7 @@ def open_draws(
         The flag that leaves out what reads the table once more when rows were drawn; empty:
         nothing does.
     """
-    settled = settle(schema, request, data=data, quality=quality)
+    settled = settle(schema, request, data=data, quality=quality, intervals=run == "release")
     if again and read_once(data):
         raise ParameterError(
             "the internal report reads the table once more, and this one can be read once; write "
@@ -698,6 +704,7 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
         return SavedDraws(Session(model, plan, stream, threads=threads), _nothing, False)
     if request.has_budget or request.delta is not None:
         raise BudgetError(f"{model_file}: the model has a budget of its own; leave yours out")
+    check_weights_requested(request)
     released = get(model.method).released
     free = {"--where", "--replicates", "--weight-name", "--shared-noise"} if released else set()
     if flags := [flag for flag in request.changed() if flag not in free]:
@@ -712,7 +719,7 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
             rows=request.rows,
             where=request.where,
             datasets=request.datasets,
-            replicates=request.replicates,
+            replicates=request.replicates or None,
             weight_name=request.weight_name,
             shared_noise=request.shared_noise,
         )
@@ -759,7 +766,7 @@ def publish_table(
     wide: bool = False,
     threads: int = 1,
     progress: Progress = quiet,
-) -> EffectiveRows | None:
+) -> None:
     """Draw one table; what it cost is on disk before the table becomes visible.
 
     Where a table is replaced, the ledger beside it is true of both until that is done.
@@ -774,11 +781,6 @@ def publish_table(
         Whether missing values are imputed, once.
     wide
         Whether a panel is written with one row for each unit.
-
-    Returns
-    -------
-    EffectiveRows or None
-        What the weights of the rows leave of them; None where rows have no weights.
     """
     (frames,) = drawn_frames(session, rows, how=how, listed=True, wide=wide, progress=progress)
     if complete:
@@ -795,13 +797,11 @@ def publish_table(
 
     texts = listed_columns(session.model, how, wide=wide)
     book = table_schema(session.model, wide=wide)
-    tally = WeightTally.of(session, wide=wide)
     with open_writer(output, before=before, texts=texts, codebook=book) as writer:
-        for frame in tally.counted(frames):
+        for frame in frames:
             writer.write(kept(frame))
     if replacing:
         atomic_text(ledger_path, session.ledger.to_json())
-    return tally.found
 
 
 def true_of_both(path: Path, ledger: Ledger) -> Ledger:

@@ -30,6 +30,11 @@ class ReleaseViews:
     completed: list[list[Any]]
     ledger: Ledger
 
+    @property
+    def weighted(self) -> list[Any]:
+        """The tables with the weights of their rows as last columns, if there are any."""
+        return list(self.frames)
+
     def to_frame(self) -> pl.DataFrame:
         """Return all tables under each other (Polars), numbered in a first column `dataset`."""
         import polars as pl
@@ -144,5 +149,5 @@ def _in_order(labels: pl.Series, *, numeric: bool) -> list[str]:
 def tables_of(data: Any) -> list[Any]:
     """Return the tables of a release, of a list of tables, or of one table."""
     if isinstance(data, ReleaseViews):
-        return list(data.frames)
+        return data.weighted
     return list(data) if isinstance(data, list | tuple) else [data]

@@ -36,6 +36,7 @@ from pegsynth.option_kinds import check_options
 from pegsynth.options import (
     AUTO,
     PAPER_METHOD,
+    REPLICATES,
     BlockSizeOptions,
     BookOptions,
     BudgetOptions,
@@ -114,7 +115,7 @@ class Request(
         if not self.complete:
             if self.imputations is not None:
                 raise ParameterError("--imputations goes with --complete; add that")
-        elif self.replicates is not None:
+        elif self.replicates:
             raise ParameterError(
                 "--complete does not go with --replicates: replicate weights do not hold how "
                 "uncertain imputed values are. Several tables with noise of their own do: state "
@@ -221,6 +222,21 @@ class Request(
             return settled, ()
         assumed = () if partial or self.epsilon is None else self.assumed()
         return settled, (f"Method: {reason}.", *assumed)
+
+    def with_replicates(self, schema: Schema) -> Request:
+        """Return the request with replicate weights, if its method can make them (R28).
+
+        Parameters
+        ----------
+        schema
+            The codebook of what is counted.
+        """
+        panel = schema.panel
+        apart = panel is not None and (panel.pooled or (bool(panel.tables) and not self.wide))
+        without = self.datasets > 1 or self.complete or self.l is not None or apart
+        if without or "replicates" not in get(self.method or "").options.__dataclass_fields__:
+            return self
+        return replace(self, replicates=REPLICATES)
 
     def _declared_method(self, schema: Schema) -> tuple[str, str] | None:
         """Return the method that holds declared analyses, and why; None if there are none."""

@@ -165,7 +165,7 @@ def answer(question: Question) -> tuple[Verification, Booking]:
     book = _codebook(found, question.schema)
     asked = regions_of(
         read_formula(question.formula, book),
-        [_read_released(frame, book) for frame in found.frames],
+        [_read_released(frame, book) for frame in found.weighted],
         book,
         rows_in=question.rows_in or rows_in_of(found.ledger),
         parts=question.parts,

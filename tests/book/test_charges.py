@@ -513,7 +513,7 @@ UNTOLD = [
     ("release", ("--quality", 0.1, "--resume", "x"), "--quality"),
     ("release", ("--quality", 0.1, "--quality-table", "a,nobody"), "nobody"),
     ("release", ("--analyses", "none.toml"), "none.toml"),
-    ("release", ("--replicates", 2000), "--replicates must be at most 1000"),
+    ("release", ("--replicates", 2000), "--replicates must be 0, or 2 to 1000"),
     ("release", ("--replicates", 3, "--datasets", 2), "leave one of them out"),
     ("release", ("--complete", "--replicates", 3), "--complete"),
     ("release", ("--where", "a=nobody"), "no such category"),

@@ -288,9 +288,8 @@ STATEMENTS = (
         "sign that they are precise. Never use the rule `fully` here, which takes v off b.",
         lambda t: t.shared_noise and t.tables > 1),
     say(HOW, "## Rows are not independent draws Noisy counts of the original were published "
-        "once. Rows were drawn from them, and weights were made so that weighted counts agree "
-        "with them. Tests and standard errors that treat rows as a sample, weighted or not, do "
-        "not know this: use the replicate weights.", lambda t: t.replicates > 0),
+        "once, and rows were drawn from them. Tests and standard errors that treat rows as a "
+        "sample do not know this: use the replicate weights.", lambda t: t.replicates > 0),
     say(HOW, "Rows come in random order: a part of a table is a random part of it, with sampling "
         "error.", lambda t: t.released and not t.own_noise and (t.panel is None)),
     say(HOW, "Units come in random order: some of them, with all their rows, are a random part, "
@@ -313,25 +312,26 @@ STATEMENTS = (
     say((HOW, README), "- {} that a value is missing; kept as it was.",
         lambda t: missing_codes(t, kept=True)),
     # Estimates
-    say(HOW, "of its rows that were counted.",
+    say(HOW, "of original rows that were counted.",
         lambda t: t.replicates > 0 and not t.flag("--where")),
-    say(HOW, "of its rows that have the requested values.",
+    say(HOW, "of original rows that have the requested values.",
         lambda t: t.replicates > 0 and bool(t.flag("--where"))),
-    say(HOW, "## Use the weights Every row has a weight, `{}`, and {#} replicate weights, `{}` to "
-        "`{}`. "
-        "Weighted estimates with `{}` are estimates for the original table; each column of "
-        "weights adds up to about the number {*} Do the analysis once "
-        "more with each of the replicates. Let q be the estimate with `{}` and q_k those with "
-        "the replicates: - estimate: q - variance: T = mean of (q_k - q)^2, with {#} degrees of "
-        "freedom The noise that protects people is in the replicates, so it is in the interval. "
-        "`pegsynth.replicated` does this, and in R the package survey. Code for both is below, "
-        "and is run by the tests of pegsynth. In Stata: `{}`, whose standard errors are twice as "
-        "large as they should be. In SAS: `VARMETHOD=JACKKNIFE` and `REPWEIGHTS {} / "
-        "JKCOEFS={#}`. These two were never run.", lambda t: t.replicates > 0),
-    say(HOW, "The table has {#} effective {} of {#} ({#} %): (sum of w)^2 / (sum of w^2) for the "
-        "weights w in `{}`. Uneven weights make estimates less precise than the number of rows "
-        "suggests, the more so in a subgroup of a few heavy rows; the intervals hold that.",
+    say(HOW, "## Intervals: use the replicate weights Rows count alike, so **estimates need no "
+        "weight**. For intervals every row has {#} replicate weights, `{}` to `{}`, which lie "
+        "around the weight `{}` that all rows share. {*} Each column of weights adds up to about "
+        "the number {*} Do the analysis once more with each of the replicates. Let q be the "
+        "estimate and q_k those with the replicates: - estimate: q - variance: T = {#} x sum of "
+        "(q_k - q)^2, with {#} degrees of freedom Replicates have a part f = {#} of the sampling "
+        "error and of the noise that protects people, so that weights stay near each other; {#} "
+        "is 1/({#} f^2), which makes up for that. `pegsynth.replicated` does this, and in R the "
+        "package survey. Code for both is below, and is run by the tests of pegsynth. In Stata: "
+        "`{*}`. In SAS: `VARMETHOD=BRR(FAY={#})` and `REPWEIGHTS {}`. These two were never run.",
         lambda t: t.replicates > 0),
+    say(HOW, "They are in `{*}`, whose lines are those of `{*}` in the same order: its column "
+        "`row` numbers them from 1 on.",
+        lambda t: t.replicates > 0 and not t.flag("--weights-inside")),
+    say(HOW, "The table has them as its last columns.",
+        lambda t: t.replicates > 0 and bool(t.flag("--weights-inside"))),
     say(HOW, "## One table has no standard errors Analyse the table as if it were the original: "
         "estimates are what they seem. Standard errors are not. They cannot be estimated from "
         "one {} table, which does not tell how much drawing it again would change them; those "
@@ -478,8 +478,6 @@ STATEMENTS = (
         lambda t: "row" in t.about and t.two_tables),
     say(README, "One row stands for one patient.",
         lambda t: "unit" in t.about and bool(t.flag("--wide"))),
-    say(README, "With its weights the table has {#} effective {} of {#} ({#} %).",
-        lambda t: t.replicates > 0),
     say(README, "## Columns", lambda t: 2 if t.two_tables else 1),
     say(README, "of households", lambda t: t.two_tables),
     say(README, "of persons", lambda t: t.two_tables),

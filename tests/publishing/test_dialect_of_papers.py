@@ -35,7 +35,7 @@ def public(tmp_path, monkeypatch):
 
 
 def test_it_is_loaded_as_it_is_written(public):
-    (table,) = pegsynth.Release.load(public).frames
+    (table,) = pegsynth.Release.load(public).weighted
     assert table.columns == [
         "sexe",
         "prix",

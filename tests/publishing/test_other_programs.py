@@ -6,6 +6,7 @@ import subprocess
 import polars as pl
 
 from pegsynth.publishing.other_programs import other_programs
+from pegsynth.replicate_design import ReplicateDesign
 from pegsynth.schema import Feature, Schema
 from system import require
 
@@ -19,7 +20,8 @@ BOOK = Schema(
 
 
 def page(schema=BOOK, **options):
-    told = {"datasets": 2, "table_format": "csv", "weights": (), "labels": False} | options
+    told = {"datasets": 2, "table_format": "csv", "design": None, "beside": ""}
+    told |= {"labels": False} | options
     return other_programs(schema, **told)
 
 
@@ -52,7 +54,9 @@ def test_programs_that_were_not_run_say_so_and_unfit_tables_have_no_section():
     assert "```sas\n/* Not run. */" in text
     assert "was never run" in text
     assert "tables '''=it''s'n" in text
-    assert "```r" not in page(datasets=1, weights=("w", "w_1", "w_2"))
+    assert "```r" not in page(
+        datasets=1, design=ReplicateDesign(2, weight="w"), beside="weights.csv"
+    )
     assert page(table_format="parquet") == ""
     assert page(Schema(BOOK.columns[:1])) == ""
     assert page(Schema(BOOK.columns[:1]), labels=True) != ""

@@ -94,7 +94,8 @@ def words_of(path):
 
 
 def tables_in(folder):
-    return {path.name: pl.read_csv(path) for path in sorted(folder.glob("public/synthetic-*.csv"))}
+    found = sorted(folder.glob("public/synthetic-*.csv"))
+    return {path.name: pl.read_csv(path) for path in found if "-weights" not in path.name}
 
 
 def between(numbers):

@@ -61,16 +61,15 @@ def test_r_gives_our_estimate_standard_error_and_interval(tmp_path, schema, deco
     found = [float(figure) for figure in ran.stdout.splitlines()[-1].split()]
 
     frame = pl.read_csv(public / "synthetic-1.csv", infer_schema=False)
-    frame = frame.with_columns(pl.col("^weight(_[0-9]+)?$").cast(pl.Float64))
-    ledger = pegsynth.Ledger.from_json((public / "privacy.json").read_text())
+    release = pegsynth.Release.load(tmp_path / "run")
     if schema is TEXTS:
         answer = (frame["a b"] == GROUPS[0]).to_numpy()
     elif decode == "values":
         answer = frame["x"].cast(pl.Float64).to_numpy() >= 5.0
     else:
         answer = (frame["x"] == frame["x"].unique().sort()[0]).to_numpy()
-    ours = pegsynth.replicated(
-        lambda _, weights: {"share": np.average(answer, weights=weights)}, frame, ledger=ledger
+    ours = release.replicated(
+        lambda _, weights: {"share": np.average(answer, weights=weights)}
     ).combined["share"]
     wanted = [ours.estimate, ours.variance**0.5, *ours.interval(0.95)]
     assert found == pytest.approx(wanted, abs=1e-9)

@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow.parquet as pq
 from paper_runs import Run
 
@@ -64,7 +63,12 @@ class Told:
 
     @property
     def replicates(self) -> int:
-        return int(self.flag("--replicates") or 0)
+        """Replicate weights: 20 where nobody said how many and the method can make them."""
+        without = self.tables > 1 or self.versions or self.flag("--l") or self.two_tables
+        without = without or self.method != "pegs-once" or self.flag("--quality")
+        without = without or (self.schema.panel is not None and self.schema.panel.pooled)
+        stated = self.flag("--replicates")
+        return int(stated) if stated is not None else (0 if without else 20)
 
     @property
     def versions(self) -> int:
@@ -190,24 +194,6 @@ class Told:
                 with path.open(newline="") as handle:
                     found[path.name] = next(csv.reader(handle))
         return found
-
-    @cached_property
-    def weights(self) -> list[float]:
-        """The weights of the published counts, one for each row, or each unit of a panel."""
-        name, columns = next(iter(self.columns.items()))
-        read = pl.read_parquet if name.endswith(".parquet") else pl.read_csv
-        frame = read(self.public / name)
-        if self.panel is not None:
-            frame = frame.unique(self.panel.unit)
-        return frame.get_column(columns[-1 - self.replicates]).to_list()
-
-    @property
-    def effective(self) -> tuple[str, str]:
-        """Effective rows by the formula, and as a proportion of the rows."""
-        total, squares = sum(self.weights), sum(w * w for w in self.weights)
-        value = total * total / squares
-        few = f"{value:.1f}" if value < 10 else f"{value:,.0f}"
-        return few, f"{100 * value / len(self.weights):.0f} %"
 
     def text(self, document: str) -> str:
         """Return the prose of a document on one line: no code, no rows of tables."""

@@ -248,6 +248,13 @@ def release(
     table_format: Annotated[
         str, typer.Option("--format", help="Files of the tables: csv or parquet.")
     ] = "csv",
+    weights_inside: Annotated[
+        bool,
+        typer.Option(
+            "--weights-inside",
+            help="Write replicate weights into the table, and not into a file beside it.",
+        ),
+    ] = False,
     k: Annotated[
         int | None,
         typer.Option(
@@ -322,6 +329,7 @@ def release(
         force=force,
         public_only=public_only,
         table_format=table_format,
+        weights_inside=weights_inside,
         policy=Policy.of(k, k_features, round_to),
         papers=Papers(About.of(about), check_languages(language)),
         judging=Judging(holdout, target, tuple(formula or ())),

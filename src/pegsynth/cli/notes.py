@@ -9,7 +9,6 @@ from pegsynth.book import NO_BOOKING, Booking, read_book
 from pegsynth.book.book_page import spent_line
 from pegsynth.cli.console import say
 from pegsynth.errors import PegsynthError
-from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.methods import get
 from pegsynth.methods.session import Session
 from pegsynth.numbers import constant_numbers
@@ -36,12 +35,6 @@ def say_constant(schema: Schema) -> None:
     """Say which measured numbers the budget could not carry."""
     for line in constant_numbers(schema):
         say(line)
-
-
-def say_effective(found: EffectiveRows | None) -> None:
-    """Say what the weights of a table leave of its rows, if it has weights."""
-    if found is not None:
-        say(f"Weights: {found}.")
 
 
 def say_budget(session: Session) -> None:

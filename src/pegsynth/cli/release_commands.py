@@ -10,7 +10,6 @@ from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.notes import (
     say_booking,
     say_constant,
-    say_effective,
     say_guarantee,
     say_method,
     say_release_replaced,
@@ -40,6 +39,7 @@ def release(
     force: bool,
     public_only: bool,
     table_format: str = "csv",
+    weights_inside: bool = False,
     policy: Policy = NO_POLICY,
     papers: Papers = NO_PAPERS,
     judging: Judging = NO_JUDGING,
@@ -61,6 +61,7 @@ def release(
                 force=force,
                 public_only=public_only,
                 table_format=table_format,
+                weights_inside=weights_inside,
                 policy=policy,
                 papers=papers,
                 judging=judging,
@@ -76,7 +77,6 @@ def release(
     if quiet:
         return
     say_booking(made.booking, made.ledger)
-    say_effective(made.effective)
     if made.replaced:
         say_release_replaced(output)
     print(_may_leave(output, made.schema, made.ledger, internal=not public_only))

@@ -14,7 +14,6 @@ from pegsynth.cli.notes import (
     say_booking,
     say_budget,
     say_constant,
-    say_effective,
     say_guarantee,
     say_ledger_replaced,
     say_method,
@@ -70,7 +69,7 @@ def synthesize(
         # A database that is read and written must not wait for itself.
         draws.reader.close()
         earlier = holds_ledger(ledger_path)
-        effective = publish_table(
+        publish_table(
             draws.session,
             output,
             ledger_path,
@@ -85,7 +84,6 @@ def synthesize(
     _say_published(draws.session, ledger_path, earlier=earlier, remembered=False)
     say_booking(draws.booking, draws.session.ledger)
     say_method(draws.settled.notes)
-    say_effective(effective)
 
 
 def _say_published(session: Session, ledger_path: Path, *, earlier: bool, remembered: bool) -> None:
@@ -150,7 +148,7 @@ def sample(
         check_output(output, table_schema(saved.session.model), request)
         earlier = holds_ledger(ledger_path)
         with saved.booked(request) as booking, progress_bar() as progress:
-            effective = publish_table(
+            publish_table(
                 saved.session,
                 output,
                 ledger_path,
@@ -165,7 +163,6 @@ def sample(
         _say_published(saved.session, ledger_path, earlier=earlier, remembered=saved.remembered)
         if saved.session.model.plan is None:
             say_booking(booking, saved.session.ledger)
-        say_effective(effective)
 
 
 def trace(model_file: Path, request: Request) -> None:

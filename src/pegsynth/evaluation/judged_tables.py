@@ -35,6 +35,7 @@ from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Encoder, one_matrix
 from pegsynth.schema.column_encoders import column_encoders
 from pegsynth.schema.encoding import ColumnEncoder
+from pegsynth.weight_names import weight_file
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,8 @@ def read_tables(
         hold-out lacks a column.
     """
     real, values, deeds = _read_original(original, schema, counted)
+    files = {weight_file(Path(each)) for each in synthetic if isinstance(each, str | Path)}
+    synthetic = [each for each in synthetic if _file_name(each) not in files]
     tables = [_read(table, schema, threads) for table in synthetic]
     held = None if holdout is None else _read(holdout, schema, threads, real=True)
     if held is not None and not held.rows:
@@ -161,6 +164,21 @@ def read_tables(
     people = panel_records(original, filled, schema) if filled else []
     records = (*found.records, *deeds, *people)
     return replace(found, values=(values, *released), records=records)
+
+
+def _file_name(source: Any) -> str | None:
+    return Path(source).name if isinstance(source, str | Path) else None
+
+
+def weights_beside(source: Any, schema: Schema) -> pl.DataFrame | None:
+    """Return the weights of a table that stand in a file of their own; None where there is none."""
+    if not isinstance(source, str | Path):
+        return None
+    path = Path(source).with_name(weight_file(Path(source)))
+    if not path.is_file():
+        return None
+    with opened(str(path), dialect=schema.dialect) as reader:
+        return pl.concat(list(reader.batches(weight_columns(reader.columns))))
 
 
 def _check_common(original: Any, tables: Sequence[_Read], schema: Schema) -> None:
@@ -269,8 +287,9 @@ def _read(source: Any, schema: Schema, threads: int, *, real: bool = False) -> _
             encoders = column_encoders(schema, spare=True)
             dtype = np.min_scalar_type(max(schema.category_counts))
             hints = {e.feature.name: e.hint for e in encoders if e.hint is not None}
+            beside = None if real else weights_beside(source, schema)
             weights = weight_columns(reader.columns, schema.names)
-            collector = ValueCollector(schema, weights)
+            collector = ValueCollector(schema, weights if beside is None else tuple(beside.columns))
             wanted = [*present, *weights]
             if real and len(present) == len(schema.names) and schema.unit in reader.columns:
                 wanted.append(schema.unit)
@@ -282,6 +301,8 @@ def _read(source: Any, schema: Schema, threads: int, *, real: bool = False) -> _
                 for whole in frames():
                     here = None if counted is None else counted[rows : rows + whole.height]
                     frame = whole if here is None else whole.filter(pl.Series(here))
+                    if beside is not None:
+                        frame = frame.hstack(beside[rows : rows + frame.height])
                     rows += whole.height
                     part = np.zeros((frame.height, len(encoders)), dtype=dtype)
 

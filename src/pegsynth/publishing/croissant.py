@@ -83,8 +83,8 @@ def croissant(facts: Facts, public: Path) -> dict[str, Any]:
         "rai:dataPreprocessingProtocol": about.preprocessing,
         "rai:dataImputationProtocol": _IMPUTED if facts.versions else "",
         "rai:dataReleaseMaintenancePlan": maintained(facts),
-        "distribution": [_file(name, facts, public) for name in facts.tables()],
-        "recordSet": [_records(name, facts) for name in facts.tables()],
+        "distribution": [_file(name, facts, public) for name in facts.files()],
+        "recordSet": [_records(name, facts) for name in facts.files()],
     }
     return {key: value for key, value in content.items() if value}
 

@@ -48,7 +48,7 @@ def dcat(facts: Facts, public: Path) -> dict[str, Any]:
         "dct:provenance": {"@type": "dct:ProvenanceStatement", "dct:description": _made(facts)},
         "prov:wasGeneratedBy": {"@type": "prov:Activity", "dct:description": facts.programs},
         "dct:accrualPeriodicity": about.refresh,
-        "dcat:distribution": [_table(name, facts, public) for name in facts.tables()],
+        "dcat:distribution": [_table(name, facts, public) for name in facts.files()],
     }
     if health:
         content["healthdcatap:numberOfRecords"] = facts.records

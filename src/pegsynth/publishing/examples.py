@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pegsynth.io.csv_text import protect
 from pegsynth.publishing.completed_texts import completed_name
 from pegsynth.publishing.r_example import weighted_share
+from pegsynth.replicate_design import ReplicateDesign
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.column_decoding import How
 from pegsynth.schema.dialect import Dialect
+from pegsynth.weight_names import ROW
 
 _MOST_INPUTS = 2
 
@@ -101,7 +103,8 @@ def analysis_code(
     decode: How,
     rows_in: int | None,
     needs_rows_in: bool,
-    weights: tuple[str, ...] = (),
+    design: ReplicateDesign | None = None,
+    beside: str = "",
     versions: int = 0,
     estimates_only: bool = False,
 ) -> list[str]:
@@ -115,8 +118,10 @@ def analysis_code(
         Public number of original rows, if the ledger states it.
     needs_rows_in
         Whether the combining rule needs that number.
-    weights
-        Names of the weight and of its replicates, if there are any.
+    design
+        The replicate weights, if there are any.
+    beside
+        The file that holds them; empty where the table itself does.
     versions
         Completed versions of every table, which are then analysed; 0: none.
     estimates_only
@@ -127,8 +132,9 @@ def analysis_code(
         _question(feature, table_format, decode, written) for feature in _subjects(schema)
     ]
     read = _reading(table_format, written)
-    if weights:
-        pieces = [_weighted_table(read, table_format, written, weights[0]), _weighted_share(first)]
+    if design is not None:
+        table = _weighted_table(read, table_format, written, design.weight, beside)
+        pieces = [table, _weighted_share(first)]
         regression = _WEIGHTED_REGRESSION.lstrip()
     elif datasets == 1:
         pieces = [_one_table(read, table_format, versions), _share_alone(first)]
@@ -146,20 +152,21 @@ def analysis_code(
     if others:
         pieces.append(_regression(others, regression))
     blocks = [f"```python\n{piece.strip()}\n```" for piece in pieces]
-    if weights:
-        in_r = _share_in_r(first, weights, table_format, written)
+    if design is not None:
+        in_r = _share_in_r(first, design, beside, table_format, written)
         blocks.append(f"The same share in R:\n\n```r\n{in_r}\n```")
     return blocks
 
 
 def _share_in_r(
-    question: _Question, weights: tuple[str, ...], table_format: str, written: Dialect
+    question: _Question, design: ReplicateDesign, beside: str, table_format: str, written: Dialect
 ) -> str:
     return weighted_share(
         question.column,
         equals=question.equals,
         least=question.least,
-        weights=weights,
+        design=design,
+        beside=beside,
         table_format=table_format,
         written=written,
     )
@@ -232,8 +239,13 @@ table = {read}{_text_remark(table_format)}
 """
 
 
-def _weighted_table(read: str, table_format: str, written: Dialect, name: str) -> str:
+def _weighted_table(read: str, table_format: str, written: Dialect, name: str, beside: str) -> str:
     point = _point(written) if table_format == "csv" else ""
+    joined = ""
+    if beside:
+        joined = f"""weights = {read.replace("(file", f'("{beside}"')}
+table = table.hstack(weights.drop("{ROW}"))
+"""
     return f"""from pathlib import Path
 
 import numpy as np
@@ -243,7 +255,7 @@ import pegsynth
 
 file = "synthetic-1.{table_format}"
 table = {read}{_text_remark(table_format)}
-table = table.with_columns(pl.col("^{name}(_[0-9]+)?$"){point}.cast(pl.Float64))
+{joined}table = table.with_columns(pl.col("^{name}(_[0-9]+)?$"){point}.cast(pl.Float64))
 ledger = pegsynth.Ledger.from_json(Path("privacy.json").read_text(encoding="utf-8"))
 """
 

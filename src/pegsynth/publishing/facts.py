@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pegsynth.inference.choice import weights_of
-from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.options import How
 from pegsynth.privacy.statement import rows_folded
 from pegsynth.publishing.about import NOTHING, About, release_date
@@ -17,6 +16,7 @@ from pegsynth.publishing.policy import NO_POLICY, Policy
 from pegsynth.publishing.result import TableFormat
 from pegsynth.publishing.run_facts import RunFacts
 from pegsynth.schema import Feature, Schema
+from pegsynth.weight_names import weight_file
 
 SYNTHETIC = "Synthetic data: every row was drawn from a model, and none is that of a person."
 PARTLY = "Partly synthetic data: some columns hold values of the original rows."
@@ -58,8 +58,8 @@ class Facts(RunFacts):
         How numbers are written.
     columns
         The columns of every file of a table, as they were written.
-    effective
-        What the weights of the rows leave of them; None where they have none.
+    weights_inside
+        Whether the table itself holds the weights of its rows, and not a file beside it.
     """
 
     rows: int
@@ -72,7 +72,7 @@ class Facts(RunFacts):
     seeded: bool = False
     decode: How | None = None
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    effective: EffectiveRows | None = None
+    weights_inside: bool = False
     sizes: Mapping[str, int] = field(default_factory=dict)
     counted: Schema | None = None
 
@@ -128,6 +128,19 @@ class Facts(RunFacts):
     def weight_columns(self) -> tuple[str, ...]:
         """The columns of weights, that of the published counts first."""
         return weights_of(self.ledger)
+
+    @property
+    def weight_file(self) -> str:
+        """The name of the file of weights; empty where there is none."""
+        if self.weights_inside or not self.weight_columns:
+            return ""
+        return weight_file(f"synthetic-1.{self.table_format}")
+
+    def files(self) -> Iterator[str]:
+        """Yield the names of the files of all tables, and that of weights."""
+        yield from self.tables()
+        if self.weight_file:
+            yield self.weight_file
 
     @property
     def records(self) -> int:

@@ -7,6 +7,7 @@ and readable by its owner only; nothing in it is covered by the guarantee.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -19,18 +20,15 @@ from numpy.typing import NDArray
 
 from pegsynth.book import NO_BOOKING, Booking
 from pegsynth.drawn_tables import (
-    WeightTally,
     completed_versions,
     drawn_frames,
     drawn_pairs,
     listed_columns,
     published_schema,
     table_schema,
-    with_weights,
 )
 from pegsynth.errors import ParameterError
 from pegsynth.inference.choice import weights_of
-from pegsynth.inference.effective_rows import EffectiveRows
 from pegsynth.io.atomic import atomic_text
 from pegsynth.io.reader import TableReader
 from pegsynth.io.table_input import open_table
@@ -72,6 +70,7 @@ from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.schema.toml import dumps
 from pegsynth.schema.wide_schema import wide_schema
+from pegsynth.weight_names import ROW, weight_file
 
 TITLE = "Original and synthetic table side by side"
 
@@ -88,8 +87,6 @@ class Made:
         Lines that say which method ``auto`` has taken, and why.
     booking
         The entry in the budget book.
-    effective
-        What the weights of the rows leave of them; None where they have none.
     """
 
     folder: Path
@@ -98,7 +95,6 @@ class Made:
     replaced: bool
     notes: tuple[str, ...]
     booking: Booking
-    effective: EffectiveRows | None = None
 
 
 def make_folder(
@@ -110,6 +106,7 @@ def make_folder(
     force: bool = False,
     public_only: bool = False,
     table_format: str = "csv",
+    weights_inside: bool = False,
     policy: Policy = NO_POLICY,
     papers: Papers = NO_PAPERS,
     judging: Judging = NO_JUDGING,
@@ -128,6 +125,8 @@ def make_folder(
         Replace an earlier release or an empty folder.
     public_only
         Do not write ``internal/``.
+    weights_inside
+        Write replicate weights into the table, and not into a file beside it.
     judging
         What the internal report measures beside the tables.
     bought
@@ -162,7 +161,6 @@ def make_folder(
     replaced = folder.exists() and is_release(folder)
     quality = None if bought is None else (bought.share, bought.tables)
     refused: NotAcceptedError | None = None
-    effective: EffectiveRows | None = None
     with open_draws(
         data,
         schema,
@@ -174,10 +172,11 @@ def make_folder(
     ) as draws:
         try:
             with new_folder(folder, force=force) as fresh:
-                facts = write_folder(
+                write_folder(
                     fresh,
                     draws,
                     table_format="parquet" if table_format == "parquet" else "csv",
+                    weights_inside=weights_inside,
                     public_only=public_only,
                     policy=policy,
                     papers=papers,
@@ -185,7 +184,6 @@ def make_folder(
                     bought=bought,
                     progress=progress,
                 )
-                effective = facts.effective
         except NotAcceptedError as error:
             # It was spent all the same: the run ends well for the book, and badly for the caller.
             refused = error
@@ -196,7 +194,7 @@ def make_folder(
     session = draws.session
     book = table_schema(session.model, wide=request.wide)
     notes = draws.settled.notes
-    return Made(folder, session.ledger, book, replaced, notes, draws.booking, effective)
+    return Made(folder, session.ledger, book, replaced, notes, draws.booking)
 
 
 def _refused(folder: Path, ledger: Ledger, error: NotAcceptedError) -> NotAcceptedError:
@@ -213,13 +211,14 @@ def write_folder(
     draws: Draws,
     *,
     table_format: TableFormat = "csv",
+    weights_inside: bool = False,
     public_only: bool = False,
     policy: Policy = NO_POLICY,
     papers: Papers = NO_PAPERS,
     judging: Judging = NO_JUDGING,
     bought: Bought | None = None,
     progress: Progress = quiet,
-) -> Facts:
+) -> None:
     """Fill an empty folder: ``public/`` and, unless only that is wanted, ``internal/``."""
     session, request = draws.session, draws.settled.request
     written, facts = write_public(
@@ -228,6 +227,7 @@ def write_folder(
         rows=session.rows_of_a_table(request.rows),
         datasets=request.datasets,
         table_format=table_format,
+        weights_inside=weights_inside,
         how=request.decode,
         versions=request.versions,
         threads=request.thread_count,
@@ -250,7 +250,7 @@ def write_folder(
         write_internal(
             folder,
             reader,
-            policy.codebook(published_schema(session, wide=request.wide)),
+            policy.codebook(published_schema(session, wide=request.wide, weights=weights_inside)),
             session.ledger,
             judged,
             threads=request.thread_count,
@@ -260,7 +260,6 @@ def write_folder(
         )
         page = sign_off_page(facts, folder / "public", book=_booked(draws.booking))
         atomic_text(folder / "internal" / "sign-off.html", page, mode=0o600)
-    return facts
 
 
 def _write_bought(
@@ -300,6 +299,7 @@ def write_public(
     rows: int,
     datasets: int,
     table_format: TableFormat = "csv",
+    weights_inside: bool = False,
     how: How | None = None,
     versions: int = 0,
     threads: int = 1,
@@ -348,7 +348,7 @@ def write_public(
         session, rows, datasets, how=how, listed=True, wide=wide, progress=progress
     )
     book = table_schema(session.model, wide=wide)
-    schema = policy.codebook(published_schema(session, wide=wide))
+    schema = policy.codebook(published_schema(session, wide=wide, weights=weights_inside))
     facts = Facts(
         schema,
         session.ledger,
@@ -361,23 +361,22 @@ def write_public(
         method=session.plan.method,
         seeded=session.stream.seeded,
         decode=how,
+        weights_inside=weights_inside,
         counted=None if panel is None else session.model.schema,
     )
     write_texts(public, facts)
     write_wanted(public, session, threads=threads)
     written = []
     columns: dict[str, tuple[str, ...]] = {}
-    tally = WeightTally.of(session, wide=wide)
     sizes: dict[str, int] = {}
     texts = listed_columns(session.model, how, wide=wide)
     for number, frames in enumerate(tables, start=1):
         path = public / f"synthetic-{number}.{table_format}"
-        with open_writer(path, texts=texts, codebook=book, marks=marks_of(facts)) as writer:
+        with _writer(path, facts, columns, texts=texts, codebook=book) as write:
             parts: list[pl.DataFrame] = []
             drawn = _remembered(frames, parts) if versions else frames
-            for frame in policy.applied(map(kept, tally.counted(drawn)), book, folder):
-                columns[path.name] = tuple(frame.columns)
-                writer.write(frame)
+            for frame in policy.applied(map(kept, drawn), book, folder):
+                write(frame)
                 sizes[path.name] = sizes.get(path.name, 0) + frame.height
         written.append(path)
         if versions:
@@ -386,10 +385,46 @@ def write_public(
             columns |= write_completed(public, number, completed, facts, texts)
     if measured is not None:
         measured(public, written)
-    facts = replace(facts, columns=columns, sizes=sizes, effective=tally.found)
+    facts = replace(facts, columns=columns, sizes=sizes)
     finish_papers(public, facts)
     seal(public)
     return written, facts
+
+
+@contextmanager
+def _writer(
+    path: Path, facts: Facts, columns: dict[str, tuple[str, ...]], **told: Any
+) -> Iterator[Callable[[pl.DataFrame], None]]:
+    """Yield what writes the frames of a table, and their weights to the file beside it, if any.
+
+    Parameters
+    ----------
+    columns
+        Gets the columns of every file.
+    told
+        As for `open_writer`.
+    """
+    rows = 0
+    with ExitStack() as stack:
+        table = stack.enter_context(open_writer(path, marks=marks_of(facts), **told))
+        beside = None
+        if facts.weight_file:
+            file = path.with_name(weight_file(path))
+            told = {"codebook": told["codebook"], "marks": marks_of(facts)}
+            beside = stack.enter_context(open_writer(file, **told))
+
+        def write(frame: pl.DataFrame) -> None:
+            nonlocal rows
+            if beside is not None:
+                weights = frame.select(facts.weight_columns).with_row_index(ROW, offset=rows + 1)
+                beside.write(weights.cast({ROW: pl.Int64}))
+                columns[weight_file(path)] = tuple(weights.columns)
+                frame = frame.drop(facts.weight_columns)
+            columns[path.name] = tuple(frame.columns)
+            table.write(frame)
+            rows += frame.height
+
+        yield write
 
 
 def check_no_policy(policy: Policy) -> None:
@@ -491,7 +526,8 @@ def save_public(
         public = fresh / "public"
         public.mkdir()
         weights = weights_of(ledger)
-        schema = with_weights(schema, weights)
+        columns_kept = tuple(each for each in schema.columns if each.name not in weights)
+        schema = replace(schema, columns=columns_kept)
         facts = Facts(
             schema,
             ledger,
@@ -508,14 +544,12 @@ def save_public(
         facts = replace(facts, sizes=sizes)
         write_texts(public, facts)
         columns: dict[str, tuple[str, ...]] = {}
-        tally = WeightTally(schema, weights)
-        for name, table in zip(names, tally.counted(files), strict=True):
-            columns[name] = tuple(table.columns)
-            with open_writer(public / name, codebook=schema, marks=marks_of(facts)) as writer:
-                writer.write(table)
+        for name, table in zip(names, files, strict=True):
+            with _writer(public / name, facts, columns, codebook=schema) as write:
+                write(table)
         for number, versions in enumerate(completed, start=1):
             columns |= write_completed(public, number, versions, facts)
-        facts = replace(facts, columns=columns, effective=tally.found)
+        facts = replace(facts, columns=columns)
         finish_papers(public, facts)
         seal(public)
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from pegsynth.io.csv_text import protect
 from pegsynth.publishing.r_example import quoted
+from pegsynth.replicate_design import ReplicateDesign
 from pegsynth.schema import Feature, Schema
+from pegsynth.weight_names import ROW
 
 _NOTE = (
     "The R code below is run by the tests of pegsynth; the code for Stata and SAS is shown, and "
@@ -18,7 +20,13 @@ _WEIGHTED_NOTE = "The code for Stata and SAS is shown, and was never run."
 
 
 def other_programs(
-    schema: Schema, *, datasets: int, table_format: str, weights: tuple[str, ...], labels: bool
+    schema: Schema,
+    *,
+    datasets: int,
+    table_format: str,
+    design: ReplicateDesign | None,
+    beside: str,
+    labels: bool,
 ) -> str:
     """Return the section; empty where no example fits, as for Parquet and panels of two tables.
 
@@ -26,8 +34,9 @@ def other_programs(
 
     Parameters
     ----------
-    weights
-        Names of the weight and of its replicates; none where there are none.
+    design, beside
+        The replicate weights, if there are any, and the file that holds them; empty where the
+        table itself does.
     labels
         Whether numbers are written as labels of bins.
     """
@@ -36,9 +45,10 @@ def other_programs(
     if feature is None or table_format != "csv" or two_tables or schema.dialect:
         return ""
     column, value = protect(feature.name), protect(_category(feature))
-    blocks = _weighted(column, value, *weights) if weights else _plain(column, value, datasets)
-    if weights:
+    if design is not None:
+        blocks = _weighted(column, value, design, beside)
         return "\n\n".join((f"## In Stata and SAS\n\n{_WEIGHTED_NOTE}", *blocks))
+    blocks = _plain(column, value, datasets)
     return "\n\n".join((f"## In R, Stata and SAS\n\n{_NOTE}", *blocks))
 
 
@@ -83,25 +93,38 @@ run;
     )
 
 
-def _weighted(column: str, value: str, name: str, *replicates: str) -> tuple[str, ...]:
+def _weighted(column: str, value: str, design: ReplicateDesign, beside: str) -> tuple[str, ...]:
+    name, fay = design.weight, f"{1 - design.part:g}"
+    stata = f"""import delimited using "{beside}", varnames(1) clear
+tempfile weights
+save `weights'
+import delimited using "synthetic-1.csv", varnames(1) clear
+merge 1:1 _n using `weights', nogenerate"""
+    sas = f"""proc import datafile="{beside}" out=weights dbms=csv replace;
+    guessingrows=max;
+run;
+data synthetic;
+    merge synthetic weights(drop={ROW});
+run;
+"""
+    alone = 'import delimited using "synthetic-1.csv", varnames(1) clear'
     return (
         f"""```stata
 * Not run. Stata changes names of columns that it cannot have; see "describe".
-import delimited using "synthetic-1.csv", varnames(1) clear
+{stata if beside else alone}
 tostring {_stata_name(column)}, replace
 generate byte outcome = {_stata_name(column)} == "{value}"
-svyset [pw={_stata_name(name)}], sdrweight({_stata_name(name)}_*) vce(sdr) mse
+svyset [pw={_stata_name(name)}], brrweight({_stata_name(name)}_*) fay({fay}) vce(brr) mse
 svy: mean outcome
-* The standard errors of vce(sdr) are twice as large as they should be here.
 ```""",
         f"""```sas
 /* Not run. */
 proc import datafile="synthetic-1.csv" out=synthetic dbms=csv replace;
     guessingrows=max;
 run;
-proc surveyfreq data=synthetic varmethod=jackknife;
+{sas if beside else ""}proc surveyfreq data=synthetic varmethod=brr(fay={fay});
     weight {name};
-    repweights {name}_1-{name}_{len(replicates)} / jkcoefs={1 / len(replicates):g};
+    repweights {name}_1-{name}_{design.count};
     tables '{column.replace("'", "''")}'n / cl;
 run;
 ```""",

@@ -85,11 +85,7 @@ def _promise(facts: Facts) -> str:
 
 def _tables(facts: Facts) -> str:
     row = f" {sentence}" if (sentence := _row(facts)) else ""
-    weights = f" With its weights the table has {facts.effective}." if facts.effective else ""
-    return (
-        f"## Tables\n\n{facts.size}.{row}{weights} Read `HOW-TO-ANALYSE.md` before you estimate "
-        "anything."
-    )
+    return f"## Tables\n\n{facts.size}.{row} Read `HOW-TO-ANALYSE.md` before you estimate anything."
 
 
 def _row(facts: Facts) -> str:
@@ -146,7 +142,8 @@ def _what(facts: Facts, name: str) -> str:
         language = name.split(".")[1]
         return f"{_FILES['PRIVACY.md']}, in {_NAMED[language]}" if language in _NAMED else ""
     if name.startswith("synthetic-"):
-        return f"a {facts.kind_of_data} table"
+        weights = "replicate weights of the rows of the table, which give intervals"
+        return weights if name == facts.weight_file else f"a {facts.kind_of_data} table"
     if name.startswith("completed-"):
         return "a synthetic table whose missing values were imputed"
     return "a table of noisy counts that was requested" if name.endswith(".csv") else ""

@@ -11,9 +11,12 @@ from pegsynth.errors import DataError, ParameterError
 from pegsynth.privacy import Ledger
 from pegsynth.release_views import ReleaseViews
 from pegsynth.schema import Schema
+from pegsynth.weight_names import ROW, weight_file
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from pegsynth.inference.pooled_result import Pooled
 
 TableFormat = Literal["csv", "parquet"]
 
@@ -35,6 +38,8 @@ class Release(ReleaseViews):
     completed
         For every table its completed versions, whose missing values were imputed from
         synthetic rows (R23); empty where none were asked for.
+    weights
+        For every table the weights of its rows, where these stand in a file of their own (R28).
     """
 
     frames: list[Any] = field(repr=False)
@@ -42,6 +47,7 @@ class Release(ReleaseViews):
     schema: Schema | None = field(default=None, repr=False)
     folder: Path | None = None
     completed: list[list[Any]] = field(default_factory=list, repr=False)
+    weights: list[pl.DataFrame] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
         """Return the number of tables."""
@@ -52,21 +58,26 @@ class Release(ReleaseViews):
         return iter(self.frames)
 
     @property
-    def effective_rows(self) -> float | None:
-        """How many rows of equal weight say as much (Kish); None where rows have no weights.
+    def weighted(self) -> list[Any]:
+        """The tables with the weights of their rows as last columns, if there are any."""
+        if not self.weights:
+            return list(self.frames)
+        pairs = zip(self.frames, self.weights, strict=True)
+        return [_plain(table).hstack(weights) for table, weights in pairs]
 
-        Of a panel, whose units have one weight each, it counts units.
+    def replicated(self, fit: Any, **options: Any) -> Pooled:
+        """Analyse the table with each of its replicate weights, as `pegsynth.replicated` does.
+
+        Parameters
+        ----------
+        fit
+            A formula, a statistic of `pegsynth.procedures`, or a function of a table and weights.
+        **options
+            Those of `pegsynth.replicated`.
         """
-        from pegsynth.drawn_tables import WeightTally
-        from pegsynth.inference.choice import weights_of
+        from pegsynth.procedures.replicating import replicated
 
-        weights = weights_of(self.ledger)
-        if not weights or self.schema is None:
-            return None
-        tally = WeightTally(self.schema, weights)
-        for _ in tally.counted(self._tables()):
-            pass
-        return None if tally.found is None else tally.found.value
+        return replicated(fit, self, **options)
 
     def save(
         self, folder: str | Path, *, table_format: TableFormat = "csv", force: bool = False
@@ -93,7 +104,7 @@ class Release(ReleaseViews):
             raise ParameterError("a release without its schema cannot be saved")
         save_public(
             Path(folder),
-            [_pair(each) if isinstance(each, tuple) else _plain(each) for each in self.frames],
+            [_pair(each) if isinstance(each, tuple) else _plain(each) for each in self.weighted],
             self.schema,
             self.ledger,
             completed=[[_plain(each) for each in versions] for versions in self.completed],
@@ -112,10 +123,12 @@ class Release(ReleaseViews):
             raise DataError(f"{folder}: there is no privacy.json; give the folder of a release")
         schema = Schema.load(public / "schema.toml")
         frames: list[Any] = []
+        weights: list[pl.DataFrame] = []
         if schema.panel is not None and schema.panel.tables is not None:
             frames = list(zip(*_pairs_in(public, schema), strict=True))
         else:
             frames += [table for _, table in _tables_in(public, "synthetic", schema)]
+            weights += _weights_in(public, schema)
         completed: list[list[pl.DataFrame]] = [[] for _ in frames]
         for (number, _), table in _tables_in(public, "completed", schema):
             completed[number - 1].append(table)
@@ -125,6 +138,7 @@ class Release(ReleaseViews):
             schema,
             folder,
             completed if any(completed) else [],
+            weights,
         )
 
 
@@ -153,9 +167,18 @@ def _tables_in(
 ) -> Iterator[tuple[tuple[int, ...], pl.DataFrame]]:
     """Yield the tables of a release folder of that name, with their numbers, in order."""
     found = [*public.glob(f"{name}-*.csv"), *public.glob(f"{name}-*.parquet")]
-    numbered = {tuple(map(int, path.stem.split("-")[1:])): path for path in found}
+    tables = [path for path in found if path.name not in map(weight_file, found)]
+    numbered = {tuple(map(int, path.stem.split("-")[1:])): path for path in tables}
     for numbers, path in sorted(numbered.items()):
         yield numbers, _table_of(path, schema)
+
+
+def _weights_in(public: Path, schema: Schema) -> Iterator[pl.DataFrame]:
+    """Yield the weights of a release folder that stand in a file of their own."""
+    found = [*public.glob("synthetic-1.csv"), *public.glob("synthetic-1.parquet")]
+    for path in found:
+        if (beside := path.with_name(weight_file(path))).is_file():
+            yield _table_of(beside, schema).drop(ROW)
 
 
 def _table_of(path: Path, schema: Schema) -> pl.DataFrame:

@@ -19,7 +19,7 @@ def write_sidecars(public: Path, facts: Facts) -> None:
     """Write a description beside every CSV table, which says first of all that it is synthetic."""
     if facts.table_format != "csv":
         return
-    for table in facts.tables():
+    for table in facts.files():
         content: dict[str, Any] = {
             "@context": "http://www.w3.org/ns/csvw",
             "url": table,

@@ -34,7 +34,6 @@ def sign_off_page(facts: Facts, public: Path, *, book: str = "") -> str:
         "Method": facts.method,
         "Made by": facts.programs,
         "Tables": f"{facts.size.replace('`', '')}; {facts.table_format}",
-        "Weights": "" if facts.effective is None else str(facts.effective),
         "Promise": _promise(facts),
         "Why this epsilon": about.why_epsilon,
         "Before the budget": about.preprocessing,

@@ -7,6 +7,7 @@ from typing import Any
 
 from pegsynth.inference.choice import (
     Choice,
+    design_of,
     from_released_blocks,
     rows_in_of,
     rule_for,
@@ -28,6 +29,7 @@ from pegsynth.publishing.policy import Policy
 from pegsynth.publishing.wanted_texts import analyses_section, wanted_section
 from pegsynth.schema import Schema
 from pegsynth.schema.column_decoding import How
+from pegsynth.weight_names import ROW
 
 _FORMULAS = {
     "plug-in": "T = (n/N) v + b/K",
@@ -44,7 +46,6 @@ def how_to_analyse(facts: Facts) -> str:
     choice = rule_for(ledger, datasets)
     if versions and choice.rule == "plug-in":
         choice = Choice("nested", f"{choice.reason}, and missing values were imputed in each")
-    weights = facts.weight_columns
     estimates_only = datasets > 1 and without_intervals(ledger)
     needs_rows_in = choice.rule not in ("partial", *REPLICATED) and not estimates_only
     decode: How = "labels" if facts.decode == "labels" else "values"
@@ -55,13 +56,15 @@ def how_to_analyse(facts: Facts) -> str:
         decode=decode,
         rows_in=rows_in_of(ledger),
         needs_rows_in=needs_rows_in,
-        weights=weights,
+        design=design_of(ledger),
+        beside=facts.weight_file,
         versions=versions,
         estimates_only=estimates_only,
     )
     counted = "rows" if schema.panel is None else "units"
     sections = [
         _opening(facts),
+        _weights(facts),
         completed_tables(datasets, versions, table_format) if versions else "",
         _panel(facts, choice),
         deeds_section(facts),
@@ -78,7 +81,8 @@ def how_to_analyse(facts: Facts) -> str:
             schema,
             datasets=datasets,
             table_format=table_format,
-            weights=weights,
+            design=design_of(ledger),
+            beside=facts.weight_file,
             labels=decode == "labels",
         ),
         nested_in_r(datasets, versions, table_format)
@@ -284,7 +288,7 @@ only."""
 
 def _combining(facts: Facts, choice: Choice, counted: str) -> str:
     if facts.weight_columns:
-        return _weights(facts)
+        return ""
     if facts.datasets == 1:
         return _one_table(facts)
     told: dict[str, Any] = {"rows": facts.rows, "datasets": facts.datasets, "counted": counted}
@@ -294,31 +298,34 @@ def _combining(facts: Facts, choice: Choice, counted: str) -> str:
 
 
 def _weights(facts: Facts) -> str:
-    main, *replicates = facts.weight_columns
-    first, last, count, imported = replicates[0], replicates[-1], len(replicates), main.lower()
+    design = design_of(facts.ledger)
+    if design is None:
+        return ""
+    main, *replicates = design.names
+    first, last, count, imported = replicates[0], replicates[-1], design.count, main.lower()
     counted = "have the requested values" if facts.given else "were counted"
-    precise = ""
-    if facts.effective is not None:
-        precise = f"""
+    table, beside = f"synthetic-1.{facts.table_format}", facts.weight_file
+    where = "The table has them as its last columns."
+    if beside:
+        where = f"""They are in `{beside}`, whose lines are those of `{table}` in the same
+order: its column `{ROW}` numbers them from 1 on."""
+    return f"""## Intervals: use the replicate weights
 
-The table has {facts.effective}: (sum of w)^2 / (sum of w^2) for the weights w
-in `{main}`. Uneven weights make estimates less precise than the number of rows suggests, the more
-so in a subgroup of a few heavy rows; the intervals hold that."""
-    return f"""## Use the weights
-
-Every row has a weight, `{main}`, and {count} replicate weights, `{first}` to `{last}`. Weighted
-estimates with `{main}` are estimates for the original table; each column of weights adds up to
-about the number of its rows that {counted}. Do the analysis once more with each of the replicates.
-Let q be the estimate with `{main}` and q_k those with the replicates:
+Rows count alike, so **estimates need no weight**. For intervals every row has {count} replicate
+weights, `{first}` to `{last}`, which lie around the weight `{main}` that all rows share. {where}
+Each column of weights adds up to about the number of original rows that {counted}.
+Do the analysis once more with each of the replicates. Let q be the estimate and q_k those with the
+replicates:
 
 - estimate: q
-- variance: T = mean of (q_k - q)^2, with {count} degrees of freedom
+- variance: T = {design.scale:g} x sum of (q_k - q)^2, with {count} degrees of freedom
 
-The noise that protects people is in the replicates, so it is in the interval. `pegsynth.replicated`
-does this, and in R the package survey. Code for both is below, and is run by the tests of pegsynth.
-In Stata: `svyset [pw={imported}], sdrweight({imported}_*) vce(sdr) mse`, whose standard errors
-are twice as large as they should be. In SAS: `VARMETHOD=JACKKNIFE` and
-`REPWEIGHTS {first}-{last} / JKCOEFS={1 / count:g}`. These two were never run.{precise}"""
+Replicates have a part f = {design.part:g} of the sampling error and of the noise that protects
+people, so that weights stay near each other; {design.scale:g} is 1/({count} f^2), which makes up
+for that. `pegsynth.replicated` does this, and in R the package survey. Code for both is below, and
+is run by the tests of pegsynth. In Stata: `svyset [pw={imported}], brrweight({imported}_*)
+fay({1 - design.part:g}) vce(brr) mse`. In SAS: `VARMETHOD=BRR(FAY={1 - design.part:g})` and
+`REPWEIGHTS {first}-{last}`. These two were never run."""
 
 
 def _one_table(facts: Facts) -> str:
@@ -412,9 +419,8 @@ _SEVERAL = """
 
 _WEIGHTED_ROWS = """## Rows are not independent draws
 
-Noisy counts of the original were published once. Rows were drawn from them, and weights were made
-so that weighted counts agree with them. Tests and standard errors that treat rows as a sample,
-weighted or not, do not know this: use the replicate weights."""
+Noisy counts of the original were published once, and rows were drawn from them. Tests and standard
+errors that treat rows as a sample do not know this: use the replicate weights."""
 
 
 _LIMITS_OF_NOISE = """The noise that protects people was drawn once. It moves all estimates, the
