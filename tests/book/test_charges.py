@@ -489,11 +489,11 @@ def test_two_tables(place, second):
 
 RULED = Schema(SCHEMA.columns, rules=(Rule.of({0: [0], 1: [0]}),), reviewed=True)
 NARROW = Schema(
-    tuple(Feature(name, categories=tuple(map(str, range(9)))) for name in "abcdef"),
-    rules=tuple(Rule.of({i: [*range(1, 9)], i + 1: [*range(9)]}) for i in range(5)),
+    tuple(Feature(name, categories=tuple(map(str, range(99)))) for name in "abcdef"),
+    rules=tuple(Rule.of({i: [*range(1, 99)], i + 1: [*range(99)]}) for i in range(5)),
     reviewed=True,
 )
-"""A row in nine to the fifth obeys."""
+"""A row in 99 to the fifth, 1e-10, obeys: 10,000 tries find one in a run of a million."""
 UNTOLD = [
     ("release", ("--format", "xls"), "--format is csv or parquet"),
     ("release", ("-o", "none/run"), "parent folder does not exist"),
