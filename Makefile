@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PRODUCT := $(VENV)/.product
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-fast test-lowest test-newest check format plan-model bench bench-peers audit fuzz faults soak watch \
+.PHONY: demo test test-fast golden test-lowest test-newest check format plan-model bench bench-peers study audit doors fuzz faults soak watch \
 	docs lock bom advisories wheel clean packages-locked packages-newest packages-lowest
 
 # The versions of the locks, checked by their hashes; REQUIREMENTS=newest or =lowest for others.
@@ -47,46 +47,59 @@ TOGETHER := -n auto --dist worksteal
 
 test: $(STAMP)
 	tools/system-packages.sh
-	$(BIN)/python -m benchmarks.every_kernel --all
+	$(BIN)/python -m checks.bench.every_kernel --all
 	$(BIN)/python -m pytest $(TOGETHER)
 
 test-fast: $(STAMP)
 	tools/system-packages.sh
-	$(BIN)/python -m benchmarks.every_kernel --all
+	$(BIN)/python -m checks.bench.every_kernel --all
 	$(BIN)/python -m pytest $(TOGETHER) -m 'not slow'
 
 check: $(STAMP)
-	$(BIN)/ruff format --check src tests benchmarks fuzz faults watch tools docs/conf.py
-	$(BIN)/ruff check src tests benchmarks fuzz faults watch tools docs/conf.py
+	$(BIN)/ruff format --check src tests checks studies tools docs/conf.py
+	$(BIN)/ruff check src tests checks studies tools docs/conf.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(STAMP)
-	$(BIN)/ruff format src tests benchmarks fuzz faults watch tools docs/conf.py
-	$(BIN)/ruff check --fix src tests benchmarks fuzz faults watch tools docs/conf.py
+	$(BIN)/ruff format src tests checks studies tools docs/conf.py
+	$(BIN)/ruff check --fix src tests checks studies tools docs/conf.py
 
-# The doors of servers, and releases of neighbours byte for byte, are tests; this is their long form.
-LONG_DOORS := tests/auditing/test_file_twin.py tests/auditing/test_postgresql_doors.py tests/spark/test_spark_doors.py
+# What the program writes for fixed inputs and seeds, compared with checks/golden/hashes.json;
+# `python -m checks.golden --write` keeps what it writes now.
+golden: $(STAMP)
+	$(BIN)/python -m checks.golden
 
 audit: $(STAMP)
 	$(BIN)/pegs audit --full
+
+# Whether one row changes how others are read. The doors of servers, and releases of neighbours
+# byte for byte, are tests; this is their long form.
+LONG_DOORS := tests/auditing/test_file_twin.py tests/auditing/test_postgresql_doors.py tests/spark/test_spark_doors.py
+
+doors: $(STAMP)
+	$(BIN)/python -m checks.doors.run
 	PEGSYNTH_LONG=1 $(BIN)/python -m pytest $(TOGETHER) $(LONG_DOORS)
 
 # How often checks of correct draws raise an alarm, and whether broken ones are always caught.
 watch: $(STAMP)
-	$(BIN)/python -m watch.run
+	$(BIN)/python -m checks.watch.run
 
 # What `pegs plan` predicts, fitted anew after a method has changed: about 10 minutes of processor time.
 plan-model: $(STAMP)
-	$(BIN)/python -m benchmarks.plan_cells --again
-	$(BIN)/python -m benchmarks.plan_accuracy --fit
+	$(BIN)/python -m checks.bench.plan_cells --again
+	$(BIN)/python -m checks.bench.plan_accuracy --fit
 
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m checks.bench.run
 
 # Hours; goes on where it stopped. PEGSYNTH_BENCH_DATA names the folder of Adult and others.
 bench-peers: $(STAMP)
-	$(BIN)/python -m benchmarks.peers.run
+	$(BIN)/python -m checks.bench.peers.run
+
+# Every table and figure of the paper, and a verdict on its findings; goes on where it stopped.
+study: $(STAMP)
+	$(BIN)/python -m studies.paper -o study-out
 
 # Hostile files; goes on where it stopped. The record is in fuzz-out/, a finding makes it fail.
 FUZZ_CASES ?= 100000
@@ -94,16 +107,16 @@ FUZZ_SECONDS ?= 7200
 FUZZ_SEED ?= 1
 
 fuzz: $(STAMP)
-	$(BIN)/python -m fuzz.run --cases $(FUZZ_CASES) --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+	$(BIN)/python -m checks.fuzz.run --cases $(FUZZ_CASES) --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 # Kills commands 200 times at random moments, and at the steps that publish; stops them 200 times.
 faults: $(STAMP)
-	$(BIN)/python -m faults.run
-	$(BIN)/python -m faults.run --stop
+	$(BIN)/python -m checks.faults.run
+	$(BIN)/python -m checks.faults.run --stop
 
 # An hour of releases at full load: memory, open files, figures and speed must stay the same.
 soak: $(STAMP)
-	$(BIN)/python -m faults.soak
+	$(BIN)/python -m checks.faults.soak
 
 # The same tests with the lowest versions that pyproject.toml allows, and with the newest.
 test-lowest:

@@ -56,7 +56,7 @@ COPIED = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
-    "benchmarks/RESULTS.md": "results.md",
+    "checks/bench/RESULTS.md": "results.md",
 }
 """Pages of the repository that stand outside this folder, and their names on the site."""
 
@@ -75,7 +75,7 @@ def _moved(text: str, *, from_root: bool) -> str:
     text = text.replace(f"]({up}README.md", f"]({'' if down else '../'}index.md")
     if from_root:
         # The results stand in a folder of their own beside this one.
-        text = text.replace("](docs/", "](../").replace("](../docs/", "](../")
+        text = text.replace("](docs/", "](../").replace("](../../docs/", "](../")
     return text
 
 

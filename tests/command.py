@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fuzz.oracle import Outcome, run
+from checks.fuzz.oracle import Outcome, run
 
 SECRET = "SECRET-4711"
 PEGS = (sys.executable, "-m", "pegsynth.cli.main")

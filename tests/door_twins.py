@@ -15,11 +15,11 @@ from pathlib import Path
 
 import polars as pl
 
-from pegsynth.auditing import door_readers
-from pegsynth.auditing.door_readers import DOORS
-from pegsynth.auditing.door_reading import read_here
-from pegsynth.auditing.door_tables import ANY, DECIMALS, FOLDER, ROW, UNIT, Holding, Pair
-from pegsynth.auditing.doors import Door
+from checks.doors import readers as door_readers
+from checks.doors.comparing import Door
+from checks.doors.readers import DOORS
+from checks.doors.reading import read_here
+from checks.doors.tables import ANY, DECIMALS, FOLDER, ROW, UNIT, Holding, Pair
 from pegsynth.io.dialect_guess import recognised
 from pegsynth.io.reader import TableReader
 from pegsynth.io.table_input import open_table

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,11 +15,16 @@ from pegsynth.errors import SchemaError
 from pegsynth.io import open_writer
 from pegsynth.io.csv_text import unprotect
 from pegsynth.io.table_input import opened
+from pegsynth.numbers.rare_categories import merged_rare
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codec import Decoder
 from pegsynth.schema.column_encoders import column_encoders
 from pegsynth.schema.dialect import Dialect
+from pegsynth.schema.hierarchy import Hierarchy
 from pegsynth.schema.missing_codes import missing_code_of
+from pegsynth.schema.recoding import Recoding, exact
+from pegsynth.schema.temporal import chain
+from pegsynth.schema.toml import loads
 from pegsynth.schema.toml_text import dumps
 
 TEXT = "aBüß019 .,;=+-@'\"()/\n_"
@@ -162,12 +168,13 @@ BINNED = {
 
 
 MISSING = ((), ("",), ("", "-9"), ("-9", "-8"), ("", "NA", "-99.5"), ("-99,5",), ("3", "-99.5"))
+NO_DATE = ((), ("",), ("", "9999-12-31"), ("", "2000-01-20"), ("2000-01-20", "2000-02-01"))
 
 
 @st.composite
-def _special(draw):
+def _special(draw, among=MISSING):
     """Missing codes, apart or not, "not applicable", and a category for all that is not listed."""
-    missing = draw(st.sampled_from(MISSING))
+    missing = draw(st.sampled_from(among))
     return {
         "missing": missing,
         "keep_missing_codes": bool(missing) and draw(st.booleans()),
@@ -192,11 +199,71 @@ def features(draw, name):
     stated = {"dtype": draw(st.sampled_from(types)), **draw(_special())}
     for less in ({}, {"not_applicable": ()}, {"missing": (), "keep_missing_codes": False}):
         try:
-            return Feature(name, **held, **(stated | less)), draw(st.sampled_from(SOURCE_TYPES))
+            feature = draw(recoded(Feature(name, **held, **(stated | less))))
+            return feature, draw(st.sampled_from(SOURCE_TYPES))
         except SchemaError:
             # A category is a missing code too, or a whole number has decimals.
             held.pop("decimals", None)
     return Feature(name, categories=("a",)), None
+
+
+@st.composite
+def recoded(draw, feature):
+    """The feature, or one whose values are recoded, if files can tell the outcome apart (R31)."""
+    numbers = st.sampled_from([None, None, 0, 5, 40])
+    rules = {"top": draw(numbers), "bottom": draw(numbers)}
+    rules["round"] = draw(st.sampled_from([None, 0.1, 0.5, 1, 5]))
+    if not feature.binned:
+        texts = draw(st.lists(st.sampled_from(feature.categories), unique=True))
+        name = draw(st.sampled_from(["group", "7", *feature.categories]))
+        rules["groups"] = {name: texts} if texts else {}
+        rules["hierarchy"] = draw(st.none() | _hierarchies(feature.categories))
+        rules["rare"] = draw(st.sampled_from([None, "paid"]))
+    try:
+        found = replace(feature, recoding=Recoding(**rules))
+        if found.merges_rare:
+            found = merged_rare(found, np.arange(found.category_count) % 3 * 8, 1.0)
+    except SchemaError:
+        return feature
+    listed = found.categories
+    if len({unprotect(text) for text in listed if text == text.rstrip()}) < len(listed):
+        return feature
+    if found.binned and rules["round"] and not _multiple_everywhere(found, exact(rules["round"])):
+        return feature
+    return found
+
+
+def _hierarchies(texts):
+    parents = st.sampled_from(["up", "8", "up (a)"])
+    listed = st.lists(parents, min_size=len(texts), max_size=len(texts))
+    pairs = listed.map(lambda above: Hierarchy.of(dict(zip(texts, above, strict=True))))
+    return pairs | st.just(Hierarchy(prefixes=(2,)))
+
+
+def _multiple_everywhere(feature, step):
+    """No rounded value falls into a bin without a multiple."""
+    ends = [math.ceil(exact(edge) / step) for edge in feature.edges]
+    ends[-1] = math.floor(exact(feature.edges[-1]) / step) + 1
+    return all(first < end for first, end in pairwise(ends))
+
+
+@st.composite
+def later(draw, name, other):
+    """A date that is counted from another one."""
+    day = 1 if other.kind == "date" else 86_400
+    steps = st.integers(0, 10).map(lambda n: n * day) | st.integers(0, 10 * day)
+    edges = draw(st.lists(steps, min_size=2, max_size=4, unique=True).map(sorted))
+    # A bin that is no wider than there are dates with a meaning may have no other date.
+    wide = min(high - low for low, high in pairwise(edges)) > 2
+    stated = draw(_special(NO_DATE if wide else NO_DATE[:3]))
+    if other.category_count > other.bin_count and "" not in stated["missing"]:
+        stated["missing"] = ("", *stated["missing"])
+    dtype = draw(st.sampled_from(BINNED[other.kind]))
+    feature = Feature(
+        name, kind=other.kind, after=other.name, edges=tuple(map(float, edges)), dtype=dtype,
+        **stated,
+    )  # fmt: skip
+    return feature, draw(st.sampled_from(SOURCE_TYPES))
 
 
 def _edges(kind):
@@ -219,11 +286,24 @@ def _edges(kind):
 def cases(draw, *, most=8, dialects=DIALECTS):
     """Features of all kinds in one table, with rows of every category."""
     chosen = [draw(features(f"x{place}")) for place in range(draw(st.integers(1, most)))]
-    # A companion, so that no row is a blank line.
-    columns = (*(feature for feature, _ in chosen), Feature("y", categories=("u", "v")))
+    for place, other in enumerate(
+        [each for each, _ in chosen if each.kind in ("date", "datetime")]
+    ):
+        for name in draw(st.sampled_from([(), (f"a{place}",), (f"a{place}", f"b{place}")])):
+            chosen.append(draw(later(name, other)))
+            other = chosen[-1][0]
+    # A companion, so that no row is a blank line, and what it means.
+    columns = (
+        *(feature for feature, _ in chosen),
+        Feature("y", categories=("u", "v")),
+        Feature("z", label_of="y", value_labels={"u": "upper", "v": "lower"}),
+    )
     schema = Schema(columns, reviewed=True, dialect=draw(st.sampled_from(dialects)))
-    rows = 2 * max(feature.category_count for feature in columns)
-    codes = np.stack([np.arange(rows) % each.category_count for each in columns], axis=1)
+    chains = [chain(feature, schema.features) for feature in schema.features]
+    counts = [[each.category_count for each in line] for line in chains]
+    rows = max(2 * max(each[0] for each in counts), *map(math.prod, counts))
+    # Dates that are counted from others meet all categories of these.
+    codes = np.stack([np.arange(rows) // math.prod(each[1:]) % each[0] for each in counts], axis=1)
     codes = codes.astype(schema.code_dtype)
     types = {each.name: dtype for each, dtype in chosen if dtype is not None}
     how = draw(st.sampled_from(["values", "values", "labels"]))
@@ -232,17 +312,23 @@ def cases(draw, *, most=8, dialects=DIALECTS):
         0, 1 << 64, decoder.words_needed(rows), dtype=np.uint64
     )
     frame = decoder.decode(codes, words)
-    return Case(schema, codes, np.stack(list(_wanted(schema, codes, frame)), axis=1), frame)
+    wanted = list(_wanted(schema, codes, frame, how))
+    return Case(loads(dumps(schema)), codes, np.stack(wanted, axis=1), frame)
 
 
-def _wanted(schema, codes, frame):
+def _wanted(schema, codes, frame, how):
     """Yield the codes that are read.
 
     Numbers have one gap for "missing" and for "other", and a bin that holds nothing but a number
-    that means "missing" is what that number means.
+    that means "missing" is what that number means. No date is known that is counted from one that
+    is not.
     """
     for place, feature in enumerate(schema.features):
         column = codes[:, place].copy()
+        for other in chain(feature, schema.features)[1:] if how == "values" else ():
+            unknown = codes[:, schema.index(other.name)] >= other.bin_count
+            gap = column if feature.missing_code is None else feature.missing_code
+            column = np.where(unknown & (column < feature.bin_count), gap, column)
         if frame[feature.name].dtype.is_integer() and feature.kind == "numeric":
             column = _bins_of_special_numbers(feature, column)
         typed = frame[feature.name].dtype not in (pl.String, pl.Enum)

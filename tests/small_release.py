@@ -41,7 +41,7 @@ def settled_plan(book, budget=None, method="pegs", *, scale=None, **options):
     """Return the plan of a method; options and budget by keyword, or a whole `Budget`."""
     chosen = get(method)
     stated = {k: options.pop(k) for k in Budget.__dataclass_fields__ if k in options}
-    budget = budget or Budget(**{"released_blocks": chosen.released} | stated)
+    budget = budget or Budget(**stated)
     more = {} if scale is None else {"scale": scale}
     asked = Request(method=method, **options).options_for(chosen)
     return chosen.settle(book, budget, asked, **more)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def bench(*arguments):
-    command = [sys.executable, "-m", "benchmarks.run", *map(str, arguments)]
+    command = [sys.executable, "-m", "checks.bench.run", *map(str, arguments)]
     environment = {**os.environ, "JDK_JAVA_OPTIONS": QUICK_JAVA}
     return subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False

@@ -1,7 +1,8 @@
 """Drafts of public tables against kinds that were set by hand."""
 
 import pytest
-from benchmarks import column_kinds
+
+from checks.bench import column_kinds
 
 
 @pytest.mark.slow(seconds=15)

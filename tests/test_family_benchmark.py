@@ -7,9 +7,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks import family
-from benchmarks.invented_tables import INVENTED
-from benchmarks.peers.tables import TABLES, TARGETS, load
+from checks.bench import family
+from checks.bench.invented_tables import INVENTED
+from checks.bench.peers.tables import TABLES, TARGETS, load
 
 
 def test_tables_for_tuning_and_for_confirming_are_apart():

@@ -16,13 +16,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks.peers import bench as benching
-from benchmarks.peers import environments, execute, scores
-from benchmarks.peers.bench import Bench
-from benchmarks.peers.results import Key, Result, Store
-from benchmarks.peers.tables import Table
-from benchmarks.peers.tools import PROGRAMS, TOOLS, Tool
-
+from checks.bench.peers import bench as benching
+from checks.bench.peers import environments, execute, scores
+from checks.bench.peers.bench import Bench
+from checks.bench.peers.results import Key, Result, Store
+from checks.bench.peers.tables import Table
+from checks.bench.peers.tools import PROGRAMS, TOOLS, Tool
 from pegsynth.evaluation.triples import triples
 
 DOMAIN = {"a": 3, "b": 2, "c": 4, "d": 2}

@@ -10,12 +10,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks.peers import bench as benching
-from benchmarks.peers import environments, plan, report, run, tables
-from benchmarks.peers.bench import widest
-from benchmarks.peers.results import Key, Result, Store
-from benchmarks.peers.tables import Table
-from benchmarks.peers.tools import DELTA, EPSILONS, TOOLS
+from checks.bench.peers import bench as benching
+from checks.bench.peers import environments, plan, report, run, tables
+from checks.bench.peers.bench import widest
+from checks.bench.peers.results import Key, Result, Store
+from checks.bench.peers.tables import Table
+from checks.bench.peers.tools import DELTA, EPSILONS, TOOLS
 
 KEY = Key("tiny", "mst", 1.0, 0, "build")
 CODES = np.random.default_rng(1).integers(0, 2, (20, 4)).astype(np.uint8)

@@ -22,10 +22,10 @@ from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, UnitBound
 from pegsynth.publishing.result import Release
 from pegsynth.release_views import NO_GUARANTEE, tables_of
 from pegsynth.schema import Feature, Schema
-from pegsynth.study import RiskUtilityMap, Study
-from pegsynth.study.results import Results
-from pegsynth.study.ru_map import Point
 from small_release import small_schema
+from studies.paper import RiskUtilityMap, Study
+from studies.paper.results import Results
+from studies.paper.ru_map import Point
 
 WIDE = 200
 HOSTILE = "<script>alert(1)</script> & \"quotes\" 'here'\n\x00" * 20

@@ -64,7 +64,7 @@ def test_every_result_that_is_built_is_cited(number, folder):
     assert number in cited(folder), f"no comment or docstring under {folder}/ cites {number}"
 
 
-@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks"])
+@pytest.mark.parametrize("folder", ["src", "tests", "checks", "studies"])
 def test_no_citation_leads_nowhere(folder):
     numbers = re.compile(r"\bR\d+\b")
     for path in (ROOT / folder).rglob("*.py"):

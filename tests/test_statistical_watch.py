@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from watch import laws
-from watch.bought import bought_checks
-from watch.pivots import pivot_checks
-from watch.rounds import Line, audits, watch_audit, watch_check
-from watch.run import main, row
+
+from checks.watch import laws
+from checks.watch.bought import bought_checks
+from checks.watch.pivots import pivot_checks
+from checks.watch.rounds import Line, audits, watch_audit, watch_check
+from checks.watch.run import main, row
 
 
 @pytest.mark.parametrize("check", laws.all_checks(), ids=lambda check: check.name)

@@ -9,10 +9,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks import two_tables
-from benchmarks.peers.execute import Setting
-from benchmarks.peers.tools import PROGRAMS, Tool
-
+from checks.bench import two_tables
+from checks.bench.peers.execute import Setting
+from checks.bench.peers.tools import PROGRAMS, Tool
 from pegsynth.datasets import households, households_schema
 
 COPIES = """

@@ -30,7 +30,7 @@ that each event names. Nothing here depends on the data but what was paid for.
 
 | key | value |
 |---|---|
-| `format` | {FORMAT}; format 1 knew neither programs nor what events are about, and is read too |
+| `format` | {FORMAT} |
 | `programs` | those that looked at the data or drew rows, in order |
 | `guarantee` | the claim that the events support |
 | `assumptions` | what was declared to be public |

@@ -2,7 +2,7 @@
 # Writes requirements/: the versions that are installed, and the lowest that pyproject.toml allows.
 #
 # lock-dev.txt pins every package, with hashes, for all platforms and Python 3.11 or newer: what
-# tests, checks and benchmarks need.
+# tests and checks need.
 # lock.txt pins what pegsynth itself needs, at the same versions, and what installs a checkout.
 # lowest.txt has the lowest allowed version of each package that we name ourselves.
 # Needs `uv`, and a package index.

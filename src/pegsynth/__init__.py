@@ -11,7 +11,6 @@ Synthesize
     `spark.fit`, `spark.sample`: the same on a Spark cluster.
 Judge what came out, whoever made it
     `evaluate`, `report`: utility and disclosure risk against the original; a page of it.
-    `risk_utility_map`: many methods and budgets on one map.
 Analyse the synthetic tables
     `combine`, `pooled`: one estimate and a valid interval from several tables.
     `replicated`: a formula, statistic or function on one table with replicate weights.
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
     from pegsynth.procedures import replicated
     from pegsynth.publishing.result import Release
     from pegsynth.schema import Feature, Rule, Schema
-    from pegsynth.study.ru_map import risk_utility_map
     from pegsynth.verify_release import verify
 
 _HOMES = {
@@ -76,7 +74,6 @@ _HOMES = {
     "release": "pegsynth.api",
     "audit": "pegsynth.api",
     "report": "pegsynth.api",
-    "risk_utility_map": "pegsynth.study.ru_map",
     "Release": "pegsynth.publishing.result",
     "PeGS": "pegsynth.estimator",
     "evaluate": "pegsynth.evaluation.evaluate",
@@ -132,7 +129,6 @@ __all__ = [
     "release",
     "replicated",
     "report",
-    "risk_utility_map",
     "spark",
     "supported",
     "synthesize",

@@ -22,7 +22,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.methods.base import Model
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.session import Session
-from pegsynth.numbers import replicated_shapes, reweighed, value_decoder
+from pegsynth.numbers import AgreeingDecoder, replicated_shapes, reweighed, value_decoder
 from pegsynth.options import How
 from pegsynth.panels import Folding, Unfolding, unfolded_frames, unfolded_pairs
 from pegsynth.panels.unfolding import check_unfolds, with_types
@@ -59,6 +59,18 @@ def decoder_of(model: Model, how: How | None = None, *, listed: bool = False) ->
         dtypes=model.dtypes,
         listed=listed,
         shapes=model.shapes,
+    )
+
+
+def apart_decoder_of(model: Model, how: How | None = None) -> Decoder:
+    """Return a decoder for parts of a table that are decoded apart from each other.
+
+    Values inside bins are drawn one by one, and those that were measured meet their clipped sum.
+    """
+    if not model.shapes or how == "labels":
+        return decoder_of(model, how)
+    return AgreeingDecoder(
+        model.schema, model.shapes, columns=_drawn_columns(model), dtypes=model.dtypes
     )
 
 

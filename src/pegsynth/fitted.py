@@ -356,7 +356,8 @@ def supported(model: FittedModel | SavedModel | str | Path, formula: str) -> Sup
     Returns
     -------
     Support
-        *held*, *pairs only* or *not held*, with what is missing, merged or below the noise.
+        *supported*, *supported by bins only*, *merged* or *not supported*, with the features that
+        this is about, and categories below the noise.
     """
     from pegsynth.released.supported import supported as answer
 

@@ -344,9 +344,3 @@ def refuse_unknown(given: Mapping[str, Any], known: set[str], function: str) -> 
             close = get_close_matches(name, known, n=1)
             meant = f"; did you mean {close[0]}?" if close else ""
             raise ParameterError(f"{function} has no argument {name!r}{meant}")
-
-
-def narrowed(group: type[_Result], options: Any, **changed: Any) -> _Result:
-    """Return the options of one group out of a larger one."""
-    names = [each.name for each in fields(group)]  # type: ignore[arg-type]
-    return group(**{name: getattr(options, name) for name in names} | changed)

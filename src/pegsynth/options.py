@@ -398,7 +398,7 @@ class BudgetOptions:
     epsilon_per_row
         The paper's convention.
     l
-        Entropy l-diversity; beside epsilon for ``pegs-once`` only.
+        Entropy l-diversity instead of differential privacy.
     alpha
         Virtual rows per category.
     shares

@@ -1,6 +1,6 @@
 """The one way through: settle, reserve, fit, draw, decode, publish.
 
-The command line, Python, Spark and the study all go this way. `settle` makes every public
+The command line, Python and Spark all go this way. `settle` makes every public
 choice before a table is opened. A budget book, if one is named, is asked next. `fit` reads the
 table and pays for what it looks at. `open_draws` is all three, and leaves a session to draw from;
 `drawn_tables` draws and decodes. `publish_table` writes what was spent before rows become visible.
@@ -226,7 +226,7 @@ def check_output(output: Path | DatabaseTarget, schema: Schema, request: Request
 def _check_drawing(schema: Schema, request: Request, plan: Plan) -> None:
     """Refuse what could not be drawn or written later, whatever the table holds."""
     check_seed_pool(schema, plan)
-    request.check_declared(schema, plan)
+    request.check_declared(schema)
 
 
 def _check_quality(schema: Schema, request: Request, *, panel: bool) -> None:

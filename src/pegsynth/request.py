@@ -233,7 +233,7 @@ class Request(
         """
         panel = schema.panel
         apart = panel is not None and (panel.pooled or (bool(panel.tables) and not self.wide))
-        without = self.datasets > 1 or self.complete or self.l is not None or apart
+        without = self.datasets > 1 or self.complete or apart
         if without or "replicates" not in get(self.method or "").options.__dataclass_fields__:
             return self
         return replace(self, replicates=REPLICATES)
@@ -306,13 +306,13 @@ class Request(
         if schema.analyses or schema.tables_wanted:
             if found.best is None:
                 raise none_can(found)
-            self.check_declared(schema, found.best.plan)
+            self.check_declared(schema)
         return replace(found, notes=(*notes, *folded_notes(book), *self.assumed()))
 
-    def check_declared(self, schema: Schema, plan: Plan) -> None:
+    def check_declared(self, schema: Schema) -> None:
         """Refuse declared analyses and tables that could not be drawn or written later."""
         for table in schema.tables_wanted:
-            check_asked(plan, table.features)
+            check_asked(table.features)
         calibrated = self.decode == "labels" and schema.analyses and not self.where
         if calibrated and settle_declared(self.planned_schema(schema)).sums:
             raise labels_of_declared()
@@ -429,7 +429,6 @@ def budget_for(
             l=l,
             alpha=alpha,
             shares=shares or Shares(),
-            released_blocks=chosen is None or chosen.released,
         )
     if stated:
         raise BudgetError(f"{method} has no privacy guarantee at any price; leave the budget out")

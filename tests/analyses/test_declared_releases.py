@@ -138,7 +138,7 @@ def test_own_noise_tables_and_given_values_are_drawn():
 
 
 def test_declared_analyses_are_held():
-    assert supported(model(), "pay ~ age + C(area)").status == "held"
+    assert supported(model(), "pay ~ age + C(area)").status == "supported"
     assert "declared" in str(supported(model(), "I(pay > 30) ~ age + job"))
     assert "declared" not in str(supported(model(), "pay ~ job"))
 
@@ -170,7 +170,7 @@ def test_interactions_and_curves_are_measured_stored_and_calibrated_to(tmp_path)
     assert not supported(made, "pay ~ age*area").declared
     ledger = made.ledger
     told = replicated(formula, frame, ledger=ledger, schema=book).statuses
-    assert told[name] == "held"
+    assert told[name] == "supported"
 
 
 def test_an_interaction_that_was_not_declared_is_not_supported():
@@ -178,7 +178,7 @@ def test_an_interaction_that_was_not_declared_is_not_supported():
     # The three features were declared together, and no published table has all of them.
     ledger = replace(model().ledger, events=tuple(without(model().ledger, {"pay", "age", "area"})))
     # Without the codebook nobody knows which terms were declared, but of which features they are.
-    for book, main in ((None, "held"), (declaring(), "pairs only")):
+    for book, main in ((None, "supported"), (declaring(), "supported by bins only")):
         found = replicated("pay ~ age*C(area)", frame, ledger=ledger, schema=book)
         assert found.statuses["age"] == main
         assert found.statuses["age:C(area)[s]"] == "not supported"

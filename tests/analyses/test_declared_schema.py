@@ -88,7 +88,7 @@ def test_other_methods_no_epsilon_and_an_l_are_refused():
         synthesize(table, declaring(), rows=5, epsilon=1.0, method="pegs")
     with pytest.raises(BudgetError, match="epsilon"):
         fit(table, declaring(), method="pegs-once")
-    with pytest.raises(ParameterError, match="undo the l"):
+    with pytest.raises(BudgetError, match="cannot be stated together"):
         fit(table, declaring(), method="pegs-once", epsilon=1.0, l=1.5)
 
 

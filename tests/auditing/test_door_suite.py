@@ -13,11 +13,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from command import check_refused, done, pegs
+from checks.doors import run
+from checks.doors.comparing import failures, tried
+from checks.doors.tables import pairs
+from command import check_refused, pegs
 from door_twins import BY_NAME, FOUND, TWINS
-from pegsynth.auditing import run
-from pegsynth.auditing.door_tables import pairs
-from pegsynth.auditing.doors import failures, tried
 from pegsynth.schema.encoding import ColumnEncoder
 
 PAIRS = 10
@@ -73,24 +73,31 @@ def old_hint(encoder):
 # The command
 
 
-def test_the_audit_prints_a_line_for_every_door(monkeypatch):
-    monkeypatch.setattr(run, "PAIRS", 1)
-    outcome = done("audit", "--method", "doors")
-    lines = outcome.out.splitlines()[1:-1]
-    assert [line[13:47].partition(", 1 pairs")[0] for line in lines] == list(BY_NAME)
-    assert all(line.endswith("holds") for line in lines)
+def test_the_command_prints_a_line_for_every_door(capsys):
+    assert run.main(["--pairs", "1"]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert [line.partition(", 1 pairs")[0] for line in lines] == list(BY_NAME)
+    assert all(line.endswith(("holds", "is not installed")) for line in lines)
+    assert last == "every door is sound"
 
 
-def test_the_audit_says_what_is_broken_and_what_is_not_installed(monkeypatch):
+def test_the_command_says_what_is_broken_and_what_is_not_installed(monkeypatch, capsys):
     twin, _ = TWINS["6, folders"]
     missing = replace(BY_NAME["Polars"], needs="no_such_package")
     monkeypatch.setattr(run, "DOORS", (replace(twin, name="folders"), missing))
-    outcome = pegs("audit", "--method", "doors")
-    assert outcome.code == 1
-    assert "BROKEN" in outcome.out
-    assert "folders:\ntypes differ" in outcome.out
-    assert "extra: (" in outcome.out
-    assert "skipped: no_such_package is not installed" in outcome.out
-    check_refused(
-        pegs("audit", "--method", "windows"), "pegs-once", "recodings", "doors", "interference, not"
-    )
+    assert run.main(["--pairs", "40"]) == 1
+    printed = capsys.readouterr().out
+    assert "BROKEN" in printed
+    assert "folders:\ntypes differ" in printed
+    assert "extra: (" in printed
+    assert "skipped: no_such_package is not installed" in printed
+    assert printed.endswith("1 doors are broken\n")
+
+
+def test_one_door_is_tried_by_name(capsys):
+    assert run.main(["--pairs", "2", "--door", "Polars"]) == 0
+    assert capsys.readouterr().out.startswith("Polars, 2 pairs")
+
+
+def test_the_audit_of_the_product_has_no_doors():
+    check_refused(pegs("audit", "--method", "doors"), "pegs-once", "recodings", "interference, not")

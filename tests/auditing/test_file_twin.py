@@ -7,11 +7,11 @@ from itertools import islice
 import polars as pl
 import pytest
 
+from checks.doors.comparing import Door, temporary_folder
+from checks.doors.office import dialect_schema
+from checks.doors.tables import UNIT, Holding, pairs
 from door_twins import BY_NAME, pair_of, reader_of
 from file_twin import everything, unlike
-from pegsynth.auditing.door_office import dialect_schema
-from pegsynth.auditing.door_tables import UNIT, Holding, pairs
-from pegsynth.auditing.doors import Door, temporary_folder
 from pegsynth.errors import PegsynthError
 from pegsynth.schema import Feature
 

@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 
 import pegsynth
+from checks.doors.comparing import read_through
+from checks.doors.readers import DOORS
+from checks.doors.tables import pairs
 from command import done, pegs
 from contract import ENTRIES, contract_schema, contract_table, made
-from pegsynth.auditing.door_readers import DOORS
-from pegsynth.auditing.door_tables import pairs
-from pegsynth.auditing.doors import read_through
 from pegsynth.book import BookPolicy, create_book, read_book
 from pegsynth.datasets import households, households_schema
 from pegsynth.errors import DataError

@@ -5,9 +5,9 @@ from itertools import islice
 
 import pytest
 
+from checks.doors.comparing import Door, failures
+from checks.doors.tables import Holding, pairs
 from file_twin import everything, unlike
-from pegsynth.auditing.door_tables import Holding, pairs
-from pegsynth.auditing.doors import Door, failures
 from pegsynth.errors import PegsynthError
 from pegsynth.io.database import DatabaseTable, literal
 from postgres import running_server

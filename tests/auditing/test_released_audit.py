@@ -96,10 +96,12 @@ def test_what_is_published_follows_from_the_answers_alone(small):
 
 
 def test_the_command_prints_a_line_for_each_case(monkeypatch):
-    monkeypatch.setattr("pegsynth.auditing.run.released_cases", lambda **_: [CASES["l-diverse"]])
+    monkeypatch.setattr(
+        "pegsynth.auditing.run.released_cases", lambda **_: [CASES["rule that a real row breaks"]]
+    )
     monkeypatch.setattr("pegsynth.auditing.run.BLOCK_RELEASES", 20)
     exact, statistical = audit("pegs-once")
-    assert (exact.kind, exact.name, exact.holds) == ("exact", "l-diverse", True)
+    assert (exact.kind, exact.name, exact.holds) == ("exact", "rule that a real row breaks", True)
     assert 0 < exact.realised <= exact.claimed <= 12
     assert (statistical.kind, statistical.holds) == ("statistical", True)
 
@@ -157,7 +159,7 @@ def test_what_is_unspent_must_count():
     A second round would take up what the first one leaves.
     """
     once = replace(AUDITED, second_round=False)
-    case = replace(CASES["l-diverse"], pairs=PAIR, turns=1, steps=once)
+    case = replace(CASES["rule that a real row breaks"], pairs=PAIR, turns=1, steps=once)
     assert held(case)
     broken = audit_paths(replace(case, budget_filter=ForgetsWhatIsLeft))
     assert not broken.holds(case.stated)

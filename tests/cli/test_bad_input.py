@@ -12,8 +12,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fuzz.containers import put_together, taken_apart
 
+from checks.fuzz.containers import put_together, taken_apart
 from command import (
     PEGS,
     SECRET,
@@ -366,9 +366,9 @@ def rewritten(folder, change=lambda m: m, **header):
             lambda f: pq.write_table(pa.table({"a": [SECRET]}), f / "bad.pegs"),
             ("not a model", "pegs fit"),
         ),
-        (lambda f: rewritten(f, format=99), ("format 99", "update pegsynth")),
-        (lambda f: rewritten(f, lambda m: {"other": 1}, format=4), ("format 4", "update")),
-        (lambda f: rewritten(f, pegsynth=2), ("update pegsynth",)),
+        (lambda f: rewritten(f, format=99), ("format 99", "the version of pegsynth that wrote it")),
+        (lambda f: rewritten(f, lambda m: {"other": 1}, format=4), ("format 4", "wrote it")),
+        (lambda f: rewritten(f, pegsynth=2), ("the version of pegsynth that wrote it",)),
         (lambda f: rewritten(f, kind="checkpoint"), ("this is a checkpoint", "pegs fit")),
         (lambda f: rewritten(f, lambda m: {"other": 1}), ("manifest", "damaged")),
         (lambda f: rewritten(f, format=0), ("damaged",)),

@@ -267,20 +267,13 @@ def test_a_seeded_fit_is_not_shareable(home, tmp_path):
     assert ledger.guarantee.kind == "none"
 
 
-def test_epsilon_and_l_go_together(home, tmp_path):
-    contract_schema(rules=()).save(tmp_path / "schema.toml")
-    table = (home / "data.csv", "--schema", tmp_path / "schema.toml")
-    done("fit", *table, *ONCE, "--l", 1.5, "-o", tmp_path / "m.pegs")
-    done("sample", tmp_path / "m.pegs", "--rows", 50, "-o", tmp_path / "o.csv")
-    guarantee = Ledger.from_json((tmp_path / "o.csv.privacy.json").read_text()).guarantee
-    assert (guarantee.kind, guarantee.l) == ("approximate", 1.5)
-    assert guarantee.epsilon <= 4
-    asked = ("--method", "pegs", "--rows", 9, "--epsilon", 1, "--l", 2)
-    outcome = pegs("synthesize", *table, *asked, "-o", tmp_path / "x.csv")
-    check_refused(outcome, "only pegs-once takes --l beside --epsilon")
-    # One category of d is left by the rule of the other schema.
-    outcome = pegs("fit", *files(home), *ONCE, "--l", 1.5, "-o", tmp_path / "n.pegs")
-    check_refused(outcome, "'d'", "--l")
+def test_released_blocks_take_no_l(home, tmp_path):
+    once = ("synthesize", *files(home), "--rows", 9, "-o", tmp_path / "x.csv")
+    check_refused(pegs(*once, "--method", "pegs-once", "--l", 2), "pegs-once", "takes no --l")
+    for method in (("--method", "pegs-once"), ("--method", "pegs"), ()):
+        outcome = pegs(*once, *method, "--epsilon", 1, "--l", 2)
+        check_refused(outcome, "--epsilon and --l cannot be stated together")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,7 @@ def test_a_choice_by_other_options_would_be_told_apart(home, settled, monkeypatc
 
     def little(name):
         method = get(name)
-        return Budget(epsilon, released_blocks=method.released), method.options(rows=500)
+        return Budget(epsilon), method.options(rows=500)
 
     def earlier(method, schema, asked, *, epsilon, partial, unpriced):
         found = forecast(schema, little)

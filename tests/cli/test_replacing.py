@@ -6,6 +6,7 @@ import pytest
 
 import pegsynth.datasets
 from command import check_refused, done, pegs, review, snapshot
+from pegsynth.evaluation import Metrics
 from pegsynth.publishing import fill_folder
 from pegsynth.publishing.folder import is_release
 
@@ -28,10 +29,14 @@ def small_demo(monkeypatch):
     def write_internal(folder, *arguments, **options):
         (folder / "internal").mkdir()
         (folder / "internal" / "report.html").write_text("")
+        nothing = Metrics(summary={}, records=())
+        (folder / "internal" / "metrics.json").write_text(nothing.to_json())
 
     monkeypatch.setattr(fill_folder, "write_internal", write_internal)
     discharge = pegsynth.datasets.discharge
-    monkeypatch.setattr(pegsynth.datasets, "discharge", lambda rows: discharge(rows // 100))
+    monkeypatch.setattr(
+        pegsynth.datasets, "discharge", lambda rows: discharge(max(rows // 20, 100))
+    )
 
 
 # Release folders

@@ -8,8 +8,8 @@ import time
 from contextlib import suppress
 
 import pytest
-from faults.works import model_content
 
+from checks.faults.works import model_content
 from command import check_refused, done, pegs
 from pegsynth.io.table_output import write_table
 from small_release import small_schema, small_table

@@ -164,7 +164,7 @@ def test_flags_of_a_draft(folder, flag, value):
         ((*PER_ROW, "--delta", 1e-6), "--delta goes with --epsilon, the figure"),
         (
             ("--method", "pegs", "--epsilon", 1, "--l", 2),
-            "only pegs-once takes --l beside --epsilon",
+            "--epsilon and --l cannot be stated together",
         ),
     ],
 )

@@ -522,6 +522,10 @@ def test_release_folder(folder):
 def test_demo(tmp_path):
     outcome = pegs_process("demo", "--rows", 200, cwd=tmp_path)
     assert outcome.code == 0, outcome.err
+    promised, close, opened = outcome.err.splitlines()[-3:]
+    assert promised.startswith("Guarantee: epsilon = 1, delta = 1e-09")
+    assert "of its rows would have to change" in close
+    assert "report.html" in opened
     public = tmp_path / "pegs-demo" / "public"
     assert encode(public / "synthetic-1.csv", Schema.load(public / "schema.toml")).shape[0] == 200
     assert (tmp_path / "pegs-demo" / "internal" / "report.html").stat().st_size > 1000

@@ -92,19 +92,3 @@ def advantage(members, others):
 
     thresholds = {*members, *others, math.inf}
     return max(share(members, t) - share(others, t) for t in thresholds)
-
-
-def violations(rows, known, sensitive, k, least):
-    """Rows that violate k-anonymity, entropy and distinct l-diversity."""
-    groups = {}
-    for row in rows:
-        groups.setdefault(values_of(row, known), []).append(row[sensitive])
-    small = sum(len(g) for g in groups.values() if len(g) < k)
-    poor = distinct = 0
-    for group in groups.values():
-        shares = [count / len(group) for count in Counter(group).values()]
-        if -sum(p * math.log(p) for p in shares) < math.log(least) - 1e-9:
-            poor += len(group)
-        if len(shares) < least:
-            distinct += len(group)
-    return small, poor, distinct

@@ -11,6 +11,7 @@ from command import done
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.measured_codebook import measured_codebook
 from pegsynth.schema import Feature, Schema
+from pegsynth.schema.dialect import Dialect
 
 WORDS = np.random.default_rng(3)
 TABLE = pl.DataFrame(
@@ -27,6 +28,20 @@ SCHEMA = Schema(
         Feature("sex", categories=("f", "m")),
     )
 )
+
+
+def test_missing_codes_are_read_as_the_dialect_writes_them():
+    """A code that no bin is made for, with a decimal comma; and a date of that kind."""
+    table = pl.DataFrame(
+        {"x": ["1,5", "2,5", "-99,5"] * 9, "d": ["2001-02-03", "9999-12-31"] * 13 + [""]}
+    )
+    columns = (
+        Feature("x", "numeric", edges="private", missing=("-99,5",)),
+        Feature("d", "date", edges="private", missing=("", "9999-12-31")),
+    )
+    book = measured_codebook(table, Schema(columns, dialect=Dialect(separator=";", decimal=",")))
+    assert book["x"].edges[0] == 1.5
+    assert book["d"].edges[-1] < 20_000
 
 
 @pytest.mark.parametrize("kind", ["frame", "file"])

@@ -370,40 +370,20 @@ def test_shares_of_rows_that_change_sides_together():
 def test_a_small_fresh_table_has_no_more_small_groups_than_it_should():
     """100 of 2,000 people, nearly all alone: the variance is 0 where all are."""
     rng, runs = np.random.default_rng(12), 20
-    alarms, before = Counter(), Counter()
+    alarms = 0
     for _ in range(runs):
         original, table = (people(n, rng, sizes=MANY) for n in (2000, 100))
         schema = twins.make_schema(MANY)
         metrics = evaluate_codes(original, [table], schema)
-        found = [metrics.record("uniqueness"), *records_of(original, table, sizes=MANY)]
-        found = [r for r in found if r.name in ("uniqueness", "k_anonymity_violations")]
-        alarms.update((r.name, r.subject) for r in found if r.low > r.baseline)
-        before.update((r.name, r.subject) for r in found if r.value == 1 > r.baseline)
-    for count in alarms.values():
-        assert stats.binomtest(count, runs, 0.05, alternative="greater").pvalue > ALPHA
-    assert before["k_anonymity_violations", "k = 5"] > runs / 2
+        found = metrics.record("uniqueness")
+        alarms += found.low > found.baseline
+    assert stats.binomtest(alarms, runs, 0.05, alternative="greater").pvalue > ALPHA
 
 
 def test_a_share_of_nearly_all_rows_says_nothing():
     assert crowded(0.5, 100, lump=5, level=0.95) == ""
     assert crowded(0.9, 100, lump=5, level=0.95) == TOO_FEW
     assert crowded(0.9, 1000, lump=5, level=0.95) == ""
-    rng = np.random.default_rng(13)
-    original, table = (people(n, rng, sizes=MANY) for n in (2000, 20))
-    ours = [
-        r for r in records_of(original, table, sizes=MANY) if r.name == "k_anonymity_violations"
-    ]
-    assert {record.no_power for record in ours} == {TOO_FEW}
-    assert not judged(ours).alarm
-
-
-def test_recognition_says_where_it_has_no_power():
-    rng = np.random.default_rng(14)
-    for sizes, power in ((MANY, True), ((2, 2, 2, 5, 2), False)):
-        original, table, holdout = (people(1000, rng, sizes=sizes) for _ in range(3))
-        found = records_of(original, table, holdout=holdout, sizes=sizes, level=1 - ALPHA)
-        record = find(found, "recognition", "f3 | all other features")
-        assert record.no_power == ("" if power else NO_POWER)
 
 
 def test_what_was_found_is_said_whatever_the_odds_were():

@@ -1,4 +1,4 @@
-"""The short form of ``python -m faults.run``, and proof that its checks can fail."""
+"""The short form of ``python -m checks.faults.run``, and proof that its checks can fail."""
 
 import json
 import signal
@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from faults.booking import BookCampaign
-from faults.kill import Campaign, End
-from faults.places import NAME, leaks, make_place
-from faults.run import _some, moments, summary
-from faults.spending import SpendingCampaign
-from faults.works import WORKS, BrokenError
 
+from checks.faults.booking import BookCampaign
+from checks.faults.kill import Campaign, End
+from checks.faults.places import NAME, leaks, make_place
+from checks.faults.run import _some, moments, summary
+from checks.faults.spending import SpendingCampaign
+from checks.faults.works import WORKS, BrokenError
 from command import done
 from pegsynth.cli.signals import STOPPED
 
@@ -134,8 +134,7 @@ def test_secrets_are_found_wherever_they_hide(place, tmp_path):
 
 def test_synthetic_tables_raise_no_alarm(place, tmp_path):
     """Amounts drawn anew: a hit or two would be chance, twenty are not."""
-    from faults.works import ROWS
-
+    from checks.faults.works import ROWS
     from pegsynth import synthesize
 
     release = synthesize(

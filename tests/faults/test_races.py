@@ -8,8 +8,8 @@ from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
-from faults.works import whole_release
 
+from checks.faults.works import whole_release
 from command import PEGS, check_refused, done, pegs, pegs_process
 from pegsynth import PeGS
 from pegsynth.book import BookPolicy, create_book, read_book

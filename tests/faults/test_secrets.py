@@ -7,8 +7,8 @@ import sys
 import warnings
 
 import pytest
-from faults.places import make_place
 
+from checks.faults.places import make_place
 from command import SECRET, pegs, pegs_process
 from pegsynth.cli import working
 from pegsynth.cli.main import TRACEBACK
@@ -170,7 +170,7 @@ def watch(event, arguments):
         tried.append(event)
         raise RuntimeError("the network was asked for")
 sys.addaudithook(watch)
-from faults.driver import main
+from checks.faults.driver import main
 try:
     main()
 except SystemExit as leaving:
@@ -182,7 +182,7 @@ sys.exit(99 if tried else 0)
 def offline(place, *arguments):
     """Run a command that must not ask Python for a connection; libraries have none to ask."""
     paths = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
-    own = {"PYTHONPATH": paths, "FAULT_STUDY": "1", "TMPDIR": str(place.temporary)}
+    own = {"PYTHONPATH": paths, "TMPDIR": str(place.temporary)}
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "")
     command = [sys.executable, "-c", OFFLINE, *map(str, arguments)]
     prefix = ["unshare", "--map-root-user", "--net"] if _can_unshare() else []
@@ -211,7 +211,6 @@ def test_the_whole_path_without_a_network(place):
     offline(place, "release", data, *where, "--epsilon", 5, "--rows", 50, "-o", out / "run")
     reports = ("--report", out / "r.html", "--json", out / "m.json", "--formula", "amount ~ C(a)")
     offline(place, "evaluate", data, out / "t.csv", *where, *reports)
-    offline(place, "study", "-o", out / "study", "--quick", "--data", data, *where)
 
 
 @pytest.mark.slow
@@ -221,7 +220,7 @@ def test_the_demo_without_a_network(place):
 
 def test_the_watch_sees_a_connection(place):
     """The twin: a program that does ask."""
-    program = OFFLINE.replace("from faults.driver import main", _ASKING)
+    program = OFFLINE.replace("from checks.faults.driver import main", _ASKING)
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert run.returncode == 99
 

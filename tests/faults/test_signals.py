@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from faults.places import make_place
 
+from checks.faults.places import make_place
 from command import PEGS, bytes_written, check_refused, pegs_process, snapshot
 
 STOPPED = b"pegs: stopped; every output is as it was, or whole\n"

@@ -4,9 +4,9 @@ import random
 from dataclasses import replace
 
 import pytest
-from faults.soak import soak
-from faults.steadiness import ALPHA, Note, judge, slope, told
 
+from checks.faults.soak import soak
+from checks.faults.steadiness import ALPHA, Note, judge, slope, told
 from significance import ALPHA as FALSE_ALARMS
 
 MEBIBYTE = 1 << 20

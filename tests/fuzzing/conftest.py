@@ -1,4 +1,4 @@
-"""The package ``fuzz`` lies at the top of the repository, beside ``src``."""
+"""The package ``checks`` lies at the top of the repository, beside ``src``."""
 
 import sys
 from pathlib import Path

@@ -7,15 +7,15 @@ import time
 
 import polars as pl
 import pytest
-from fuzz import oracle
-from fuzz.cases import Case, run_case, source_of
-from fuzz.forked import Readers, ended
-from fuzz.office import duckdb_bytes, duckdb_mended
-from fuzz.oracle import Outcome, faults
-from fuzz.run import Record, Worker, campaign, summary
-from fuzz.tables import SECRET, SECRET_NUMBER, pickled
-from fuzz.targets import TARGETS
 
+from checks.fuzz import oracle
+from checks.fuzz.cases import Case, run_case, source_of
+from checks.fuzz.forked import Readers, ended
+from checks.fuzz.office import duckdb_bytes, duckdb_mended
+from checks.fuzz.oracle import Outcome, faults
+from checks.fuzz.run import Record, Worker, campaign, summary
+from checks.fuzz.tables import SECRET, SECRET_NUMBER, pickled
+from checks.fuzz.targets import TARGETS
 from pegsynth.errors import DataError
 
 
@@ -69,13 +69,13 @@ def test_code_that_runs_is_a_fault(root):
 
 
 def test_memory_is_measured(root, monkeypatch):
-    monkeypatch.setattr("fuzz.cases.MOST_MEMORY", 1 << 26)
+    monkeypatch.setattr("checks.fuzz.cases.MOST_MEMORY", 1 << 26)
     assert judged(root, lambda: bytes(1 << 20)) == ()
     assert "memory: more than 2 GiB" in judged(root, lambda: b"x" * (1 << 27))
 
 
 def test_a_long_case_is_a_fault(root, monkeypatch):
-    monkeypatch.setattr("fuzz.cases.MOST_SECONDS", 0.05)
+    monkeypatch.setattr("checks.fuzz.cases.MOST_SECONDS", 0.05)
 
     def busy():
         end = time.process_time() + 0.1
@@ -105,7 +105,7 @@ def test_reading_processes_are_judged(root, readers, fault):
     [("", 0, 0), ("import os; os.abort()", 1, 0), ("import time; time.sleep(60)", 0, 1)],
 )
 def test_reading_processes_are_waited_for(monkeypatch, code, crashed, stuck):
-    monkeypatch.setattr("fuzz.forked.LEAVING_SECONDS", 1.0 if stuck else 60.0)
+    monkeypatch.setattr("checks.fuzz.forked.LEAVING_SECONDS", 1.0 if stuck else 60.0)
     process = subprocess.Popen([sys.executable, "-c", code])
     found = ended({process.pid})
     assert (found.crashed, found.stuck) == (crashed, stuck)
@@ -182,10 +182,10 @@ def test_a_process_that_dies_or_hangs_is_noted_and_the_next_case_runs(
         "        say(done=number, code=0, seconds=0.0)\n"
         "    say(end=int(end))\n"
     )
-    monkeypatch.setattr("fuzz.run.MOST_SECONDS", 1.0)
-    monkeypatch.setattr("fuzz.run._GRACE_SECONDS", 0.0)
-    monkeypatch.setattr("fuzz.run.WORKER", (str(script),))
-    monkeypatch.setattr("fuzz.run._LEAVING_SECONDS", 1.0)
+    monkeypatch.setattr("checks.fuzz.run.MOST_SECONDS", 1.0)
+    monkeypatch.setattr("checks.fuzz.run._GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("checks.fuzz.run.WORKER", (str(script),))
+    monkeypatch.setattr("checks.fuzz.run._LEAVING_SECONDS", 1.0)
     record, worker = Record(), Worker(tmp_path)
     worker.run(target, 0, 4, record)
     worker.close()
@@ -204,7 +204,7 @@ def test_checksums_of_a_changed_database_are_those_that_duckdb_writes():
 
 def test_targets_may_have_equal_shares(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "fuzz.run.Worker.run",
+        "checks.fuzz.run.Worker.run",
         lambda self, target, first, end, record: record.next.update({target: end}),
     )
     record, names = Record(), ("csv", "sas")

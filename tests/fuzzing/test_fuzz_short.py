@@ -3,13 +3,14 @@
 from contextlib import chdir
 
 import pytest
-from fuzz import corpus
-from fuzz.cases import Case, run_case
-from fuzz.corpus import PER_ROW
-from fuzz.run import Record, campaign, summary
-from fuzz.strategies import schemas, tables
-from fuzz.targets import TARGETS
 from hypothesis import HealthCheck, given, settings
+
+from checks.fuzz import corpus
+from checks.fuzz.cases import Case, run_case
+from checks.fuzz.corpus import PER_ROW
+from checks.fuzz.run import Record, campaign, summary
+from checks.fuzz.strategies import schemas, tables
+from checks.fuzz.targets import TARGETS
 
 QUICK = settings(
     max_examples=40,

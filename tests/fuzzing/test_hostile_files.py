@@ -1,33 +1,26 @@
 """What fuzzing found, each as the smallest file that shows it, through the command."""
 
-import base64
-import hashlib
 import json
-import shutil
 import sqlite3
 import struct
 import zlib
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from fuzz.containers import Parts, put_together, taken_apart, with_array
-from fuzz.tables import pickled
-from fuzz.trees import Raw
 
+from checks.fuzz.containers import Parts, put_together, taken_apart, with_array
+from checks.fuzz.tables import pickled
+from checks.fuzz.trees import Raw
 from command import SECRET, check_refused, done, pegs, pegs_process, review
 from pegsynth.errors import ModelError, SchemaError, escaped, legible
 from pegsynth.evaluation.records import Metrics
 from pegsynth.schema.toml import loads
-from pegsynth.study.cell_file import open_checkpoint
-from pegsynth.study.output import Folder
 from pegsynth.tables.checkpoint import NOTICE, Checkpoint
+from studies.paper.cell_file import open_checkpoint
+from studies.paper.output import Folder
 
 PER_ROW = ("--epsilon-per-row", 1)
-OLDER = Path(__file__).parents[1] / "methods" / "format_2"
 DEEP = b"[" * 100_000
 
 
@@ -43,8 +36,6 @@ def made(tmp_path_factory):
     done("fit", *table, "-o", folder / "once.pegs", "--method", "pegs-once", "--epsilon", 1)
     capped = ("--method", "pegs-capped", "--epsilon", 1, "--rows", 5)
     done("fit", *table, "-o", folder / "capped.pegs", *capped)
-    for name in ("plain.model", "once.model", "capped.model", "capped.model.spent"):
-        shutil.copyfile(OLDER / name, folder / f"older-{name.replace('model', 'pegs')}")
     return folder
 
 
@@ -72,14 +63,6 @@ def rewrite_array(model, array, change=lambda raw: raw, **entry):
     """Write a model again with the bytes of an array changed, and what is said of it."""
     parts = taken_apart(model.read_bytes())
     model.write_bytes(put_together(with_array(parts, array, change(parts.plain(array)), **entry)))
-
-
-def rewrite_older(model, change_table=lambda t: t, change=lambda m: m):
-    """Write a model of format 2 again with its cells and its manifest changed."""
-    table = pq.read_table(model)
-    manifest = change(json.loads(table.schema.metadata[b"pegsynth"]))
-    text = json.dumps(manifest, separators=(",", ":")).encode()
-    pq.write_table(change_table(table).replace_schema_metadata({b"pegsynth": text}), model)
 
 
 SEEDS = sorted(Path(__file__).parents[2].glob("fuzz/seeds/*.parquet"))
@@ -199,117 +182,6 @@ def test_inspect_goes_by_the_content_and_not_by_the_notice(folder):
     assert "trust me" not in outcome.out
 
 
-# Models of format 2
-
-
-def test_an_older_model_with_a_count_that_is_missing(folder):
-    def gap(table):
-        counts = table.column("count").to_pylist()
-        return table.set_column(
-            3, table.schema.field(3), [pa.array([None, *counts[1:]], pa.int64())]
-        )
-
-    rewrite_older(folder / "older-plain.pegs", gap)
-    check_refused(
-        sample(folder / "older-plain.pegs"), folder / "older-plain.pegs", "cells that no model"
-    )
-
-
-@pytest.mark.parametrize("kind", [pa.string(), pa.float64(), pa.int32(), pa.decimal128(30, 2)])
-def test_an_older_model_with_columns_of_another_type(folder, kind):
-    rewrite_older(
-        folder / "older-plain.pegs", lambda t: t.set_column(3, "count", t.column(3).cast(kind))
-    )
-    check_refused(
-        sample(folder / "older-plain.pegs"), folder / "older-plain.pegs", "not those of a model"
-    )
-
-
-def test_an_older_model_with_more_cells_than_its_size_can_hold(folder, monkeypatch):
-    monkeypatch.setattr("pegsynth.storage.older_models._MOST_CELLS", 3)
-    monkeypatch.setattr("pegsynth.storage.older_models._CELLS_PER_BYTE", 0)
-    check_refused(
-        sample(folder / "older-plain.pegs"), folder / "older-plain.pegs", "no model of its size"
-    )
-
-
-def test_an_older_model_that_unpacks_to_too_much(folder, monkeypatch):
-    monkeypatch.setattr("pegsynth.storage.older_models._MOST_BYTES", 1)
-    monkeypatch.setattr("pegsynth.storage.older_models._MOST_GROWTH", 0)
-    check_refused(
-        sample(folder / "older-once.pegs"), folder / "older-once.pegs", "unpacks to more than"
-    )
-
-
-def test_an_older_model_with_an_array_that_is_there_twice(folder):
-    rewrite_older(
-        folder / "older-once.pegs", lambda t: pa.concat_tables([t, t.slice(t.num_rows - 1)])
-    )
-    check_refused(sample(folder / "older-once.pegs"), folder / "older-once.pegs", "arrays")
-
-
-def test_older_released_blocks_of_another_shape(folder):
-    def turned(manifest):
-        for each in manifest["arrays"]:
-            if each["name"].endswith("counts"):
-                each["shape"] = [*each["shape"], 1]
-        return manifest
-
-    rewrite_older(folder / "older-once.pegs", change=turned)
-    check_refused(
-        sample(folder / "older-once.pegs"), folder / "older-once.pegs", "do not fit its schema"
-    )
-
-
-def test_older_released_blocks_of_another_type(folder):
-    def floats(manifest):
-        for each in manifest["arrays"]:
-            if each["name"].endswith("counts"):
-                each["dtype"] = "<f8"
-        return manifest
-
-    rewrite_older(folder / "older-once.pegs", change=floats)
-    check_refused(
-        sample(folder / "older-once.pegs"), folder / "older-once.pegs", "do not fit its schema"
-    )
-
-
-@pytest.mark.parametrize("deviation", [0.0, -1.0, 1e-200, 1e200, float("nan")])
-def test_older_noise_of_a_size_that_no_release_has(folder, deviation):
-    def change(table):
-        contents, names = (table.column(name).to_pylist() for name in ("content", "name"))
-        place = names.index("released: deviations")
-        contents[place] = struct.pack("<d", deviation) + contents[place][8:]
-        return table.set_column(5, table.schema.field(5), [pa.array(contents, pa.large_binary())])
-
-    rewrite_older(folder / "older-once.pegs", change)
-    check_refused(
-        sample(folder / "older-once.pegs"), folder / "older-once.pegs", "do not fit its schema"
-    )
-
-
-def test_an_older_model_with_a_manifest_that_is_nested_too_deeply(folder):
-    table = pq.read_table(folder / "older-plain.pegs")
-    text = table.schema.metadata[b"pegsynth"][:-1] + b',"x":' + DEEP + b"}"
-    pq.write_table(table.replace_schema_metadata({b"pegsynth": text}), folder / "older-plain.pegs")
-    check_refused(pegs("inspect", folder / "older-plain.pegs"), "manifest is damaged")
-
-
-def test_older_arrays_of_objects_are_never_unpickled(folder, monkeypatch):
-    def objects(table):
-        contents = [*table.column("content").to_pylist()[:-1], pickled()]
-        return table.set_column(5, table.schema.field(5), [pa.array(contents, pa.large_binary())])
-
-    def described(manifest):
-        manifest["arrays"][-1] |= {"dtype": "|O", "shape": [1]}
-        return manifest
-
-    rewrite_older(folder / "older-once.pegs", objects, described)
-    monkeypatch.chdir(folder)
-    check_refused(sample(folder / "older-once.pegs"), "arrays are damaged")
-    assert not list(folder.glob("canary"))
-
-
 # The record of what was spent
 
 
@@ -328,13 +200,6 @@ def test_counters_that_unpack_to_something_else_than_they_say(folder, packed):
     check_refused(sample(folder / "capped.pegs"), "capped.pegs.spent", "damaged")
 
 
-def test_older_counters_that_unpack_to_more_than_they_say(folder):
-    record = json.loads((folder / "older-capped.pegs.spent").read_text())
-    record["counters"] = [base64.b85encode(zlib.compress(bytes(1 << 26))).decode()]
-    (folder / "older-capped.pegs.spent").write_text(json.dumps(record))
-    check_refused(sample(folder / "older-capped.pegs"), "older-capped.pegs.spent", "damaged")
-
-
 # The file of --resume
 
 
@@ -348,20 +213,8 @@ def checkpoint_file(path, *, body=bytes(16), array=None, **changes):
     return path
 
 
-def older_checkpoint_file(path, *, body=bytes(16), array=None, **changes):
-    """Write a checkpoint of format 1 whose checksum fits, whatever it says."""
-    entry = {"stage": "s", "name": "tables", "dtype": "<i8", "length": 2}
-    header = {"format": 1, "belongs": "me", "rows": 0, "stages": {"s": [0, 0, 0, False]}}
-    header |= {"arrays": [entry | (array or {})], "sha256": ""} | changes
-    digest = hashlib.sha256(msgspec.json.encode(header) + body).hexdigest()
-    text = msgspec.json.encode(header | {"sha256": digest})
-    path.write_bytes(NOTICE.encode() + b"\n" + text + b"\n" + body)
-    return path
-
-
-@pytest.mark.parametrize("write", [checkpoint_file, older_checkpoint_file])
-def test_a_sound_checkpoint_is_read(tmp_path, write):
-    found = Checkpoint(write(tmp_path / "c"), "me")
+def test_a_sound_checkpoint_is_read(tmp_path):
+    found = Checkpoint(checkpoint_file(tmp_path / "c"), "me")
     assert found.stage("s").arrays["tables"].tolist() == [0, 0]
     found.release()
 
@@ -391,19 +244,6 @@ TYPES = ["|O", "no type", "|V0", "<f8", "<i4,<i4"]
 def test_checkpoints_that_lie(tmp_path, changes):
     with pytest.raises(ModelError, match="damaged"):
         Checkpoint(checkpoint_file(tmp_path / "c", **changes), "me")
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        *({"array": {"length": length}} for length in (10**12, -1, 1 << 63)),
-        *({"array": {"dtype": dtype}} for dtype in TYPES),
-        *PLACES,
-    ],
-)
-def test_older_checkpoints_that_lie(tmp_path, changes):
-    with pytest.raises(ModelError, match="damaged"):
-        Checkpoint(older_checkpoint_file(tmp_path / "c", **changes), "me")
 
 
 # The checkpoint of a study

@@ -9,8 +9,10 @@ The wrong rules at the end must fail the same check.
 
 import numpy as np
 import pytest
-from benchmarks import coverage, declared_coverage
-from benchmarks.coverage import (
+from scipy import stats
+
+from checks.bench import coverage, declared_coverage
+from checks.bench.coverage import (
     ORIGINAL_ROWS,
     QUANTITIES,
     logistic_slope,
@@ -20,8 +22,6 @@ from benchmarks.coverage import (
     share_of_ones,
     urn_share,
 )
-from scipy import stats
-
 from significance import bonferroni
 
 REPLICATIONS = 10_000

@@ -35,6 +35,7 @@ PAIRS = (
     table("los", "sev", levels=(4, 4)),
     table("los", "age", levels=(4, 4)),
 )
+EDGES = NoisyCounts.gaussian(3.0, cells=1, purpose="edges", features=("los",), levels=(9,))
 SUMS = NoisySums.of(
     "discrete-gaussian", 5.0, largest_sum=4, largest_square=4, sums=3, features=("los", "age")
 )
@@ -43,15 +44,18 @@ SUMS = NoisySums.of(
 @pytest.mark.parametrize(
     ("events", "analysis", "said"),
     [
-        (PAIRS, "los ~ age + sev", "pairs only"),
-        (PAIRS, "los ~ C(age)", "held"),
-        (PAIRS, "los", "held"),
+        (PAIRS, "los ~ age + sev", "supported: published tables have every pair"),
+        (PAIRS, "los ~ C(age)", "supported: one"),
+        (PAIRS, "los", "supported: one"),
         (PAIRS[:2], "los ~ age + sev", f"{NOT_SUPPORTED}: no published table holds age x los"),
         ((), "los ~ age", NOT_SUPPORTED),
         ((), "los ~ a.ge", f"{NOT_SUPPORTED}: no published table holds a.ge x los;"),
-        ((SUMS,), "los ~ age", "held: the analysis was declared"),
+        ((SUMS,), "los ~ age", "supported: the analysis was declared"),
         ((SUMS,), "los ~ age + sev", NOT_SUPPORTED),
-        ((table("age", "los", levels=(2, 4)),), "los ~ age", f"{NOT_SUPPORTED} within merged"),
+        ((*PAIRS, EDGES), "los ~ age", "supported by bins only: published tables have bins of los"),
+        ((*PAIRS, EDGES), "los", "supported: one"),
+        ((*PAIRS[:2], EDGES), "los ~ age", NOT_SUPPORTED),
+        ((table("age", "los", levels=(2, 4)),), "los ~ age", "merged: rare categories of age are"),
     ],
 )
 def test_the_ledger_tells_what_is_held(events, analysis, said):
@@ -76,11 +80,18 @@ def test_no_interval_of_replicates_is_printed_without_a_word_on_support():
     def mean(_, weights):
         return {"mean": float(weights.sum())}
 
-    assert NOT_SUPPORTED in str(pegsynth.replicated(mean, frame))
+    without = pegsynth.replicated(mean, frame)
+    assert NOT_SUPPORTED in str(without)
+    assert without.to_frame()["status"].to_list() == ["not known: state the ledger"]
+    assert "not known: state the analysis" in str(
+        pegsynth.replicated(mean, frame, ledger=ledger(*PAIRS))
+    )
     told = {"ledger": ledger(), "analysis": "los ~ age"}
     assert f"{NOT_SUPPORTED}: no published table" in str(pegsynth.replicated(mean, frame, **told))
     held = pegsynth.replicated(mean, frame, ledger=ledger(*PAIRS), analysis="los ~ age")
     assert NOT_SUPPORTED not in str(held)
+    assert held.statuses == {"mean": "supported"}
+    assert held.t_test("mean").statuses == {"mean": "supported"}
 
 
 def test_the_command_says_it(tmp_path):

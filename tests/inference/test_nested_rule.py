@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from benchmarks import missing
-from benchmarks.nested_coverage import (
+
+from checks.bench import missing
+from checks.bench.nested_coverage import (
     completed_means,
     nested,
     partial_of_imputed,
     without_imputing,
 )
-
 from pegsynth import Ledger, ParameterError, combine, pooled
 from pegsynth.inference.choice import NOISE_OPTION, OWN_NOISE
 from pegsynth.privacy.assumptions import public_options

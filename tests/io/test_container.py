@@ -10,17 +10,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fuzz.containers import Parts, put_together, taken_apart, wild_arrays, with_array
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
+from checks.fuzz.containers import Parts, put_together, taken_apart, wild_arrays, with_array
 from pegsynth.errors import ModelError, OutputError
 from pegsynth.io import packed_arrays
 from pegsynth.io.container import (
     Container,
     ForeignFileError,
-    NewerFormatError,
+    OtherFormatError,
     is_container,
     read_container,
     save_container,
@@ -40,7 +40,7 @@ def written(arrays=None, *, manifest=b'{"a":1}', notice=NOTICE, pack=True):
 
 
 def read(content, **options):
-    return read_container(io.BytesIO(content), **{"kind": "test", "newest": 2, **options})
+    return read_container(io.BytesIO(content), **{"kind": "test", "format_": 2, **options})
 
 
 ANY_ARRAY = st.sampled_from(KINDS).flatmap(
@@ -157,16 +157,16 @@ def test_other_files(content):
         read(content)
 
 
-def test_another_kind_and_newer_formats(sound):
+def test_another_kind_and_other_formats(sound):
     assert is_container(io.BytesIO(sound))
     with pytest.raises(ForeignFileError, match="this is a test and not a model"):
         read(sound, kind="model")
-    with pytest.raises(NewerFormatError) as found:
-        read(sound, newest=1)
+    with pytest.raises(OtherFormatError) as found:
+        read(sound, format_=1)
     assert found.value.found == 2
     parts = taken_apart(sound)
-    for change in ({"pegsynth": 2}, {"format": 3, "arrays": "of another age"}):
-        with pytest.raises(NewerFormatError):
+    for change in ({"pegsynth": 2}, {"format": 1}, {"format": 3, "arrays": "of another age"}):
+        with pytest.raises(OtherFormatError):
             read(put_together(replace(parts, header={**parts.header, **change})))
     for change in ({"pegsynth": 0}, {"format": 0}, {"format": -1}):
         with pytest.raises(ContainerError, match="damaged"):

@@ -117,7 +117,7 @@ def less(code, *arguments, has=""):
 
 
 def test_the_package_is_imported_where_there_is_less():
-    names = "pegsynth.spark.stopping, pegsynth.study.cell_file, pegsynth.foreign.serve"
+    names = "pegsynth.spark.stopping, studies.paper.cell_file, pegsynth.foreign.serve"
     every = f"pegsynth, pegsynth.cli.commands, pegsynth.cli.working, pegsynth.fitted, {names}"
     code = f"import {every}\nprint(sorted(MISSING & set(sys.modules)))"
     found = less(code)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from fuzz.office import sas_sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pegsynth
+from checks.doors.foreign_here import foreign_here
+from checks.fuzz.office import sas_sample
 from command import check_refused, pegs
-from pegsynth.auditing.foreign_here import foreign_here
 from pegsynth.errors import DataError, OutputError, ParameterError
 from pegsynth.io import foreign_read, open_table, open_writer
 from pegsynth.io.table_input import named_source

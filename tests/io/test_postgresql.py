@@ -12,12 +12,12 @@ import uuid
 import numpy as np
 import polars as pl
 import pytest
-from benchmarks.timing import run_program
-from faults.works import model_content
 from hypothesis import HealthCheck, given, settings
 
 import pegsynth
 import read_back
+from checks.bench.timing import run_program
+from checks.faults.works import model_content
 from command import PEGS, SECRET, check_refused, done, pegs, snapshot
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import DataError, OutputError, ParameterError

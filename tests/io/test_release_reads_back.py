@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import read_back
-from pegsynth.auditing.foreign_here import foreign_here
+from checks.doors.foreign_here import foreign_here
 from pegsynth.evaluation.measured_codebook import measured_codebook
 from pegsynth.io import to_kind, write_table
 from pegsynth.io.database import DatabaseTable, DatabaseTarget

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import dataset
 
 import pegsynth
-from pegsynth.auditing.door_readers import Exported
+from checks.doors.readers import Exported
 from pegsynth.errors import DataError
 from pegsynth.io.table_input import open_table
 from pegsynth.schema import Feature, Schema

@@ -112,7 +112,7 @@ INPUTS = (
           parameters={"file": "pool.csv"}),
     Input("given values", "given-values", f(ALL - {"marginal"}), refuse=f({"marginal"}),
           keywords={"where": {"a": "x"}}, flags=("--where", "a=x"), parameters={"features": ["a"]}),
-    Input("l", "public-l", f(ONCE, {"pegs, l"}), refuse=f(ALL - ONCE - {"pegs, l"}),
+    Input("l", "public-l", f({"pegs, l"}), refuse=f(ALL - {"pegs, l"}),
           keywords={"l": 1.2}, flags=("--l", 1.2), schema=changed("a", l=1.5),
           parameters={"features": [*NAMES], "l": ["1.5", "1.2", "1.2", "1.2", "1.2"]}),
     Input("l that nobody asked for", schema=changed("a", l=1.5),

@@ -1,7 +1,7 @@
 """Every method that takes an l keeps it, or refuses by name what would break it (R7).
 
 Rules, given values, details of a parent, replaced features and urns. What the ledger
-states is tried on released rows; the pegs kernels are enumerated draw by draw.
+states is tried on drawn rows; the kernels are enumerated draw by draw.
 """
 
 import math
@@ -14,16 +14,13 @@ import pytest
 from scipy import stats
 
 import pegsynth
-from command import check_refused, done, pegs
 from pegsynth.auditing.enumeration import enumerate_rows, word_bits
-from pegsynth.errors import ParameterError
+from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods.gibbs.samplers import prepare
-from pegsynth.methods.session import Session
 from pegsynth.privacy import Budget, Diversity
 from pegsynth.random import RandomStream
 from pegsynth.sampling import Schedule
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.storage.model_file import load_model
 from significance import ALPHA
 from small_release import fitted_model, settled_plan
 
@@ -57,9 +54,7 @@ def named(ledger):
     return event.features
 
 
-ONCE = {"method": "pegs-once", "epsilon": 1000.0, "l": 2.0}
 EVERY = [
-    ONCE,
     {"method": "pegs", "l": 2.0},
     {"method": "pegs-rs", "l": 2.0},
     {"method": "pegs-capped", "l": 2.0},
@@ -103,73 +98,10 @@ def test_where_none_is_marked_given_features_do_not_count(asked):
     assert named(whole.ledger) == ("s", "w", "f")
 
 
-def test_the_estimator_refuses_as_well():
-    model = pegsynth.PeGS(rows=10, where=(("s", "a"),), **ONCE)
-    with pytest.raises(ParameterError, match=r"'s'.*leave it out of where"):
-        model.fit(copies(), codebook())
-    kept = pegsynth.PeGS(rows=2000, where=(("w", "b"),), **ONCE).fit(copies(), codebook())
-    check_even(kept.sample(2000)["s"])
-
-
-# Model files
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("diverse")
-    copies().write_csv(folder / "data.csv")
-    for name, schema in (("marked", codebook()), ("unmarked", codebook(role="other"))):
-        schema.save(folder / f"{name}.toml")
-        flags = ("--method", "pegs-once", "--epsilon", 1000, "--l", 2)
-        book = ("--schema", folder / f"{name}.toml")
-        done("fit", folder / "data.csv", *book, *flags, "-o", folder / f"{name}.pegs")
-    return folder
-
-
-def sampled(home, name, where, output):
-    flags = ("--rows", 2000, "--where", where, "-o", output)
-    return pegs("sample", home / f"{name}.pegs", *flags)
-
-
-def test_given_values_asked_of_a_file_leave_the_l_as_it_is(home, tmp_path):
-    assert sampled(home, "marked", "w=a", tmp_path / "o.csv").code == 0
-    drawn = pl.read_csv(tmp_path / "o.csv")
-    assert set(drawn["w"]) == {"a"}
-    check_even(drawn["s"])
-
-
-@pytest.mark.parametrize(("name", "where"), [("marked", "s=a"), ("unmarked", "w=a")])
-def test_given_values_that_a_file_promises_an_l_for_are_refused(home, tmp_path, name, where):
-    outcome = sampled(home, name, where, tmp_path / "o.csv")
-    check_refused(
-        outcome, f"--where {where[0]}:", "promises l-diverse values", 'role = "sensitive"'
-    )
-    assert not list(tmp_path.iterdir())
-
-
-def test_files_of_earlier_versions_draw_features_with_an_l_at_any_place(home):
-    """They are sampled as ever, but not by what is drawn later."""
-    model = load_model(home / "marked.pegs")
-    assert model.content.released.order[-1] == 0
-    released = replace(model.content.released, order=(0, 1, 2), blocks=())
-    earlier = replace(model, content=replace(model.content, released=released))
-    plan = earlier.plan
-    Session(earlier, plan, RandomStream(1))
-    asked = replace(plan, options=replace(plan.options, where=(("w", "a"),)))
-    with pytest.raises(ParameterError, match=r"--where w: this model draws 's' before it"):
-        Session(earlier, asked, RandomStream(1))
-
-
-def test_single_rows_have_the_distribution_of_their_line(home, tmp_path):
-    """It was the most frequent value, always. At l = 2.5 of 3 values none is above 0.7.
-
-    So 40 rows have all one value with a chance below 0.7 ** 39 < ALPHA.
-    """
-    letters = ("a", "b", "c")
-    table = pl.concat([copies(letters, shares=(0.5, 0.3, 0.2))] * 50)
-    schema = codebook(letters)
-    model = pegsynth.PeGS(method="pegs-once", epsilon=1000.0, l=2.5).fit(table, schema)
-    assert len({model.sample(1)["s"][0] for _ in range(40)}) > 1
+@pytest.mark.parametrize("other", [{}, {"epsilon": 1.0}], ids=["alone", "beside epsilon"])
+def test_released_blocks_take_no_l(other):
+    with pytest.raises(BudgetError, match=r"takes no l;|cannot be stated together"):
+        pegsynth.synthesize(copies(), codebook(), rows=10, method="pegs-once", l=2.0, **other)
 
 
 # Rules
@@ -212,10 +144,7 @@ def blind_table():
 @pytest.mark.parametrize("role", ["sensitive", "other"])
 @pytest.mark.parametrize("asked", EVERY, ids=lambda asked: asked["method"])
 def test_rules_leave_the_l_as_it_is(asked, role):
-    """Before, `pegs-once` dropped the rows without a way out, and all others had one value.
-
-    At an l of 2 no value of `s` has a share above 0.82, whatever comes before it.
-    """
+    """At an l of 2 no value of `s` has a share above 0.82, whatever comes before it."""
     release = pegsynth.synthesize(blind_table(), blind_schema(role), rows=2000, **asked)
     assert release.ledger.guarantee.l == 2.0
     largest = max(release.frames[0]["s"].value_counts()["count"])

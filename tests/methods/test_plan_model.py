@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from benchmarks.family import CONFIRMING
-from benchmarks.plan_accuracy import (
+
+from checks.bench.family import CONFIRMING
+from checks.bench.plan_accuracy import (
     OUTPUT,
     chosen_worse,
     fitted,
@@ -13,10 +14,9 @@ from benchmarks.plan_accuracy import (
     hit_rate,
     like_ratios,
 )
-from benchmarks.plan_cells import FITTING, METHODS, load_cells
-
+from checks.bench.plan_cells import FITTING, METHODS, load_cells
 from pegsynth.mechanisms.privacy_filter import Price
-from pegsynth.methods.plan_model import PublicFigures, expected, measured_methods, stored_model
+from pegsynth.methods.plan_model import PublicFigures, expected, stored_model
 from pegsynth.methods.registry import methods
 from pegsynth.privacy import Budget
 
@@ -29,7 +29,7 @@ def cells():
 
 
 def test_the_stored_coefficients_are_those_of_the_stored_cells(cells):
-    """Whoever measures anew has to fit anew: ``python -m benchmarks.plan_accuracy --fit``."""
+    """Whoever measures anew has to fit anew: ``python -m checks.bench.plan_accuracy --fit``."""
     fitting = [cell for cell in cells if not cell.confirming]
     assert {cell.table for cell in cells} <= {*FITTING, *CONFIRMING}
     assert not {*FITTING} & {*CONFIRMING}
@@ -42,12 +42,12 @@ def test_the_stored_coefficients_are_those_of_the_stored_cells(cells):
 
 
 def test_every_method_that_predicts_was_measured():
-    assert set(measured_methods()) == set(METHODS)
+    assert set(stored_model()["methods"]) == set(METHODS)
     assert {method.name for method in methods() if method.predicts} == set(METHODS)
 
 
 def test_tables_that_nothing_was_fitted_on_are_predicted(cells):
-    """At least as often as benchmarks/RESULTS.md says, within a factor of 1.5."""
+    """At least as often as checks/bench/RESULTS.md says, within a factor of 1.5."""
     confirming = [cell for cell in cells if cell.confirming]
     assert len({cell.table for cell in confirming}) >= LEAST_TABLES
     columns, pairs = hit_rate(confirming)

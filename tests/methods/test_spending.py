@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fuzz.containers import Parts, put_together, taken_apart, with_array, with_manifest
-from fuzz.trees import Raw
 
+from checks.fuzz.containers import Parts, put_together, taken_apart, with_array, with_manifest
+from checks.fuzz.trees import Raw
 from command import check_refused, done, pegs, pegs_process
 from pegsynth.errors import ModelError
 from pegsynth.methods.session import Spent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from benchmarks import released_numbers
 
+from checks.bench import released_numbers
 from pegsynth.datasets import discharge
 
 

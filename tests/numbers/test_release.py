@@ -41,6 +41,15 @@ def table(rows=ROWS, seed=1):
 TABLE = table()
 
 
+def test_more_heads_than_other_features_are_refused(tmp_path):
+    TABLE.head(50).write_csv(tmp_path / "t.csv")
+    SCHEMA.save(tmp_path / "s.toml")
+    told = ("--schema", tmp_path / "s.toml", "--method", "pegs-once", "--epsilon", 1, "--rows", 10)
+    outcome = pegs("release", tmp_path / "t.csv", *told, "--heads", 3, "-o", tmp_path / "r")
+    check_refused(outcome, "--heads 3", "between 0 and 2 other features")
+    assert not (tmp_path / "r").exists()
+
+
 @pytest.mark.parametrize(
     "method", [each.name for each in methods() if each.has_proof], ids=lambda name: name
 )

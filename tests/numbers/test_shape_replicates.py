@@ -15,6 +15,7 @@ from pegsynth import fit, load
 from pegsynth.auditing.numbers import exact_counts
 from pegsynth.errors import ModelError
 from pegsynth.numbers import Shape, measure, replicated_shapes, reweighed, settle
+from pegsynth.numbers.clipped_sum import agreeing
 from pegsynth.privacy import Allowance
 from pegsynth.random import RandomStream
 from pegsynth.released import PrivacyFilter
@@ -69,6 +70,23 @@ def varies_alike(first, second):
 def test_replicates_vary_as_fresh_tables_do(amount, route):
     fresh = [mean_of(measured(seed, amount, route=route).shapes["x"]) for seed in range(RUNS)]
     assert varies_alike(means_of(measured(999, amount, route=route)), fresh)
+
+
+def test_means_of_replicates_follow_clipped_sums_of_their_own():
+    """With the published sum in all of them, bins would move and means would be moved back."""
+    rows, counts = values(1), np.array([float(ROWS)])
+    stream = RandomStream("sums")
+    budget_filter = PrivacyFilter(Allowance("zcdp", QUIET), stream)
+    exact = exact_counts(PUBLIC, rows.tolist())
+    tree = measure(exact, PUBLIC, budget_filter, 1.0, rows=ROWS)
+    settled = settle(Schema((PUBLIC,)), {"x": tree}, 5)
+    found = replicated_shapes(settled.shapes, settled.schema, RandomStream("a"), count=RUNS)
+    source = settled.shapes["x"].source
+    own = [mean_of(agreeing(each["x"], PUBLIC, counts)) for each in found]
+    twin = [mean_of(agreeing(replace(each["x"], source=source), PUBLIC, counts)) for each in found]
+    fresh = [values(seed).mean() for seed in range(RUNS)]
+    assert varies_alike(own, fresh)
+    assert not varies_alike(twin, fresh)
 
 
 def test_forgotten_noise_and_rows_that_are_not_drawn_anew_are_found_out(monkeypatch):

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pegsynth.auditing.door_readers import DOORS
-from pegsynth.auditing.door_tables import ROW, UNIT, pairs
-from pegsynth.auditing.doors import temporary_folder
+from checks.doors.comparing import temporary_folder
+from checks.doors.readers import DOORS
+from checks.doors.tables import ROW, UNIT, pairs
 from pegsynth.errors import PegsynthError
 from pegsynth.io.table_input import open_table
 from pegsynth.panels import folded_reader, folding

@@ -113,7 +113,6 @@ def test_selection() -> None:
 
 def test_free_and_uncovered_events() -> None:
     assert pure(UnitBound(rows_per_unit=4)) == rho(UnitBound(rows_per_unit=4)) == 0
-    assert pure(Diversity(l=2, features=("a",), source="released")) == 0
     for event in (
         Diversity(l=2, features=("a",)),
         NotPrivate.because("seeded"),

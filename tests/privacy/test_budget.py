@@ -18,7 +18,6 @@ from pegsynth.privacy.conversion import epsilon_at
         ({"epsilon_per_row": 1.0}, "per-row"),
         ({"l": 2.0}, "l-diversity"),
         ({"alpha": 0}, "alpha"),
-        ({"epsilon": 1.0, "l": 2.0, "released_blocks": True}, "total"),
     ],
 )
 def test_ways_to_state_a_budget(fields: dict, kind: str) -> None:
@@ -31,8 +30,8 @@ def test_ways_to_state_a_budget(fields: dict, kind: str) -> None:
         ({}, "missing"),
         ({"delta": 1e-9}, "missing"),
         ({"epsilon": 1, "alpha": 1}, "cannot be stated together"),
-        ({"epsilon": 1, "l": 2}, "only pegs-once"),
-        ({"epsilon_per_row": 1, "l": 2, "released_blocks": True}, "together"),
+        ({"epsilon": 1, "l": 2}, "epsilon and l cannot be stated together"),
+        ({"epsilon_per_row": 1, "l": 2}, "together"),
         ({"epsilon_per_row": 1, "delta": 1e-9}, "delta goes with epsilon"),
         ({"l": 2, "delta": 1e-9}, "delta goes with epsilon"),
         ({"epsilon": 0}, "above 0"),

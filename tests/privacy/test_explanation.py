@@ -88,7 +88,6 @@ EVENTS = [
     (Unspent.of(Fraction(1, 10), route="pure"), "not used", "counts as spent"),
     (RunBegins(delta=1e-6), "which stated delta = 1e-6", "it cost nothing"),
     (UnitBound(rows_per_unit=3), "At most 3 rows of each unit", "it cost nothing"),
-    (Diversity(l=2.0, features=("MDC",), source="released"), "l = 2", "it cost nothing"),
     (Diversity(l=2.0, features=()), "all features", "not differential privacy"),
     (NotPrivate.because("seeded"), "came from a seed", "carries no guarantee"),
     (UnknownEvent(kind="of-tomorrow", content={}), "of-tomorrow", "update pegsynth"),

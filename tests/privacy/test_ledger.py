@@ -130,13 +130,6 @@ def test_l_diversity() -> None:
     assert Ledger((DRAWS, of_counts)).guarantee.kind == "l-diversity"
 
 
-def test_l_diversity_of_released_blocks_stands_beside_epsilon() -> None:
-    ledger = Ledger((NOISE, Diversity(l=2, features=(), source="released")), delta=1e-9)
-    assert ledger.guarantee.kind == "approximate"
-    assert ledger.guarantee.l == 2
-    assert "l = 2 for all features" in ledger.statement()
-
-
 def test_combining_runs_adds_them() -> None:
     pure = Ledger((DRAWS,), (reviewed_schema(),))
     twice = Ledger.combine([pure, pure])
@@ -161,12 +154,6 @@ def test_runs_that_do_not_add_up() -> None:
     assert Ledger.combine([diverse, diverse]).guarantee.kind == "none"
     other = Ledger((NotPrivate.because("seeded"),))
     assert Ledger.combine([bounded, other]).guarantee.kind == "none"
-
-
-def test_combining_drops_partial_diversity() -> None:
-    blocks = Ledger((NOISE, Diversity(l=2, features=("a",), source="released")), delta=1e-9)
-    assert Ledger.combine([blocks, blocks]).guarantee.l == 2
-    assert Ledger.combine([blocks, Ledger((DRAWS,))]).guarantee.l is None
 
 
 def test_statement_of_a_pure_release() -> None:
@@ -236,7 +223,7 @@ def test_events_check_their_own_fields() -> None:
     with pytest.raises(ParameterError, match="l must be"):
         Diversity(l=0.5, features=())
     with pytest.raises(ParameterError, match="source"):
-        Diversity(l=2, features=(), source="guess")
+        Diversity(l=2, features=(), source="released")
     for scale in (0.0, -1, math.inf, math.nan):
         with pytest.raises(ParameterError):
             NoisyCounts.laplace(scale, cells=1, purpose="x")

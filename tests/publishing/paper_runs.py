@@ -364,7 +364,6 @@ COMBINED = (
         "policy without a guarantee",
         flags=(*ONCE, *_POLICY, "--seed", 3, "--language", "de,fr,es,pt"),
     ),
-    Run("l-diverse blocks", schema=book, flags=(*ONCE, "--l", 1.2)),
     Run("l-diversity", schema=book, flags=("--method", "pegs", "--l", 1.5)),
     Run("kept columns", schema=book, flags=("--method", "cart", "--synthesize", "a"), rows=None),
     Run(

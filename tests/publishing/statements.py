@@ -167,6 +167,11 @@ def needs_rows_in(t: Told) -> bool:
     return plug_in(t) and not t.kept
 
 
+def can_combine(t: Told) -> bool:
+    """Whether the release says all that its rule needs."""
+    return not needs_rows_in(t) or bool(t.flag("--rows-in"))
+
+
 def r_code(t: Told) -> bool:
     listed = not t.two_tables and not t.versions and t.flag("--format") != "parquet"
     return bool(listed and not t.replicates)
@@ -374,7 +379,12 @@ STATEMENTS = (
         lambda t: t.own_noise),
     say(HOW, "`pegsynth.combine` does this and adds degrees of freedom and intervals. For "
         "estimates in a file with the columns term, estimate, and variance or std_error, so does "
-        "`pegs combine FILE --ledger privacy.json --rows {#}`.", combined),
+        "`pegs combine FILE --ledger privacy.json --rows {#}`.",
+        lambda t: combined(t) and can_combine(t)),
+    say(HOW, "`pegsynth.combine` does this and adds degrees of freedom and intervals, once N is "
+        "known. For estimates in a file with the columns term, estimate, and variance or "
+        "std_error, so does `pegs combine FILE --ledger privacy.json --rows {#} --rows-in N`.",
+        lambda t: combined(t) and not can_combine(t)),
     say(HOW, "## Combine the completed tables {*} Let q be the mean of all estimates, {*} "
         "**nested**, because {*}, and missing values were imputed in each: - estimate: q {*} / "
         "(K - 1))", lambda t: t.versions > 0 and t.tables > 1 and not t.own_noise),
@@ -430,8 +440,11 @@ STATEMENTS = (
         "`privacy.json` says how large it is on every count, and of which features each noisy "
         "table is. Relations between features that no published table supports are filled in as "
         "if they were not there.", lambda t: t.shared_noise),
-    say(HOW, "No combining rule covers either: the intervals are about sampling and synthesis "
-        "only.", lambda t: t.shared_noise and t.tables > 1),
+    say(HOW, "No combining rule covers either.", lambda t: t.shared_noise and t.tables > 1),
+    say(HOW, "The intervals are about sampling and synthesis only.",
+        lambda t: plug_in(t) and can_combine(t)),
+    say(HOW, "Intervals that the rule gives once N is known are about sampling and synthesis "
+        "only.", lambda t: plug_in(t) and not can_combine(t)),
     say(HOW, "## What no rule covers",
         lambda t: bool(t.replicates) or (t.tables > 1 and not t.no_intervals)),
     say(HOW, "Sampling error and the noise that protects people are in the intervals. Relations "
@@ -446,10 +459,10 @@ STATEMENTS = (
         "--analysis \"y ~ x\"`, and a note says whether published tables support it.",
         lambda t: t.own_noise),
     say(HOW, "Virtual rows that protect people pull every table towards a prior distribution. No "
-        "combining rule corrects that bias. The intervals are about sampling and synthesis only.",
+        "combining rule corrects that bias.",
         lambda t: t.virtual and t.tables > 1 and not t.no_intervals),
     say(HOW, "Whatever the method gets wrong about the original, it gets wrong in every table "
-        "alike. The intervals are about sampling and synthesis only.",
+        "alike.",
         lambda t: t.tables > 1 and not t.released and not t.virtual),
     say(HOW, "Imputed values follow the other features of their row, as far as the synthetic "
         "rows show it. If values are missing for reasons that no other feature tells, completed "

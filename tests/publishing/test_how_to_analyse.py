@@ -144,6 +144,9 @@ def test_tables_without_a_row_count(tmp_path, monkeypatch):
     assert re.search(r"share: 0\.\d{4} \(standard errors need rows_in\)", out)
     assert "'intercept'" in out
     assert "interval" not in out
+    # Nor does the page speak of intervals as if the reader had them.
+    assert "The intervals" not in page
+    assert "once N is known" in page
 
 
 def test_one_table(release, monkeypatch):

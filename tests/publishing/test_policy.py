@@ -15,6 +15,7 @@ from command import check_refused, done, pegs
 from pegsynth.errors import ParameterError
 from pegsynth.publishing.policy import Policy
 from pegsynth.schema import Feature, Schema
+from pegsynth.schema.dialect import Dialect
 
 SCHEMA = Schema(
     (
@@ -81,6 +82,16 @@ def test_numbers_are_rounded_first_and_exactly(tmp_path):
     assert set(found["age"]) == {0.3}
     found = published(Policy.of(round_to={"age": 25}), [ROWS], tmp_path)
     assert found["age"].to_list() == [0.0, 25.0, 25.0, 50.0, 75.0, 75.0]
+
+
+def test_missing_codes_with_a_decimal_comma_are_not_rounded(tmp_path):
+    pay = Feature(
+        "pay", kind="numeric", edges=(0.0, 9.0), missing=("-9,5",), keep_missing_codes=True
+    )
+    schema = Schema((pay,), reviewed=True, dialect=Dialect(separator=";", decimal=","))
+    policy = Policy.of(round_to={"pay": 2}).settled(schema)
+    (found,) = policy.applied(iter([pl.DataFrame({"pay": [-9.5, 3.1]})]), schema, tmp_path)
+    assert found["pay"].to_list() == [-9.5, 4.0]
 
 
 def test_blanked_features_may_be_missing_in_the_codebook_and_codes_stay():

@@ -69,6 +69,8 @@ def test_all_pages_of_a_release_speak_of_its_codes(original, table_format, tmp_p
     published = folder / "public" / "schema.toml"
     done("evaluate", file, table, "--schema", published, "--json", report)
     check_report(json.loads(report.read_text()))
+    asked = ("--formula", "statusquo ~ C(education)", "--epsilon", 1)
+    assert "education" in done("verify", file, "--release", folder, *asked).out
     monkeypatch.chdir(folder / "public")
     said = io.StringIO()
     page = (folder / "public" / "HOW-TO-ANALYSE.md").read_text()

@@ -64,7 +64,7 @@ class Told:
     @property
     def replicates(self) -> int:
         """Replicate weights: 20 where nobody said how many and the method can make them."""
-        without = self.tables > 1 or self.versions or self.flag("--l") or self.two_tables
+        without = self.tables > 1 or self.versions or self.two_tables
         without = without or self.method != "pegs-once" or self.flag("--quality")
         without = without or (self.schema.panel is not None and self.schema.panel.pooled)
         stated = self.flag("--replicates")

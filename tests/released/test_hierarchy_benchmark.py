@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import hierarchy
-
+from checks.bench import hierarchy
 from pegsynth.schema.codec import encode
 
 

@@ -204,16 +204,15 @@ def test_the_ledger_lists_what_belongs_to_what(model):
 
 
 @pytest.mark.parametrize(
-    ("changes", "options", "words"),
+    ("changes", "words"),
     [
-        ({"recoding": None}, {}, "by a public hierarchy"),
-        ({}, {"l": 1.5}, "--l cannot hold|l cannot hold"),
-        ({"categories": CODES[:EACH]}, {}, "nothing belongs to category number 2"),
+        ({"recoding": None}, "by a public hierarchy"),
+        ({"categories": CODES[:EACH]}, "nothing belongs to category number 2"),
     ],
 )
-def test_details_that_cannot_be_drawn_are_refused_before_data_is_read(changes, options, words):
+def test_details_that_cannot_be_drawn_are_refused_before_data_is_read(changes, words):
     with pytest.raises(ParameterError, match=words):
-        pegsynth.synthesize("no such file.csv", schema(**changes), rows=10, **BUDGET | options)
+        pegsynth.synthesize("no such file.csv", schema(**changes), rows=10, **BUDGET)
 
 
 def test_a_model_whose_levels_cross_chapters_is_refused(model):

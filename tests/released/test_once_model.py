@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import polars as pl
 import pytest
-from fuzz.containers import taken_apart
 
+from checks.fuzz.containers import taken_apart
 from contract import contract_schema, contract_table
 from pegsynth.auditing.watched import Replay, WatchedFilter
 from pegsynth.errors import ModelError, ParameterError
@@ -97,10 +97,10 @@ def far_away(event, inputs):
     return tuple(3 * n + 500_000 + 17 * cell for cell, n in enumerate(inputs))
 
 
-@pytest.mark.parametrize("budget", [{}, {"delta": 1e-9}, {"l": 1.5}], ids=str)
+@pytest.mark.parametrize("budget", [{}, {"delta": 1e-9}], ids=str)
 def test_two_tables_with_the_same_noisy_numbers_give_the_same_bytes(tmp_path, watched, budget):
     use, filters = watched
-    schema = contract_schema(rules=() if "l" in budget else contract_schema().rules)
+    schema = contract_schema()
     use(far_away)
     save_model(once_model(contract_table(331), schema, **budget), tmp_path / "one.pegs")
     use(Replay(filters[0].steps).answer)
@@ -169,24 +169,16 @@ def test_arrays_have_types_that_no_count_decides(tmp_path):
 # Anywhere, without anything else
 
 
-@pytest.mark.parametrize("budget", [{}, {"delta": 1e-9}, {"l": 1.5}], ids=str)
+@pytest.mark.parametrize("budget", [{}, {"delta": 1e-9}], ids=str)
 def test_a_saved_model_draws_what_the_model_in_memory_draws(tmp_path, budget):
-    # Where the rule leaves one category of d, no l above 1 can be reached.
-    rules = () if "l" in budget else contract_schema().rules
-    model = once_model(schema=contract_schema(rules=rules), **budget)
+    model = once_model(schema=contract_schema(), **budget)
     save_model(model, tmp_path / "m.pegs")
     loaded = load_model(tmp_path / "m.pegs")
     for rows in (1, 500):
         assert np.array_equal(drawn(loaded, rows), drawn(model, rows))
     assert loaded.plan.events == model.plan.events
     assert not model.schema.breaks_a_rule(drawn(loaded, 500)).any()
-    where = (("a", "y"),)
-    if "l" not in budget:
-        assert set(drawn(loaded, 40, where=where)[:, 0]) == {1}
-        return
-    # No feature is marked sensitive, so `a` is one of those that are l-diverse.
-    with pytest.raises(ParameterError, match="--where a: this model promises l-diverse values"):
-        drawn(loaded, 40, where=where)
+    assert set(drawn(loaded, 40, where=(("a", "y"),))[:, 0]) == {1}
 
 
 def test_a_moved_file_needs_no_other(tmp_path):

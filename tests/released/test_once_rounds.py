@@ -153,20 +153,6 @@ def test_heads_are_as_many_and_as_small_as_the_steps_say():
         assert all(cell_count((*heads, 2), SIZES) <= steps.most_cells for heads in found)
 
 
-def test_features_that_come_last_are_looked_at_and_not_chosen():
-    """They are drawn after all others, so that nothing is chosen by their values (R7)."""
-    chooser, pool, _, budget_filter = first_round(silent(lambda scores: 0))
-    chooser.last = {1}
-    feature, _ = chooser.next([1, 2])
-    assert feature == 2
-    assert len(budget_filter.steps[0].inputs) == 2  # with its head, or alone
-    pool.draw(2, (0,), np.full((2, SIZES[2]), 1 / SIZES[2]))
-    feature, _ = chooser.next([1])
-    assert feature == 1
-    heads = {chooser._heads[number] for number in chooser._candidates[:, 0]}
-    assert heads == {(0,), (2,), (0, 2)}
-
-
 def test_without_being_left_alone_there_is_no_candidate_of_score_zero():
     chooser, _, _, budget_filter = first_round(silent(), Steps(leave_alone=False))
     chooser.next([1, 2])

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegsynth.released import smoothing
+from pegsynth.released.ordered_products import tilted
 from pegsynth.released.smoothing import fitted_to, on_simplex, shrunken, smoothed
 
 # Projection on the simplex
@@ -215,3 +216,22 @@ def test_two_margins_are_met_as_by_scaling_the_table_in_turn(seed):
                 factor = np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
                 twin = twin * np.expand_dims(factor, 1 - axis)
         assert fitted_to(table, margins) == pytest.approx(twin, rel=1e-9, abs=1e-9 * rows.sum())
+
+
+def test_sums_next_to_nothing_make_no_infinite_factor():
+    table = np.array([[1e-310, 0.0], [0.0, 3.0]])
+    margins = {(0,): np.array([5.0, 8.0]), (1,): np.array([5.0, 8.0])}
+    assert fitted_to(table, margins) == pytest.approx(np.array([[0.0, 0.0], [0.0, 8.0]]))
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_a_table_stays_where_margins_leave_nothing_of_it(dimensions):
+    """So loud noise at a panel without rows; the rows then had no table to be exchanged by."""
+    table = np.zeros((2,) * dimensions)
+    table[1, 0] = 2855.5
+    ends = {(axis,): np.array([0.0, 40.0]) for axis in range(dimensions)}
+    scores = {feature: np.array([-1.4, 0.7]) for feature in range(dimensions)}
+    wanted = dict.fromkeys(combinations(range(dimensions), 2), 34500483.5)
+    assert not fitted_to(table, ends).any()
+    found = tilted(table, range(dimensions), wanted, scores, ends)
+    assert found.tolist() == table.tolist()

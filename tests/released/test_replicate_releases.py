@@ -94,8 +94,6 @@ def test_what_cannot_be_replicated():
         pegsynth.synthesize(TABLE, SCHEMA, rows=9, datasets=2, replicates=5, **ONCE)
     with pytest.raises(ParameterError, match="must be 0, or 2 to 1000"):
         pegsynth.synthesize(TABLE, SCHEMA, rows=9, replicates=1, **ONCE)
-    with pytest.raises(ParameterError, match="would undo the l"):
-        pegsynth.synthesize(TABLE, contract_schema(rules=()), rows=9, replicates=5, l=1.2, **ONCE)
     model = pegsynth.fit(TABLE, SCHEMA, method="pegs", epsilon=5.0, rows=50)
     with pytest.raises(ParameterError, match="replicates and datasets are settled when"):
         model.replicates(3)
@@ -223,7 +221,9 @@ def test_a_saved_model_is_sampled_with_weights(home):
     ledger = pegsynth.Ledger.from_json((home / "t.csv.privacy.json").read_text())
     assert rule_for(ledger, 1).rule == "replicate-weights"
     told = done("inspect", model, "--analysis", "s ~ a + b", "--analysis", "n ~ d").out
-    assert re.search(r"^(held|pairs only|not held): ", told, re.MULTILINE)
+    assert re.search(
+        r"^(supported|supported by bins only|merged|not supported): ", told, re.MULTILINE
+    )
     support = pegsynth.supported(model, "s ~ a + b")
     assert support.status in told
     check_refused(pegs("inspect", home / "schema.toml", "--analysis", "s ~ a"), "--analysis")
@@ -280,16 +280,14 @@ def test_a_release_has_20_replicates_in_a_file_of_their_own_by_default(home):
     [
         {"datasets": 2},
         {"complete": True},
-        {"l": 1.2},
         {"method": "pegs", "epsilon": 5.0},
     ],
     ids=lambda asked: next(iter(asked)),
 )
 def test_a_release_that_cannot_have_replicates_has_none(tmp_path, asked):
     asked = {**ONCE, **asked}
-    schema = contract_schema(rules=()) if "l" in asked else SCHEMA
     told = {"folder": tmp_path / "run", "rows": 100, "public_only": True}
-    release = pegsynth.release(TABLE, schema, **told, **asked)
+    release = pegsynth.release(TABLE, SCHEMA, **told, **asked)
     assert weights_of(release.ledger) == ()
     assert release.weights == []
 
@@ -334,7 +332,7 @@ def test_regressions_have_replicate_intervals_in_the_file_on_the_page_and_in_the
     said = "5 replicate weights" if flags[0] == "--replicates" else "noise of their own"
     assert terms
     assert all(said in each["note"] for each in terms)
-    assert all("held" in each["note"] or "not supported" in each["note"] for each in terms)
+    assert all("supported" in each["note"] or "merged" in each["note"] for each in terms)
     page = (internal / "report.html").read_text()
     assert said in page
     tables = sorted(public.glob("synthetic-*.csv"))

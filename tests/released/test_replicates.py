@@ -9,7 +9,7 @@ from scipy import optimize
 from pegsynth.errors import ParameterError
 from pegsynth.mechanisms.residuals import centred
 from pegsynth.random import RandomStream
-from pegsynth.released import Diverse, PrivacyFilter, Steps, draw_rows, release_blocks
+from pegsynth.released import PrivacyFilter, Steps, draw_rows, release_blocks
 from pegsynth.released import row_replicates as weighing
 from pegsynth.released.draw import fine_shares, plain_margins
 from pegsynth.released.plain import plain_targets
@@ -218,12 +218,6 @@ def test_no_replicate_weight_moves_public_shares():
     for line in weights:
         found = np.bincount(codes[:, 0], line, 3) / line.sum()
         np.testing.assert_allclose(found, np.bincount(codes[:, 0]) / len(codes), rtol=0.05)
-
-
-def test_tables_with_an_l_have_noise_of_their_own():
-    source = source_of(diverse=Diverse({4: 2.0}), steps=Steps(second_round=False, exchange=0))
-    tables = [np.concatenate(list(lots)) for lots in _tables(source, 400)]
-    assert [codes.shape for codes in tables] == [(400, 5)] * 2
 
 
 def _tables(source, rows, count=2, seed=1):

@@ -42,20 +42,20 @@ def model(blocks=((0, 1), (0, 1, 2), (2, 3)), extra=((0, 3),), rare=500):
 
 
 CASES = [
-    ("sev ~ age.yrs + sex", "held", ()),
-    ("sev ~ age.yrs * sex", "held", ()),
-    ("los ~ age.yrs + sev", "pairs only", ()),
-    ("los ~ C(age.yrs) + np.log(sev)", "pairs only", ()),
-    ("los ~ age.yrs * sev", "not held", (("age.yrs", "sev", "los"),)),
-    ("los ~ age.yrs:sev", "not held", (("age.yrs", "sev", "los"),)),
-    ("los ~ age.yrs + sev + sex", "not held", (("sex", "los"),)),
-    ("los ~ 1", "held", ()),
-    ("los", "held", ()),
-    ("sex + los", "not held", (("sex", "los"),)),
-    ("`zip code` + sex", "not held", (("sex", "zip code"),)),
-    ('los ~ Q("zip code") - 1', "not held", (("los", "zip code"),)),
-    ("I(los > 2) ~ age.yrs", "held", ()),
-    ("los ~ (age.yrs + sev)", "not held", (("age.yrs", "sev", "los"),)),
+    ("sev ~ age.yrs + sex", "supported", ()),
+    ("sev ~ age.yrs * sex", "supported", ()),
+    ("los ~ age.yrs + sev", "supported", ()),
+    ("los ~ C(age.yrs) + np.log(sev)", "supported", ()),
+    ("los ~ age.yrs * sev", "not supported", (("age.yrs", "sev", "los"),)),
+    ("los ~ age.yrs:sev", "not supported", (("age.yrs", "sev", "los"),)),
+    ("los ~ age.yrs + sev + sex", "not supported", (("sex", "los"),)),
+    ("los ~ 1", "supported", ()),
+    ("los", "supported", ()),
+    ("sex + los", "not supported", (("sex", "los"),)),
+    ("`zip code` + sex", "not supported", (("sex", "zip code"),)),
+    ('los ~ Q("zip code") - 1', "not supported", (("los", "zip code"),)),
+    ("I(los > 2) ~ age.yrs", "supported", ()),
+    ("los ~ (age.yrs + sev)", "not supported", (("age.yrs", "sev", "los"),)),
 ]
 
 
@@ -68,16 +68,26 @@ def test_formulas(formula, status, missing):
     assert str(found).startswith(status)
     for names in missing:
         assert " x ".join(names) in str(found)
-    assert ("not supported" in str(found)) == (status == "not held")
+    only_pairs = formula in ("los ~ age.yrs + sev", "los ~ C(age.yrs) + np.log(sev)")
+    assert ("every pair" in str(found)) == only_pairs
 
 
 def test_merged_levels_are_named_where_they_matter():
     with_zip = model(blocks=((3, 4),))
     found = supported(with_zip, SCHEMA, "los ~ `zip code`")
-    assert found.flags == ("held", "merged")
+    assert found.flags == ("merged",)
     assert found.merged == ("zip code",)
     # One-way counts are of all categories.
-    assert supported(with_zip, SCHEMA, "`zip code`").flags == ("held",)
+    assert supported(with_zip, SCHEMA, "`zip code`").flags == ("supported",)
+
+
+def test_values_inside_bins_are_related_to_nothing_else():
+    wide, single = (0.0, 5.0, 9.0, 20.0), (0.0, 1.0, 2.0, 3.0)
+    for edges, status in ((wide, "supported by bins only"), (single, "supported")):
+        los = Feature("los", "numeric", edges=edges, dtype="int64")
+        book = Schema((*SCHEMA.features[:3], los, SCHEMA.features[4]), reviewed=True)
+        assert supported(model(), book, "los ~ sev").status == status
+        assert supported(model(), book, "los").status == "supported"
 
 
 @pytest.mark.parametrize(("count", "flagged"), [(0, True), (5, True), (500, False)])

@@ -65,7 +65,7 @@ def test_it_opens_without_a_word_and_fits(chromium, path, viewport, scheme):
 def test_every_figure_is_drawn(chromium, report, viewport):
     with opened(chromium, report, viewport=viewport) as found:
         figures = found.page.evaluate(DRAWN)
-    assert len(figures) == 15
+    assert len(figures) == 14
     for figure in figures:
         assert figure["width"] > 250, figure
         assert figure["height"] > 60, figure

@@ -91,13 +91,6 @@ def test_a_regression_that_was_not_fitted_has_no_panel():
     assert (only.name, only.title) == ("regression-1", fitted)
 
 
-def test_groups_are_in_rising_order():
-    records = [record("k_anonymity_violations", f"k = {k}", 0.1, 0.1) for k in (5, 2, 10, 3)]
-    (figure,) = risk_figures(lookup(*records))
-    own = [row[0] for row in figure.table.rows[::2]]
-    assert [label.rpartition("= ")[2] for label in own] == ["2", "3", "5", "10"]
-
-
 def test_names_with_commas_are_told_apart():
     names = ("age, years", "sex", "years, sex")
     records = [record("tvd2", f"{a}, {b}", 0.1, 0.0) for a, b in combinations(names, 2)]
@@ -133,7 +126,7 @@ def test_of_many_terms_those_that_agree_least_are_drawn():
 
 def test_risks_stand_beside_their_references(found):
     by_name = {figure.name: figure for figure in risk_figures(found)}
-    assert list(by_name) == ["intruder", "intruder-amounts", "membership", "people", "groups"]
+    assert list(by_name) == ["intruder", "intruder-amounts", "membership", "people"]
     assert by_name["intruder"].table.rows == (
         ("MDC | age.yrs, sex, patzip", "this release", "62.00%", "59.00% to 65.00%", "1,000"),
         ("MDC | age.yrs, sex, patzip", "bootstrap", "45.00%", "42.00% to 48.00%", "1,000"),
@@ -215,7 +208,7 @@ def test_columns_of_figures_are_told_from_words():
 
 def test_every_figure_has_a_name_of_its_own():
     names = [figure.name for figure in figures(every_record())]
-    assert len(set(names)) == len(names) == len(FEATURES) + 15
+    assert len(set(names)) == len(names) == len(FEATURES) + 14
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):

@@ -108,7 +108,6 @@ def test_the_whole_page_is_in_order():
         "Wrong guesses of an intruder",
         "Membership, area under the curve",
         "People at risk",
-        "Groups too small or too alike",
         "Risk and utility on one map",
         "Intruder's error: charge | age.yrs, los, patzip",
         "not computed: the fit is separated",

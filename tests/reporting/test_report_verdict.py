@@ -61,7 +61,7 @@ def test_reappearance_without_a_hold_out_is_held_against_real_rows(value, words)
 
 
 @pytest.mark.parametrize(("value", "alarm"), [(0.1, False), (0.12, False), (0.2, True)])
-@pytest.mark.parametrize("name", ["reappearing_uniques", "reiter_risk", "recognition"])
+@pytest.mark.parametrize("name", ["reappearing_uniques", "reiter_risk"])
 def test_with_a_hold_out_people_never_given_are_the_reference(name, value, alarm):
     found = judged(*controlled(name, value, 0.11, spread=0.02))
     assert found["alarm"] == alarm
@@ -69,20 +69,18 @@ def test_with_a_hold_out_people_never_given_are_the_reference(name, value, alarm
         assert "people never given: 11.00%" in found["risk_sentences"][0]
 
 
-def test_recognition_needs_a_hold_out_to_be_judged_and_is_named():
-    found = judged(record("recognition", KNOWN, 0.9, 0.1, spread=0.01))
+def test_matching_needs_a_hold_out_to_be_judged_and_is_named():
+    found = judged(record("reiter_risk", KNOWN, 0.9, 0.1, spread=0.01))
     assert found["risk"] == (
-        "Above the reference, but only a hold-out could judge it: Recognised rows "
-        "(Franconi-Stander)."
+        "Above the reference, but only a hold-out could judge it: Expected match risk (Reiter)."
     )
     assert "without a hold-out (--holdout FILE) it cannot be told" in found["risk_sentences"][0]
     assert not found["alarm"]
 
 
 @pytest.mark.parametrize(("value", "alarm"), [(0.21, False), (0.3, True)])
-@pytest.mark.parametrize("name", ["uniqueness", "k_anonymity_violations", "l_diversity_violations"])
-def test_groups_are_held_against_the_original(name, value, alarm):
-    found = judged(record(name, "" if name == "uniqueness" else "k", value, 0.2, spread=0.02))
+def test_unique_rows_are_compared_with_the_original(value, alarm):
+    found = judged(record("uniqueness", "", value, 0.2, spread=0.02))
     assert found["alarm"] == alarm
     words = "a synthetic row is nobody" if alarm else "by less than the interval"
     assert any(words in each for each in found["risk_sentences"])
@@ -116,7 +114,7 @@ def test_a_hold_out_that_was_not_computed_is_no_hold_out():
 def test_measures_that_were_not_computed_are_counted_and_named():
     found = judged(
         record("membership_auc", "nearest released row", 0.5, 0.5, spread=0.01),
-        record("recognition", KNOWN, 0.1, 0.1, spread=0.01),
+        record("uniqueness", "", 0.1, 0.1, spread=0.01),
         missing("reappearing_uniques", "", "no feature identifies"),
         missing("reiter_risk", "", "no feature identifies"),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -303,6 +304,38 @@ def test_no_date_is_before_the_one_that_it_is_counted_from(rows, first):
     assert (back[~known, out] == LATER.missing_code).all()
     alone = decode(codes, schema, words(2 * len(codes)), columns=["out"], dtypes=types)
     assert alone["out"].equals(frame["out"])
+
+
+@pytest.mark.parametrize("types", [(pl.Date, pl.Datetime), (pl.Datetime, pl.Date), (pl.Date,) * 2])
+def test_moments_in_order_keep_their_times(types):
+    """Days alone would change the length of time between two moments."""
+    day = 86_400.0
+    schema = Schema(
+        (
+            Feature("x", kind="datetime", edges=("2000-01-03", "2000-01-10")),
+            Feature("a", kind="datetime", after="x", edges=(0.0, day, 2 * day, 3 * day)),
+        ),
+        reviewed=True,
+    )
+    codes = np.stack([np.zeros(60, np.uint8), np.arange(60, dtype=np.uint8) % 3], axis=1)
+    words = np.random.default_rng(1).integers(0, 1 << 64, 120, dtype=np.uint64)
+    frame = decode(codes, schema, words, dtypes=dict(zip("xa", types, strict=True)))
+    assert (encode(frame, schema) == codes).all()
+
+
+@pytest.mark.parametrize("dtype", ["", "timestamp[ns]"])
+def test_no_date_after_another_means_missing(dtype):
+    """A sum of a date and a difference may be any date, and a missing code is kept as it is."""
+    missing = ("", "2000-01-06", "2000-01-07", "9999-12-31")
+    edges = ("2000-01-03", "2000-01-05")
+    later = {"after": "x", "edges": (0.0, 4.0), "missing": missing, "keep_missing_codes": True}
+    columns = (Feature("x", kind="date", edges=edges), Feature("a", kind="date", **later))
+    schema = Schema((columns[0], replace(columns[1], dtype=dtype)), reviewed=True)
+    codes = np.stack([np.zeros(100, np.uint8), np.arange(100, dtype=np.uint8) % 5], axis=1)
+    frame = decode(
+        codes, schema, np.random.default_rng(1).integers(0, 1 << 64, 200, dtype=np.uint64)
+    )
+    assert (encode(frame, schema) == codes).all()
 
 
 def test_a_chain_of_dates_is_in_order():

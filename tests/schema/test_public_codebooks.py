@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from fuzz.office import sas_sample
 
+from checks.fuzz.office import sas_sample
 from pegsynth.schema.codebooks import WRITTEN, read_codebook, write_codebook
 
 pyreadstat = pytest.importorskip("pyreadstat")

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import spark_clusters
+from checks.doors import readers as door_readers
+from checks.doors.comparing import Door, failures
+from checks.doors.reading import Reading
+from checks.doors.tables import FOLDER, UNIT, Holding
 from door_twins import BY_NAME, pair_of
 from file_twin import request
-from pegsynth.auditing import door_readers
-from pegsynth.auditing.door_reading import Reading
-from pegsynth.auditing.door_tables import FOLDER, UNIT, Holding
-from pegsynth.auditing.doors import Door, failures
 from pegsynth.cli import cluster, working
 from pegsynth.errors import DataError
 from pegsynth.io.caller_frames import check_names

@@ -4,7 +4,7 @@
 `SumDesign` says what one row adds to each sum, in integers, and by how much at most.
 """
 
-from pegsynth.analyses.declared_plan import DeclaredPlan, check_declared_release, settle_declared
+from pegsynth.analyses.declared_plan import DeclaredPlan, settle_declared
 from pegsynth.analyses.terms import Block, Design, Part, design_of
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "DeclaredPlan",
     "Design",
     "Part",
-    "check_declared_release",
     "design_of",
     "settle_declared",
 ]

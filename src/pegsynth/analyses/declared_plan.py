@@ -98,16 +98,6 @@ def _new_pairs(design: Design, schema: Schema, tables: list[Wanted]) -> list[tup
     ]
 
 
-def check_declared_release(schema: Schema, *, l: float | None) -> None:  # noqa: E741
-    """Refuse what would undo another promise; read every formula."""
-    if l is not None and (schema.analyses or schema.tables_wanted):
-        raise ParameterError(
-            "declared analyses and tables would undo the l that --l promises, because they tell "
-            "more than the rows do; leave out --l, or the declarations"
-        )
-    settle_declared(schema)
-
-
 def declared_costs(schema: Schema, price: Price) -> Iterator[str]:
     """Yield a line on every declared table and analysis: what is measured, and what it costs."""
     names = schema.names

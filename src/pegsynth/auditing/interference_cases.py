@@ -64,7 +64,7 @@ most = 3
 least = 0
 """
 _ANALYSES = """[[analyses]]
-formula = "pay ~ age + C(code)"
+formula = "pay ~ age * C(code)"
 [[analyses]]
 formula = "I(pay > 500) ~ age + C(sex)"
 family = "binomial"
@@ -149,7 +149,6 @@ CAPABILITIES = (
     Capability("quality", flags={"--quality": "0.3"}),
     Capability("given values", flags={"--where": "sex=f"}),
     Capability("completion", flags={"--complete": "", "--imputations": "2"}),
-    Capability("diversity", features={"sex": {"l": "1.2"}}, flags={"--l": "1.2"}),
     Capability("policy", flags={"--k": "3", "--k-features": "sex,code", "--round": "pay=10"}),
     Capability("labels", flags={"--decode": "labels"}),
     Capability("languages", flags={"--language": "de,fr"}),
@@ -181,7 +180,7 @@ COMBINED = (
     ("two tables", "rare categories", "little noise", "shared noise"),
     ("details", "public shares", "policy", "quality", "verify", "internal report"),
     ("saved model", "given values", "approximate"),
-    ("much noise", "units", "labels", "diversity"),
+    ("much noise", "units", "labels"),
     ("resume", "units"),
     ("pegs",),
     ("pegs-rs", "rules", "quality"),

@@ -159,7 +159,7 @@ def pooled_case(
     time = Feature("t", kind="ordinal", categories=("1", "2"))
     panel = Panel("person", "t", most, transitions=POOLED)
     schema = Schema((person, time), panel=panel, reviewed=True)
-    budget = Budget(epsilon=epsilon, delta=delta, released_blocks=True)
+    budget = Budget(epsilon=epsilon, delta=delta)
     method = get("pegs-once")
     plan = method.settle(wide_schema(schema), budget, method.options(rows=2))
     return PooledCase(name, schema, plan, (("1",), ("2",)), **changes)

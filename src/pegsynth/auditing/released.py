@@ -325,7 +325,6 @@ def released_case(
     *,
     epsilon: float = 12.0,
     delta: float | None = None,
-    l: float | None = None,  # noqa: E741
     rules: tuple[Rule, ...] = (),
     unit: int | None = None,
     pairs: Sequence[tuple[Table, Table]] | None = None,
@@ -335,7 +334,7 @@ def released_case(
 ) -> ReleasedCase:
     """Settle a plan; by default every table of at most one row has every neighbour."""
     schema = schema or tiny_schema(counts, rules=rules, unit=unit)
-    budget = Budget(epsilon=epsilon, delta=delta, l=l, released_blocks=True)
+    budget = Budget(epsilon=epsilon, delta=delta)
     method = get("pegs-once")
     plan = method.settle(schema, budget, method.options(rows=2))
     if pairs is None:
@@ -394,7 +393,6 @@ def released_cases(*, full: bool = False) -> list[ReleasedCase]:
             turns=turns,
         ),
         released_case("rule that a real row breaks", rules=RULES, pairs=pair),
-        released_case("l-diverse", l=1.5, pairs=pair),
         released_case("detail given its parent", (2, 3), pairs=pair, schema=_with_detail()),
         released_case("a feature tells another", epsilon=60.0, pairs=telling, turns=turns),
         released_case(

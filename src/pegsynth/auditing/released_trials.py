@@ -61,7 +61,7 @@ def _log_ratio(noisy: int, scale: float) -> float:
 def blocks_trial(epsilon: float = 3.0) -> BlocksTrial:
     """Settle a pure release of two binary features."""
     schema = tiny_schema(COUNTS)
-    budget = Budget(epsilon=epsilon, released_blocks=True)
+    budget = Budget(epsilon=epsilon)
     method = get("pegs-once")
     return BlocksTrial(schema, method.settle(schema, budget, method.options(rows=2)))
 

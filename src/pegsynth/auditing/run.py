@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import groupby
 
 from pegsynth.auditing.agreeing_parts import VERIFICATION, verification_cases
@@ -13,8 +12,6 @@ from pegsynth.auditing.cases import Case, all_cases
 from pegsynth.auditing.choices import private_case, worst_path
 from pegsynth.auditing.dates import DATES, date_cases
 from pegsynth.auditing.divergence import Loss, worst_loss
-from pegsynth.auditing.door_readers import DOORS
-from pegsynth.auditing.doors import failures
 from pegsynth.auditing.found_categories import (
     CATEGORIES,
     audit_categories,
@@ -39,10 +36,6 @@ RELEASES = 200_000
 FULL_RELEASES = 2_000_000
 BLOCK_RELEASES = 400
 FULL_BLOCK_RELEASES = 10_000
-PAIRS = 20
-FULL_PAIRS = 10_000
-"""Neighbouring tables that are read: at every door, and at all of them together (R30)."""
-READERS = "doors"
 INTERFERENCE = "interference"
 MOST_SHOWN = 3
 
@@ -54,10 +47,10 @@ class Finding:
     Parameters
     ----------
     method, name, kind
-        What was audited, and how: "exact", "statistical", "read" or "given".
+        What was audited, and how: "exact", "statistical" or "given".
     claimed, realised
         Pure epsilon of the ledger, and the worst that was found (statistical: proved);
-        None for readers, which claim that nothing differs. Given answers: 1, and the largest
+        None where the claim is zCDP alone. Given answers: 1, and the largest
         change that one unit makes in a paid step, as a part of what its event prices.
     claimed_rho, realised_rho
         The same in zCDP; None where it was not computed.
@@ -86,7 +79,7 @@ def audit(
     threads: int = 1,
     command: Command | None = None,
 ) -> Iterator[Finding]:
-    """Yield one finding after another; those of one method, or of the readers, if named.
+    """Yield one finding after another; those of one method, or of one part, if named.
 
     Parameters
     ----------
@@ -108,16 +101,14 @@ def audit(
         yield from _verification()
     if method in (None, PANELS):
         yield from _panels()
-    if method in (None, READERS):
-        yield from _doors(-(-FULL_PAIRS // len(DOORS)) if full else PAIRS)
     if method in (None, INTERFERENCE):
         yield from _interference(command, full=full, threads=threads)
 
 
 def audits() -> tuple[str, ...]:
-    """Return what can be audited by name: methods, parts of the codec, and the readers."""
+    """Return what can be audited by name: methods, parts of the codec, and releases."""
     codec = (NUMBERS, DATES, CATEGORIES, RECODINGS, PANELS)
-    return (*audited_methods(), *codec, VERIFICATION, READERS, INTERFERENCE)
+    return (*audited_methods(), *codec, VERIFICATION, INTERFERENCE)
 
 
 def audited_methods() -> tuple[str, ...]:
@@ -142,25 +133,6 @@ def audit_released(*, full: bool) -> Iterator[Finding]:
     """Audit released blocks: every path of tiny releases, and many real ones."""
     yield from _released(full=full)
     yield _released_statistically(FULL_BLOCK_RELEASES if full else BLOCK_RELEASES)
-
-
-def _doors(count: int) -> Iterator[Finding]:
-    """Read neighbouring tables through every door of this process (R30)."""
-    for door in DOORS:
-        missing = door.needs if door.needs and find_spec(door.needs) is None else ""
-        broken = () if missing else tuple(map(str, failures(door, count)))
-        yield Finding(
-            READERS,
-            f"{door.name}, {count:,} pairs",
-            "read",
-            None,
-            None,
-            None,
-            None,
-            not broken,
-            f"{missing} is not installed" if missing else "",
-            broken[:MOST_SHOWN],
-        )
 
 
 def _interference(command: Command | None, *, full: bool, threads: int) -> Iterator[Finding]:

@@ -148,8 +148,11 @@ def read_book(path: str | Path) -> Book:
     try:
         found = msgspec.json.decode(content)
         version = found.get("format") if isinstance(found, dict) else None
-        if isinstance(version, int) and version > FORMAT:
-            raise ModelError(f"{path}: the budget book is of a newer format; update pegsynth")
+        if isinstance(version, int) and version != FORMAT:
+            raise ModelError(
+                f"{path}: the budget book has format {version}, and this program reads format "
+                f"{FORMAT} only; use the version of pegsynth that wrote it"
+            )
         return msgspec.convert(found, Book)
     except ModelError:
         raise

@@ -50,7 +50,6 @@ def register(app: typer.Typer) -> None:
     app.command("tables")(tables)
     app.command("book")(book)
     app.command("trace")(trace)
-    app.command("study")(study)
     app.command("audit")(audit)
     app.command("studio")(studio)
 
@@ -685,31 +684,6 @@ def trace(
     from pegsynth.cli import working
 
     working.trace(model, replace(request, rows=1))
-
-
-def study(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder to write; a stopped study goes on there.")
-    ],
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A smaller table and fewer repeats: minutes.")
-    ] = False,
-    data: Annotated[
-        str | None, typer.Option("--data", help="Your own table instead of the built-in one.")
-    ] = None,
-    schema: Annotated[
-        Path | None, typer.Option("--schema", help="The schema.toml of that table.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Fixes every table and every draw.")] = 1,
-    threads: Threads = None,
-) -> None:
-    """Draw every table and figure of the paper, and judge its findings (internal)."""
-    from pegsynth.cli import studying
-    from pegsynth.processors import usable_processors
-
-    studying.run(
-        studying.StudyRequest(output, quick, data, schema, seed, threads or usable_processors())
-    )
 
 
 def audit(

@@ -15,7 +15,7 @@ from pegsynth.cli.notes import (
     say_release_replaced,
 )
 from pegsynth.cli.working import check_not_inputs
-from pegsynth.errors import OutputError, book_notes
+from pegsynth.errors import OutputError, SchemaError, book_notes
 from pegsynth.option_kinds import check_whole
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.facts import NO_PAPERS, Papers
@@ -24,10 +24,13 @@ from pegsynth.publishing.judging import NO_JUDGING, Judging
 from pegsynth.publishing.policy import NO_POLICY, Policy
 from pegsynth.request import Request
 from pegsynth.schema import Schema
-from pegsynth.schema.toml import dumps
 
 if TYPE_CHECKING:
     from pegsynth.publishing.bought_quality import Bought
+    from pegsynth.publishing.fill_folder import Made
+
+_STAYS = 200_000
+_REVIEWER = "pegs demo"
 
 
 def release(
@@ -45,8 +48,8 @@ def release(
     judging: Judging = NO_JUDGING,
     bought: Bought | None = None,
     quiet: bool = False,
-) -> None:
-    """Write a release folder and say where to look."""
+) -> Made:
+    """Write a release folder and say where to look; quiet: let the caller say it."""
     from pegsynth.publishing.bought_quality import NotAcceptedError
     from pegsynth.publishing.fill_folder import make_folder
 
@@ -72,14 +75,15 @@ def release(
         say("\n".join((str(refused), *book_notes(refused))))
         sys.exit(1)
     say_method(made.notes)
-    say_guarantee(made.ledger)
     say_constant(made.schema)
     if quiet:
-        return
+        return made
+    say_guarantee(made.ledger)
     say_booking(made.booking, made.ledger)
     if made.replaced:
         say_release_replaced(output)
     print(_may_leave(output, made.schema, made.ledger, internal=not public_only))
+    return made
 
 
 def _may_leave(output: Path, schema: Schema, ledger: Ledger, *, internal: bool) -> str:
@@ -95,44 +99,45 @@ def _may_leave(output: Path, schema: Schema, ledger: Ledger, *, internal: bool) 
 
 
 def demo(output: Path, rows: int) -> None:
-    """Release built-in data and say where to look."""
-    from pegsynth.datasets import discharge, discharge_schema
+    """Draft, review and release built-in data; say what was promised and how close it came."""
+    from pegsynth.datasets import discharge, reviewed_discharge_draft
+    from pegsynth.evaluation import Metrics
 
-    schema = discharge_schema()
     check_whole("rows", rows)
-    _check_demo(output, schema)
-    say("Made-up hospital discharges: 50,000 stays, 13 features, no real person among them.")
-    request = Request(rows=rows, method="auto", epsilon=1.0, delta=1e-9, rows_in=50_000)
-    release(
-        discharge(50_000),
-        schema,
-        output,
-        request,
-        force=True,
-        public_only=False,
-        quiet=True,
+    _check_demo(output)
+    say(f"Invented hospital discharges: {_STAYS:,} stays, 13 features, no real person among them.")
+    stays = discharge(_STAYS)
+    schema = reviewed_discharge_draft(Schema.draft(stays), _REVIEWER)
+    request = Request(rows=rows, method="auto", epsilon=1.0, delta=1e-9, rows_in=_STAYS)
+    judging = Judging(holdout=discharge(rows))
+    made = release(
+        stays, schema, output, request, force=True, public_only=False, judging=judging, quiet=True
     )
-    print(
-        f"Wrote {output}/\n"
-        f"  public/synthetic-1.csv   {rows:,} synthetic rows\n"
-        "  public/PRIVACY.md        what is promised, in words\n"
-        "  internal/report.html     original and synthetic side by side: open it in a browser"
+    metrics = Metrics.from_json((output / "internal" / "metrics.json").read_bytes())
+    say_guarantee(made.ledger)
+    if (pairs := metrics.record("tvd2")) is not None and pairs.value is not None:
+        say(
+            f"How close: for a table of two features to match the original, {pairs.value:.1%} of "
+            f"its rows would have to change on average (as many real rows: {pairs.baseline:.1%})."
+        )
+    say(
+        f"Open {output}/internal/report.html in a browser: original and synthetic side by side. "
+        f"{output}/public may be published."
     )
 
 
-def _check_demo(output: Path, schema: Schema) -> None:
+def _check_demo(output: Path) -> None:
     """Refuse a folder that is anything but an earlier demo, which may be replaced unasked."""
     check_folder(output, force=True)
-    if output.exists() and any(output.iterdir()) and not _holds_codebook(output, schema):
+    if output.exists() and any(output.iterdir()) and not _is_of_demo(output):
         raise OutputError(
             f"cannot write {str(output)!r}: the folder exists and is no earlier demo; choose "
             "another with -o"
         )
 
 
-def _holds_codebook(release_folder: Path, schema: Schema) -> bool:
+def _is_of_demo(release_folder: Path) -> bool:
     try:
-        text = (release_folder / "public" / "schema.toml").read_bytes()
-    except OSError:
+        return Schema.load(release_folder / "public" / "schema.toml").reviewer == _REVIEWER
+    except (OSError, SchemaError):
         return False
-    return text == dumps(schema).encode()

@@ -4,7 +4,7 @@ Hospital discharges, stays of people over time, and households with their member
 """
 
 from pegsynth.datasets.discharge import discharge, discharge_batches
-from pegsynth.datasets.discharge_codebook import discharge_schema
+from pegsynth.datasets.discharge_codebook import discharge_schema, reviewed_discharge_draft
 from pegsynth.datasets.households import households, households_schema
 from pegsynth.datasets.stays import panel, panel_schema
 
@@ -16,4 +16,5 @@ __all__ = [
     "households_schema",
     "panel",
     "panel_schema",
+    "reviewed_discharge_draft",
 ]

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pegsynth.datasets import discharge_tables as tables
+from pegsynth.schema.declared import Analysis, WantedTable
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.rules import Rule
 from pegsynth.schema.schema import Schema
@@ -27,6 +28,12 @@ CHARGE_EDGES = (*range(0, 10_000, 2_000), *range(10_000, 105_000, 5_000), 320_00
 
 FERTILE_AGES = (10, 55)
 NEWBORN_AGES = (0, 5)
+
+SINGLE_SEX_DIAGNOSES = (
+    ("12", "male reproductive system", "Female", "women"),
+    ("13", "female reproductive system", "Male", "men"),
+    ("14", "pregnancy", "Male", "men"),
+)
 
 EXPERT_HEADS = {
     "typ": ("MDC", "age.yrs", "los"),
@@ -63,6 +70,32 @@ def discharge_schema(*, heads: bool = False) -> Schema:
     if heads:
         features = tuple(replace(f, heads=EXPERT_HEADS[f.name]) for f in features)
     return Schema(features, rules=_rules(features), reviewed=True)
+
+
+def reviewed_discharge_draft(draft: Schema, reviewer: str) -> Schema:
+    """Return a schema drafted from the discharge data with what a reviewer adds to it.
+
+    Labels and roles of features, the diagnoses of one sex, and one regression that analysts
+    will run. Edges stay as drafted: a release measures them.
+    """
+    for known in _features():
+        draft = draft.with_feature(known.name, label=known.label, role=known.role)
+    names = draft.names
+    sex, diagnosis = names.index("sex"), names.index("MDC")
+    rules = tuple(
+        Rule.of(
+            {
+                diagnosis: [draft["MDC"].categories.index(code)],
+                sex: [draft["sex"].categories.index(other)],
+            },
+            f"MDC {code} ({meaning}) is not of {others}",
+        )
+        for code, meaning, other, others in SINGLE_SEX_DIAGNOSES
+    )
+    regression = Analysis("charge ~ age.yrs + los + C(sev) + C(cat)", share=0.1)
+    table = WantedTable(("typ", "MDC"), share=0.05)
+    declared = replace(draft, rules=rules, analyses=(regression,), tables_wanted=(table,))
+    return declared.reviewed_by(reviewer)
 
 
 def _features() -> tuple[Feature, ...]:

@@ -32,7 +32,6 @@ from pegsynth.schema.spelling import spelt
 ROWS_COMPARED = "rows_compared"
 CAP_ROWS, CAP_UNITS, CAP_EFFECT = "cap_rows", "cap_units", "cap_effect"
 BOUNDED, UNLISTED, RECODED = "values_bounded", "values_unlisted", "values_recoded"
-DEEDS = (CAP_ROWS, CAP_UNITS, ROWS_COMPARED, CAP_EFFECT, BOUNDED, UNLISTED, RECODED)
 
 Truth = NDArray[np.bool_]
 

@@ -20,7 +20,7 @@ from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.column_encoders import moments_of
 from pegsynth.schema.date_text import DateText
 from pegsynth.schema.dtypes import as_text
-from pegsynth.schema.encoding import parsed_number
+from pegsynth.schema.encoding import special_number
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.private_categories import candidates, with_categories
 from pegsynth.schema.tally import QuantileSketch
@@ -63,8 +63,9 @@ class _Look:
         self._other = None if feature.after is None else DateText(schema[feature.after])
         after = () if feature.after is None else (feature.after,)
         self.columns: tuple[str, ...] = (feature.name, *after)
-        texts = (*feature.missing, *feature.not_applicable)
-        self._taken = [number for text in texts if (number := parsed_number(text)) is not None]
+        texts = (*feature.missing, *feature.not_applicable) if feature.after is None else ()
+        found = (special_number(text, self._dates or self._written) for text in texts)
+        self._taken = [number for number in found if number is not None]
         self._sketch = QuantileSketch(_SKETCH)
         self._range: tuple[float, float] | None = None
         self._counts = pl.DataFrame(schema={"value": pl.String, "count": pl.UInt32})

@@ -40,10 +40,7 @@ RISK_KEYS = (
     "reappearing_uniques",
     "reappearing_as_unique",
     "reiter_risk",
-    "recognition",
     "membership_auc",
-    "k_anonymity_violations",
-    "l_diversity_violations",
 )
 Better = Literal["lower", "higher"]
 
@@ -265,7 +262,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.format != FORMAT:
             raise ParameterError(
-                f"format {self.format} is not the format {FORMAT} of this program; update pegsynth"
+                f"the metrics have format {self.format}, and this program reads format {FORMAT} "
+                "only; use the version of pegsynth that wrote them"
             )
         clean = {name: _finite(value, name) for name, value in self.summary.items()}
         msgspec.structs.force_setattr(self, "summary", clean)
@@ -316,7 +314,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
         Raises
         ------
         ModelError
-            The text is truncated, foreign, newer than this program, or malformed.
+            The text is truncated, foreign, of another format, or malformed.
         """
         try:
             msgspec.json.decode(text, type=_Header)

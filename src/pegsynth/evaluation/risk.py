@@ -20,11 +20,9 @@ from pegsynth.evaluation.intruder_records import intruder_records
 from pegsynth.evaluation.matching import matching_records
 from pegsynth.evaluation.membership import membership_records
 from pegsynth.evaluation.reappearance import reappearance_records
-from pegsynth.evaluation.recognition import recognition_records
 from pegsynth.evaluation.record_views import records_card, records_frame, records_picture
 from pegsynth.evaluation.records import Record
 from pegsynth.evaluation.risk_tables import risk_tables
-from pegsynth.evaluation.violations import violation_records
 from pegsynth.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -112,7 +110,6 @@ def risk_records(
         threads=threads,
         level=level,
     )
-    wanted = {i: feature.l for i, feature in enumerate(schema.features) if feature.l is not None}
     intruder, intruder_rows = intruder_records(tables, chosen)
     again, again_rows = reappearance_records(tables)
     matched, matched_rows = matching_records(tables)
@@ -122,9 +119,7 @@ def risk_records(
             *intruder,
             *again,
             *matched,
-            *recognition_records(tables),
             *members,
-            *violation_records(tables, wanted),
         ),
         {**intruder_rows, **again_rows, **matched_rows, **member_rows},
     )

@@ -6,13 +6,11 @@ they were fitted to; what a draw from them costs is for the perturbation to say.
 
 from pegsynth.imputation.glm import GlmModel
 from pegsynth.imputation.glm_fit import fit_glm
-from pegsynth.imputation.protocol import FittedConditional
 from pegsynth.imputation.tree_fit import fit_cart, fit_forest
 from pegsynth.imputation.trees import TreeModel
 from pegsynth.imputation.weights import bayesian_bootstrap
 
 __all__ = [
-    "FittedConditional",
     "GlmModel",
     "TreeModel",
     "bayesian_bootstrap",

@@ -8,35 +8,19 @@ privacy: everything in it comes straight from the rows it was fitted to.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.arrays import Codes
 from pegsynth.errors import DataError, ModelError
-from pegsynth.sampling.sequential_draws import ConditionalModel
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
 Integers = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
-
-
-class FittedConditional(ConditionalModel, Protocol):
-    """A conditional model that can be saved, and says how it was tuned."""
-
-    @property
-    def note(self) -> str:
-        """How the model was tuned, in words."""
-
-    def arrays(self) -> Arrays:
-        """Return everything the model holds as plain arrays."""
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], schema: Schema) -> Self:
-        """Rebuild a model from `arrays`; refuse arrays that do not belong to the schema."""
 
 
 def check_rows(codes: Codes, schema: Schema, *, ignore: int | None = None) -> None:

@@ -22,7 +22,13 @@ from pegsynth.inference.combining_rules import (
     Spread,
 )
 from pegsynth.inference.estimates import Table, alone, check_enough, matched, one_each
-from pegsynth.inference.ledger_support import NOT_ASKED, support_note
+from pegsynth.inference.ledger_support import (
+    NO_ANALYSIS,
+    NO_LEDGER,
+    NOT_ASKED,
+    status_of,
+    support_note,
+)
 from pegsynth.privacy import Ledger
 from pegsynth.replicate_design import PART
 from pegsynth.weight_names import WEIGHT
@@ -69,6 +75,9 @@ class Combined:
         of log(-log), for what lies between 0 and 1.
     ends
         Where intervals are symmetrical on no such scale: their ends, from the quantiles of t.
+    statuses
+        For each quantity whether published tables support it, or that this is not known; empty
+        where no tables are published.
     """
 
     estimate: Value
@@ -80,6 +89,7 @@ class Combined:
     covariance: Numbers | None = None
     link: Link = "identity"
     ends: Callable[[Any], tuple[Numbers, Numbers]] | None = None
+    statuses: tuple[str, ...] = ()
 
     @property
     def std_error(self) -> Value:
@@ -106,12 +116,24 @@ class Combined:
         place = self.names.index(name)
         values = (self.estimate, self.variance, self.degrees_of_freedom)
         estimate, variance, degrees = (float(np.atleast_1d(value)[place]) for value in values)
-        found = Combined(estimate, variance, degrees, self.rule, self.notes, link=self.link)
+        found = Combined(
+            estimate,
+            variance,
+            degrees,
+            self.rule,
+            self.notes,
+            link=self.link,
+            statuses=self.statuses[place : place + 1],
+        )
         if self.ends is None:
             return found
         # The degrees of freedom of all are needed for the ends of one.
         whole = self.ends
         return replace(found, ends=lambda t: tuple(each[place] for each in whole(t)))
+
+    def with_status(self, status: str) -> Combined:
+        """Return the same with one status for all quantities."""
+        return replace(self, statuses=(status,) * np.size(self.estimate))
 
     def to_frame(self, level: float = 0.95) -> pl.DataFrame:
         """Return one line for each quantity, with intervals of a level (Polars)."""
@@ -194,7 +216,8 @@ def combine(
         K r estimates, those of a dataset one after the other.
     analysis
         With the ledger of released blocks: the formula or features that the estimates are of,
-        such as ``los ~ age + sev``. A note then says whether published tables hold it.
+        such as ``los ~ age + sev``. Statuses and a note then say whether published tables
+        support it.
     part
         For replicate weights: the part f of sampling error and noise that they have; by default
         as the ledger records it, and 0.2 without one.
@@ -217,16 +240,18 @@ def combine(
         raise ParameterError(f"rule is one of {', '.join(RULES)}, not {rule!r}")
     if ledger is not None:
         check_rule(rule, ledger)
-    held = _support(ledger, analysis)
+    note = _support(ledger, analysis)
     _check_arguments(rule, variances, main, floor)
     nested.check_imputations(rule, imputations)
     if imputations is not None:
         notes.append(nested.NOT_AT_RANDOM)
     if rule in REPLICATED:
-        notes.append(held or NOT_ASKED)
+        notes.append(note or NOT_ASKED)
         design = design_of(ledger) if ledger is not None and part is None else None
         part = part or (PART if design is None else design.part)
-        return _replicated(rule, estimates, main, part, floor, imputations, notes)
+        found = _replicated(rule, estimates, main, part, floor, imputations, notes)
+        unknown = NO_LEDGER if ledger is None else NO_ANALYSIS
+        return found.with_status(status_of(note or unknown))
     table, checked = matched(estimates, variances)
     datasets = nested.datasets_of(len(table.values), imputations)
     share = _share(ledger, datasets, rows, rows_in)
@@ -236,9 +261,10 @@ def combine(
     else:
         spread = _spread(rule, Moments.of(table.values, checked), share)
     notes += _remarks(rule, datasets, table, spread, share)
-    notes += [held] if held else []
+    notes += [note] if note else []
     notes.append(NOT_COVERED if ledger is None else NOT_COVERED_BY_A_MODEL)
-    return _combined(rule, table, table.values.mean(axis=0), spread, tuple(notes))
+    found = _combined(rule, table, table.values.mean(axis=0), spread, tuple(notes))
+    return found.with_status(status_of(note)) if note else found
 
 
 def _support(ledger: Ledger | None, analysis: str | None) -> str:
@@ -246,7 +272,7 @@ def _support(ledger: Ledger | None, analysis: str | None) -> str:
     if analysis is None:
         return ""
     if ledger is None:
-        raise ParameterError("whether an analysis is held is read off the ledger; state it too")
+        raise ParameterError("whether an analysis is supported is read off the ledger; state it")
     return support_note(ledger, analysis)
 
 

@@ -8,24 +8,44 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, pairwise
+from typing import Final, Literal, TypeAlias, get_args
 
 from pegsynth.errors import ParameterError
 from pegsynth.inference.choice import from_released_blocks
 from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals, NoisySums
+from pegsynth.schema import Schema
 
-NOT_SUPPORTED = "not supported"
+Status: TypeAlias = Literal["supported", "supported by bins only", "merged", "not supported"]
+SUPPORTED, BY_BINS, MERGED, NOT_SUPPORTED = get_args(Status)
+NO_LEDGER: Final = "not known: state the ledger"
+NO_ANALYSIS: Final = "not known: state the analysis"
+MEANINGS: Final[dict[Status, str]] = {
+    SUPPORTED: "one published table has all features of the analysis",
+    BY_BINS: "published tables have bins of {}; values inside them are related to no other feature",
+    MERGED: "rare categories of {} are merged in published tables, which relate them to nothing",
+    NOT_SUPPORTED: "no published table holds {}; the interval may be far off",
+}
+ONLY_PAIRS: Final = "published tables have every pair of features, which serves main effects"
+DECLARED: Final = "the analysis was declared, and what it needs was measured"
 NOT_ASKED = (
     "the interval holds the sampling error and the noise; for a relation that no published table "
     f"holds it is {NOT_SUPPORTED} (see supported, or state the analysis)"
 )
-ONE_WAY = "marginals"
+ONE_WAY, EDGES = "marginals", "edges"
 _MOST_NAMED = 5
 
 
-def support_note(ledger: Ledger, analysis: str, *, declared: bool = True) -> str:
-    """Say whether the published tables hold the features of an analysis; nothing if none are.
+def support_note(
+    ledger: Ledger,
+    analysis: str,
+    *,
+    declared: bool = True,
+    schema: Schema | None = None,
+    joint: bool = False,
+) -> str:
+    """Return the status of an analysis and the reason for it; nothing if no tables are published.
 
     Parameters
     ----------
@@ -33,6 +53,10 @@ def support_note(ledger: Ledger, analysis: str, *, declared: bool = True) -> str
         A formula such as ``los ~ age + sev``, or a list of features.
     declared
         Whether a declared analysis of these features counts: its terms may be others.
+    schema
+        The codebook, which tells of public bins; without it, measured ones are known.
+    joint
+        Whether one table must have all features, as for an interaction.
 
     Raises
     ------
@@ -42,7 +66,7 @@ def support_note(ledger: Ledger, analysis: str, *, declared: bool = True) -> str
     if not from_released_blocks(ledger):
         return ""
     tables = [frozenset(event.features) for event in _tables(ledger)]
-    features = _features(ledger, analysis)
+    features = named_features(ledger, analysis)
     if not features:
         raise ParameterError(
             f"the analysis {analysis!r} names no feature of the ledger; state a formula of its "
@@ -54,33 +78,71 @@ def support_note(ledger: Ledger, analysis: str, *, declared: bool = True) -> str
         if isinstance(event, NoisySums) and event.purpose == "analysis"
     ]
     if declared and any(set(features) <= each for each in sums):
-        return "held: the analysis was declared, and what it needs was measured"
+        return f"{SUPPORTED}: {DECLARED}"
+    together = len(features) == 1 or any(set(features) <= each for each in tables)
     missing = [
         " x ".join(pair)
         for pair in combinations(features, 2)
         if not any(set(pair) <= each for each in tables)
     ]
+    if joint and not together:
+        missing = missing or [" x ".join(features)]
     if missing:
-        more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
-        listed = ", ".join(missing[:_MOST_NAMED]) + more
-        return f"{NOT_SUPPORTED}: no published table holds {listed}; the interval may be far off"
-    merged = [name for name in features if _merged(ledger, name)] if len(features) > 1 else []
-    if merged:
-        return (
-            f"{NOT_SUPPORTED} within merged levels: rare categories of {', '.join(merged)} share a "
-            "level in published tables"
-        )
-    if any(set(features) <= each for each in tables) or len(features) == 1:
-        return "held: one published table has all features of the analysis"
-    return "pairs only: published tables hold every pair of features, which serves main effects"
+        return note_of(NOT_SUPPORTED, missing)
+    if len(features) > 1:
+        numbers = [name for name in features if _is_binned(ledger, name, schema)]
+        merged = [name for name in features if name not in numbers and _merged(ledger, name)]
+        for status, names in ((MERGED, merged), (BY_BINS, numbers)):
+            if names:
+                return note_of(status, names)
+    return note_of(SUPPORTED) if together else f"{SUPPORTED}: {ONLY_PAIRS}"
+
+
+def status_of(note: str) -> str:
+    """Return the status that a note begins with."""
+    return note if note in (NO_LEDGER, NO_ANALYSIS) else note.partition(":")[0]
+
+
+def worst(statuses: Iterable[str]) -> str:
+    """Return the status of what needs several figures; what is not known counts most."""
+    order = list(get_args(Status))
+    return max(statuses, key=lambda each: order.index(each) if each in order else len(order))
+
+
+def note_of(status: Status, names: Sequence[str] = ()) -> str:
+    """Return a status and what it means for these names."""
+    return f"{status}: " + MEANINGS[status].format(listed(names))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+def _is_binned(ledger: Ledger, name: str, schema: Schema | None) -> bool:
+    """Whether a feature is a number whose published counts are of bins with several values."""
+    if schema is not None and name in schema.names:
+        return has_wide_bins(schema, name)
+    return any(
+        isinstance(event, NoisyCounts) and event.purpose == EDGES and event.features == (name,)
+        for event in ledger.events
+    )
+
+
+def has_wide_bins(schema: Schema, name: str) -> bool:
+    """Whether a feature of a codebook has bins that hold more than one value."""
+    feature = schema[name]
+    one_each = feature.integer and all(b - a == 1 for a, b in pairwise(feature.edges))
+    return feature.binned and not (feature.edges and one_each)
 
 
 def names_features(ledger: Ledger, analysis: str) -> bool:
     """Whether an analysis names features of a ledger of released blocks."""
-    return from_released_blocks(ledger) and bool(_features(ledger, analysis))
+    return from_released_blocks(ledger) and bool(named_features(ledger, analysis))
 
 
-def _features(ledger: Ledger, analysis: str) -> list[str]:
+def named_features(ledger: Ledger, analysis: str) -> list[str]:
     """Return the features of the ledger that an analysis names."""
     known = {name for event in (*_one_ways(ledger), *_tables(ledger)) for name in event.features}
     return [name for name in sorted(known) if _named(name, analysis)]

@@ -18,6 +18,7 @@ import polars as pl
 from pegsynth.errors import ParameterError
 from pegsynth.inference.combine import Combined
 from pegsynth.inference.combining_rules import Numbers
+from pegsynth.inference.ledger_support import SUPPORTED, worst
 from pegsynth.inference.table import columns, combined_card, picture, text
 from pegsynth.io.caller_frames import FrameKind, to_kind
 from pegsynth.picture import Picture
@@ -71,8 +72,6 @@ class Pooled:
         Whose dataframes and series are returned; None means Polars, and dictionaries.
     terms
         The coefficients of every term of a formula; empty where there is none.
-    statuses
-        For every coefficient whether published tables support it, where that is known.
     response
         What a formula explains.
     """
@@ -80,13 +79,17 @@ class Pooled:
     combined: Combined
     kind: FrameKind | None = None
     terms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    statuses: Mapping[str, str] = field(default_factory=dict)
     response: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the coefficients."""
         return self.combined.names
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        """For every coefficient whether published tables support it; empty where there are none."""
+        return dict(zip(self.names, self.combined.statuses, strict=False))
 
     @property
     def params(self) -> Any:
@@ -163,6 +166,7 @@ class Pooled:
             covariance=covariance,
             link="identity",
             ends=None,
+            statuses=self._worst(matrix),
         )
         return Pooled(found, self.kind)
 
@@ -202,8 +206,6 @@ class Pooled:
     def summary(self, level: float = 0.95) -> str:
         """Return estimates, standard errors, t, p and intervals as an aligned table."""
         more = {"t": self._ratios().tolist(), "p": self._chances().tolist()}
-        if self.statuses:
-            more["status"] = [self.statuses.get(name, "") for name in self.names]
         return text(self.combined, level, more)
 
     def to_frame(self, level: float = 0.95) -> Any:
@@ -245,6 +247,12 @@ class Pooled:
                 "covariances; replicates give them: a release by pegs-once with --replicates"
             )
         return self.combined.covariance
+
+    def _worst(self, matrix: Numbers) -> tuple[str, ...]:
+        """Return the status of every contrast: the worst of its coefficients'."""
+        told = self.combined.statuses
+        lines = [[told[place] for place in np.flatnonzero(line)] for line in matrix] if told else []
+        return tuple(worst(line or [SUPPORTED]) for line in lines)
 
     def _least_degrees(self) -> float:
         return float(np.min(self.combined.degrees_of_freedom))

@@ -11,13 +11,15 @@ import numpy as np
 
 from pegsynth.errors import ParameterError
 from pegsynth.inference.choice import check_rule, design_of, from_released_blocks, weights_of
-from pegsynth.inference.combine import Floor, combine
+from pegsynth.inference.combine import Combined, Floor, combine
 from pegsynth.inference.combining_rules import Numbers
-from pegsynth.inference.ledger_support import NOT_ASKED, support_note
+from pegsynth.inference.ledger_support import NO_ANALYSIS, NOT_ASKED, status_of, support_note
 from pegsynth.inference.pooled import estimates_of
 from pegsynth.inference.pooled_result import Pooled
+from pegsynth.inference.shared_bias import with_shared_bias
 from pegsynth.io.caller_frames import frame_kind
 from pegsynth.privacy import Ledger
+from pegsynth.schema import Schema
 from pegsynth.weight_names import WEIGHT, named_weights
 
 
@@ -30,6 +32,7 @@ def replicated(
     ledger: Ledger | None = None,
     floor: Floor | None = None,
     analysis: str | None = None,
+    schema: Schema | None = None,
 ) -> Pooled:
     """Fit a model with the weights of a table and with each of its replicates.
 
@@ -48,6 +51,8 @@ def replicated(
         `weight_columns` finds it.
     ledger, floor, analysis
         As for `combine`.
+    schema
+        The codebook, which tells of public bins.
 
     Returns
     -------
@@ -67,10 +72,29 @@ def replicated(
     result = combine(rest, rule="replicate-weights", main=main, floor=floor, part=part)
     if analysis is not None:
         if ledger is None:
-            raise ParameterError("whether an analysis is held is read off the ledger; state it too")
-        kept = tuple(note for note in result.notes if note != NOT_ASKED)
-        result = replace(result, notes=(*kept, support_note(ledger, analysis)))
+            raise ParameterError(
+                "whether an analysis is supported is read off the ledger; state it"
+            )
+        result = with_note(result, support_note(ledger, analysis, schema=schema))
+        result = with_shared_bias(
+            result,
+            lambda weights: estimates_of(fit(frame, weights), names),
+            frame,
+            weights_in(frame, weight)[0],
+            ledger,
+            analysis,
+        )
+    elif ledger is not None:
+        result = result.with_status(NO_ANALYSIS)
     return Pooled(result, frame_kind(frame))
+
+
+def with_note(found: Combined, note: str) -> Combined:
+    """Say of all quantities what published tables hold of them."""
+    kept = tuple(each for each in found.notes if each != NOT_ASKED)
+    if not note:
+        return replace(found, notes=kept, statuses=())
+    return replace(found, notes=(*kept, note)).with_status(status_of(note))
 
 
 def weight_columns(columns: Sequence[str], features: Collection[str] = ()) -> tuple[str, ...]:

@@ -22,7 +22,11 @@ def columns(combined: Combined, level: float = 0.95) -> dict[str, list[Any]]:
     lists = [[float(x) for x in np.atleast_1d(figure)] for figure in figures]
     count = len(lists[0])
     names = combined.names or [f"quantity {place}" for place in range(1, count + 1)]
-    return dict(zip(HEADER, [list(names), *lists, [combined.rule] * count], strict=True))
+    every: list[list[Any]] = [list(names), *lists, [combined.rule] * count]
+    found: dict[str, list[Any]] = dict(zip(HEADER, every, strict=True))
+    if combined.statuses:
+        found["status"] = list(combined.statuses)
+    return found
 
 
 def text(
@@ -30,8 +34,9 @@ def text(
 ) -> str:
     """Return an aligned table, with more columns if wanted, the level of intervals, and notes."""
     found = columns(combined, level)
-    last = found.pop("rule")
-    found |= {**(more or {}), "rule": last}
+    rule = found.pop("rule")
+    status = {"status": found.pop("status")} if "status" in found else {}
+    found |= {**(more or {}), **status, "rule": rule}
     lines = [tuple(found), *(_line(row) for row in zip(*found.values(), strict=True))]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     aligned = [_aligned(line, widths) for line in lines]
@@ -58,7 +63,7 @@ def combined_card(combined: Combined) -> str:
     found = columns(combined)
     title = f"Estimates combined by the rule {combined.rule}, with 0.95 intervals"
     rows = zip(*found.values(), strict=True)
-    return card(title, [" ".join(combined.notes)], table=table(HEADER, rows))
+    return card(title, [" ".join(combined.notes)], table=table(tuple(found), rows))
 
 
 def _line(row: tuple[Any, ...]) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ _MOST_HEADER = 1 << 27
 _PIECE = 1 << 20
 _TRAILER = 2 * hashlib.sha256().digest_size + 1
 _BEGINNING = b'{"pegsynth":'
-# The format is looked at before all else: a newer file may have other fields altogether.
+# The format is looked at before all else: another one may have other fields altogether.
 _STATED = re.compile(rb'\{"pegsynth":(\d{1,9}),"kind":"([a-z ]{1,40})","format":(\d{1,9})[,}]')
 
 Manifest = TypeVar("Manifest")
@@ -56,8 +56,8 @@ class ForeignFileError(ContainerError):
     """A file is no container, or one of another kind."""
 
 
-class NewerFormatError(ContainerError):
-    """A file was written by a newer program.
+class OtherFormatError(ContainerError):
+    """A file has another format than this program writes and reads.
 
     Parameters
     ----------
@@ -68,6 +68,13 @@ class NewerFormatError(ContainerError):
     def __init__(self, found: int) -> None:
         super().__init__(f"it has format {found}")
         self.found = found
+
+    def message(self, path: str | Path, noun: str, known: int) -> str:
+        """Say what is wrong with the file, and what to do."""
+        return (
+            f"{path}: the {noun} has format {self.found}, and this program reads format {known} "
+            "only; use the version of pegsynth that wrote it"
+        )
 
 
 @dataclass(frozen=True)
@@ -152,14 +159,14 @@ def is_container(handle: BufferedIOBase) -> bool:
 
 
 def read_container(
-    handle: BufferedIOBase, *, kind: str, newest: int, with_arrays: bool = True
+    handle: BufferedIOBase, *, kind: str, format_: int, with_arrays: bool = True
 ) -> Container:
     """Read a container from the start of an open file.
 
     Parameters
     ----------
-    kind, newest
-        The kind of file that is expected, and the newest format of it that is known.
+    kind, format_
+        The kind of file that is expected, and its format; there is one.
     with_arrays
         Whether the arrays are wanted; the checksum is compared either way.
 
@@ -167,8 +174,8 @@ def read_container(
     ------
     ForeignFileError
         This is no container, or one of another kind.
-    NewerFormatError
-        A newer program wrote it.
+    OtherFormatError
+        Another version of the program wrote it.
     ContainerError
         It is truncated or damaged, or unpacks to far more than it is.
     """
@@ -178,7 +185,7 @@ def read_container(
     if not _is_notice(notice):
         raise ForeignFileError(f"this is not a {kind}, or it is truncated")
     line = handle.readline(_MOST_HEADER)
-    header = _header(line, kind, newest)
+    header = _header(line, kind, format_)
     left = size - len(notice) - len(line) - _TRAILER
     check_sizes(header.arrays, size=size, left=left)
     digest = hashlib.sha256(notice + line)
@@ -210,19 +217,19 @@ def _is_notice(line: bytes) -> bool:
     return line.startswith(words) and line.endswith(b"\n")
 
 
-def _header(line: bytes, kind: str, newest: int) -> _Header:
+def _header(line: bytes, kind: str, format_: int) -> _Header:
     if not line.startswith(_BEGINNING):
         raise ForeignFileError(f"this is not a {kind}, or it is truncated")
     stated = _STATED.match(line)
     if stated is None or not line.endswith(b"\n"):
         raise ContainerError("it is truncated, or its header is damaged")
-    version, found, format_ = int(stated[1]), stated[2].decode(), int(stated[3])
+    version, found, stated_format = int(stated[1]), stated[2].decode(), int(stated[3])
     if found != kind:
         raise ForeignFileError(f"this is a {found} and not a {kind}")
-    if version > VERSION or format_ > newest:
-        raise NewerFormatError(format_)
-    if not (version and format_):
+    if not (version and stated_format):
         raise ContainerError("its header is damaged")
+    if (version, stated_format) != (VERSION, format_):
+        raise OtherFormatError(stated_format)
     try:
         return msgspec.json.decode(line, type=_Header)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -44,8 +44,3 @@ def noise_kernels() -> None:
     bins = NoiseTables(words, np.zeros(1, dtype=np.int32), zero, words, zero, zero)
     state = np.zeros(2, dtype=np.int64)
     draw_noise(np.zeros(1, dtype=np.int64), state, bins, words, np.uint64(64))
-
-
-def no_kernels() -> None:
-    """Load Numba alone."""
-    import pegsynth.kernels.compiled  # noqa: F401

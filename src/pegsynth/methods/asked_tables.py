@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 FIGURES = ("count", "std_error", "low", "high", "shrunk")
 
 
-def check_asked(plan: Plan, of: Sequence[str]) -> None:
-    """Refuse a table that cannot be written, or must not be; only public choices are looked at."""
+def check_asked(of: Sequence[str]) -> None:
+    """Refuse a table that cannot be written; only public choices are looked at."""
     if clash := [name for name in of if name in FIGURES]:
         raise ParameterError(f"a feature is called {clash[0]!r}, as a figure of the table is")
-    if plan.budget.l is not None:
-        raise ParameterError("counts would undo the l that --l promises; draw rows instead")
 
 
 def asked_frame(
@@ -35,7 +33,6 @@ def asked_frame(
     of: Sequence[str],
     *,
     level: float = 0.95,
-    stream: RandomStream | None = None,
     threads: int = 1,
 ) -> pl.DataFrame:
     """Return a line for each cell of the table of some features.
@@ -59,13 +56,15 @@ def asked_frame(
         raise ParameterError("--level is above 0 and below 1, such as 0.95")
     if not of or len(set(of)) < len(of):
         raise ParameterError("--of names features, each once, such as --of zip,MDC")
-    check_asked(plan, of)
+    check_asked(of)
     features = tuple(schema.index(name) for name in of)
     counts = asked_counts(
         released,
         features,
         schema.names,
-        stream or RandomStream(),
+        # Rows that counts are shrunk towards come from published numbers, so drawing them needs
+        # no secret, and a model gives the same table at every call.
+        RandomStream(0),
         pure=plan.budget.delta is None,
         rules=schema.rules,
         threads=threads,

@@ -12,8 +12,8 @@ logarithm of each is a sum of a few logarithms with the coefficients in ``plan_m
     no delta       2 where no delta is stated, else 1: noise of parts of a pure budget is larger
 
 A coefficient of noise or drawing is never negative: more budget and more rows never raise a
-prediction. ``python -m benchmarks.plan_accuracy --fit`` makes the file anew from the cells that
-``python -m benchmarks.plan_cells`` has measured. No figure in it is of anybody's data: the tables
+prediction. ``python -m checks.bench.plan_accuracy --fit`` makes the file anew from the cells that
+``python -m checks.bench.plan_cells`` has measured. No figure in it is of anybody's data: the tables
 are public or invented.
 """
 
@@ -146,11 +146,6 @@ def expected(
 def _value(coefficients: Sequence[float], figures: PublicFigures) -> float:
     log = math.fsum(a * b for a, b in zip(coefficients, figures.logarithms, strict=True))
     return min(max(math.exp(min(log, 0.0)), _LEAST), _MOST)
-
-
-def measured_methods() -> tuple[str, ...]:
-    """Return the methods that the formula knows."""
-    return tuple(stored_model()["methods"])
 
 
 def beaten(method: str, others: Sequence[str], figures: PublicFigures) -> bool:

@@ -101,11 +101,6 @@ def is_pooled(schema: Schema) -> bool:
 def check_pooled(schema: Schema, budget: Budget, options: Any) -> None:
     """Refuse what pooled transitions cannot hold, before any data is read."""
     folded = 'or state transitions = "folded" in [panel]'
-    if budget.l is not None:
-        raise ParameterError(
-            "--l holds for tables that rows are drawn from, and transitions that are pooled over "
-            f"positions are put together from two; leave out --l, {folded}"
-        )
     if options.replicates is not None:
         raise ParameterError(
             "--replicates does not go with transitions that are pooled over positions; draw tables "

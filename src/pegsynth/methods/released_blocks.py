@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.analyses import check_declared_release, settle_declared
+from pegsynth.analyses import settle_declared
 from pegsynth.analyses.calibrating import Added, Calibration
 from pegsynth.analyses.measuring_sums import CodedValues, ValueTable, measure_analyses
 from pegsynth.analyses.sum_design import STEPS
-from pegsynth.errors import BudgetError, ParameterError, escaped
+from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.hashing.order import check_head_count
 from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.methods.base import Plan, Sampler
-from pegsynth.methods.drawn_features import clamped_codes, diversity_levels, promised_levels
+from pegsynth.methods.drawn_features import clamped_codes
 from pegsynth.methods.pricing import rows_of_a_unit, unit_bound
 from pegsynth.methods.released_details import (
     check_details,
@@ -32,10 +33,10 @@ from pegsynth.methods.released_details import (
     parents_of,
 )
 from pegsynth.numbers import decode_values
-from pegsynth.privacy import Allowance, Budget, Diversity, Event, UnitBound, Unspent
+from pegsynth.privacy import Allowance, Budget, Event, UnitBound, Unspent
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
-from pegsynth.released import Diverse, PrivacyFilter, Released, Steps, draw_rows, release_blocks
+from pegsynth.released import PrivacyFilter, Released, Steps, draw_rows, release_blocks
 from pegsynth.released.draw import LOT, level_codes, released_total, take_rows
 from pegsynth.released.replicates import (
     MODEL_ROWS,
@@ -107,25 +108,24 @@ class ReleasedFit:
 
 def settle_released(method: str, schema: Schema, budget: Budget, options: Any) -> ReleasedPlan:
     """Settle a release of blocks: the whole budget is reserved for what fitting will do."""
+    if budget.l is not None:
+        raise BudgetError(
+            f"{method} is differentially private and takes no --l; state --epsilon instead, or use "
+            "--method pegs for l-diversity without differential privacy"
+        )
     if budget.epsilon is None:
         raise BudgetError(f"{method} is paid once for the whole release; state --epsilon")
     if options.heads == 0:
         raise ParameterError(f"--heads must be at least 1 for {method}; leave it out for 3")
-    if budget.l is not None and options.replicates is not None:
-        raise ParameterError(
-            "replicate weights would undo the l that --l promises, because they tell more than "
-            "the rows do; draw tables with noise of their own instead (--datasets)"
-        )
-    check_details(method, schema, budget)
-    check_declared_release(schema, l=budget.l)
+    check_head_count(options.heads or 0, len(schema.features))
+    check_details(method, schema)
+    settle_declared(schema)
     if max(schema.category_counts) > MOST_CATEGORIES:
         raise ParameterError(f"{method} takes at most {MOST_CATEGORIES} categories of a feature")
-    levels = diversity_levels(schema, budget, options)
-    under_rules(schema, levels).check(schema.names, schema.category_counts)
-    for feature, apart in zip(schema.features, _kept_apart(schema, levels, options), strict=True):
+    for feature, apart in zip(schema.features, _kept_apart(schema, options), strict=True):
         if apart and feature.category_count > MOST_APART:
             raise ParameterError(
-                f"feature {feature.name!r}: with rules, details, an l or --where {method} takes at "
+                f"feature {feature.name!r}: with rules, details or --where {method} takes at "
                 f"most {MOST_APART} categories; leave these out or use another method"
             )
     allowance = allowance_of(budget)
@@ -135,7 +135,7 @@ def settle_released(method: str, schema: Schema, budget: Budget, options: Any) -
         options=options,
         budget=budget,
         heads=options.heads or Steps().heads,
-        spent=_around(schema, levels, reserved),
+        spent=(*unit_bound(schema), *reserved),
     )
 
 
@@ -144,33 +144,9 @@ def allowance_of(budget: Budget) -> Allowance:
     return budget.whole("pure" if budget.delta is None else "zcdp")
 
 
-def under_rules(schema: Schema, levels: Mapping[int, float]) -> Diverse:
-    """Return the l of some features under the rules of their schema."""
-    return Diverse.under(levels, schema.rules, schema.category_counts)
-
-
-def check_drawing(released: Released, schema: Schema, plan: ReleasedPlan) -> None:
-    """Refuse to draw where the l of the ledger would not hold (R7)."""
-    diverse = under_rules(schema, promised_levels(schema, plan))
-    diverse.check(schema.names, schema.category_counts)
-    diverse.check_given(clamped_codes(schema, plan.options), released.order, schema.names)
-
-
-def _around(
-    schema: Schema, levels: Mapping[int, float], spent: tuple[Event, ...]
-) -> tuple[Event, ...]:
-    """Return the events of a release: unit, what was spent, and l-diversity on top (R7)."""
-    names = tuple(escaped(schema.names[i]) for i in sorted(levels))
-    diverse: tuple[Event, ...] = (
-        (Diversity(l=min(levels.values()), features=names, source="released"),) if levels else ()
-    )
-    return (*unit_bound(schema), *spent, *diverse)
-
-
 def steps_of(plan: ReleasedPlan) -> Steps:
-    """Return the steps of a plan; what is made l-diverse is not weighed again (R7)."""
-    steps = Steps(heads=plan.heads)
-    return replace(steps, second_round=False, exchange=0) if plan.budget.l else steps
+    """Return the steps of a plan."""
+    return Steps(heads=plan.heads)
 
 
 def fit_released(
@@ -199,7 +175,6 @@ def fit_released(
     sum_steps
         Steps of scaled numbers in these sums; audits take few.
     """
-    levels = promised_levels(schema, plan)
     rows = plan.options.rows
     declared = settle_declared(schema)
     budget_filter = filter_of(
@@ -217,14 +192,13 @@ def fit_released(
         stream,
         ordered=[feature.kind != "nominal" for feature in schema.features],
         public=public_lines(schema),
-        whole=_kept_apart(schema, levels, plan.options),
-        diverse=under_rules(schema, levels),
+        whole=_kept_apart(schema, plan.options),
         details=details_of(schema),
         above=hierarchies(schema),
         rows=min(rows, LOT) if rows else None,
         steps=steps or steps_of(plan),
         rules=schema.rules,
-        first=_first(schema, levels),
+        first=_first(schema),
         wanted=declared.tables,
         withheld=declared.withheld,
         threads=threads,
@@ -243,7 +217,7 @@ def fit_released(
             ),
             steps=sum_steps,
         )
-    spent = _around(schema, levels, budget_filter.events)
+    spent = (*unit_bound(schema), *budget_filter.events)
     return ReleasedFit(released, ready), replace(plan, spent=spent)
 
 
@@ -260,12 +234,11 @@ def _model_rows(
     return decode_values(codes.astype(schema.code_dtype), schema, shapes, stream)
 
 
-def _first(schema: Schema, levels: Mapping[int, float]) -> int | None:
+def _first(schema: Schema) -> int | None:
     """Return the number of rows of a panel's unit, which settles what is absent (R24)."""
     if schema.panel is None or not schema.panel.wide:
         return None
-    place = schema.index(schema.panel.count)
-    return None if place in levels else place
+    return schema.index(schema.panel.count)
 
 
 def public_lines(schema: Schema) -> list[NDArray[np.float64] | None]:
@@ -276,10 +249,10 @@ def public_lines(schema: Schema) -> list[NDArray[np.float64] | None]:
     ]
 
 
-def _kept_apart(schema: Schema, levels: Mapping[int, float], options: Any) -> list[bool]:
+def _kept_apart(schema: Schema, options: Any) -> list[bool]:
     """Say which features must keep their categories apart: those that anything speaks of."""
     ruled = {feature for rule in schema.rules for feature, _ in rule.forbidden}
-    apart = ruled | set(levels) | parents_of(schema) | set(clamped_codes(schema, options))
+    apart = ruled | parents_of(schema) | set(clamped_codes(schema, options))
     apart |= {schema.index(name) for table in schema.tables_wanted for name in table.features}
     return [feature in apart for feature in range(len(schema.features))]
 
@@ -297,7 +270,6 @@ class ReleasedSampler(Sampler):
         threads: int,
     ) -> None:
         super().__init__()
-        check_drawing(fit.released, schema, plan)
         self._fit, self._schema, self._plan, self._threads = fit, schema, plan, threads
         self._shapes = shapes or {}
         # Sums are about all rows, so they say nothing of those with given values.
@@ -375,7 +347,6 @@ class ReleasedSampler(Sampler):
             plan.events,
             steps_of(plan),
             schema.rules,
-            under_rules(schema, promised_levels(schema, plan)),
             clamped_codes(schema, plan.options),
             alike,
             self._added if self.calibration else None,
@@ -396,10 +367,7 @@ class ReleasedSampler(Sampler):
     ) -> Iterator[NDArray[np.uint32]]:
         schema, plan, fit = self._schema, self._plan, self._fit
         given = clamped_codes(schema, plan.options)
-        levels = promised_levels(schema, plan)
-        # Under an l the pool does not serve: the blocks that were chosen by it tell something
-        # of its rows.
-        ready = None if given or levels else fit.ready
+        ready = None if given else fit.ready
         if first and ready is not None and plan.options.rows == rows <= LOT:
             return _in_parts(iter([take_rows(fit.released, ready, rows, stream)]))
         lots = draw_rows(
@@ -408,7 +376,6 @@ class ReleasedSampler(Sampler):
             stream,
             steps=steps_of(plan),
             rules=schema.rules,
-            diverse=under_rules(schema, levels),
             given=given,
             threads=self._threads,
         )

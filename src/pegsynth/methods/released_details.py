@@ -12,12 +12,11 @@ from pegsynth.released.details import Detail, allowed_pairs
 from pegsynth.schema.parents import ancestors, belongs_to, has_map
 
 if TYPE_CHECKING:
-    from pegsynth.privacy import Budget
     from pegsynth.schema import Schema
 
 
-def check_details(method: str, schema: Schema, budget: Budget) -> None:
-    """Refuse details that nothing public leads to their parent, and an l of what they tell."""
+def check_details(method: str, schema: Schema) -> None:
+    """Refuse details that nothing public leads to their parent."""
     details = [schema.features[i] for i in detail_features(schema)]
     for feature in details:
         if not has_map(feature):
@@ -26,11 +25,6 @@ def check_details(method: str, schema: Schema, budget: Budget) -> None:
                 "hierarchy; state hierarchy and level = 0 in the schema, leave `parent` out, or "
                 "use --method pegs"
             )
-    if details and budget.l is not None:
-        raise ParameterError(
-            f"--l cannot hold for features that have details, because a detail tells its parent; "
-            f"leave `parent` of {details[0].name!r} out of the schema, or leave out --l"
-        )
     for detail in details_of(schema):
         childless = [i for i, line in enumerate(detail.allowed) if not line.any()]
         if childless:

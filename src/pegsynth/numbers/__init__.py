@@ -24,9 +24,15 @@ from pegsynth.numbers.paying import (
 from pegsynth.numbers.settle import Settled, bins_for, constant_numbers, settle
 from pegsynth.numbers.shape_replicates import replicated_shapes, reweighed
 from pegsynth.numbers.tree import NumberTree, exact_tree
-from pegsynth.numbers.value_decoding import ModelDecoder, decode_values, value_decoder
+from pegsynth.numbers.value_decoding import (
+    AgreeingDecoder,
+    ModelDecoder,
+    decode_values,
+    value_decoder,
+)
 
 __all__ = [
+    "AgreeingDecoder",
     "CodecCounts",
     "Grid",
     "GridCounter",

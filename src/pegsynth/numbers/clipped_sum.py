@@ -122,18 +122,28 @@ def _middles(low: Float64, high: Float64, unit: float) -> Float64:
     return middle
 
 
-def agreeing_shapes(shapes: Mapping[str, Shape], schema: Schema, codes: Codes) -> dict[str, Shape]:
+def bin_counts(shapes: Mapping[str, Shape], schema: Schema, codes: Codes) -> Int64:
+    """Count synthetic rows by the bins of every shape, one shape after the other."""
+    lines = [
+        np.bincount(codes[:, schema.index(name)], minlength=len(shape.shares))[: len(shape.shares)]
+        for name, shape in shapes.items()
+    ]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *lines])
+
+
+def agreeing_shapes(shapes: Mapping[str, Shape], schema: Schema, counts: Int64) -> dict[str, Shape]:
     """Return shapes whose means agree with the clipped sums, for rows with these bins.
 
     Parameters
     ----------
-    codes
-        Synthetic rows: they say how many values are drawn from each bin.
+    counts
+        How many values are drawn from each bin, as `bin_counts` has it.
     """
-    found = {}
+    found, start = {}, 0
     for name, shape in shapes.items():
-        line = np.bincount(codes[:, schema.index(name)], minlength=len(shape.shares))
-        found[name] = agreeing(shape, schema[name], line[: len(shape.shares)].astype(np.float64))
+        line = counts[start : start + len(shape.shares)]
+        found[name] = agreeing(shape, schema[name], line.astype(np.float64))
+        start += len(line)
     return found
 
 

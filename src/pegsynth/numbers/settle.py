@@ -21,8 +21,9 @@ from pegsynth.numbers.rare_categories import merged_rare
 from pegsynth.numbers.tree import NumberTree
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.date_text import DateText
-from pegsynth.schema.encoding import parsed_number
+from pegsynth.schema.encoding import special_number
 from pegsynth.schema.feature import Feature
+from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.schema import Schema
 
 FEWEST_BINS, MOST_BINS = 6, 24
@@ -84,7 +85,7 @@ def settle(schema: Schema, trees: Mapping[str, NumberTree], bins: int) -> Settle
             continue
         highest = kept_highest(column, schema) if column.private_edges else column.highest
         settled, shapes[column.name] = _settled(
-            column, trees[column.name], column.bins or bins, highest
+            column, trees[column.name], column.bins or bins, highest, NumberText(schema.dialect)
         )
         columns.append(settled)
     return Settled(schema.with_columns(columns), shapes)
@@ -124,10 +125,10 @@ def provisional(schema: Schema, bins: int) -> Schema:
 
 
 def _settled(
-    feature: Feature, tree: NumberTree, bins: int, highest: float | None
+    feature: Feature, tree: NumberTree, bins: int, highest: float | None, written: NumberText
 ) -> tuple[Feature, Shape]:
     grid = grid_of(feature)
-    masses = measured_masses(feature, tree, grid, private_edges=feature.private_edges)
+    masses = measured_masses(feature, tree, grid, written if feature.private_edges else None)
     edges = feature.edges
     if feature.private_edges:
         edges = _edges(grid.edges, masses, bins, grid.unit)
@@ -142,11 +143,14 @@ def _settled(
 
 
 def measured_masses(
-    feature: Feature, tree: NumberTree, grid: Grid, *, private_edges: bool
+    feature: Feature, tree: NumberTree, grid: Grid, written: NumberText | None
 ) -> Float64:
-    """Return the rows that a tree puts into every finest cell of its grid."""
+    """Return the rows that a tree puts into every finest cell of its grid.
+
+    Where edges are private, `written` says how texts spell the numbers that mean "missing".
+    """
     masses, _ = cell_masses(tree, grid)
-    return _without_taken(feature, grid, masses) if private_edges else masses
+    return masses if written is None else _without_taken(feature, grid, masses, written)
 
 
 def shape_of(feature: Feature, grid: Grid, masses: Float64) -> Shape:
@@ -154,13 +158,13 @@ def shape_of(feature: Feature, grid: Grid, masses: Float64) -> Shape:
     return Shape.of(feature.edges, grid.edges, masses, grid.unit)
 
 
-def _without_taken(feature: Feature, grid: Grid, masses: Float64) -> Float64:
+def _without_taken(feature: Feature, grid: Grid, masses: Float64, written: NumberText) -> Float64:
     """Leave out cells of numbers that mean "missing": rows that have them are not here."""
     texts = (*feature.missing, *feature.not_applicable)
     if feature.after is not None:
         return masses
-    read = DateText(feature).number if feature.kind in TEMPORAL else parsed_number
-    taken = [number for text in texts if (number := read(text)) is not None]
+    read = DateText(feature) if feature.kind in TEMPORAL else written
+    taken = [number for text in texts if (number := special_number(text, read)) is not None]
     low, high = grid.edges[:-1], grid.edges[1:]
     single = np.isin(low, taken) & (high - low <= max(grid.unit, 0.0) * 1.5)
     kept: Float64 = np.where(single, 0.0, masses)

@@ -28,7 +28,8 @@ from pegsynth.random import RandomStream
 from pegsynth.released.perturbed import split_counts
 from pegsynth.released.row_replicates import MOST_WEIGHT
 from pegsynth.replicate_design import PART
-from pegsynth.schema import Feature, Schema
+from pegsynth.schema import Schema
+from pegsynth.schema.number_text import NumberText
 
 Shapes = Mapping[str, Shape]
 
@@ -49,23 +50,23 @@ def replicated_shapes(
         How many times the sampling variance of a count is that of independent rows.
     """
     lines = {
-        name: _replicates(shape, schema[name], stream.child(), count, design_effect)
+        name: _replicates(shape, schema, name, stream.child(), count, design_effect)
         for name, shape in shapes.items()
     }
     return [{name: next(line) for name, line in lines.items()} for _ in range(count)]
 
 
 def _replicates(
-    shape: Shape, feature: Feature, stream: RandomStream, count: int, design_effect: float
+    shape: Shape, schema: Schema, name: str, stream: RandomStream, count: int, design_effect: float
 ) -> Iterator[Shape]:
-    source = shape.source
+    feature, source = schema[name], shape.source
     if source is None:
         for _ in range(count):
             yield shape
         return
     grid = source.grid(feature)
-    private = source.bounds is not None
-    masses = measured_masses(feature, source.tree, grid, private_edges=private)
+    written = None if source.bounds is None else NumberText(schema.dialect)
+    masses = measured_masses(feature, source.tree, grid, written)
     words = stream.substream()
     rows = np.array([max(round(float(masses.sum())), 1)])
     expected = masses * (float(rows[0]) / max(float(masses.sum()), 1e-300))
@@ -74,8 +75,9 @@ def _replicates(
         drawn = split_counts(rows, one_level, masses, words)
         moved = (drawn - expected) * math.sqrt(design_effect)
         tree = _perturbed(source.tree, grid, moved, stream)
-        fresh = measured_masses(feature, tree, grid, private_edges=private)
-        yield replace(shape_of(feature, grid, fresh), source=source)
+        fresh = measured_masses(feature, tree, grid, written)
+        # Its own clipped sum, which the mean of its rows agrees with (R21).
+        yield replace(shape_of(feature, grid, fresh), source=replace(source, tree=tree))
 
 
 def _perturbed(tree: NumberTree, grid: Grid, moved: Float64, stream: RandomStream) -> NumberTree:

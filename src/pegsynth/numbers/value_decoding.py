@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.arrays import Codes
+from pegsynth.arrays import Codes, Int64
 from pegsynth.errors import ParameterError
 from pegsynth.numbers.bin_shape import Shape
-from pegsynth.numbers.clipped_sum import agreeing_shapes
+from pegsynth.numbers.clipped_sum import agreeing_shapes, bin_counts
 from pegsynth.numbers.inside import InsideModel, fit_inside
 from pegsynth.random import RandomStream
 from pegsynth.schema.codec import Decoder
@@ -68,6 +68,39 @@ class ModelDecoder(Decoder):
         return super().decode(codes, draws.reshape(-1))
 
 
+class AgreeingDecoder(Decoder):
+    """A decoder whose means agree with clipped sums, for the rows that it decodes at once.
+
+    It serves where nobody sees the first rows of a table before the others are decoded.
+
+    Parameters
+    ----------
+    schema
+        The settled schema.
+    shapes
+        Shapes inside bins, by name.
+    options
+        As for `Decoder`.
+    """
+
+    def __init__(self, schema: Schema, shapes: Mapping[str, Shape], **options: Any) -> None:
+        super().__init__(schema, how="values", shapes=shapes, **options)
+        self._book, self._shapes, self._options = schema, shapes, options
+
+    def counted(self, codes: Codes) -> Int64:
+        """Count rows by their bins; counts of parts of a table add up."""
+        return bin_counts(self._shapes, self._book, codes)
+
+    def agreeing(self, counts: Int64) -> Decoder:
+        """Return a decoder for a table with these counts, whatever parts it is decoded in."""
+        shapes = agreeing_shapes(self._shapes, self._book, counts)
+        return Decoder(self._book, how="values", shapes=shapes, **self._options)
+
+    def decode(self, codes: Codes, words: Words | None = None) -> pl.DataFrame:
+        """Return the table that a code matrix stands for; see `Decoder.decode`."""
+        return self.agreeing(self.counted(codes)).decode(codes, words)
+
+
 def value_decoder(
     schema: Schema,
     shapes: Mapping[str, Shape],
@@ -89,7 +122,7 @@ def value_decoder(
     """
     if mode not in ("model", "values"):
         raise ParameterError(f'mode is "model" or "values", not {mode!r}')
-    shapes = agreeing_shapes(shapes, schema, sample)
+    shapes = agreeing_shapes(shapes, schema, bin_counts(shapes, schema, sample))
     model = fit_inside(sample, schema, shapes, stream) if mode == "model" else None
     if model is None:
         return Decoder(schema, how="values", shapes=shapes, **options)

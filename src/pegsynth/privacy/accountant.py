@@ -32,7 +32,6 @@ from pegsynth.privacy.draw_events import (
 )
 from pegsynth.privacy.events import (
     CategoriesFound,
-    Diversity,
     Event,
     PooledRows,
     RunBegins,
@@ -227,7 +226,5 @@ def _free_or_uncovered(event: Event) -> Decimal | None:
     match event:
         case UnitBound() | RunBegins():
             return ZERO
-        case Diversity(source="released"):
-            return ZERO  # R7: post-processing of noisy blocks
         case _:
-            return None  # R10, and R7 on true counts: no claim at all
+            return None  # R10 and R7: no claim at all

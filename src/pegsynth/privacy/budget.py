@@ -106,9 +106,6 @@ class Budget:
     delta_taken
         The part of delta that private categories take, fixed before any data is read; rho is
         converted at the rest (R29).
-    released_blocks
-        The method releases noisy blocks (`pegs-once`), where l-diversity is
-        post-processing: `l` may then stand beside `epsilon` (R7).
     """
 
     epsilon: float | None = None
@@ -117,7 +114,6 @@ class Budget:
     l: float | None = None  # noqa: E741
     alpha: float | None = None
     shares: Shares = field(default_factory=Shares)
-    released_blocks: bool = False
     paid: Allowance | None = None
     delta_taken: Fraction = Fraction(0)
 
@@ -143,16 +139,13 @@ class Budget:
 
     def _check_choice(self) -> None:
         given = [name for name in _KINDS if getattr(self, name) is not None]
-        if given == ["epsilon", "l"] and self.released_blocks:
-            return
         if len(given) == 1:
             return
         choice = "exactly one of epsilon (with or without delta), epsilon per row, l and alpha"
         if not given:
             raise BudgetError(f"a budget is missing: state {choice}")
         names = " and ".join(name.replace("_", " ") for name in given)
-        hint = "; only pegs-once takes l beside epsilon" if given == ["epsilon", "l"] else ""
-        raise BudgetError(f"{names} cannot be stated together: state {choice}{hint}")
+        raise BudgetError(f"{names} cannot be stated together: state {choice}")
 
     @property
     def kind(self) -> BudgetKind:

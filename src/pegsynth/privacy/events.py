@@ -46,7 +46,7 @@ class Selection(Recorded, frozen=True, kw_only=True, tag="selection"):
         Names of the features that something was chosen for.
     candidates
         How many there were to choose among; of several choices, for the first of each
-        feature. None in ledgers of format 1.
+        feature. None where it is not stated.
     among
         What the candidates were, in words.
     chosen
@@ -208,12 +208,12 @@ class Diversity(Recorded, frozen=True, kw_only=True, tag="l-diversity"):
         Names of the features concerned.
     source
         "confidential": alpha was chosen by looking at true counts, which carries no
-        differential privacy. "released": applied to noisy blocks, as post-processing.
+        differential privacy.
     """
 
     l: float  # noqa: E741
     features: tuple[str, ...]
-    source: Literal["confidential", "released"] = "confidential"
+    source: Literal["confidential"] = "confidential"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -221,7 +221,7 @@ class Diversity(Recorded, frozen=True, kw_only=True, tag="l-diversity"):
         freeze(self, "features")
         if not (math.isfinite(self.l) and self.l >= 1):
             raise ParameterError("Diversity: l must be a finite number of at least 1")
-        if self.source not in ("confidential", "released"):
+        if self.source != "confidential":
             raise ParameterError(f"Diversity: unknown source {self.source!r}")
 
 

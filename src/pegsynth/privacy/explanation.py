@@ -257,11 +257,6 @@ def _pooled(event: PooledRows) -> tuple[str, str]:
 
 def _made_diverse(event: Diversity) -> tuple[str, str]:
     where = _names(event.features) if event.features else "all features"
-    if event.source == "released":
-        return (
-            f"Noisy distributions of {where} were made l-diverse with l = {event.l:g}",
-            "this looked at nothing but what had been paid for before",
-        )
     return (
         f"Virtual rows were added by true counts until {where} had l-diversity with "
         f"l = {event.l:g}",

@@ -126,7 +126,6 @@ def guarantee_of(events: Sequence[Event], *, delta: float | None) -> Guarantee:
         epsilon_per_row=epsilon_per_row(events),
         unit=unit,
         rows_per_unit=rows_per_unit,
-        l=smallest_l,
     )
 
 
@@ -240,7 +239,7 @@ def _why_not_covered(
             return event.text
         case UnknownEvent():
             return "this version does not know such an event, so it counts as not private"
-        case Diversity(source="confidential"):
+        case Diversity():
             return (
                 "virtual rows were chosen entry by entry from the data to reach l-diversity, "
                 "which is not differential privacy"

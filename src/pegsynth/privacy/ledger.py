@@ -184,7 +184,6 @@ class Ledger:
         if len(ledgers) == 1:
             return ledgers[0]
         events = [event for ledger in ledgers for event in _marked(ledger)]
-        events = _without_partial_diversity(events, ledgers)
         return cls(
             events=(*events, *_obstacles(ledgers)),
             assumptions=_once(a for ledger in ledgers for a in ledger.assumptions),
@@ -228,26 +227,13 @@ def _units(ledger: Ledger) -> frozenset[str]:
     return frozenset(event.label for event in ledger.events if isinstance(event, UnitBound))
 
 
-def _without_partial_diversity(events: list[Event], ledgers: Sequence[Ledger]) -> list[Event]:
-    """Drop l-diversity of released blocks unless every run has it: it costs nothing."""
-    if all(_has(ledger, Diversity) for ledger in ledgers):
-        return events
-    return [e for e in events if not (isinstance(e, Diversity) and e.source == "released")]
-
-
 def _obstacles(ledgers: Sequence[Ledger]) -> list[NotPrivate]:
     """Name what stops the runs from adding up."""
     obstacles = []
     if len({_units(ledger) for ledger in ledgers}) > 1:
         text = "the runs do not protect the same kind of unit"
         obstacles.append(NotPrivate(code="mixed-units", text=text))
-    confidential = [
-        event
-        for ledger in ledgers
-        for event in ledger.events
-        if isinstance(event, Diversity) and event.source == "confidential"
-    ]
-    if confidential:
+    if any(_has(ledger, Diversity) for ledger in ledgers):
         text = "l-diversity of several runs together is not known to hold"
         obstacles.append(NotPrivate(code="l-diversity-does-not-add", text=text))
     return obstacles

@@ -35,7 +35,7 @@ class NoisyCounts(Recorded, frozen=True, kw_only=True, tag="noisy-counts"):
         may have been merged into one level, by noisy counts that were paid for before.
     table_cells
         Cells that got noise, in all: the product of the levels for one table, their sum
-        for a table of each feature. None in ledgers of format 1.
+        for a table of each feature. None where it is not stated.
     """
 
     mechanism: NoiseMechanism

@@ -22,10 +22,8 @@ from pegsynth.privacy.ledger import Ledger
 from pegsynth.privacy.program import Program
 
 FORMAT = 2
-"""Format 1 knew neither programs nor what events are about; such files are read as well."""
 
-_KEYS = frozenset(("format", "guarantee", "assumptions", "not_covered", "events"))
-_OPTIONAL_KEYS = frozenset(("programs",))
+_KEYS = frozenset(("format", "programs", "guarantee", "assumptions", "not_covered", "events"))
 _TOLERANCE = 1e-9
 _DEEPEST = 20
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -102,7 +100,7 @@ def _read(text: str | bytes, source: str) -> tuple[Ledger, Guarantee, list[str]]
         assumptions = msgspec.convert(content["assumptions"], tuple[Assumption, ...])
         lines = msgspec.convert(content["not_covered"], list[str])
         events = tuple(map(event_from_builtins, msgspec.convert(content["events"], list[Any])))
-        programs = msgspec.convert(content.get("programs", ()), tuple[Program, ...])
+        programs = msgspec.convert(content["programs"], tuple[Program, ...])
         return Ledger(events, assumptions, stated.delta or 0.0, programs), stated, lines
     except RecursionError:
         raise ModelError(f"{source}: not a ledger that can be read: nested too deeply") from None
@@ -126,9 +124,12 @@ def _parse(text: str | bytes) -> dict[str, Any]:
     version = content.get("format")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise _MalformedError("it has no format number")
-    if version > FORMAT:
-        raise _MalformedError(f"its format {version} is newer than this program; update pegsynth")
-    wrong = sorted((set(content) - _OPTIONAL_KEYS) ^ _KEYS)
+    if version != FORMAT:
+        raise _MalformedError(
+            f"it has format {version}, and this program reads format {FORMAT} only; use the "
+            "version of pegsynth that wrote it"
+        )
+    wrong = sorted(set(content) ^ _KEYS)
     if wrong:
         raise _MalformedError(f"missing or unknown key {wrong[0]!r}")
     _check_plain(content, depth=0)

@@ -43,10 +43,7 @@ def _claim(ledger: Ledger) -> list[str]:
             "It limits how surely a value can be told from the entry it was drawn from, and "
             "says nothing about what else an outsider may know.",
         ]
-    sentences = [_differential(guarantee), _odds(guarantee)]
-    if guarantee.l is not None:
-        sentences.append(_diversity(ledger))
-    return sentences
+    return [_differential(guarantee), _odds(guarantee)]
 
 
 def _differential(guarantee: Guarantee) -> str:

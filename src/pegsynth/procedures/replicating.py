@@ -9,17 +9,13 @@ from typing import Any
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.formula import is_declared
 from pegsynth.inference.choice import weights_of
-from pegsynth.inference.combine import Floor
+from pegsynth.inference.combine import Combined, Floor
 from pegsynth.inference.combining_rules import Numbers
-from pegsynth.inference.ledger_support import (
-    NOT_ASKED,
-    NOT_SUPPORTED,
-    names_features,
-    support_note,
-)
+from pegsynth.inference.ledger_support import names_features, status_of, support_note
 from pegsynth.inference.pooled_result import Pooled
 from pegsynth.inference.replicated import replicated as of_a_function
-from pegsynth.inference.replicated import weights_in
+from pegsynth.inference.replicated import weights_in, with_note
+from pegsynth.inference.shared_bias import floor_of_shares, with_shared_bias
 from pegsynth.io.caller_frames import from_frame
 from pegsynth.privacy import Ledger
 from pegsynth.procedures.weighted_regression import Family, regression
@@ -63,7 +59,8 @@ def replicated(
     schema
         The codebook, for the order of categories.
     ledger, floor, analysis
-        As for `combine`; the analysis is by default the formula itself.
+        As for `combine`; the analysis is by default the formula itself, and the floor of
+        `procedures.shares` without groups that of the ledger.
 
     Returns
     -------
@@ -85,30 +82,31 @@ def replicated(
         raise ParameterError("family and exposure are for a formula; remove them")
     options: dict[str, Any] = {"names": names, "ledger": ledger, "floor": floor}
     if not isinstance(fit, Statistic):
-        return of_a_function(fit, frame, weight=weight, analysis=analysis, **options)
+        return of_a_function(fit, frame, weight=weight, analysis=analysis, schema=schema, **options)
     if weight is None and ledger is not None:
         weight = next(iter(weights_of(ledger)), None)
     main = weights_in(frame, weight)[0]
     prepared = fit.prepare(from_frame(frame).lazy().collect(), main, schema)
     if names is not None and prepared.finished is not None:
         raise ParameterError("quantiles are chosen by their probabilities; remove names")
+    if fit.counted and ledger is not None and floor is None:
+        shown = prepared.estimates(main) if names is None else names
+        options["floor"] = floor_of_shares(ledger, fit.counted, main, shown)
     found = of_a_function(
         lambda _, weights: prepared.estimates(weights), frame, weight=weight, **options
     )
     combined = replace(found.combined, link=fit.link)
+    if ledger is not None and (analysis or names_features(ledger, fit.analysis)):
+        asked = analysis or fit.analysis
+        combined = with_note(combined, _note(ledger, asked, schema))
+        combined = replace(combined, statuses=_statuses(combined, prepared, ledger, schema))
+        combined = with_shared_bias(combined, prepared.estimates, frame, main, ledger, asked)
     if prepared.finished is not None:
         combined = prepared.finished(combined)
-    statuses: dict[str, str] = {}
-    if ledger is not None and (analysis or names_features(ledger, fit.analysis)):
-        note = _note(ledger, analysis or fit.analysis, schema)
-        kept = tuple(each for each in combined.notes if each != NOT_ASKED)
-        combined = replace(combined, notes=(*kept, *([note] if note else [])))
-        statuses = _statuses(found.names, prepared, ledger, note, schema)
     return replace(
         found,
         combined=combined,
         terms=_kept(prepared.terms, found.names),
-        statuses=statuses,
         response=prepared.response,
     )
 
@@ -126,17 +124,16 @@ def _note(ledger: Ledger, analysis: str, schema: Schema | None) -> str:
     of the same features.
     """
     formula = "~" in analysis and (schema is None or is_declared(analysis, schema))
-    return support_note(ledger, analysis, declared=formula)
+    return support_note(ledger, analysis, declared=formula, schema=schema)
 
 
 def _statuses(
-    names: Sequence[str], prepared: Prepared, ledger: Ledger, note: str, schema: Schema | None
-) -> dict[str, str]:
-    """Say of every estimate whether published tables support it, as far as the ledger tells."""
-    found = dict.fromkeys(names, note.partition(":")[0]) if note else {}
+    combined: Combined, prepared: Prepared, ledger: Ledger, schema: Schema | None
+) -> tuple[str, ...]:
+    """Return the status of every estimate; an interaction needs one table of all its features."""
+    found = dict(zip(combined.names, combined.statuses, strict=False))
     for name, formula in prepared.joint.items():
         if name in found and not (schema is not None and is_declared(formula, schema)):
-            # Pairs of its features say nothing about an interaction with the response.
-            own = support_note(ledger, formula, declared=False).partition(":")[0]
-            found[name] = NOT_SUPPORTED if own == "pairs only" else own
-    return found
+            own = support_note(ledger, formula, declared=False, schema=schema, joint=True)
+            found[name] = status_of(own)
+    return tuple(found.values())

@@ -60,11 +60,14 @@ class Statistic:
         A formula, or the columns that it is about.
     link
         The scale of its intervals.
+    counted
+        The column of whose values estimates are the shares among all rows; empty: of none.
     """
 
     prepare: Callable[[pl.DataFrame, Float64, Schema | None], Prepared]
     analysis: str
     link: Link = "identity"
+    counted: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ def shares(column: str, *, by: str | Sequence[str] = ()) -> Statistic:
 
         return Prepared(estimates)
 
-    return Statistic(prepare, about(column, by))
+    return Statistic(prepare, about(column, by), counted="" if by else column)
 
 
 def quantiles(

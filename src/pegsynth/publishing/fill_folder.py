@@ -468,14 +468,8 @@ def write_wanted(public: Path, session: Session, *, threads: int = 1) -> None:
     """Write the tables that the schema wants, with their noise stated."""
     model = session.model
     for number, table in enumerate(model.schema.tables_wanted, start=1):
-        stream = session.stream.aside(f"wanted table {number}")
         frame = asked_frame(
-            model.content,
-            model.schema,
-            session.plan,
-            table.features,
-            stream=stream,
-            threads=threads,
+            model.content, model.schema, session.plan, table.features, threads=threads
         )
         atomic_text(public / wanted_name(number), frame.write_csv())
 

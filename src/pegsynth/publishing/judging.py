@@ -28,7 +28,7 @@ class Judging:
     formulas: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return self != NO_JUDGING
+        return self.holdout is not None or bool(self.target or self.formulas)
 
     def check(self, schema: Schema) -> None:
         """Refuse, before any budget is spent, what could not be measured afterwards."""

@@ -19,7 +19,7 @@ import polars as pl
 from pegsynth.errors import ParameterError
 from pegsynth.option_kinds import check_whole
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.encoding import ColumnEncoder, parsed_number
+from pegsynth.schema.encoding import ColumnEncoder, special_number
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.rounded_values import multiples_inside
 
@@ -163,7 +163,8 @@ class Policy:
 
     def _rounded(self, frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
         return frame.with_columns(
-            _multiples(frame.get_column(name), step, schema[name]) for name, step in self.round_to
+            _multiples(frame.get_column(name), step, schema[name], NumberText(schema.dialect))
+            for name, step in self.round_to
         )
 
 
@@ -192,7 +193,7 @@ def _check_rounded(schema: Schema, name: str, step: Any, *, labels: bool) -> Non
         raise ParameterError(f"--round {name}: a whole number is rounded to whole steps")
 
 
-def _multiples(column: pl.Series, step: float, feature: Feature) -> pl.Series:
+def _multiples(column: pl.Series, step: float, feature: Feature, written: NumberText) -> pl.Series:
     """Return numbers as the nearest multiples between the public bounds of their feature.
 
     Numbers that mean "missing" stay, and so does a column of text, with special values.
@@ -201,7 +202,8 @@ def _multiples(column: pl.Series, step: float, feature: Feature) -> pl.Series:
         return column
     numbers = column.cast(pl.Float64).to_numpy()
     texts = (*feature.missing, *feature.not_applicable)
-    special = [number for text in texts if (number := parsed_number(text)) is not None]
+    found = (special_number(text, written) for text in texts)
+    special = [number for number in found if number is not None]
     # One bin from the first to the last number.
     one = np.zeros(len(numbers), dtype=np.int64)
     made = multiples_inside(numbers, one, feature.public_bounds, float(step))

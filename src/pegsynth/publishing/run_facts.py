@@ -87,11 +87,7 @@ class RunFacts:
     @property
     def virtual_rows(self) -> bool:
         """Whether rows were drawn under virtual rows, which pull them towards a prior."""
-        return any(
-            isinstance(event, DRAWS)
-            or (isinstance(event, Diversity) and event.source == "confidential")
-            for event in self.ledger.events
-        )
+        return any(isinstance(event, (*DRAWS, Diversity)) for event in self.ledger.events)
 
     @property
     def unit(self) -> str:

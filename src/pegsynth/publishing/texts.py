@@ -48,6 +48,8 @@ def how_to_analyse(facts: Facts) -> str:
         choice = Choice("nested", f"{choice.reason}, and missing values were imputed in each")
     estimates_only = datasets > 1 and without_intervals(ledger)
     needs_rows_in = choice.rule not in ("partial", *REPLICATED) and not estimates_only
+    # Without N the rule gives no variance, and the code prints none.
+    can_combine = not needs_rows_in or rows_in_of(ledger) is not None
     decode: How = "labels" if facts.decode == "labels" else "values"
     code = _code(
         schema,
@@ -71,7 +73,9 @@ def how_to_analyse(facts: Facts) -> str:
         _dependent(facts, choice),
         _blanked(facts.policy),
         blanks(schema),
-        _ESTIMATES_ONLY if estimates_only else _combining(facts, choice, counted),
+        _ESTIMATES_ONLY
+        if estimates_only
+        else _combining(facts, choice, counted, can_combine=can_combine),
         _original_rows(rows_in_of(ledger), counted) if datasets > 1 and needs_rows_in else "",
         _before_code(code),
         *code,
@@ -90,7 +94,7 @@ def how_to_analyse(facts: Facts) -> str:
         else "",
         analyses_section(facts),
         wanted_section(schema),
-        _limits(facts, choice),
+        _limits(facts, choice, can_combine=can_combine),
         LIMITS_OF_IMPUTING if versions else "",
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -265,7 +269,7 @@ rows. This is policy (see `PRIVACY.md`). Blank values are not missing at random:
 are underrepresented, and no rule corrects that."""
 
 
-def _limits(facts: Facts, choice: Choice) -> str:
+def _limits(facts: Facts, choice: Choice, *, can_combine: bool) -> str:
     """Say what no interval covers; where there are none, another section has said it."""
     if choice.rule in REPLICATED:
         state = (
@@ -277,16 +281,16 @@ def _limits(facts: Facts, choice: Choice) -> str:
     if from_released_blocks(facts.ledger) and facts.datasets == 1:
         return f"## What the table does not tell\n\n{_LIMITS_OF_NOISE}"
     if from_released_blocks(facts.ledger):
-        return f"""## What no rule covers
-
-{_LIMITS_OF_NOISE} No combining rule covers either: the intervals are about sampling and synthesis
-only."""
-    if facts.datasets == 1 or without_intervals(facts.ledger):
+        limits = f"{_LIMITS_OF_NOISE} No combining rule covers either."
+    elif facts.datasets == 1 or without_intervals(facts.ledger):
         return ""
-    return _LIMITS_OF_VIRTUAL_ROWS if facts.virtual_rows else _LIMITS_OF_MODELS
+    else:
+        limits = _LIMITS_OF_VIRTUAL_ROWS if facts.virtual_rows else _LIMITS_OF_MODELS
+    about = _ABOUT_INTERVALS if can_combine else _ABOUT_INTERVALS_TO_COME
+    return f"## What no rule covers\n\n{limits}\n{about}"
 
 
-def _combining(facts: Facts, choice: Choice, counted: str) -> str:
+def _combining(facts: Facts, choice: Choice, counted: str, *, can_combine: bool) -> str:
     if facts.weight_columns:
         return ""
     if facts.datasets == 1:
@@ -294,7 +298,7 @@ def _combining(facts: Facts, choice: Choice, counted: str) -> str:
     told: dict[str, Any] = {"rows": facts.rows, "datasets": facts.datasets, "counted": counted}
     if facts.versions:
         return combining_completed(choice, versions=facts.versions, **told)
-    return _rule(choice, **told)
+    return _rule(choice, can_combine=can_combine, **told)
 
 
 def _weights(facts: Facts) -> str:
@@ -365,13 +369,14 @@ when it is given `privacy.json`. A release by `pegs-once` with `--replicates` ha
 that hold."""
 
 
-def _rule(choice: Choice, *, rows: int, datasets: int, counted: str) -> str:
+def _rule(choice: Choice, *, rows: int, datasets: int, counted: str, can_combine: bool) -> str:
     figures = (
         f"mean of the estimates and b their variance between tables (divisor K - 1); K = {datasets}"
         if choice.rule == "own-noise"
         else "mean of the estimates, b their variance between tables (divisor K - 1) and v the "
         f"mean of\ntheir variances; K = {datasets} and n = {rows} {counted}"
     )
+    needed, option = ("", "") if can_combine else (", once N is known", " --rows-in N")
     return f"""## Combine the tables
 
 Analyse each table as if it were the original, then combine the {datasets} results. Let q be the
@@ -381,9 +386,9 @@ Analyse each table as if it were the original, then combine the {datasets} resul
 - estimate: q
 - variance: {_FORMULAS[choice.rule]}
 
-`pegsynth.combine` does this and adds degrees of freedom and intervals. For estimates in a
-file with the columns term, estimate, and variance or std_error, so does
-`pegs combine FILE --ledger privacy.json --rows {rows}`."""
+`pegsynth.combine` does this and adds degrees of freedom and intervals{needed}. For
+estimates in a file with the columns term, estimate, and variance or std_error, so does
+`pegs combine FILE --ledger privacy.json --rows {rows}{option}`."""
 
 
 def _original_rows(rows_in: int | None, counted: str) -> str:
@@ -440,13 +445,15 @@ made. `privacy.json` says of which features each noisy table is: state the analy
 and a note says whether published tables support it."""
 
 
-_LIMITS_OF_VIRTUAL_ROWS = """## What no rule covers
-
-Virtual rows that protect people pull every table towards a prior distribution. No combining rule
-corrects that bias. The intervals are about sampling and synthesis only."""
+_LIMITS_OF_VIRTUAL_ROWS = """Virtual rows that protect people pull every table towards a prior
+distribution. No combining rule corrects that bias."""
 
 
-_LIMITS_OF_MODELS = """## What no rule covers
+_LIMITS_OF_MODELS = """Whatever the method gets wrong about the original, it gets wrong in every
+table alike."""
 
-Whatever the method gets wrong about the original, it gets wrong in every table alike. The intervals
-are about sampling and synthesis only."""
+
+_ABOUT_INTERVALS = "The intervals are about sampling and synthesis only."
+
+_ABOUT_INTERVALS_TO_COME = """Intervals that the rule gives once N is known are about sampling and
+synthesis only."""

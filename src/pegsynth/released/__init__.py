@@ -6,14 +6,12 @@ structure, which may be published. `draw_rows` makes rows from it alone.
 """
 
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.draw import draw_rows
 from pegsynth.released.fit import release_blocks
 from pegsynth.released.published import NoisyTable, Released
 from pegsynth.released.steps import Steps
 
 __all__ = [
-    "Diverse",
     "NoisyTable",
     "PrivacyFilter",
     "Released",

@@ -15,7 +15,6 @@ from pegsynth.random import RandomStream
 from pegsynth.released.candidates import MOST_POOL, rows_at_once
 from pegsynth.released.dependences import agreed_shares, tell, told_details
 from pegsynth.released.details import Detail
-from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.first_round import block_counts, block_shares
 from pegsynth.released.joint_fit import JointFit
 from pegsynth.released.levels import split_again
@@ -45,7 +44,6 @@ def draw_rows(
     *,
     steps: Steps | None = None,
     rules: Sequence[Rule] = (),
-    diverse: Diverse | None = None,
     given: Mapping[int, int] | None = None,
     threads: int = 1,
 ) -> Iterator[Codes]:
@@ -53,20 +51,16 @@ def draw_rows(
 
     Parameters
     ----------
-    diverse
-        The l that the distributions of some features must reach. Its rules are those that
-        rows obey then: they say all that the schema's rules imply.
     given
         Features and the code that each has in every row: the pool is conditioned on it,
-        so the other features follow. None may be drawn after a feature with an l (R7).
+        so the other features follow.
     """
     steps = steps or Steps()
     steps = steps.under_noise() if released.loud else steps
-    rules = diverse.rules if diverse and diverse.levels else rules
 
     def fresh(size: int) -> PoolFit:
         pool = Pool(released.sizes, size, stream, rules=rules, threads=threads)
-        return rebuild(released, pool, steps, diverse)
+        return rebuild(released, pool, steps)
 
     lot = lot_rows(released)
     for start in range(0, rows, lot):
@@ -92,17 +86,11 @@ def pool_rows(released: Released, rows: int, steps: Steps) -> int:
     return larger if lot == LOT else min(larger, max(rows, lot))
 
 
-def rebuild(
-    released: Released, pool: Pool, steps: Steps, diverse: Diverse | None = None
-) -> PoolFit:
-    """Fill a pool by the blocks and weigh it to every table that was released.
-
-    Features with an l are drawn row by row. Whoever asks for an l leaves out the second
-    round: weights would undo it (R7).
-    """
+def rebuild(released: Released, pool: Pool, steps: Steps) -> PoolFit:
+    """Fill a pool by the blocks and weigh it to every table that was released."""
     if released.by_pairs:
-        return _by_residuals(released, pool, steps, diverse)
-    fit = JointFit(pool, fill(released, pool, steps, diverse), steps)
+        return _by_residuals(released, pool, steps)
+    fit = JointFit(pool, fill(released, pool, steps), steps)
     if not steps.second_round:
         pool.weigh(fit.margins.total)
         return fit
@@ -117,10 +105,10 @@ def rebuild(
     return fit
 
 
-def _by_residuals(released: Released, pool: Pool, steps: Steps, diverse: Diverse | None) -> PoolFit:
+def _by_residuals(released: Released, pool: Pool, steps: Steps) -> PoolFit:
     """Fill a pool by blocks or the residuals of all pairs, and weigh it to all tables."""
     some = bool(released.blocks)
-    margins = fill(released, pool, steps, diverse) if some else start_margins(released, steps)
+    margins = fill(released, pool, steps) if some else start_margins(released, steps)
     fit = ResidualFit(pool, margins, steps)
     fit.draw(released.residuals, released.order, released.blocks)
     if not steps.shrink:
@@ -140,7 +128,7 @@ def _raked(released: Released, pool: Pool, steps: Steps) -> PoolFit:
     return fit
 
 
-def fill(released: Released, pool: Pool, steps: Steps, diverse: Diverse | None = None) -> Margins:
+def fill(released: Released, pool: Pool, steps: Steps) -> Margins:
     """Fill a pool by the blocks; return the one-way counts."""
     margins = start_margins(released, steps)
     if steps.fold:
@@ -160,10 +148,7 @@ def fill(released: Released, pool: Pool, steps: Steps, diverse: Diverse | None =
             heads = block.features[:-1]
         else:
             shares, heads = margins.shares[feature][None, :], ()
-        if diverse and feature in diverse.levels:
-            pool.draw_alone(feature, heads, diverse.applied(shares, feature))
-        else:
-            pool.draw(feature, heads, shares)
+        pool.draw(feature, heads, shares)
     return margins
 
 

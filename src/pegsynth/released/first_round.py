@@ -9,7 +9,7 @@ also be placed without heads, at score 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -33,13 +33,7 @@ WIDE_TABLE = 24
 
 @dataclass
 class FirstRound:
-    """Chooses and measures blocks of a confidential table, one feature after the other.
-
-    Parameters
-    ----------
-    last
-        Features that are placed after all others.
-    """
+    """Chooses and measures blocks of a confidential table, one feature after the other."""
 
     table: MergedTable
     pool: Pool
@@ -48,7 +42,6 @@ class FirstRound:
     steps: Steps
     choice_share: float
     left_share: float
-    last: Collection[int] = ()
     _heads: list[Features] = field(default_factory=list)
     _candidates: Int64 = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int64))
     _parents: dict[int, Features] = field(default_factory=dict)
@@ -57,9 +50,7 @@ class FirstRound:
     def next(self, left: list[int]) -> tuple[int, NoisyTable | None]:
         """Choose a feature and its heads among those left, and measure its block."""
         self._look(left)
-        # Features with an l come after all others (R7).
-        turn = [feature for feature in left if feature not in self.last] or left
-        candidates = self._candidates[np.isin(self._candidates[:, 1], turn)]
+        candidates = self._candidates[np.isin(self._candidates[:, 1], left)]
         share = self.left_share / len(left)
         penalty = (
             MEAN_ABSOLUTE_NORMAL * self.budget_filter.deviation(share) * self.steps.block_penalty
@@ -67,15 +58,15 @@ class FirstRound:
         distances, cells = candidates[:, 2:].T
         scores: list[int] = (distances - whole_penalty(penalty * cells)).tolist()
         if self.steps.leave_alone or not scores:
-            scores += [0] * len(turn)
+            scores += [0] * len(left)
         index = self.budget_filter.choose(
             scores,
             self.choice_share,
             purpose="heads",
             among=f"blocks of a feature to draw next and up to {self.steps.heads} drawn before it",
-            features_of=lambda index: self._features(index, candidates, turn),
+            features_of=lambda index: self._features(index, candidates, left),
         )
-        feature, heads = self._candidate(index, candidates, turn)
+        feature, heads = self._candidate(index, candidates, left)
         self._parents[feature] = heads
         if not heads:
             return feature, None
@@ -91,17 +82,17 @@ class FirstRound:
         self.left_share -= share
         return feature, NoisyTable(features, noisy, deviation)
 
-    def _candidate(self, index: int, candidates: Int64, turn: list[int]) -> tuple[int, Features]:
+    def _candidate(self, index: int, candidates: Int64, left: list[int]) -> tuple[int, Features]:
         """Return a feature and its heads; those without heads come last."""
         alone = index - len(candidates)
         if alone >= 0:
-            return turn[alone], ()
+            return left[alone], ()
         number, feature = candidates[index, :2].tolist()
         return feature, self._heads[number]
 
-    def _features(self, index: int, candidates: Int64, turn: list[int]) -> Features:
+    def _features(self, index: int, candidates: Int64, left: list[int]) -> Features:
         """Return the features of a candidate's block, the one that it draws last."""
-        feature, heads = self._candidate(index, candidates, turn)
+        feature, heads = self._candidate(index, candidates, left)
         return (*heads, feature)
 
     def _look(self, left: list[int]) -> None:

@@ -15,7 +15,6 @@ from pegsynth.released.candidates import MOST_POOL, rounds_for, rows_at_once
 from pegsynth.released.counted import CountedRows, CountedTable, MergedTable
 from pegsynth.released.dependences import Search, told_details
 from pegsynth.released.details import Detail, details_on_levels
-from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.draw import fine_shares, pool_rows, released_total
 from pegsynth.released.first_round import FirstRound, block_counts, block_shares
 from pegsynth.released.joint_fit import JointFit
@@ -66,7 +65,6 @@ def release_blocks(
     ordered: Sequence[bool],
     public: Sequence[Float64 | None] = (),
     whole: Sequence[bool] = (),
-    diverse: Diverse | None = None,
     details: Sequence[Detail] = (),
     above: Sequence[Sequence[Int64]] = (),
     rows: int | None = None,
@@ -90,10 +88,6 @@ def release_blocks(
         For every feature its public shares, or None: what is public is not measured.
     whole
         For every feature whether its categories must stay apart.
-    diverse
-        The l that the distributions of some features must reach. These are placed after
-        all others. The pool is then good for choosing blocks and not for publishing: what
-        was chosen tells something of its rows. Its rules are those that rows obey.
     details
         Features that are drawn given their parent, parents first, on their categories.
     above
@@ -108,7 +102,7 @@ def release_blocks(
     withheld
         The part of the whole budget that is left to what comes afterwards.
     """
-    steps, diverse = steps or Steps(), diverse or Diverse()
+    steps = steps or Steps()
     # What is wanted is measured as tables beside blocks.
     steps = replace(steps, residuals=steps.residuals and not wanted and first is None)
     features = len(category_counts)
@@ -137,7 +131,7 @@ def release_blocks(
     is_public = tuple(line is not None for line in known)
     measured = Released(total, one_ways, is_public, tuple(ordered), loud, (), (), (), ())
     rows_estimated = released_total(measured)
-    if steps.dependences and not diverse.levels:
+    if steps.dependences:
         closed = _spoken_of(details, whole)
         measured, spent = _with_maps(measured, table, budget_filter, steps, closed)
         split = split.without(spent)
@@ -161,11 +155,11 @@ def release_blocks(
             rows_at_once(len(plan.pairs), MOST_POOL),
         ),
         stream,
-        rules=diverse.rules if diverse.levels else rules,
+        rules=rules,
         threads=threads,
     )
     progress("blocks", 0, features)
-    place = _Placing(pool, margins, steps, diverse)
+    place = _Placing(pool, margins, steps)
     if plan.pairs:
         split = replace(split, first=plan.first)
         fit, blocks, residuals = _by_pairs(
@@ -371,12 +365,11 @@ class _Placing:
     pool: Pool
     margins: Margins
     steps: Steps
-    diverse: Diverse
 
     def without_heads(self, feature: int) -> None:
         """Draw a feature by its one-way shares."""
         shares = self.margins.shares[feature][None, :]
-        self.pool.draw(feature, (), self.diverse.applied(shares, feature))
+        self.pool.draw(feature, (), shares)
 
     def with_block(self, block: NoisyTable) -> None:
         """Draw a feature by its block."""
@@ -385,7 +378,7 @@ class _Placing:
             self.margins.fold(block, (feature,))
         counts = block_counts(block, self.pool, self.margins, self.steps)
         shares = block_shares(block, counts, self.margins)
-        self.pool.draw(feature, block.features[:-1], self.diverse.applied(shares, feature))
+        self.pool.draw(feature, block.features[:-1], shares)
 
 
 def _first_round(
@@ -398,12 +391,11 @@ def _first_round(
 ) -> tuple[list[NoisyTable], float]:
     """Place all features; return the blocks and what is left of the round's share."""
     sizes = place.margins.sizes
-    last = place.diverse.levels
     details = place.margins.details
     given = {detail.feature for detail in details}
     plain = [feature for feature in range(len(sizes)) if feature not in given]
     if first is None:
-        first = min(plain, key=lambda feature: (feature in last, sizes[feature]))
+        first = min(plain, key=lambda feature: sizes[feature])
     place.without_heads(first)
     chooser = FirstRound(
         table,
@@ -413,7 +405,6 @@ def _first_round(
         place.steps,
         split.choice,
         split.first,
-        set(last),
     )
     left = [feature for feature in plain if feature != first]
     blocks: list[NoisyTable] = []

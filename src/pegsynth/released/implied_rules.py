@@ -16,7 +16,6 @@ from pegsynth.schema.rules import Rule
 Parts = Mapping[int, frozenset[int]]
 
 MOST_RULES = 256
-MOST_SETS = 1024
 _MOST_STEPS = 100_000
 
 
@@ -97,29 +96,8 @@ def _together(held: Parts, rule: Parts, but: int) -> Parts | None:
     return together
 
 
-def together(rules: Sequence[Rule], feature: int) -> list[frozenset[int]]:
-    """Return what may be forbidden of a feature, by any rules that can be active at once."""
-    sets: dict[tuple[frozenset[int], frozenset[tuple[int, frozenset[int]]]], Parts] = {
-        (frozenset(), frozenset()): {}
-    }
-    for rule in rules:
-        parts = dict(rule.forbidden)
-        if feature not in parts:
-            continue
-        for (gone, _), held in list(sets.items()):
-            more = _together(held, parts, feature)
-            if more is not None:
-                sets.setdefault((gone | parts[feature], frozenset(more.items())), more)
-        if len(sets) > _MOST_STEPS // 10:
-            raise _too_many()
-    found = {gone for gone, _ in sets}
-    if len(found) > MOST_SETS:
-        raise _too_many()
-    return sorted(found, key=sorted)
-
-
 def _too_many() -> ParameterError:
     return ParameterError(
-        "the schema's rules can act together in too many ways for --l; state fewer rules about "
-        "the features with an l, or leave out --l"
+        "the schema's rules can act together in too many ways; state fewer rules about the same "
+        "features"
     )

@@ -21,7 +21,7 @@ from pegsynth.arrays import Float64, Int64
 from pegsynth.mechanisms.residuals import centred
 from pegsynth.released.margins import Margins
 from pegsynth.released.published import Released
-from pegsynth.released.smoothing import Axes, fitted_to
+from pegsynth.released.smoothing import Axes, fitted_to, says_something
 
 Pair = tuple[int, int]
 
@@ -148,7 +148,10 @@ def tilted(
     scores: Mapping[int, Float64],
     margins: Mapping[Axes, Float64],
 ) -> Float64:
-    """Tilt a table until it holds the products that are wanted, and fit it to its margins."""
+    """Tilt a table until it holds the products that are wanted, and fit it to its margins.
+
+    Margins that would leave nothing of it are not met.
+    """
     for _ in range(_STEPS):
         changed = False
         for places, pair in _pairs(features, scores):
@@ -161,7 +164,10 @@ def tilted(
             step = float(np.clip(step, -_MOST_TILT / largest, _MOST_TILT / largest))
             if abs(step) > _SMALL:
                 changed = True
-                table = fitted_to(table * np.exp(step * products), margins, passes=_PASSES)
+                fitted = fitted_to(table * np.exp(step * products), margins, passes=_PASSES)
+                if not says_something(fitted):
+                    return table
+                table = fitted
         if not changed:
             break
     return table

@@ -19,7 +19,7 @@ from pegsynth.released.ordered_products import measured_products, standard_score
 from pegsynth.released.pair_residuals import PAIR, PairEstimates, cell_noise, projected
 from pegsynth.released.published import NoisyTable, Released
 from pegsynth.released.row_pool import Features, cell_count
-from pegsynth.released.smoothing import Axes, fitted_to, on_simplex
+from pegsynth.released.smoothing import Axes, fitted_to, on_simplex, says_something
 
 Target = tuple[Features, Float64]
 
@@ -42,7 +42,10 @@ def plain_targets(released: Released, margins: Margins) -> list[Target]:
         if len(table.features) <= _LARGEST_FITTED:
             shape = [margins.sizes[feature] for feature in table.features]
             wanted = _known_margins(table, known, margins)
-            fitted = fitted_to(projected.reshape(shape), wanted)
+            alone = projected.reshape(shape)
+            fitted = fitted_to(alone, wanted)
+            # Pairs that other tables know better may leave nothing of it.
+            fitted = fitted if says_something(fitted) else alone
             projected = tilted(fitted, table.features, products, scores, wanted).ravel()
         known.append((table, projected))
     ones: list[Target] = [
@@ -75,7 +78,7 @@ def _by_parts(table: NoisyTable, pairs: Mapping[Features, Float64], margins: Mar
     cells = on_simplex(noisy, cell_noise(table.deviation, levels) ** 2, margins.total)
     for start in (cells.reshape(levels), np.ones(levels)):
         fitted = fitted_to(start, wanted)
-        if fitted.any():
+        if says_something(fitted):
             return fitted.ravel()
     # Loud noise may leave no cell that all pairs allow; such a residual says nothing.
     return np.full(len(cells), margins.total / len(cells))

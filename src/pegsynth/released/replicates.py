@@ -16,7 +16,6 @@ from pegsynth.errors import ParameterError
 from pegsynth.options import MOST_REPLICATES
 from pegsynth.privacy import Event
 from pegsynth.random import RandomStream
-from pegsynth.released.diverse_shares import Diverse
 from pegsynth.released.draw import draw_rows, pool_rows, rebuild, released_total
 from pegsynth.released.perturbed import AddedUp, Laws, perturbed
 from pegsynth.released.published import Released
@@ -45,8 +44,6 @@ class Source:
         The steps that rows are usually drawn by.
     rules
         The schema's rules.
-    diverse
-        The l that some features must reach.
     given
         Features and the code that each has in every row.
     design_effect
@@ -59,7 +56,6 @@ class Source:
     events: Sequence[Event]
     steps: Steps = field(default_factory=Steps)
     rules: Sequence[Rule] = ()
-    diverse: Diverse | None = None
     given: Mapping[int, int] = field(default_factory=dict)
     design_effect: float = 1.0
     added: Callable[[Pool, RandomStream], AddedUp] | None = None
@@ -74,7 +70,7 @@ class Source:
         total = max(round(released_total(self.released)), 1)
         steps = self.usual_steps()
         size = min(pool_rows(self.released, total, steps), MODEL_ROWS)
-        pool = Pool(self.released.sizes, size, stream, rules=self._rules(), threads=threads)
+        pool = Pool(self.released.sizes, size, stream, rules=self.rules, threads=threads)
         fit = rebuild(self.released, pool, steps)
         return perturbed(
             self.released,
@@ -90,9 +86,6 @@ class Source:
     def usual_steps(self) -> Steps:
         """Return the steps that rows are drawn by, given how loud the noise is."""
         return self.steps.under_noise() if self.released.loud else self.steps
-
-    def _rules(self) -> Sequence[Rule]:
-        return self.diverse.rules if self.diverse and self.diverse.levels else self.rules
 
 
 def own_noise_tables(
@@ -114,7 +107,6 @@ def own_noise_versions(
             stream.child(),
             steps=source.steps.plain(),
             rules=source.rules,
-            diverse=source.diverse,
             given=source.given,
             threads=threads,
         )

@@ -2,9 +2,8 @@
 
 Every column is drawn with little variance: the rows that share the values of its heads get
 equally spaced quantiles of its distribution, in random order, and a few rows are moved so
-that the margin is the model's own. Columns that must be l-diverse are drawn row by row
-instead. Rules are kept as rows are drawn (R18): a row that would break one draws again
-among what is allowed.
+that the margin is the model's own. Rules are kept as rows are drawn (R18): a row that would
+break one draws again among what is allowed.
 """
 
 from __future__ import annotations
@@ -64,7 +63,6 @@ class Pool:
         self.rows = rows
         self.columns = np.zeros((len(sizes), rows), dtype=np.uint16)
         self.placed: list[int] = []
-        self.alone: set[int] = set()
         self.alive = np.ones(rows, dtype=bool)
         self.weights: Float64 = np.ones(rows)
         self._rules = rules
@@ -74,7 +72,7 @@ class Pool:
 
     def begin_again(self) -> None:
         """Forget all columns that were drawn, and what rules made of their rows."""
-        self.placed, self.alone = [], set()
+        self.placed = []
         self.alive[:] = True
 
     def keys(self, features: Features) -> UInt16:
@@ -134,19 +132,6 @@ class Pool:
             self.permutation(),
             self.uniforms(self.rows),
         )
-        self._place(feature, drawn, keys, shares)
-
-    def draw_alone(self, feature: int, heads: Features, shares: Float64) -> None:
-        """Draw a column row by row, each with a number of its own.
-
-        Given all columns drawn before and the other rows of this one, a value has the
-        distribution of its line, or what rules leave of it. Values that must be l-diverse
-        are drawn like this (R7): equal spacing and settled margins would say more of a row
-        than its line does.
-        """
-        keys = self.keys(heads)
-        drawn = kernels.draw_lines(keys, np.cumsum(shares, axis=1), self.uniforms(self.rows))
-        self.alone.add(feature)
         self._place(feature, drawn, keys, shares)
 
     def _place(self, feature: int, drawn: UInt32, keys: UInt16, shares: Float64) -> None:

@@ -23,12 +23,10 @@ def choose_rows(fit: PoolFit, rows: int) -> Int64:
     """Choose pool rows by systematic sampling along the features that were placed first.
 
     The number of times that a row is chosen differs from its weight by less than 1, and
-    so, nearly, does that of any run of similar rows. Columns drawn row by row have no say
-    in which rows are chosen.
+    so, nearly, does that of any run of similar rows.
     """
     pool = fit.pool
-    features = [feature for feature in pool.placed if feature not in pool.alone][:_SORTED_BY]
-    columns = [pool.columns[feature] for feature in features[::-1]]
+    columns = [pool.columns[feature] for feature in pool.placed[:_SORTED_BY][::-1]]
     order = np.lexsort(columns) if columns else np.arange(pool.rows)
     reached = np.cumsum(pool.weights[order])
     chosen: Int64 = order[_systematic(reached, rows, pool.uniforms(1)[0])]

@@ -20,6 +20,8 @@ _FAITH_IN_OTHERS = 20.0
 _BISECTIONS = 100
 _HARDLY = 0.05
 _PAIR = 2
+_NEXT_TO_NOTHING = 1e-290
+"""Sums below it count as none: what is wanted over them may be no number."""
 
 
 def on_simplex(noisy: Float64, variance: Float64 | float, total: float) -> Float64:
@@ -157,6 +159,14 @@ def fitted_to(table: Float64, margins: Mapping[Axes, Float64], *, passes: int = 
     return table
 
 
+def says_something(fitted: Float64) -> bool:
+    """Say whether margins left anything of a table that was fitted to them.
+
+    Loud noise may put all rows of a margin where the table has none.
+    """
+    return float(fitted.sum()) > _NEXT_TO_NOTHING
+
+
 def _fitted_to_both(
     table: Float64,
     first: tuple[Axes, Float64],
@@ -175,6 +185,7 @@ def _fitted_to_both(
 
 
 def _quotient(wanted: Float64, sums: Float64) -> Float64:
-    """Return what brings sums to what is wanted; 0 where there is nothing to scale."""
-    factor: Float64 = np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)
+    """Return what brings sums to what is wanted; 0 where there is next to nothing to scale."""
+    some = sums > _NEXT_TO_NOTHING
+    factor: Float64 = np.divide(wanted, sums, out=np.zeros_like(sums), where=some)
     return factor

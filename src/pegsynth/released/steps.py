@@ -1,7 +1,7 @@
 """Which steps are taken, and the fixed figures in them: an ablation is a flag here.
 
 The defaults were chosen by measurement over several tables and budgets; none depends on
-the data. `benchmarks/ablation.py` shows what each step brings.
+the data. `checks/bench/ablation.py` shows what each step brings.
 """
 
 from __future__ import annotations

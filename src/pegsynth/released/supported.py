@@ -9,15 +9,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
 
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.formula import is_declared
+from pegsynth.inference.ledger_support import (
+    BY_BINS,
+    DECLARED,
+    MERGED,
+    NOT_SUPPORTED,
+    ONLY_PAIRS,
+    SUPPORTED,
+    Status,
+    has_wide_bins,
+    listed,
+    note_of,
+)
 from pegsynth.released.held import cell_deviation, merged_categories, missing_pairs, together
 from pegsynth.released.published import Released
 from pegsynth.schema import Schema
-
-Status: TypeAlias = Literal["held", "pairs only", "not held"]
 
 _TOKEN = re.compile(
     r"""`(?P<ticks>[^`]+)` | Q\((?P<quote>["'])(?P<quoted>.+?)(?P=quote)\)
@@ -25,35 +34,34 @@ _TOKEN = re.compile(
     | (?P<mark>[-+~():*]) | \S""",
     re.VERBOSE,
 )
-_MEANINGS: Final = {
-    "held": "one published table holds all of these features",
-    "pairs only": "published tables hold every pair of these features, which serves main effects",
-    "not held": "not supported: no published table holds what this analysis needs",
-}
-_DECLARED = "this analysis was declared, and the sums that it needs were measured"
-_MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
 class Support:
-    """What a published model holds of an analysis.
+    """What a published model supports of an analysis.
 
     Parameters
     ----------
     status
-        "held": one table holds all features. "pairs only": tables hold every pair, and
-        every interaction with its response. "not held": something is missing.
+        "supported": tables have every pair of features, and every interaction with its
+        response, or the analysis was declared. "supported by bins only": so they have, but for
+        values inside the bins of numbers. "merged": but for relations of rare categories.
+        "not supported": something is missing.
     features
         Names of the features of the analysis.
     missing
         Features that no table holds together: pairs, and interactions with their response.
     merged
         Names of features with categories that tables of several features merge.
+    binned
+        Names of numbers whose values inside bins are related to no other feature.
     below_noise
         Names of features to the labels of their categories whose published count is below
         two deviations of its noise.
     declared
         Whether the analysis was declared, and its sums measured (R26).
+    only_pairs
+        Whether tables have all pairs, but none has all features.
     """
 
     status: Status
@@ -62,34 +70,35 @@ class Support:
     merged: tuple[str, ...]
     below_noise: dict[str, tuple[str, ...]]
     declared: bool = False
+    binned: tuple[str, ...] = ()
+    only_pairs: bool = False
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The status, and "merged" and "below the noise" where they apply."""
-        return (
-            self.status,
-            *(("merged",) if self.merged else ()),
-            *(("below the noise",) if self.below_noise else ()),
-        )
+        """The status, and "below the noise" where it applies."""
+        return (self.status, *(("below the noise",) if self.below_noise else ()))
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield f"{self.status}: {_DECLARED if self.declared else _MEANINGS[self.status]}"
-        if self.missing:
-            yield "no table holds: " + _listed([" x ".join(names) for names in self.missing])
-        if self.merged:
-            yield (
-                f"merged: {_listed(self.merged)} have rare categories that share a level; "
-                "relations within a level are not held"
-            )
+        if self.declared:
+            yield f"{SUPPORTED}: {DECLARED}"
+        elif self.status != SUPPORTED or not self.only_pairs:
+            names = {
+                NOT_SUPPORTED: [" x ".join(names) for names in self.missing],
+                MERGED: self.merged,
+                BY_BINS: self.binned,
+            }
+            yield note_of(self.status, names.get(self.status, ()))
+        if self.only_pairs:
+            yield f"{SUPPORTED}: {ONLY_PAIRS}" if self.status == SUPPORTED else ONLY_PAIRS
         for name, labels in self.below_noise.items():
-            yield f"below the noise: {name} ({_listed(labels)})"
+            yield f"below the noise: {name} ({listed(labels)})"
 
 
 def supported(released: Released, schema: Schema, formula: str) -> Support:
-    """Say what published tables hold of an analysis.
+    """Say what published tables support of an analysis.
 
     Parameters
     ----------
@@ -114,12 +123,17 @@ def supported(released: Released, schema: Schema, formula: str) -> Support:
     joint = [response | term for term in others if len(term) > 1 and response]
     missing: list[Sequence[int]] = [*missing_pairs(released, features)]
     missing += [sorted(each) for each in joint if not together(released, each)]
-    status: Status = "not held" if missing else "pairs only"
     declared = bool(released.sums) and is_declared(formula, schema)
-    if declared or together(released, features):
-        status, missing = "held", []
+    whole = declared or together(released, features)
+    if whole:
+        missing = []
     names = schema.names
-    merged = [f for f in features if len(features) > 1 and merged_categories(released, f)]
+    several = features if len(features) > 1 and not declared else []
+    binned = [f for f in several if has_wide_bins(schema, names[f])]
+    merged = [f for f in several if f not in binned and merged_categories(released, f)]
+    status: Status = SUPPORTED
+    for each, found in ((BY_BINS, binned), (MERGED, merged), (NOT_SUPPORTED, missing)):
+        status = each if found else status
     return Support(
         status,
         tuple(names[feature] for feature in features),
@@ -127,6 +141,8 @@ def supported(released: Released, schema: Schema, formula: str) -> Support:
         tuple(names[feature] for feature in merged),
         {names[f]: labels for f in features if (labels := _quiet(released, schema, f))},
         declared,
+        tuple(names[feature] for feature in binned),
+        only_pairs=not (whole or missing),
     )
 
 
@@ -167,8 +183,3 @@ def _terms(formula: str, schema: Schema) -> list[set[int]]:
             terms.append(set())
     first = terms[:1] if "~" in formula else []
     return [*first, *(term for term in terms[len(first) :] if term)]
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

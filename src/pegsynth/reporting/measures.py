@@ -162,11 +162,6 @@ MEASURES = {
     ),
     "reiter_true_match_rate": _risk("True matches (Reiter)", "a single match, and right"),
     "reiter_false_match_rate": _risk("False matches (Reiter)", "wrong ones among single matches"),
-    "recognition": _risk(
-        "Recognised rows (Franconi-Stander)",
-        "originals whose nearest released row gives them away",
-        "at random",
-    ),
     "membership_auc": _risk(
         "Membership, area under the curve",
         "whether a row was in the original, guessed from the release",
@@ -175,12 +170,6 @@ MEASURES = {
     ),
     "membership_advantage": _risk(
         "Membership advantage", "right guesses beyond chance", "by chance", share=False
-    ),
-    "k_anonymity_violations": _risk(
-        "k-anonymity violated", "rows in groups that are too small", "original"
-    ),
-    "l_diversity_violations": _risk(
-        "l-diversity violated", "rows in groups with too few sensitive values", "original"
     ),
 }
 _AMOUNTS = "mean absolute error"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.reporting.charts import forest_plot, risk_utility_map
@@ -29,9 +30,7 @@ _PEOPLE = (
     "reappearing_uniques",
     "reappearing_as_unique",
     "reiter_risk",
-    "recognition",
 )
-_GROUPS = ("k_anonymity_violations", "l_diversity_violations")
 _CHANCE = 0.5
 _COLUMNS = ("Measure", "Whose", "Value", "Interval", "Rows")
 _INTRUDER_CAPTION = (
@@ -39,10 +38,6 @@ _INTRUDER_CAPTION = (
     "rows would betray; the hold-out is what the population alone betrays."
 )
 _PEOPLE_CAPTION = "The lower, the safer. Each measure has a scale of its own."
-_GROUPS_CAPTION = (
-    "Share of the released rows in groups that are too small or too alike; the reference is the "
-    "original at the same size."
-)
 _MEMBERSHIP_CAPTION = (
     "0.5 (dashed) is chance: the release does not tell who was in the original. Each line is "
     "one way to attack."
@@ -66,14 +61,13 @@ def risk_figures(found: Lookup) -> list[Figure]:
     ]
     title = measure("membership_auc").title
     figures += _panels("membership", title, _MEMBERSHIP_CAPTION, points, reference=_CHANCE)
-    for names, name, title, caption in (
-        (_PEOPLE, "people", "People at risk", _PEOPLE_CAPTION),
-        (_GROUPS, "groups", "Groups too small or too alike", _GROUPS_CAPTION),
-    ):
-        records = [record for each in names for record in sorted(_all(found, each), key=_rising)]
-        points = [point for record in records for point in _beside(found, record)]
-        figures += _panels(name, title, caption, points, as_percent=True)
-    return figures
+    records = [
+        record
+        for each in _PEOPLE
+        for record in sorted(_all(found, each), key=attrgetter("subject"))
+    ]
+    points = [point for record in records for point in _beside(found, record)]
+    return figures + _panels("people", "People at risk", _PEOPLE_CAPTION, points, as_percent=True)
 
 
 def risk_maps(found: Lookup, points: Sequence[Mapping[str, Any]] = ()) -> list[Figure]:
@@ -213,12 +207,6 @@ def _panels(
         table_of(_COLUMNS, rows),
     )
     return [figure]
-
-
-def _rising(record: Record) -> tuple[str, int]:
-    """Order by what a subject says and then by its number: k = 2 before k = 5 and k = 10."""
-    words, _, last = record.subject.rpartition(" = ")
-    return (words, int(last)) if last.isdecimal() else (record.subject, 0)
 
 
 def _all(found: Lookup, name: str) -> list[Record]:

@@ -37,11 +37,9 @@ _ATTACKS = (
     "reappearing_uniques",
     "reappearing_as_unique",
     "reiter_risk",
-    "recognition",
 )
-_GROUPS = ("uniqueness", "k_anonymity_violations", "l_diversity_violations")
 # Of these, people who are in no table are right as often by what the population tells.
-_ONLY_CONTROLLED = ("reiter_risk", "recognition")
+_ONLY_CONTROLLED = ("reiter_risk",)
 _NO_HOLDOUT = (
     "without a hold-out (--holdout FILE) it cannot be told what of this the population alone "
     "betrays"
@@ -128,7 +126,7 @@ def _titles(judged: list[_Judged]) -> str:
 
 def _listed(found: Lookup) -> list[str]:
     """Return the measures of risk with a reference that were to be computed."""
-    return [name for name in (*_ATTACKS, *_GROUPS) if found.named(name)]
+    return [name for name in (*_ATTACKS, "uniqueness") if found.named(name)]
 
 
 def _unjudged_sentences(found: Lookup, judged: list[_Judged]) -> list[str]:
@@ -152,7 +150,7 @@ def _powerless_sentences(every: list[_Judged]) -> list[str]:
 
 def _judgeable(found: Lookup) -> list[Record]:
     records = []
-    for name in (*_ATTACKS, *_GROUPS):
+    for name in (*_ATTACKS, "uniqueness"):
         whole = found.record(name)
         ours = found.subjects(name) or ([whole] if whole is not None else [])
         records += [r for r in ours if r.value is not None and r.baseline is not None]
@@ -200,7 +198,7 @@ def _alarm_sentence(each: _Judged) -> str:
     remark = ""
     if each.uncontrolled:
         remark = f"; {_NO_HOLDOUT}"
-    elif record.name in _GROUPS:
+    elif record.name == "uniqueness":
         remark = f"; {_NOBODY}"
     return f"{_title(record)}: {value}; {each.reference}: {reference}{remark}."
 

@@ -46,6 +46,8 @@ class DateDecoder:
         How values lie inside the bins of each.
     lasts
         The last moment of each that may be written.
+    counted
+        Whether a date is counted from another here, which takes the time of day of both.
     """
 
     words = True
@@ -59,9 +61,13 @@ class DateDecoder:
         dtype: pl.DataType | None,
         shapes: Sequence[InBins | None],
         lasts: Sequence[int],
+        *,
+        counted: bool,
     ) -> None:
         self._features = features
         self._feature = features[0]
+        self._counted = counted
+        self._taken = [_taken(feature) for feature in features]
         self._places, self._words_of, self._lasts = places, words_of, lasts
         self._text = DateText(self._feature)
         self._drawn = [
@@ -84,28 +90,42 @@ class DateDecoder:
         specials += [] if self._not_applicable is None else [self._special]
         if None in specials:
             return pl.String()
-        if wanted == pl.Date and any(edge % per_day(feature.resolution) for edge in feature.edges):
+        day = per_day(feature.resolution)
+        within_days = (self._counted and day > 1) or any(edge % day for edge in feature.edges)
+        if wanted == pl.Date and within_days:
             # Bins that begin within a day are not told by days.
             wanted = pl.Datetime("us")
+        if isinstance(wanted, pl.Datetime) and not self._holds(wanted, specials):
+            wanted = pl.Datetime("us", wanted.time_zone)
         if is_temporal(wanted, feature.kind):
             return wanted  # type: ignore[return-value]
         digits = _DIGITS.fullmatch(feature.format) is not None
         return wanted if wanted is not None and wanted.is_integer() and digits else pl.String()
 
+    def _holds(self, dtype: pl.DataType, numbers: Sequence[float | None]) -> bool:
+        """Say whether a type holds these moments; nanoseconds end in 2262."""
+        moments = pl.Series(numbers, dtype=pl.Float64).cast(pl.Int64)
+        read = self._text.typed(self._text.as_type(moments, dtype))
+        return read is not None and read.equals(moments)
+
     def decode_rows(self, codes: Codes, words: NDArray[np.uint64]) -> pl.Series:
         """Return the column of whole rows of codes, with one word of every row for each number."""
         total = np.zeros(len(codes), dtype=np.int64)
         known = np.ones(len(codes), dtype=bool)
-        drawn = zip(self._features, self._places, self._words_of, self._drawn, strict=True)
+        drawn = zip(
+            *(self._features, self._places, self._words_of, self._drawn, self._lasts, self._taken),
+            strict=True,
+        )
         # From the first date on, so that each is held before the next is counted from it.
-        for (feature, place, word, decoder), last in zip(
-            reversed(list(drawn)), reversed(self._lasts), strict=True
-        ):
+        for feature, place, word, decoder, last, taken in reversed(list(drawn)):
             column = codes[:, place]
             if feature is not self._feature:
                 known &= column < feature.bin_count
             values = decoder.decode(column, words[:, word]).fill_null(0).to_numpy()
-            total = total + np.minimum(values, last - total)
+            values = np.minimum(values, last - total)
+            if feature.after is not None:
+                values = _off_taken(feature, values, column, total, taken)
+            total = total + values
         own = codes[:, self._places[0]]
         return self._written(total, own, known | (own >= self._feature.bin_count))
 
@@ -165,6 +185,7 @@ def date_decoder(
         polars_dtype(dtype),
         [shapes.get(each) for each in names],
         [last_moment(schema, feature) for feature in features],
+        counted=any(name in (each.name, each.after) for each in schema.features if each.after),
     )
 
 
@@ -182,16 +203,42 @@ def last_moment(schema: Schema, feature: Feature) -> int:
     return min(last, int(schema[panel.at(panel.time, 1)].public_bounds[1]))
 
 
+def _taken(feature: Feature) -> list[int]:
+    """Return the moments that mean "missing" or "not applicable"."""
+    texts = (*feature.missing, *feature.not_applicable)
+    found = {DateText(feature).number(text) for text in texts}
+    return sorted(int(number) for number in found if number is not None)
+
+
+def _off_taken(
+    feature: Feature,
+    values: NDArray[np.int64],
+    codes: Codes,
+    others: NDArray[np.int64],
+    taken: Sequence[int],
+) -> NDArray[np.int64]:
+    """Move differences whose date would mean "missing" inside their bin, if it has another one."""
+    edges = np.array(feature.closed_edges)
+    bins = np.minimum(codes, feature.bin_count - 1)
+    low, high = edges[bins], edges[bins + 1] - (bins < feature.bin_count - 1)
+    for step in (step for far in range(1, len(taken) + 1) for step in (far, -far)):
+        hit = np.isin(values + others, taken)
+        if not hit.any():
+            break
+        near = values + step
+        free = (low <= near) & (near <= high) & ~np.isin(near + others, taken)
+        values = np.where(hit & free, near, values)
+    return values
+
+
 def _numbers_of(feature: Feature) -> Feature:
     """Return a feature of whole numbers with the same bins, which draws none that is taken."""
-    text = DateText(feature)
-    texts = (*feature.missing, *feature.not_applicable) if feature.after is None else ()
-    taken = {number for each in texts if (number := text.number(each)) is not None}
+    taken = _taken(feature) if feature.after is None else []
     return Feature(
         feature.name,
         kind="numeric",
         dtype="int64",
         edges=feature.edges,
         highest=feature.highest,
-        missing=tuple(f"{number:.0f}" for number in sorted(taken)),
+        missing=tuple(map(str, taken)),
     )

@@ -181,15 +181,13 @@ def _read_features(tables: list[Any], files: PublicFiles) -> Iterator[Feature]:
 
 
 def _check_format(document: dict[str, Any]) -> None:
-    # Before anything else: a newer format may well have keys that are unknown here.
+    # Before anything else: another format may well have keys that are unknown here.
     version = Entry("the file", document).whole("format", FORMAT)
-    if version > FORMAT:
-        raise SchemaError(
-            f"the file is of format {version}, newer than this program reads ({FORMAT}); "
-            "update pegsynth"
-        )
     if version != FORMAT:
-        raise SchemaError(f"there is no format {version}; write format = {FORMAT}")
+        raise SchemaError(
+            f"the file has format {version}, and this program reads format {FORMAT} only; write "
+            f"format = {FORMAT}, or use the version of pegsynth that wrote it"
+        )
 
 
 def _tables(file: Entry, key: str) -> list[Any]:

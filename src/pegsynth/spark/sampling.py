@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pegsynth.drawn_tables import decoder_of
+from pegsynth.drawn_tables import apart_decoder_of
 from pegsynth.errors import ParameterError
 from pegsynth.estimator import PeGS
 from pegsynth.methods import methods
@@ -24,6 +25,7 @@ from pegsynth.methods.gibbs.samplers import (
     UrnSampler,
 )
 from pegsynth.methods.session import Session
+from pegsynth.numbers import AgreeingDecoder
 from pegsynth.option_kinds import check_whole, python_names
 from pegsynth.options import How
 from pegsynth.sampling.capped import chain_limits
@@ -39,7 +41,9 @@ from pegsynth.spark.spark_session import (
     refuse_speculation,
 )
 from pegsynth.spark.worker_draws import (
+    COUNTED,
     DRAWN,
+    CountBins,
     DecodeRows,
     DrawChunks,
     RunChains,
@@ -217,10 +221,14 @@ def _draw_capped(
             .sortWithinPartitions("word", "place")
             .select("codes")
         )
-        decode = DecodeRows(shared, first, words)
-        types = arrow_batches.spark_types(sampler.decoder.schema)
         with configured(spark, arrow_batches.batch_settings(sampler.machine.features)):
-            _write(mapped(ordered, decode, types), f"{folder}/table")
+            if isinstance(sampler.decoder, AgreeingDecoder):
+                found = mapped(ordered, CountBins(shared, first, words), COUNTED).toArrow()
+                sampler = agreed(sampler, found.column("counts").to_pylist())
+            with _shared(spark, sampler) as agreeing:
+                decode = DecodeRows(agreeing, first, words)
+                types = arrow_batches.spark_types(sampler.decoder.schema)
+                _write(mapped(ordered, decode, types), f"{folder}/table")
     for chain, counters in enumerate(session.spent.counters):
         own = sorted(
             (row["piece"], row["codes"]) for row in counted.to_pylist() if row["chain"] == chain
@@ -232,11 +240,19 @@ def _sampler(session: Session, drawing: BlockSampler, how: How | None) -> Worker
     return WorkerSampler(
         drawing.machine,
         drawing.pool,
-        decoder_of(session.model, how),
+        apart_decoder_of(session.model, how),
         session.model.schema.code_dtype,
         session.spent.counters,
         drawing.splitter,
     )
+
+
+def agreed(sampler: WorkerSampler, counted: Sequence[bytes]) -> WorkerSampler:
+    """Return a sampler whose values meet clipped sums in a table with these counts of bins."""
+    if not isinstance(sampler.decoder, AgreeingDecoder) or not counted:
+        return sampler
+    counts = np.sum([np.frombuffer(each, dtype=np.int64) for each in counted], axis=0)
+    return replace(sampler, decoder=sampler.decoder.agreeing(counts))
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.numbers import AgreeingDecoder
 from pegsynth.random import RandomStream
 from pegsynth.sampling import Machine, Schedule, SeedPool
 from pegsynth.sampling.capped import Chain
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import Broadcast
 
+COUNTED = "counts binary"
 DRAWN = "bucket int, word bigint, place bigint, codes binary, chain int, piece int"
 _SIGN = np.uint64(1 << 63)
 
@@ -76,14 +78,22 @@ def decoded(
     sampler: WorkerSampler, codes: NDArray[Any], stream: RandomStream, numbers: Stream, first: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows as Spark wants them, levels and bins split with the words of their place."""
-    decoder, splitter = sampler.decoder, sampler.splitter
-    codes = codes.astype(sampler.dtype)
-    if splitter is not None:
-        words = stream.substream(numbers.levels, skip=splitter.words_needed(first))
-        codes = splitter.split(codes, words.take(splitter.words_needed(len(codes))))
+    decoder = sampler.decoder
+    codes = _split(sampler, codes, stream, numbers, first)
     words = stream.substream(numbers.values, skip=decoder.words_needed(first))
     values = decoder.decode(codes, words.take(decoder.words_needed(len(codes))))
     yield from arrow_batches.spark_batches(values)
+
+
+def _split(
+    sampler: WorkerSampler, codes: NDArray[Any], stream: RandomStream, numbers: Stream, first: int
+) -> NDArray[Any]:
+    """Return codes with their levels split into categories."""
+    codes, splitter = codes.astype(sampler.dtype), sampler.splitter
+    if splitter is None:
+        return codes
+    words = stream.substream(numbers.levels, skip=splitter.words_needed(first))
+    return splitter.split(codes, words.take(splitter.words_needed(len(codes))))
 
 
 @dataclass(frozen=True)
@@ -183,6 +193,35 @@ def place_of(chain: int, turn: int, chains: int, rows: int) -> int:
     before = sum(min(length, turn * CHUNK_ROWS) for length in lengths)
     now = sum(min(CHUNK_ROWS, max(length - turn * CHUNK_ROWS, 0)) for length in lengths[:chain])
     return before + now
+
+
+@dataclass(frozen=True)
+class CountBins:
+    """Counts drawn rows by the bins of measured numbers, in the order of `DecodeRows`.
+
+    The clipped sum of a number is about a whole table, and how rows come to the workers must not
+    change a value. Without a seed levels are split anew, by the same law.
+    """
+
+    sampler: Broadcast[WorkerSampler]
+    first: Sequence[int]
+    stream: Stream
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the counts of every batch."""
+        import pyarrow as pa
+
+        sampler, stream = self.sampler.value, self.stream.open()
+        done = self.first[partition_number()]
+        for batch in batches:
+            codes = arrow_batches.matrix_of(
+                batch.column(0), sampler.machine.features, sampler.dtype
+            )
+            codes = _split(sampler, codes, stream, self.stream, done)
+            done += len(codes)
+            if isinstance(sampler.decoder, AgreeingDecoder):
+                counts = sampler.decoder.counted(codes)
+                yield arrow_batches.record_batch(counts=pa.array([counts.tobytes()], pa.binary()))
 
 
 @dataclass(frozen=True)

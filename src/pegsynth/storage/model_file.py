@@ -1,15 +1,13 @@
 """The model file ``*.pegs``: a container with the counts of a fit as arrays.
 
 The manifest holds the schema, the plan and the ledger so far; what of a fit is stored is the
-method's affair. Every number is checked against the schema before it is used. Formats 1 and 2
-are read by `older_models`.
+method's affair. Every number is checked against the schema before it is used.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from msgspec.structs import replace
 from pegsynth.errors import ModelError, ParameterError, SchemaError
 from pegsynth.io.container import (
     Container,
-    NewerFormatError,
+    OtherFormatError,
     decoded,
     read_container,
     save_container,
@@ -28,7 +26,7 @@ from pegsynth.io.packed_arrays import ContainerError
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session, Spent
-from pegsynth.methods.stored_model import Arrays, Cells, StoredModel
+from pegsynth.methods.stored_model import Arrays, StoredModel
 from pegsynth.options import PAPER_METHOD
 from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
@@ -36,7 +34,6 @@ from pegsynth.schema import Schema
 from pegsynth.schema.dtypes import dtype_name, polars_dtype
 from pegsynth.schema.toml import dumps, loads
 from pegsynth.storage.model_manifest import Manifest, notice_of, restored_plan, stored_plan
-from pegsynth.storage.older_models import MAGIC, read_older_content, read_older_manifest
 from pegsynth.storage.shapes import shape_arrays, stored_shapes
 from pegsynth.storage.spending import adopt_spent, locked, write_spent
 from pegsynth.storage.stored_cells import cell_arrays, taken_cells
@@ -92,13 +89,13 @@ def read_manifest(path: str | Path) -> Manifest:
 
 def load_model(path: str | Path) -> Model:
     """Read a model; every number is checked against its schema."""
-    manifest, content_of = _read(Path(path))
+    manifest, arrays = _read(Path(path))
     schema, ledger = _public_part(manifest, path)
     dtypes = {name: polars_dtype(dtype) for name, dtype in manifest.dtypes.items() if dtype}
     if any(dtype is None for dtype in dtypes.values()):
         raise _foreign(path, "it names a column type that is not known")
     try:
-        cells, arrays = content_of(len(schema.features))
+        cells = taken_cells(arrays, len(schema.features))
         stored = StoredModel(
             tuple(tuple(line) for line in manifest.heads),
             manifest.tail_bits,
@@ -119,33 +116,21 @@ def load_model(path: str | Path) -> Model:
     )
 
 
-_ContentOf = Callable[[int], tuple[list[Cells], Arrays]]
-
-
-def _read(path: Path, *, with_arrays: bool = True) -> tuple[Manifest, _ContentOf]:
-    """Return the manifest, and what gives cells and arrays for a number of features."""
+def _read(path: Path, *, with_arrays: bool = True) -> tuple[Manifest, Arrays]:
+    """Return the manifest and the arrays."""
     if path.is_dir():
         raise ModelError(f"{path}: this is a folder; give a model file that pegs fit wrote")
     if not path.is_file():
         raise ModelError(f"{path}: there is no such model file; check the name")
     try:
         with path.open("rb") as handle:
-            if handle.read(len(MAGIC)) == MAGIC:
-                return read_older_manifest(path), lambda features: read_older_content(
-                    path, features
-                )
-            found = read_container(handle, kind=KIND, newest=FORMAT, with_arrays=with_arrays)
-        manifest = replace(decoded(found, Manifest), format=found.format)
-        arrays = dict(found.arrays)
-        return manifest, lambda features: (taken_cells(arrays, features), arrays)
-    except NewerFormatError as error:
-        raise ModelError(
-            f"{path}: the model has format {error.found} and this program reads up to {FORMAT}; "
-            "update pegsynth"
-        ) from None
+            found = read_container(handle, kind=KIND, format_=FORMAT, with_arrays=with_arrays)
+        return replace(decoded(found, Manifest), format=found.format), dict(found.arrays)
+    except OtherFormatError as error:
+        raise ModelError(error.message(path, KIND, FORMAT)) from None
     except OSError:
         raise _foreign(path, "this file cannot be read") from None
-    except (ContainerError, ModelError) as error:
+    except ContainerError as error:
         raise _foreign(path, str(error)) from None
 
 

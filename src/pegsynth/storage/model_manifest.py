@@ -92,16 +92,15 @@ def stored_plan(plan: Plan) -> StoredPlan:
 
 
 def restored_plan(stored: StoredPlan, schema: Schema, model: StoredModel) -> Plan:
-    """Rebuild a plan; format 1 holds options that the method does not take, at their defaults."""
+    """Rebuild a plan."""
     try:
         method = get(stored.draw["method"])
-        known = {each.name for each in fields(method.options)}
-        options = method.options(**{n: v for n, v in stored.draw.items() if n in known})
+        options = method.options(**{n: v for n, v in stored.draw.items() if n != "method"})
         parts: Mapping[str, Any] = {
             name: getattr(stored, name) for name in stored.__struct_fields__
         } | {
             "events": tuple(event_from_builtins(event) for event in json.loads(stored.events)),
-            "budget": Budget(**stored.budget, released_blocks=method.released),
+            "budget": Budget(**stored.budget),
             "options": options,
         }
     except (PegsynthError, KeyError, TypeError, ValueError, RecursionError):

@@ -21,7 +21,7 @@ import numpy as np
 from pegsynth.errors import ModelError
 from pegsynth.io.container import (
     Container,
-    NewerFormatError,
+    OtherFormatError,
     decoded,
     read_container,
     save_container,
@@ -29,7 +29,6 @@ from pegsynth.io.container import (
 from pegsynth.io.file_locks import holding
 from pegsynth.io.packed_arrays import ContainerError
 from pegsynth.methods.session import Spent
-from pegsynth.storage.older_spending import is_older_record, read_older_record
 
 KIND = "record of what was spent"
 FORMAT = 2
@@ -130,13 +129,11 @@ def _read(path: Path) -> _Record | None:
     """Read a record, of whatever model; None if there is none."""
     try:
         with path.open("rb") as handle:
-            if is_older_record(handle):
-                return _Record(*read_older_record(handle))
-            return _record(read_container(handle, kind=KIND, newest=FORMAT))
+            return _record(read_container(handle, kind=KIND, format_=FORMAT))
     except FileNotFoundError:
         return None
-    except NewerFormatError:
-        raise ModelError(f"{path}: the record is of a newer format; update pegsynth") from None
+    except OtherFormatError as error:
+        raise ModelError(error.message(path, KIND, FORMAT)) from None
     except (OSError, ContainerError):
         raise ModelError(
             f"{path}: the record of what was spent is damaged; restore it, or fit a new model"

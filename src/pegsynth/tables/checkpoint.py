@@ -25,7 +25,7 @@ from pegsynth.io.atomic import output_error, set_mode
 from pegsynth.io.container import (
     Container,
     ForeignFileError,
-    NewerFormatError,
+    OtherFormatError,
     decoded,
     is_container,
     read_container,
@@ -34,7 +34,6 @@ from pegsynth.io.container import (
 from pegsynth.io.file_locks import lock
 from pegsynth.io.packed_arrays import Arrays, ContainerError
 from pegsynth.io.reader import Place
-from pegsynth.tables.older_checkpoints import KEPT, is_older_checkpoint, read_older_checkpoint
 from pegsynth.tables.units import KeptRows
 
 if TYPE_CHECKING:
@@ -44,6 +43,7 @@ KIND = "checkpoint"
 FORMAT = 2
 NOTICE = "CONFIDENTIAL: counts of a confidential table, kept for pegs --resume; not for release"
 SECONDS_BETWEEN = 30.0
+_KEPT = "kept rows"
 _MOST_PLACE = 1 << 62
 # Arrays are named by the number of their stage and their own name.
 _OF = ": "
@@ -190,7 +190,7 @@ class Checkpoint:
             for each, array in stage.arrays.items()
         }
         if self._kept is not None:
-            arrays[KEPT] = self._kept.bits
+            arrays[_KEPT] = self._kept.bits
         content = Container(NOTICE, KIND, FORMAT, msgspec.json.encode(manifest), arrays)
         # Packing would take longer than the counting that is saved.
         write_container(handle, content, pack=False)
@@ -198,24 +198,17 @@ class Checkpoint:
     def _load(self) -> None:
         try:
             with self._path.open("rb") as handle:
-                older = is_older_checkpoint(handle, NOTICE)
-                if not (older or is_container(handle)):
+                if not is_container(handle):
                     raise ForeignFileError("no checkpoint")
                 self._lock(handle)
-                if older:
-                    found = read_older_checkpoint(handle)
-                else:
-                    found = read_container(handle, kind=KIND, newest=FORMAT)
-                self._take(found)
+                self._take(read_container(handle, kind=KIND, format_=FORMAT))
                 self._hold(os.fdopen(os.dup(handle.fileno()), "rb"))
         except ForeignFileError:
             raise ModelError(
                 f"{self._path}: this file is no checkpoint; give --resume another name"
             ) from None
-        except NewerFormatError:
-            raise ModelError(
-                f"{self._path}: the checkpoint is of another version; delete it"
-            ) from None
+        except OtherFormatError as error:
+            raise ModelError(error.message(self._path, KIND, FORMAT)) from None
         except (OSError, ContainerError):
             raise self._damaged() from None
 
@@ -228,7 +221,7 @@ class Checkpoint:
                 "table has changed since; delete it to start again"
             )
         arrays = dict(content.arrays)
-        self._kept = _kept(manifest.rows, arrays.pop(KEPT, None))
+        self._kept = _kept(manifest.rows, arrays.pop(_KEPT, None))
         for number, (name, place) in enumerate(manifest.stages.items()):
             part, skip, rows, complete = place
             if not (0 <= part < _MOST_PLACE and 0 <= skip <= rows < _MOST_PLACE):

@@ -42,7 +42,7 @@ WRONG_PRIOR = 10.0
 """What the choice of t weighs: total variation that is lost where the prior answers, or where
 categories are merged, and how much worse a prior is that is off by as much. A sweep passes on
 what one feature's prior has wrong. The figures were chosen on four tables
-(`benchmarks.order`); none is read off the table that is released."""
+(`checks.bench.order`); none is read off the table that is released."""
 
 USED_KEYS = 2 / 3
 """Of K keys about K**(2/3) hold most of the rows."""

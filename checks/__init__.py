@@ -1,0 +1,1 @@
+"""Everything that tries the program, outside the wheel."""

@@ -1,0 +1,1 @@
+"""Whether one row changes how the others are read, through every reader (R30)."""

@@ -1,0 +1,1 @@
+"""Studies of methods, built on the package and outside the wheel."""
