@@ -12,7 +12,7 @@ than chance (so many misses at 0.80: less than 1 in 40).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import median
 from typing import Any
@@ -148,7 +148,7 @@ def answered(asked: Asked, frame: Any) -> dict[str, tuple[float, float, str]]:
     return {name: each for name, *each in lines if name != "Intercept"}  # type: ignore[misc]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Drafted:
     """A table as a population, its drafted schema, and what is true of it."""
 
@@ -156,6 +156,7 @@ class Drafted:
     schema: Schema
     asked: tuple[Asked, ...]
     true: tuple[dict[str, Any], ...]
+    known: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: str) -> Drafted:
@@ -172,6 +173,22 @@ class Drafted:
         asked, true = zip(*found, strict=True)
         return cls(frame, schema, asked, true)
 
+    def usual(self, rows: int) -> list[dict[str, Any]]:
+        """Return the answers of one sample itself, whose intervals are the unit of widths."""
+        if rows not in self.known:
+            self.known[rows] = self._usual(rows)
+        return self.known[rows]
+
+    def _usual(self, rows: int) -> list[dict[str, Any]]:
+        own = _bootstrapped(self.frame.sample(rows, replace=True, random_state=0), 0)
+        found = []
+        for asked in self.asked:
+            try:
+                found.append(answered(asked, own))
+            except (ValueError, KeyError, ArithmeticError):
+                found.append({})
+        return found
+
     def measure(self, which: Release, replicates: int) -> Iterator[Interval]:
         """Yield the intervals of one release, and under `ERROR` errors in standard errors."""
         sample = self.frame.sample(which.rows, replace=True, random_state=which.seed)
@@ -187,11 +204,10 @@ class Drafted:
             progress=False,
         )
         factor = float(stats.t.ppf(0.975, replicates))
-        own = _bootstrapped(sample, which.seed)
-        for asked, true in zip(self.asked, self.true, strict=True):
+        own = self.usual(which.rows)
+        for asked, true, usual in zip(self.asked, self.true, own, strict=True):
             try:
                 found = answered(asked, released)
-                usual = answered(asked, own)
             except (ValueError, KeyError, ArithmeticError):
                 continue
             for name in found.keys() & true.keys() & usual.keys():
@@ -213,7 +229,7 @@ def _bootstrapped(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
     names = ["pegs_weight", *(f"pegs_weight_{k}" for k in range(1, 41))]
     signs = 1 + 0.2 * words.choice([-1.0, 1.0], size=(len(frame), len(names)))
     signs[:, 0] = 1.0
-    return frame.join(pd.DataFrame(signs, columns=names))
+    return frame.reset_index(drop=True).join(pd.DataFrame(signs, columns=names))
 
 
 def page(tallies: Sequence[Tally]) -> Iterator[str]:

@@ -211,14 +211,16 @@ def _own_models(session: Session, datasets: int) -> list[Model]:
     model = session.model
     if datasets < LEAST_REPLICATES or getattr(session.plan.options, "shared_noise", True):
         return [model] * datasets
-    shapes = _shape_replicates(model, session.stream, datasets)
+    shapes = _shape_replicates(model, session.stream, datasets, drawn=True)
     return [replace(model, shapes=each) for each in shapes]
 
 
-def _shape_replicates(model: Model, stream: RandomStream, count: int) -> list[dict[str, Any]]:
-    """Return the shapes inside bins with fresh sampling and noise (R28)."""
+def _shape_replicates(
+    model: Model, stream: RandomStream, count: int, *, drawn: bool
+) -> list[dict[str, Any]]:
+    """Return the shapes inside bins with fresh noise, and with other rows where asked (R28)."""
     schema = model.schema
-    alike = float(schema.rows_per_unit) if schema.unit else 1.0
+    alike = (float(schema.rows_per_unit) if schema.unit else 1.0) if drawn else 0.0
     return replicated_shapes(
         model.shapes, schema, stream.aside("shapes"), count=count, design_effect=alike
     )
@@ -293,13 +295,20 @@ def _weighted(
         return
     found = session.replicates(np.concatenate([codes for codes, _ in first]), rows, count, stream)
     signs = Signs(stream.substream(), count)
-    shapes = _shape_replicates(model, stream, count) if model.shapes else []
+    shapes: list[dict[str, Any]] = []
+    if model.shapes:
+        # Rows that are drawn again take their values along.
+        shapes = _shape_replicates(model, stream, count, drawn=not found.drawn_by_rows)
     weight = found.total / max(rows, 1)
+    back: list[Float64] | None = None
     for codes, frame in chain(first, table):
         drawn = signs.take(frame.height)
         lines = found.weights(codes, drawn)
         if shapes:
-            lines = reweighed(frame, lines, model.schema, model.shapes, shapes)
+            before, own = lines, found.perturbed(codes, drawn)
+            lines = reweighed(frame, lines, own, model.schema, model.shapes, shapes)
+            back = found.back(codes, before, lines) if back is None else back
+            lines = found.moved_by(back, codes, lines)
         if calibration is not None:
             noise = [each * (PART * frame.height / found.total) for each in found.sums]
             lines = calibration.replicated(frame, lines, 1 + found.moved * drawn, noise)

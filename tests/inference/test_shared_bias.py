@@ -13,7 +13,7 @@ from pegsynth import procedures
 from pegsynth.inference import shared_bias
 from pegsynth.inference.combine import Floor
 from pegsynth.numbers import tails
-from pegsynth.privacy import Ledger, NoisyCounts
+from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals
 from pegsynth.privacy.events import Unspent
 
 ROWS, REPLICATES = 2000, 20
@@ -121,3 +121,24 @@ def test_shares_take_the_floor_of_the_ledger_themselves():
         assert pegsynth.replicated(other, table, ledger=told).bse == (
             pegsynth.replicated(other, table).bse
         )
+
+
+def test_a_table_that_noise_drowns_supports_nothing():
+    """With twice as much noise on a cell as an average cell has rows: 2,000 rows, 4 cells."""
+
+    def cell(table, weights):
+        return {"cell": float(np.average((table["sev"] == "usual").to_numpy(), weights=weights))}
+
+    told = {"purpose": "table", "features": ("sev", "sex"), "levels": (2, 2)}
+    statuses = []
+    for noise in (999.0, 1001.0):
+        # A residual is in quarters of a row (R27).
+        counts, residual = NoisyCounts.gaussian(noise, cells=1, **told), NoisyResiduals.gaussian
+        for pair in (counts, residual(4 * noise, **told)):
+            one_ways = (counted(name, 3.0, levels=(2,)) for name in ("sev", "sex"))
+            spent = Unspent.of(Fraction(1, 10), route="zcdp")
+            asked = Ledger((*one_ways, pair, spent), delta=1e-9)
+            found = pegsynth.replicated(cell, frame(), ledger=asked, analysis="sev + sex")
+            statuses.append(found.statuses["cell"])
+    assert statuses == ["supported", "supported", "not supported", "not supported"]
+    assert "noise drowns the published table of sev x sex" in str(found)

@@ -163,5 +163,5 @@ def test_weights_of_numbers_with_cells_of_their_own_do_not_overflow():
     frame = pl.DataFrame({"x": [0.0, 0.0, 1.0]})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = reweighed(frame, np.ones((1, 3)), schema, shapes, [{"x": narrow}])
+        found = reweighed(frame, np.ones((1, 3)), np.ones((1, 3)), schema, shapes, [{"x": narrow}])
     assert np.isfinite(found).all()

@@ -230,3 +230,21 @@ def test_noise_below_zero_everywhere_says_nothing():
     fit.finish([np.arange(size) for size in SIZES], [False] * len(SIZES))
     assert fit.pool.weights == pytest.approx(np.full(fit.pool.rows, TOTAL / fit.pool.rows))
     assert all(target.sum() == pytest.approx(TOTAL) for _, target in fit.aims())
+
+
+def test_a_sum_of_products_under_loud_noise_leaves_rows_where_they_are():
+    """Met as it was measured it would put all rows on one diagonal."""
+    sums = {}
+    for deviation in (0.5, 5e4):
+        fit = JointFit(pool_of_all_rows(), margins_of(np.random.default_rng(8)), Steps())
+        fit.start([])
+        fit.closeness = 1.0
+        fit.take(NoisyTable((0, 2), np.array([50, 10, 10, 50]), deviation))
+        fit.finish([np.arange(size) for size in SIZES], [True] * len(SIZES))
+        fit.sweep(50)
+        place = fit.features.index((0, 2))
+        (_, aim), weighed = fit.aims()[place], fit.pool.expected((0, 2))
+        assert aim == pytest.approx(weighed, abs=1.0)
+        sums[deviation] = aim[[0, 3]].sum()
+    assert sums[0.5] == pytest.approx(100, abs=5)
+    assert sums[5e4] == pytest.approx(TOTAL / 2, abs=5)

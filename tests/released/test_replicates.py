@@ -91,6 +91,81 @@ def test_many_more_rows_than_the_original_vary_as_its_rows_would():
     assert q[200_000] == pytest.approx(expected, rel=0.3)
 
 
+def tables_that_disagree(monkeypatch, sweeps):
+    """Return deviations of the counts of related features: of weights, and of their noise."""
+    monkeypatch.setattr(weighing, "_LAST_SWEEPS", sweeps)
+    words, cases, count = np.random.default_rng(5), 5, 40
+    first = words.random(4000) < 0.5
+    flips = words.random((4000, cases)) < 0.1
+    codes = (first[:, None] ^ flips).astype(np.uint32)
+
+    def cell(features):
+        return lambda rows: (rows[:, features] @ (2 ** np.arange(len(features)))).astype(np.uint16)
+
+    pairs = [[a, b] for a in range(cases) for b in range(a)]
+    measured = [Measurement(cell(p), 4, 60.0, words.normal(0, 60, (count, 4))) for p in pairs]
+    for feature in range(cases):
+        noise = words.normal(0, 15, (count, 1)) * [1, -1]
+        measured.append(Measurement(cell([feature]), 2, 15.0, noise, closeness=0.3))
+    keys, start = [each.keys(codes) for each in measured], np.ones(4000)
+    found = np.zeros((count, cases))
+    for number in range(count):
+        moved = [PART * each.noise[number] for each in measured]
+        lines = weighing._potentials(measured, keys, start, start, moved, PART / 60)
+        weights = np.exp(sum(line[key] for line, key in zip(lines, keys, strict=True)))
+        found[number] = (weights @ codes - codes.sum(axis=0)) / PART
+    return found.std(), np.std([each.noise[:, 0] for each in measured[-cases:]])
+
+
+def test_one_way_counts_vary_by_their_own_noise_however_loud_tables_are(monkeypatch):
+    got, wanted = tables_that_disagree(monkeypatch, weighing._LAST_SWEEPS)
+    assert got == pytest.approx(wanted, rel=0.1)
+    got, wanted = tables_that_disagree(monkeypatch, 0)
+    assert got > 1.5 * wanted
+
+
+def test_tables_are_led_back_from_what_happened_to_some_rows():
+    """Noise inside the bins of a number is none on features that its rows have in common."""
+    source = source_of(3.0)
+    codes = np.concatenate(list(draw_rows(source.released, 3000, RandomStream(1))))
+    found = Replicates.fitted(source, codes, RandomStream(2), count=3, rows=3000)
+    before = found.weights(codes, Signs(RandomStream(3).substream(), 3).take(3000))
+    words = np.random.default_rng(4)
+    after = before * (1 + 0.5 * words.choice([-1, 1], (3, 600)))[:, np.arange(3000) // 5]
+    led = found.moved_by(found.back(codes, before, after), codes, after)
+
+    def away(lines):
+        cells = [np.bincount(codes[:, f], line) for line in lines for f in range(len(COUNTS))]
+        return np.concatenate(cells)
+
+    assert np.abs(away(led - before)).mean() < 0.1 * np.abs(away(after - before)).mean()
+    assert np.abs(led / after - 1).mean() < 0.2
+
+
+def test_sums_of_products_do_not_say_how_closely_rows_are_kept(monkeypatch):
+    """They are in other units: loud ones would let noise move almost empty cells at will."""
+    source = source_of(10.0)
+    usual = []
+
+    def louder(times):
+        made = weighing.AddedProducts.add
+        monkeypatch.setattr(
+            weighing.AddedProducts,
+            "add",
+            lambda self, features, levels, noise, variance, **more: made(
+                self, features, levels, noise, variance * times, **more
+            ),
+        )
+
+    for times in (1.0, 1e6):
+        louder(times)
+        codes = np.concatenate(list(draw_rows(source.released, 500, RandomStream(1))))
+        found = Replicates.fitted(source, codes, RandomStream(2), count=2, rows=500)
+        assert any(each.products is not None for each in found.measurements)
+        usual.append(found.closeness)
+    assert usual[0] == usual[1]
+
+
 # The fit, against a brute force one
 
 
@@ -116,7 +191,8 @@ def test_potentials_solve_the_stated_problem(monkeypatch, residual):
     ]
     lines = [each.keys(codes) for each in measured]
     closeness = 0.4
-    found = weighing._potentials(measured, lines, start, start, 0, closeness)
+    moved = [PART * each.noise[0] for each in measured]
+    found = weighing._potentials(measured, lines, start, start, moved, closeness)
     weights = start * np.exp(sum(line[key] for line, key in zip(found, lines, strict=True)))
 
     def gradient(logs):

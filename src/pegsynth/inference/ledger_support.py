@@ -34,6 +34,9 @@ NOT_ASKED = (
     f"holds it is {NOT_SUPPORTED} (see supported, or state the analysis)"
 )
 ONE_WAY, EDGES = "marginals", "edges"
+LOUDEST: Final = 2.0
+"""A table of louder noise on a cell, in rows of an average cell, says next to nothing: rows keep to
+what they would be without it, and so do all replicates."""
 _MOST_NAMED = 5
 
 
@@ -96,6 +99,25 @@ def support_note(
             if names:
                 return note_of(status, names)
     return note_of(SUPPORTED) if together else f"{SUPPORTED}: {ONLY_PAIRS}"
+
+
+def drowned(ledger: Ledger, analysis: str, rows: float) -> list[str]:
+    """Return the pairs of features that only tables hold whose noise drowns so many rows."""
+    tables = [(frozenset(event.features), _loudness(event) / rows) for event in _tables(ledger)]
+    found = []
+    for pair in combinations(named_features(ledger, analysis), 2):
+        noise = [loud for features, loud in tables if set(pair) <= features]
+        if noise and min(noise) > LOUDEST:
+            found.append(" x ".join(pair))
+    return found
+
+
+def _loudness(event: NoisyCounts | NoisyResiduals) -> float:
+    """Return the deviation of the noise on a cell, times the number of cells."""
+    scale = event.scale_numerator / event.scale_denominator
+    noise = scale * math.sqrt(2.0) if event.mechanism == "discrete-laplace" else math.sqrt(scale)
+    # That of a residual is in as many parts of a row as it has cells (R27).
+    return noise * (1 if isinstance(event, NoisyResiduals) else math.prod(event.levels))
 
 
 def status_of(note: str) -> str:

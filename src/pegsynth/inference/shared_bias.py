@@ -22,10 +22,12 @@ from pegsynth.inference.combine import Combined, Floor
 from pegsynth.inference.combining_rules import Numbers
 from pegsynth.inference.ledger_support import (
     BY_BINS,
+    DECLARED,
     EDGES,
     NOT_SUPPORTED,
     ONE_WAY,
     SUPPORTED,
+    drowned,
     listed,
     named_features,
 )
@@ -35,6 +37,7 @@ from pegsynth.privacy import Ledger, NoisyCounts
 NOT_VARYING = (
     f"{NOT_SUPPORTED}: replicates of {{}} do not vary, as where noise hides a whole number"
 )
+DROWNED = f"{NOT_SUPPORTED}: noise drowns the published table of {{}}"
 HIDDEN = (
     f"{BY_BINS}: noise may hide up to {{}} rows at the ends of {{}}, which would move the estimate "
     "by more than its interval is wide"
@@ -70,6 +73,12 @@ def with_shared_bias(
     values = np.atleast_1d(np.asarray(found.estimate, dtype=np.float64))
     errors = np.atleast_1d(np.asarray(found.std_error, dtype=np.float64))
     statuses, notes = list(found.statuses), list(found.notes)
+    if DECLARED not in " ".join(notes):
+        total = float(rows_in_of(ledger) or weights.sum())
+        loud = drowned(ledger, analysis, max(total, 1.0))
+        if loud:
+            statuses = [NOT_SUPPORTED] * len(statuses)
+            notes.append(DROWNED.format(listed(loud)))
     # A share of 0 or 1 does not vary, and neither do figures of features with public counts.
     numbers = [name for name in named_features(ledger, analysis) if hidden_rows(ledger, name)]
     still = errors <= 1e-12 * np.abs(values) if numbers else np.zeros(len(values), dtype=bool)

@@ -47,7 +47,7 @@ def replicated_shapes(
     schema
         The settled schema.
     design_effect
-        How many times the sampling variance of a count is that of independent rows.
+        How many times the sampling variance of a count is that of independent rows; 0: noise alone.
     """
     lines = {
         name: _replicates(shape, schema, name, stream.child(), count, design_effect)
@@ -112,6 +112,7 @@ def _law(tree: NumberTree, level: Level) -> NoisyCounts:
 def reweighed(
     frame: pl.DataFrame,
     weights: Float64,
+    perturbed: Float64,
     schema: Schema,
     shapes: Shapes,
     replicates: Sequence[Shapes],
@@ -124,6 +125,8 @@ def reweighed(
         Rows whose values were drawn by `shapes`.
     weights
         A line for each replicate.
+    perturbed
+        The same before noise: with what drawing rows again does to these rows.
     """
     found = weights.copy()
     for name, shape in shapes.items():
@@ -137,9 +140,9 @@ def reweighed(
         feature, count = schema[name], len(shape.shares)
         counts = np.bincount(bins, minlength=count).astype(np.float64)
         usual = densities(agreeing(shape, feature, counts), values)
-        for line, other in zip(found, replicates, strict=True):
-            # What bins would hold with all of the perturbation, of which weights have a part.
-            moved = (np.bincount(bins, line[rows], count) - counts) / PART
+        for line, before, other in zip(found, perturbed, replicates, strict=True):
+            # What bins would hold with all of the noise, of which weights have a part.
+            moved = np.bincount(bins, line[rows] - before[rows], count) / PART
             fresh = agreeing(other[name], feature, np.maximum(counts + moved, 0.0))
             new = densities(fresh, values)
             with np.errstate(over="ignore"):

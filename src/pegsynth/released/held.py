@@ -8,6 +8,8 @@ from itertools import combinations
 
 import numpy as np
 
+from pegsynth.inference.ledger_support import LOUDEST
+from pegsynth.released.draw import released_total
 from pegsynth.released.pair_residuals import cell_noise
 from pegsynth.released.published import NoisyTable, Released
 from pegsynth.released.row_pool import cell_count
@@ -22,11 +24,18 @@ def published_tables(released: Released) -> tuple[NoisyTable, ...]:
 
 
 def together(released: Released, features: Collection[int]) -> bool:
-    """Whether one published table holds all of these features."""
+    """Whether one published table holds all of these features, and noise does not drown it."""
     wanted = set(features)
+    loudest = LOUDEST * max(released_total(released), 1.0)
     return len(wanted) < 2 or any(
-        wanted <= set(table.features) for table in published_tables(released)
+        wanted <= set(table.features) and table.deviation * _parts(released, table) <= loudest
+        for table in published_tables(released)
     )
+
+
+def _parts(released: Released, table: NoisyTable) -> int:
+    """Return the number of cells; 1 for a residual, whose noise is in parts of a row (R27)."""
+    return 1 if any(table is each for each in released.residuals) else len(table.counts)
 
 
 def missing_pairs(released: Released, features: Collection[int]) -> list[tuple[int, int]]:

@@ -233,7 +233,7 @@ class JointFit(PoolFit):
         margins: dict[Axes, Float64] = {
             (axis,): self.ones[each] for axis, each in enumerate(features)
         }
-        wanted = {pair: self.products.mean(pair) for pair in self.products.sums}
+        wanted = {self.features[each]: self._product(each) for each in self.tilts}
         return tilted(cells, features, wanted, self.products.scores, margins).ravel()
 
     def _after_its_turn(self, place: int) -> Float64:
@@ -353,13 +353,26 @@ class JointFit(PoolFit):
 
     def _tilting_factors(self, place: int, sums: Float64) -> Float64:
         """Return by how much cells are scaled so that a sum of products is met, softly."""
-        products, before = self.tilts[place], float(self.potentials[place][0])
-        softness = self.closeness * float(self.variances[place][0])
-        most = math.log(self.steps.most_factor)
-        tilt = tilt_towards(sums, products, before, float(self.noisy[place][0]), softness, most)
+        before, tilt = float(self.potentials[place][0]), self._tilt(place, sums)
         self.potentials[place] = np.array([tilt])
-        factors: Float64 = np.exp((tilt - before) * products)
+        factors: Float64 = np.exp((tilt - before) * self.tilts[place])
         return factors
+
+    def _tilt(self, place: int, sums: Float64) -> float:
+        softness = self.closeness * float(self.variances[place][0])
+        before, wanted = float(self.potentials[place][0]), float(self.noisy[place][0])
+        most = math.log(self.steps.most_factor)
+        return tilt_towards(sums, self.tilts[place], before, wanted, softness, most)
+
+    def _product(self, place: int) -> float:
+        """Return what the weights would add up to in a sum of products if it had its turn now.
+
+        Under loud noise that is what they add up to already, whatever was measured.
+        """
+        products = self.tilts[place]
+        sums = self.expected(self.keys[place], len(products))
+        moved = self._tilt(place, sums) - float(self.potentials[place][0])
+        return float((sums * np.exp(moved * products)) @ products)
 
     def _wanted(self, table: int, sums: Float64) -> Float64:
         """Return what a table should meet at its turn, which the weights add up to `sums` in."""

@@ -23,6 +23,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,9 @@ because a table has many more rows than the original, the potentials hold all of
 _OF_TABLES, _OF_ONE_WAYS = 2.0, 0.3
 """c is so many times f over the usual deviation of the noise. An almost empty cell of a table then
 moves by a factor of about 1.6 for one deviation; one-way counts, known best, follow closely."""
-_SWEEPS = 6
+_SWEEPS, _LAST_SWEEPS = 6, 6
+"""Through all tables; and through one-way counts after them, which tables that disagree with each
+other would otherwise leave far from their own noise."""
 _MOST_FACTOR = 3.0
 _NEVER_MOVED = 0.01
 """Deviation of public counts, in usual deviations."""
@@ -282,6 +285,8 @@ class Replicates:
         Fresh noise on the sums of every declared analysis (R26), a line for every replicate.
     public
         Features whose one-way counts are public, so that no replicate moves them.
+    closeness
+        How closely rows are kept to what they are (c).
     """
 
     measurements: Sequence[Measurement]
@@ -290,6 +295,7 @@ class Replicates:
     moved: float
     sums: tuple[Float64, ...] = ()
     public: tuple[int, ...] = ()
+    closeness: float = PART
 
     @classmethod
     def fitted(
@@ -318,17 +324,20 @@ class Replicates:
         measurements = published_measurements(released, laws, stream, count)
         total = max(released_total(released), 1.0)
         moved = PART * math.sqrt(source.design_effect * rows / total)
-        own = moved <= MOST_SPREAD
         keys = [each.keys(codes) for each in measurements]
         start = np.full(len(codes), total / max(len(codes), 1))
-        usual = float(np.median([each.deviation for each in measurements if not each.levels]))
+        # Sums of products are in other units than counts of rows.
+        counts = [each for each in measurements if each.products is None]
+        usual = float(np.median([each.deviation for each in counts]))
         closeness = PART / max(usual, 1e-9)
         here = PART * math.sqrt(source.design_effect * len(codes) / total)
+        own = moved <= MOST_SPREAD
         signs = np.zeros((count, 1)) if own else Signs(stream.substream(), count).take(len(codes))
 
         def work(number: int) -> list[Float64]:
             changed = start * (1 + here * signs[number])
-            return _potentials(measurements, keys, start, changed, number, closeness)
+            noise = [PART * each.noise[number] for each in measurements]
+            return _potentials(measurements, keys, start, changed, noise, closeness)
 
         with ThreadPoolExecutor(threads) as workers:
             found = list(workers.map(work, range(count)))
@@ -342,7 +351,29 @@ class Replicates:
                 for each, law in zip(released.sums, laws.sums, strict=True)
             ),
             tuple(place for place, law in enumerate(laws.one_ways) if law is None),
+            closeness,
         )
+
+    @property
+    def drawn_by_rows(self) -> bool:
+        """Whether drawing again is in the rows themselves, values inside bins included."""
+        return self.moved <= MOST_SPREAD
+
+    def perturbed(self, codes: Rows, signs: Float64) -> Float64:
+        """Return what drawing rows again alone makes of their weights, before any noise.
+
+        Parameters
+        ----------
+        signs
+            Plus or minus 1 for every row, a line for every replicate (`Signs`).
+        """
+        found = 1 + (self.moved if self.drawn_by_rows else 0.0) * signs
+        for feature in self.public:
+            column = codes[:, feature].astype(np.int64)
+            for place, line in enumerate(found):
+                sums = np.bincount(column, line)
+                found[place] = line * (np.bincount(column) / np.maximum(sums, 1e-9))[column]
+        return found
 
     def weights(self, codes: Rows, signs: Float64) -> Float64:
         """Return a line of weights for every replicate, whose mean is about 1.
@@ -350,18 +381,36 @@ class Replicates:
         Parameters
         ----------
         signs
-            Plus or minus 1 for every row, a line for every replicate (`Signs`).
+            As for `perturbed`.
         """
-        found = 1 + (self.moved if self.moved <= MOST_SPREAD else 0.0) * signs
-        for feature in self.public:
-            column = codes[:, feature].astype(np.int64)
-            for place, line in enumerate(found):
-                sums = np.bincount(column, line)
-                found[place] = line * (np.bincount(column) / np.maximum(sums, 1e-9))[column]
-        exponents = np.zeros_like(found)
-        for each, potentials in zip(self.measurements, self.potentials, strict=True):
-            exponents += potentials[:, each.keys(codes)]
-        return bounded(found * np.exp(exponents))
+        return bounded(self.moved_by(self.potentials, codes, self.perturbed(codes, signs)))
+
+    def moved_by(self, potentials: Sequence[Float64], codes: Rows, weights: Float64) -> Float64:
+        """Return weights multiplied by what potentials make of the cells of their rows."""
+        exponents = np.zeros_like(weights)
+        for each, lines in zip(self.measurements, potentials, strict=True):
+            exponents += lines[:, each.keys(codes)]
+        return weights * np.exp(exponents)
+
+    def back(self, codes: Rows, before: Float64, after: Float64) -> list[Float64]:
+        """Return potentials that lead weights back to what published tables had before.
+
+        Shapes inside bins are about one feature each. Noise on a few rows of theirs must not
+        become noise on all that these rows happen to have in common.
+
+        Parameters
+        ----------
+        before, after
+            A line of weights for every replicate.
+        """
+        keys = [each.keys(codes) for each in self.measurements]
+        scale = self.total / max(len(codes), 1)
+        still = [np.zeros(each.noise.shape[1]) for each in self.measurements]
+        found = [
+            _potentials(self.measurements, keys, scale * moved, scale * line, still, self.closeness)
+            for line, moved in zip(before, after, strict=True)
+        ]
+        return [np.stack(lines) for lines in zip(*found, strict=True)]
 
 
 def bounded(weights: Float64) -> Float64:
@@ -391,20 +440,21 @@ def _potentials(
     keys: Sequence[UInt16],
     start: Float64,
     changed: Float64,
-    number: int,
+    noise: Sequence[Float64],
     closeness: float,
 ) -> list[Float64]:
     """Return the potentials of all tables, by cell, that lead from rows to a replicate."""
     weights = start.copy()
     targets = [
-        each.seen(weigh_cells(line, changed, each.cells)) + PART * each.noise[number]
-        for each, line in zip(measurements, keys, strict=True)
+        each.seen(weigh_cells(line, changed, each.cells)) + moved
+        for each, line, moved in zip(measurements, keys, noise, strict=True)
     ]
     potentials = [np.zeros(len(target)) for target in targets]
     sums = weigh_cells(keys[0], weights, measurements[0].cells)
-    last = len(measurements)
-    for turn in range(_SWEEPS * last):
-        place, following = turn % last, (turn + 1) % last
+    every = range(len(measurements))
+    one_ways = [place for place in every if measurements[place].closeness == _OF_ONE_WAYS]
+    turns = [*every] * _SWEEPS + one_ways * _LAST_SWEEPS
+    for place, following in pairwise([*turns, 0]):
         each, before = measurements[place], potentials[place]
         potentials[place] = each.potentials(sums, before, targets[place], closeness)
         sums = rake_and_weigh(
