@@ -233,7 +233,8 @@ class JointFit(PoolFit):
         margins: dict[Axes, Float64] = {
             (axis,): self.ones[each] for axis, each in enumerate(features)
         }
-        wanted = {self.features[each]: self._product(each) for each in self.tilts}
+        tilts = zip(self.products.precisions, self.tilts, strict=True)
+        wanted = {pair: self._product(each) for pair, each in tilts}
         return tilted(cells, features, wanted, self.products.scores, margins).ravel()
 
     def _after_its_turn(self, place: int) -> Float64:
