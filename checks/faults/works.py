@@ -104,7 +104,7 @@ def whole_model(path: Path) -> None:
 def whole_record(path: Path) -> None:
     """See that a record of what was spent can be read by itself."""
     with path.open("rb") as handle:
-        read_container(handle, kind=spending.KIND, newest=spending.FORMAT)
+        read_container(handle, kind=spending.KIND, format_=spending.FORMAT)
 
 
 def whole_release(path: Path) -> None:
@@ -132,7 +132,7 @@ def _lines(path: Path) -> list[str]:
 def model_content(path: Path) -> object:
     """Return all of a model but the number that tells it from others."""
     with path.open("rb") as handle:
-        found = read_container(handle, kind=model_file.KIND, newest=model_file.FORMAT)
+        found = read_container(handle, kind=model_file.KIND, format_=model_file.FORMAT)
     manifest = json.loads(found.manifest)
     manifest.pop("identity")
     arrays = {name: (a.dtype.str, a.tolist()) for name, a in found.arrays.items()}

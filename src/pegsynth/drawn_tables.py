@@ -345,10 +345,13 @@ def with_weights(schema: Schema, names: tuple[str, ...]) -> Schema:
 
 
 def check_weight_names(schema: Schema, options: Any) -> None:
-    """Refuse names of weights that the codebook has already, be it for a column that is dropped."""
-    taken = {schema.unit, *(column.name for column in schema.columns)}
+    """Refuse names of weights that the codebook has already, be it for a column that is dropped.
+
+    SPSS, SAS and most databases do not tell upper from lower case.
+    """
+    taken = {name.casefold() for name in (schema.unit or "", *(c.name for c in schema.columns))}
     for name in weight_names(options):
-        if name in taken:
+        if name.casefold() in taken:
             raise ParameterError(
                 f"--replicates adds the column {name!r}, and the schema has one of that name; "
                 "choose another name with --weight-name"

@@ -20,6 +20,7 @@ from pegsynth.methods import get
 from pegsynth.privacy import Ledger
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.panel import Panel
+from pegsynth.schema.toml import dumps
 
 TABLE = contract_table()
 NO_HEADER = {"CSV folder", "CSV partitions", "Parquet folder", "Parquet partitions"}
@@ -143,6 +144,29 @@ def test_a_release_ends_alike_with_no_row_and_with_one(tmp_path, flags):
         seen.append((outcome.code, names))
     assert seen[0] == seen[1]
     assert seen[0][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("formula", "family"),
+    [
+        ("n ~ a * s", "gaussian"),
+        ("n ~ a:s + a + s", "gaussian"),
+        ("n ~ log(s) + I(s^2)", "gaussian"),
+        ("d ~ a * n", "binomial"),
+        ("b ~ a + s", "multinomial"),
+    ],
+)
+def test_declared_analyses_of_no_rows_are_measured(tmp_path, formula, family):
+    """Nor does a file without rows in a folder end the run."""
+    declared = f'[[analyses]]\nformula = "{formula}"\nfamily = "{family}"\n'
+    (tmp_path / "schema.toml").write_text(f"{dumps(contract_schema(rules=()))}\n{declared}")
+    told = ("--schema", tmp_path / "schema.toml", "--epsilon", 8, "--delta", 1e-6, "--rows", 30)
+    for name, sizes in {"none": (0,), "some": (0, 40, 0)}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        for number, rows in enumerate(sizes):
+            TABLE.head(rows).write_parquet(folder / f"{number}.parquet")
+        done("release", folder, *told, "--method", "pegs-once", "-o", tmp_path / f"{name}-out")
 
 
 def test_a_question_about_no_rows_is_answered(tmp_path):

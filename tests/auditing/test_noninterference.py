@@ -60,11 +60,15 @@ def test_no_method_lets_the_table_interfere(name):
 REFUSED = ("pegs-capped, urn, saved", "log-linear, saved")
 
 
-@pytest.mark.parametrize("names", COMBINED, ids=", ".join)
-def test_no_combination_lets_the_table_interfere(names, monkeypatch):
+@pytest.mark.parametrize(
+    ("turn", "names"),
+    [(number % 2, names) for number, names in enumerate(COMBINED)],
+    ids=map(", ".join, COMBINED),
+)
+def test_no_combination_lets_the_table_interfere(turn, names, monkeypatch):
     # Pools of transitions are drawn from what was released; smaller ones take less time.
     monkeypatch.setattr(pooled_release, "POOL_ROWS", 1 << 12)
-    found = compared(*names)
+    found = compared(*names, turn=turn)
     assert not found.broken
     assert found.status == "claims"
     # A fit prices any change, and the additional row may lack the given value.

@@ -69,8 +69,12 @@ def test_all_pages_of_a_release_speak_of_its_codes(original, table_format, tmp_p
     published = folder / "public" / "schema.toml"
     done("evaluate", file, table, "--schema", published, "--json", report)
     check_report(json.loads(report.read_text()))
-    asked = ("--formula", "statusquo ~ C(education)", "--epsilon", 1)
-    assert "education" in done("verify", file, "--release", folder, *asked).out
+    # With hardly any noise: parts whose codes were not read would have no fit, and not agree.
+    asked = ("--formula", "statusquo ~ C(education)", "--epsilon", 1000)
+    told = done("verify", file, "--release", folder, *asked).out
+    counts = re.findall(r"C\(education\)\[[23]\]: .*?; (\d+) of (\d+) parts", told)
+    assert len(counts) == 2
+    assert all(2 * int(agreeing) > int(parts) for agreeing, parts in counts)
     monkeypatch.chdir(folder / "public")
     said = io.StringIO()
     page = (folder / "public" / "HOW-TO-ANALYSE.md").read_text()

@@ -166,8 +166,9 @@ def test_a_column_named_weight_does_not_stand_in_the_way(tmp_path, columns, name
         Feature("pegs_weight", categories=("a", "b")),
         Feature("pegs_weight_2", categories=("a", "b")),
         Feature("pegs_weight", role="identifier"),
+        Feature("PEGS_Weight_1", categories=("a", "b")),
     ],
-    ids=["a feature", "a replicate", "a column that is dropped"],
+    ids=["a feature", "a replicate", "a column that is dropped", "another case"],
 )
 def test_names_that_are_taken_are_refused_before_anything_is_read(tmp_path, taken):
     book = Schema((SEX, taken), reviewed=True)

@@ -139,7 +139,7 @@ class SumDesign:
             block = values[first]
             for other in others:
                 both = block[:, :, None] * values[other][:, None, :] // self.steps
-                block = both.reshape(len(codes), -1)
+                block = both.reshape(len(codes), both.shape[1] * both.shape[2])
             found.append(block)
         return np.where(counts[:, None], np.concatenate(found, axis=1), 0)
 

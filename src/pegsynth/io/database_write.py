@@ -7,7 +7,7 @@ when all rows are in and whatever must be written first is written.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +26,14 @@ from pegsynth.io.database import (
     split_name,
     sqlite_file,
 )
+from pegsynth.io.office_write import check_case
 
 if TYPE_CHECKING:
     from pegsynth.schema.schema import Schema
+
+_MOST_COLUMNS = {"sqlite": 2_000, "postgresql": 1_600}
+_MOST_BYTES = 63
+"""Of a name in PostgreSQL, which cuts longer ones off."""
 
 
 def check_database_target(target: DatabaseTarget) -> None:
@@ -56,6 +61,26 @@ def check_database_target(target: DatabaseTarget) -> None:
         raise OutputError(
             f"cannot write {target}: a table of that name exists; choose another, or drop it first"
         )
+
+
+def check_database_table(target: DatabaseTarget, columns: Sequence[str]) -> None:
+    """Refuse columns that a database does not take, before any work."""
+    sqlite = is_sqlite(target.uri)
+    most = _MOST_COLUMNS["sqlite" if sqlite else "postgresql"]
+    if len(columns) > most:
+        raise OutputError(
+            f"cannot write {target}: a table of this database holds at most {most:,} columns, and "
+            f"there are {len(columns):,}; write a file"
+        )
+    if sqlite:
+        check_case(target, columns)
+        return
+    for name in columns:
+        if not 0 < len(name.encode()) <= _MOST_BYTES:
+            raise OutputError(
+                f"cannot write {target}: the column name {name[:80]!r} is not allowed in this "
+                "database; rename the column, or write a file"
+            )
 
 
 @contextmanager

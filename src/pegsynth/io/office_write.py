@@ -32,10 +32,18 @@ _STATA_INTEGERS = (-2_147_483_647, 2_147_483_620)
 _EXACT = 1 << 53
 _MOST_MISSING = 3
 _NAMES = {
-    "spss": re.compile(r"[^\W\d_@#$.][\w@#$.]{0,62}(?<![.])"),
-    "stata": re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}"),
+    "spss": re.compile(
+        r"(?!(?i:all|and|by|eq|ge|gt|le|lt|ne|not|or|to|with)\Z)"
+        r"[^\W\d_@#$.][\w@#$.]{0,62}(?<![.])"
+    ),
+    "stata": re.compile(
+        r"(?!(?:_all|_b|byte|_coef|_cons|double|float|if|in|int|long|_[nN]|_pi|_pred|_rc|_skip"
+        r"|strL|str\d+|using|with)\Z)[A-Za-z_][A-Za-z0-9_]{0,31}"
+    ),
     "excel": re.compile(r"[\s\S]{1,255}"),
 }
+"""Names of columns; words that a program keeps for itself are none."""
+_MOST_BYTES = 64
 _FIRST_DAY = dt.datetime(1900, 3, 1)
 
 
@@ -60,16 +68,32 @@ def check_office_table(
         None where that is not known.
     """
     for name in columns:
-        if not _NAMES[kind].fullmatch(name):
+        long = kind == "spss" and len(name.encode()) > _MOST_BYTES
+        if long or not _NAMES[kind].fullmatch(name):
             raise OutputError(
                 f"cannot write {str(path)!r}: the column name {name[:80]!r} is not allowed in this "
                 "format; rename the column, or choose another extension"
             )
+    if kind == "spss":
+        check_case(path, columns)
     if kind == "excel" and ((rows or 0) > MOST_ROWS or len(columns) > MOST_COLUMNS):
         raise OutputError(
             f"cannot write {str(path)!r}: a sheet holds at most {MOST_ROWS:,} rows and "
             f"{MOST_COLUMNS:,} columns; choose another extension"
         )
+
+
+def check_case(target: object, columns: Sequence[str]) -> None:
+    """Refuse names that are one to a program that does not tell upper from lower case."""
+    known: dict[str, str] = {}
+    for name in columns:
+        other = known.setdefault(name.lower(), name)
+        if other != name:
+            raise OutputError(
+                f"cannot write {str(target)!r}: the column names {other[:80]!r} and {name[:80]!r} "
+                "are the same in this format; rename one of them (--weight-name for weights), or "
+                "choose another format"
+            )
 
 
 class OfficeWriter:

@@ -100,6 +100,9 @@ def check_table(
         How a text file is written.
     """
     if isinstance(path, DatabaseTarget):
+        from pegsynth.io.database_write import check_database_table
+
+        check_database_table(path, columns)
         return
     kind = table_format(path)
     if kind in OFFICE:
