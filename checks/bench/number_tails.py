@@ -37,6 +37,7 @@ from checks.bench.released_numbers import NUMBERS, Float64
 from pegsynth import Feature, Schema, synthesize
 from pegsynth.auditing.numbers import exact_counts
 from pegsynth.datasets import discharge
+from pegsynth.errors import PegsynthError
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.numbers import measure, plan_numbers, settle
 from pegsynth.numbers.bin_shape import Shape
@@ -191,8 +192,14 @@ def measured(column: Column, rho: Fraction, seed: int) -> tuple[Shape, tuple[flo
     stream = RandomStream(f"{column.name} {seed}")
     budget_filter = PrivacyFilter(allowance, stream, names=schema.names)
     counts = exact_counts(features[0], kept.tolist())
-    told = {"rows": len(kept), "sum_part": plan.sum_part}
-    tree = measure(counts, features[0], budget_filter, plan.share, **told)
+    tree = measure(
+        counts,
+        features[0],
+        budget_filter,
+        plan.share,
+        rows=len(kept),
+        sum_part=plan.sum_part,
+    )
     settled = settle(Schema((features[0],), reviewed=True), {"x0": tree}, plan.bins(len(kept)))
     feature, shape = settled.schema["x0"], settled.shapes["x0"]
     bins = np.searchsorted(np.asarray(feature.edges[1:-1]), kept, side="right")
@@ -368,7 +375,11 @@ def of_drafts(epsilon: float, delta: float, wanted: int, seed: int) -> None:
         if not names:
             continue
         told = {"method": "pegs-once", "epsilon": epsilon, "delta": delta, "rows_in": len(table)}
-        (drawn,) = synthesize(table, schema, rows=len(table), **told).frames
+        try:
+            (drawn,) = synthesize(table, schema, rows=len(table), **told).frames
+        except PegsynthError as error:
+            print(f"{package}/{item} is refused: {error}", flush=True)
+            continue
         releases += 1
         for name in names:
             before, after = (each[name].to_numpy(dtype=float) for each in (table, drawn))

@@ -181,12 +181,12 @@ class InsideModel:
         bins, scores = self.scores(codes, words)
         ranks = np.empty(scores.shape, order="F")
         for number, (starts, known) in enumerate(zip(self.known_starts, self.known, strict=True)):
-            columns = (np.ascontiguousarray(each[:, number]) for each in (bins, scores))
+            columns = [np.ascontiguousarray(each[:, number]) for each in (bins, scores)]
             words_of = np.ascontiguousarray(within[:, number])
             if _MOST_EVEN * len(codes) < self.rows:
                 kernels.ranks_in_bins(*columns, starts, known, words_of, ranks[:, number])
             else:
-                ranks[:, number] = _even_ranks(*columns, words_of)
+                ranks[:, number] = _even_ranks(bins[:, number], scores[:, number], words_of)
         return ranks
 
 
