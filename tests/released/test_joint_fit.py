@@ -16,6 +16,7 @@ from pegsynth.released.joint_fit import (
     soft_potentials,
 )
 from pegsynth.released.margins import Margins
+from pegsynth.released.ordered_products import AddedProducts
 from pegsynth.released.published import NoisyTable
 from pegsynth.released.row_pool import Pool
 from pegsynth.released.steps import Steps
@@ -230,3 +231,16 @@ def test_noise_below_zero_everywhere_says_nothing():
     fit.finish([np.arange(size) for size in SIZES], [False] * len(SIZES))
     assert fit.pool.weights == pytest.approx(np.full(fit.pool.rows, TOTAL / fit.pool.rows))
     assert all(target.sum() == pytest.approx(TOTAL) for _, target in fit.aims())
+
+
+def test_a_product_of_two_levels_each_is_left_to_the_fit():
+    """Its own noisy table would undo what other tables say of it."""
+    fit = fitted(np.random.default_rng(6), sweeps=1_000, closeness=1.0)
+    fit.aims()
+    fit.products = AddedProducts({each: np.linspace(-1, 1, SIZES[each]) for each in range(3)})
+    for pair, left in (((0, 2), True), ((0, 1), False)):
+        table = fit.pool.expected(pair)
+        fit.products.add(pair, [SIZES[each] for each in pair], table[::-1].copy() + 50, 1.0)
+        fit.products.sums[pair] += 100 * fit.products.precisions[pair]
+        aimed = fit._tilted(fit.features.index(pair), table)
+        assert np.array_equal(aimed, table) == left

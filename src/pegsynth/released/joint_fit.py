@@ -37,6 +37,7 @@ from pegsynth.arrays import Float64, Int64
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.residuals import centred
 from pegsynth.released.ordered_products import (
+    TWO_LEVELS,
     AddedProducts,
     standard_scores,
     tilt_towards,
@@ -225,7 +226,11 @@ class JointFit(PoolFit):
         return aims
 
     def _tilted(self, place: int, table: Float64) -> Float64:
-        """Return a small table with the sums of products that its features should have."""
+        """Return a small table with the sums of products that its features should have.
+
+        Two features of two levels each have one product, which the fit knows better than their
+        own table does: others tell of it, too.
+        """
         features = self.features[place]
         if len(features) > _MOST_TILTED:
             return table
@@ -233,7 +238,11 @@ class JointFit(PoolFit):
         margins: dict[Axes, Float64] = {
             (axis,): self.ones[each] for axis, each in enumerate(features)
         }
-        wanted = {pair: self.products.mean(pair) for pair in self.products.sums}
+        wanted = {
+            pair: self.products.mean(pair)
+            for pair in self.products.sums
+            if any(self.pool.sizes[each] > TWO_LEVELS for each in pair)
+        }
         return tilted(cells, features, wanted, self.products.scores, margins).ravel()
 
     def _after_its_turn(self, place: int) -> Float64:
