@@ -228,8 +228,8 @@ class JointFit(PoolFit):
     def _tilted(self, place: int, table: Float64) -> Float64:
         """Return a small table with the sums of products that its features should have.
 
-        Two features of two levels each have one product, which the fit knows better than their
-        own table does: others tell of it, too.
+        Products with a feature of two levels are left to the fit, which knows them better than
+        their own table does: others tell of them, too.
         """
         features = self.features[place]
         if len(features) > _MOST_TILTED:
@@ -241,7 +241,7 @@ class JointFit(PoolFit):
         wanted = {
             pair: self.products.mean(pair)
             for pair in self.products.sums
-            if any(self.pool.sizes[each] > TWO_LEVELS for each in pair)
+            if all(self.pool.sizes[each] > TWO_LEVELS for each in pair)
         }
         return tilted(cells, features, wanted, self.products.scores, margins).ravel()
 
