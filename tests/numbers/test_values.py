@@ -160,6 +160,24 @@ def test_ranks_are_uniform_inside_bins():
     assert stats.kstest(inside**2, "uniform").pvalue < ALPHA
 
 
+def test_as_many_rows_as_were_fitted_fill_their_bins_evenly():
+    """The mean inside a bin is that of its shape but for 1 part in its rows, and for no draw."""
+    model = fit_inside(CODES, SETTLED.schema, SETTLED.shapes, RandomStream("r"))
+    words = RandomStream("w").substream()
+
+    def ranks(codes):
+        lines = words.take(len(codes) * model.words_per_row).reshape(len(codes), -1)
+        return model.ranks(codes, lines, words.take(2 * len(codes)).reshape(-1, 2))
+
+    here = CODES[:, 2] == 3
+    inside = np.sort(ranks(CODES)[here, 1])
+    assert (np.floor(inside * len(inside)) == np.arange(len(inside))).all()
+    # Few rows are ranked one by one among those that were fitted, and do not.
+    few = CODES[: len(CODES) // 3]
+    inside = np.sort(ranks(few)[few[:, 2] == 3, 1])
+    assert (np.floor(inside * len(inside)) != np.arange(len(inside))).any()
+
+
 def test_numbers_alone_and_rows_without_any_number_are_decoded():
     alone = Schema((PAY,))
     settled = measured(TABLE.select("pay"), alone, bins=5)

@@ -16,6 +16,7 @@ from pegsynth.released.joint_fit import (
     soft_potentials,
 )
 from pegsynth.released.margins import Margins
+from pegsynth.released.ordered_products import AddedProducts
 from pegsynth.released.published import NoisyTable
 from pegsynth.released.row_pool import Pool
 from pegsynth.released.steps import Steps
@@ -248,3 +249,19 @@ def test_a_sum_of_products_under_loud_noise_leaves_rows_where_they_are():
         sums[deviation] = aim[[0, 3]].sum()
     assert sums[0.5] == pytest.approx(100, abs=5)
     assert sums[5e4] == pytest.approx(TOTAL / 2, abs=5)
+
+
+def test_a_product_with_a_feature_of_two_levels_is_left_to_the_fit():
+    """Its own noisy table would undo what other tables say of it."""
+    fit = fitted(np.random.default_rng(6), sweeps=1_000, closeness=1.0)
+    fit.aims()
+    fit.products = AddedProducts({each: np.linspace(-1, 1, SIZES[each]) for each in range(3)})
+    pairs = ((0, 2), (0, 1))
+    for pair in pairs:
+        table = fit.pool.expected(pair)
+        fit.products.add(pair, [SIZES[each] for each in pair], table[::-1].copy() + 50, 1.0)
+        fit.products.sums[pair] += 100 * fit.products.precisions[pair]
+    fit.tilts = {place: fit.products.by_cell(pair) for place, pair in enumerate(pairs)}
+    for pair in pairs:
+        table = fit.pool.expected(pair)
+        assert np.array_equal(fit._tilted(fit.features.index(pair), table), table)

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pegsynth import synthesize
 from pegsynth.errors import DataError, ParameterError, SchemaError
 from pegsynth.numbers import grid_schema
 from pegsynth.schema import Feature, Schema
@@ -717,3 +718,13 @@ def test_every_typed_column_fits_its_own_draft(values, binning):
     codes = encode(frame, schema)
     assert len(codes) == frame.height
     assert codes.max() < schema.category_counts[0]
+
+
+def test_a_column_without_any_value_is_drafted_and_released():
+    """Its only category is "missing", so its type says nothing of it."""
+    frame = pl.DataFrame({"sex": ["f", "m"] * 50, "gone": [None] * 100}).with_columns(
+        pl.col("gone").cast(pl.Float64)
+    )
+    schema = replace(Schema.draft(frame), reviewed=True)
+    (drawn,) = synthesize(frame, schema, method="pegs-once", epsilon=1.0, rows=20).frames
+    assert drawn["gone"].null_count() == 20

@@ -18,14 +18,14 @@ from pegsynth.arrays import Codes, Float64, Int64
 from pegsynth.numbers.bin_shape import Shape
 from pegsynth.numbers.estimate import cell_masses
 from pegsynth.numbers.number_grid import LEVELS, Grid, grid_of
-from pegsynth.numbers.tree import PURPOSE, Filter, Level, NumberTree
+from pegsynth.numbers.tree import PURPOSE, Filter, Level, NumberTree, measured_again
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
 
 STEPS = 1 << 20
 """Steps between the centre and the bound."""
-SUM_SHARE = 0.4
-"""The part of a feature's amount that its sum takes."""
+SUM_PART = 0.4
+"""The part of a feature's amount that its sum takes, usually."""
 _UNSURE = 0.5
 """How far the mean of a bin is from that of its shape, in deviations of the shape."""
 _TINIEST = float(np.finfo(np.float64).tiny)
@@ -45,7 +45,8 @@ def with_sum(
 ) -> NumberTree:
     """Return a tree with the clipped sum of its numbers, paid by a part of the budget.
 
-    Nothing is paid where the tree shows no number but one: there is nothing to clip at.
+    Where the tree shows no number but one, there is nothing to clip at: octaves are measured once
+    more instead, if none was divided, so that a small table may yet show its numbers.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def with_sum(
     grid = grid_of(feature)
     masses, special = cell_masses(tree, grid)
     if np.count_nonzero(masses) < 2:
-        return tree
+        return measured_again(tree, counts, grid, budget_filter, share, index=index)
     centre, bound = _centre_and_bound(grid, masses, budget_filter.deviation(share))
     total = steps_of(grid, centre, bound, steps) @ counts[: grid.cells]
     noisy, deviation = budget_filter.measure_sums(

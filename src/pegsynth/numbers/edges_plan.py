@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.mechanisms.privacy_filter import Price
-from pegsynth.numbers.clipped_sum import SUM_SHARE
+from pegsynth.numbers.clipped_sum import SUM_PART
 from pegsynth.numbers.settle import bins_for
 from pegsynth.numbers.tree import LEVEL_SHARES
 from pegsynth.privacy import Allowance, Budget
@@ -20,6 +20,9 @@ from pegsynth.schema.schema import Schema
 USUAL_SHARE, MOST_SHARE = 0.02, 0.12
 """Part of the budget for the counts of each feature, as long as they do not take too much together:
 for tables whose rows stand far out of the noise, and the most for small ones."""
+LEAST_COUNTS, LEAST_SUM = 0.025, 0.035
+"""The least for the counts of a number, and for its clipped sum: with less a mean is further off
+than one sum with a twentieth of the budget would be, however many rows there are."""
 MOST_TOGETHER = 0.3
 UNKNOWN_SHARE = 0.04
 """Part for each feature whose categories are to be found, where no number of rows is public."""
@@ -40,6 +43,8 @@ class NumbersPlan:
         Features that are measured, in the order of the schema.
     share
         The part of the whole budget that each may take.
+    sum_part
+        The part of that which a clipped sum takes.
     whole_deviation
         Deviation of the noise that the whole budget would put on one table.
     top_deviation
@@ -48,6 +53,7 @@ class NumbersPlan:
 
     names: tuple[str, ...]
     share: float
+    sum_part: float
     whole_deviation: float
     top_deviation: float
 
@@ -79,11 +85,12 @@ def plan_numbers(
     """
     names = tuple(feature.name for feature in schema.features if feature.wants_shape)
     price = price_of(schema, allowance)
-    each = codec_share(schema, price, rows) if share is None else share
+    usual, part = _usual_shares(price, rows)
+    each = _share_of_each(schema, usual) if share is None else share
     if not 0 < each * max(len(names), 1) < 1:
         raise ParameterError("the share of the numbers must be above 0, and less than 1 in all")
-    top = each * (1 - SUM_SHARE) * LEVEL_SHARES[0]
-    return NumbersPlan(names, each, price.deviation(1.0), price.deviation(top))
+    top = each * (1 - part) * LEVEL_SHARES[0]
+    return NumbersPlan(names, each, part, price.deviation(1.0), price.deviation(top))
 
 
 def price_of(schema: Schema, allowance: Allowance) -> Price:
@@ -91,10 +98,11 @@ def price_of(schema: Schema, allowance: Allowance) -> Price:
     return Price(allowance, schema.rows_per_unit if schema.unit else 1)
 
 
-def codec_share(schema: Schema, price: Price, rows: float | None) -> float:
-    """Return the part of the budget for each feature whose edges are measured, with its sum."""
-    counts = MOST_SHARE if rows is None else _by_rows(rows, price)
-    return _share_of_each(schema, counts / (1 - SUM_SHARE))
+def _usual_shares(price: Price, rows: float | None) -> tuple[float, float]:
+    """Return the part of the budget for a number with its sum, and what of it the sum takes."""
+    counts = MOST_SHARE if rows is None else max(_by_rows(rows, price), LEAST_COUNTS)
+    whole = max(counts / (1 - SUM_PART), counts + LEAST_SUM)
+    return whole, 1 - counts / whole
 
 
 def search_share(schema: Schema, price: Price, rows_in: int | None) -> float:

@@ -39,6 +39,9 @@ _FAR = 8.0
 _LEAST_SPREAD = 0.02
 _RIDGE = 1.0
 _ROWS_WORTH_THREADS = 1 << 13
+_MOST_EVEN = 2
+"""A table of at least one part in this many of the fitted rows is ranked among itself."""
+_SHIFT, _UNIT = np.uint64(11), 2.0**-53
 _FREQUENT = 2.0
 """A single number with so many times the share of a usual bin has no score; zero with one."""
 
@@ -135,6 +138,8 @@ class InsideModel:
         Regression of every score on all columns, and its residual deviation.
     known_starts, known
         Scores of fitted rows by number and bin, in order.
+    rows
+        How many rows were fitted.
     """
 
     names: tuple[str, ...]
@@ -146,6 +151,7 @@ class InsideModel:
     spreads: Float64
     known_starts: tuple[Int64, ...]
     known: tuple[Float64, ...]
+    rows: int
 
     @property
     def words_per_row(self) -> int:
@@ -160,6 +166,9 @@ class InsideModel:
     def ranks(self, codes: Codes, words: Words, within: Words) -> Float64:
         """Return where in its bin every number lies, in [0, 1), a column for each.
 
+        As many rows as were fitted are ranked among themselves, so that they fill each bin evenly
+        and means hang on no draw; fewer are ranked among those that were fitted, one by one.
+
         Parameters
         ----------
         words
@@ -172,9 +181,12 @@ class InsideModel:
         bins, scores = self.scores(codes, words)
         ranks = np.empty(scores.shape, order="F")
         for number, (starts, known) in enumerate(zip(self.known_starts, self.known, strict=True)):
-            columns = (np.ascontiguousarray(each[:, number]) for each in (bins, scores))
+            columns = [np.ascontiguousarray(each[:, number]) for each in (bins, scores)]
             words_of = np.ascontiguousarray(within[:, number])
-            kernels.ranks_in_bins(*columns, starts, known, words_of, ranks[:, number])
+            if _MOST_EVEN * len(codes) < self.rows:
+                kernels.ranks_in_bins(*columns, starts, known, words_of, ranks[:, number])
+            else:
+                ranks[:, number] = _even_ranks(bins[:, number], scores[:, number], words_of)
         return ranks
 
 
@@ -212,6 +224,7 @@ def fit_inside(
         np.ones(size),
         (),
         (),
+        len(sample),
     )
     words = stream.substream()
     scores = _started(model, bins)
@@ -322,6 +335,17 @@ def _regressions(
         left = max(square - float(weights[number] @ right), 0.0) / rows
         spreads[number] = max(left**0.5, _LEAST_SPREAD)
     return weights, spreads
+
+
+def _even_ranks(bins: Int32, scores: Float64, words: Words) -> Float64:
+    """Return ranks that divide each bin among its rows; words decide between equal scores."""
+    order = np.lexsort((words, scores, bins))
+    first = np.searchsorted(bins[order], bins[order], side="left")
+    size = np.searchsorted(bins[order], bins[order], side="right") - first
+    ranks = np.empty(len(bins))
+    ranks[order] = (np.arange(len(bins)) - first + (words[order] >> _SHIFT) * _UNIT) / size
+    found: Float64 = np.where(bins < 0, 0.0, np.minimum(ranks, 1 - _UNIT))
+    return found
 
 
 def _sorted(bins: Int32, scores: Float64, count: int) -> tuple[Int64, Float64]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from pegsynth.arrays import Int64
-from pegsynth.numbers.clipped_sum import STEPS, SUM_SHARE, with_sum
+from pegsynth.numbers.clipped_sum import STEPS, SUM_PART, with_sum
 from pegsynth.numbers.tree import Filter, NumberTree, measure_tree
 from pegsynth.schema.feature import Feature
 
@@ -24,6 +24,7 @@ def measure(
     *,
     index: int = 0,
     rows: float | None = None,
+    sum_part: float = SUM_PART,
     steps: int = STEPS,
 ) -> NumberTree:
     """Measure the numbers of a feature with a part of a budget.
@@ -40,10 +41,12 @@ def measure(
         Position of the feature, for the events.
     rows
         Number of rows, public or paid for before; None where neither is known.
+    sum_part
+        The part of it that the clipped sum takes, where there is one.
     steps
         Steps between the centre and the bound of a clipped sum; audits take few.
     """
-    part = SUM_SHARE * share if has_sum(feature) else 0.0
+    part = sum_part * share if has_sum(feature) else 0.0
     tree = measure_tree(counts, feature, budget_filter, share - part, index=index)
     if not part:
         return tree

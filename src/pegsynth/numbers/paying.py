@@ -25,7 +25,6 @@ from pegsynth.categories import (
 )
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.numbers.bin_shape import Shape
-from pegsynth.numbers.clipped_sum import SUM_SHARE
 from pegsynth.numbers.edges_plan import (
     COUNT_SHARE,
     check_budget,
@@ -179,9 +178,10 @@ def paid_codec(
             counts.grids[name],
             schema[name],
             budget_filter,
-            plan.share if has_sum(schema[name]) else plan.share * (1 - SUM_SHARE),
+            plan.share if has_sum(schema[name]) else plan.share * (1 - plan.sum_part),
             index=schema.index(name),
             rows=rows,
+            sum_part=plan.sum_part,
         )
         for name in plan.names
     }

@@ -10,14 +10,14 @@ costs what one noisy table costs, whichever nodes are looked at (R11). What come
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from pegsynth.arrays import Float64, Int64
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.numbers.number_grid import LEVELS, grid_of
+from pegsynth.numbers.number_grid import LEVELS, Grid, grid_of
 from pegsynth.schema.feature import Feature
 
 PURPOSE = "edges"
@@ -201,11 +201,23 @@ def measure_tree(
             left -= part
         else:
             levels.append(Level(nodes, nodes, 0.0))
-    if left > 0 and not any(len(level.nodes) for level in levels[1:]):
-        # Nothing can be divided, so that all that is left makes octaves more precise.
-        noisy, deviation = budget_filter.measure(top, left, levels=(len(top),), **about)
-        levels[0] = _combined(levels[0], Level(levels[0].nodes, noisy, deviation))
-    return NumberTree(feature.name, (*levels, *weekday), budget_filter.route == "pure")
+    tree = NumberTree(feature.name, (*levels, *weekday), budget_filter.route == "pure")
+    return measured_again(tree, counts, grid, budget_filter, left, index=index)
+
+
+def measured_again(
+    tree: NumberTree, counts: Int64, grid: Grid, budget_filter: Filter, share: float, *, index: int
+) -> NumberTree:
+    """Return a tree whose octaves are more precise by a further amount, if none was divided."""
+    first, *below = tree.levels
+    if share <= 0 or any(len(level.nodes) for level in below[: LEVELS - 1]):
+        return tree
+    top = np.concatenate((grid.totals(counts[: grid.cells], 0), counts[grid.cells :]))
+    noisy, deviation = budget_filter.measure(
+        top, share, purpose=PURPOSE, features=(index,), levels=(len(top),)
+    )
+    levels = (_combined(first, Level(first.nodes, noisy, deviation)), *below)
+    return replace(tree, levels=levels)
 
 
 def _combined(one: Level, other: Level) -> Level:

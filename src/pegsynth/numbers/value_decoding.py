@@ -29,8 +29,8 @@ _SHIFT = np.uint64(11)
 class ModelDecoder(Decoder):
     """A decoder whose values inside bins follow a model of all features.
 
-    Every row is decoded by itself, with words of its own, so that a table can be decoded
-    in parts, in any order and anywhere.
+    Every row has words of its own. Few rows are decoded one by one; as many as were fitted are
+    ranked among themselves (`InsideModel.ranks`).
 
     Parameters
     ----------

@@ -37,6 +37,7 @@ from pegsynth.arrays import Float64, Int64
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.residuals import centred
 from pegsynth.released.ordered_products import (
+    TWO_LEVELS,
     AddedProducts,
     standard_scores,
     tilt_towards,
@@ -225,7 +226,11 @@ class JointFit(PoolFit):
         return aims
 
     def _tilted(self, place: int, table: Float64) -> Float64:
-        """Return a small table with the sums of products that its features should have."""
+        """Return a small table with the sums of products that its features should have.
+
+        Products with a feature of two levels are left to the fit, which knows them better than
+        their own table does: others tell of them, too.
+        """
         features = self.features[place]
         if len(features) > _MOST_TILTED:
             return table
@@ -234,7 +239,11 @@ class JointFit(PoolFit):
             (axis,): self.ones[each] for axis, each in enumerate(features)
         }
         tilts = zip(self.products.precisions, self.tilts, strict=True)
-        wanted = {pair: self._product(each) for pair, each in tilts}
+        wanted = {
+            pair: self._product(each)
+            for pair, each in tilts
+            if all(self.pool.sizes[feature] > TWO_LEVELS for feature in pair)
+        }
         return tilted(cells, features, wanted, self.products.scores, margins).ravel()
 
     def _after_its_turn(self, place: int) -> Float64:

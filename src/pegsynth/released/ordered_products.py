@@ -155,6 +155,8 @@ def tilted(
     for _ in range(_STEPS):
         changed = False
         for places, pair in _pairs(features, scores):
+            if pair not in wanted:
+                continue
             products = _products(scores, pair, places, table.ndim)
             total = max(float(table.sum()), 1.0)
             mean = float((table * products).sum()) / total

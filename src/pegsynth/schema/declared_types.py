@@ -52,7 +52,9 @@ def check_header(schema: Schema, reader: TableReader) -> None:
 
 def can_hold(feature: Feature, dtype: pl.DataType) -> bool:
     """Say whether some value of a type, beside null, may have a code of a feature."""
-    lenient = feature.unknown_code is not None or feature.private_categories
+    # A column of nothing but missing values has a feature without any other.
+    empty = not feature.categories and not feature.binned
+    lenient = feature.unknown_code is not None or feature.private_categories or empty
     if lenient or feature.recoding or dtype == pl.Null or _is_text(dtype):
         return True
     if feature.kind in TEMPORAL:
