@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from pegsynth.auditing.numbers import measured_in_few_steps as measure
-from pegsynth.numbers.tree import Level
+from pegsynth.codec.tree import Level
 
 
 class Looking:

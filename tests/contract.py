@@ -1,11 +1,11 @@
-"""The contract suite: every method on one small table (`pegsynth.auditing.contract`)."""
+"""The contract suite: every method on one small table (`pegsynth.auditing.interference_cases`)."""
 
 from __future__ import annotations
 
 import polars as pl
 
 import pegsynth
-from pegsynth.auditing.contract import (
+from pegsynth.auditing.interference_cases import (
     CATEGORIES,
     EDGES,
     ENTRIES,

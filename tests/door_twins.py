@@ -20,11 +20,11 @@ from checks.doors.comparing import Door
 from checks.doors.readers import DOORS
 from checks.doors.reading import read_here
 from checks.doors.tables import ANY, DECIMALS, FOLDER, ROW, UNIT, Holding, Pair
-from pegsynth.io.dialect_guess import recognised
-from pegsynth.io.reader import TableReader
-from pegsynth.io.table_input import open_table
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dialect import Dialect
+from pegsynth.tables.dialect_guess import recognised
+from pegsynth.tables.reader import TableReader
+from pegsynth.tables.table_input import open_table
 
 BY_NAME = {door.name: door for door in DOORS}
 

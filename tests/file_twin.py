@@ -12,9 +12,9 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 
-from pegsynth.auditing.given_answers import Answers
+from pegsynth.auditing.interference import Answers
 from pegsynth.cli import release_commands, working
-from pegsynth.request import Request
+from pegsynth.pipeline.request import Request
 
 ROWS = 30
 REQUEST = Request(rows=ROWS, method="pegs-once", epsilon=3.0, threads=1)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
-from pegsynth.hashing import HashSpec, tail_codes
+from pegsynth.methods.gibbs.spec import HashSpec, tail_codes
 from pegsynth.schema import Rule
 
 Row = tuple[int, ...]

@@ -11,14 +11,11 @@ import numpy as np
 import polars as pl
 from hypothesis import strategies as st
 
+from pegsynth.codec.codec import Decoder
+from pegsynth.codec.column_encoders import column_encoders
+from pegsynth.codec.levels import merged_rare
 from pegsynth.errors import SchemaError
-from pegsynth.io import open_writer
-from pegsynth.io.csv_text import unprotect
-from pegsynth.io.table_input import opened
-from pegsynth.numbers.rare_categories import merged_rare
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import Decoder
-from pegsynth.schema.column_encoders import column_encoders
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.hierarchy import Hierarchy
 from pegsynth.schema.missing_codes import missing_code_of
@@ -26,6 +23,9 @@ from pegsynth.schema.recoding import Recoding, exact
 from pegsynth.schema.temporal import chain
 from pegsynth.schema.toml import loads
 from pegsynth.schema.toml_text import dumps
+from pegsynth.tables.csv_read import unprotect
+from pegsynth.tables.table_input import opened
+from pegsynth.tables.table_output import open_writer
 
 TEXT = "aBüß019 .,;=+-@'\"()/\n_"
 SOURCE_TYPES = (

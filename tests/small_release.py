@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pegsynth.io.table_input import open_table
 from pegsynth.methods import get
 from pegsynth.methods.session import Session
-from pegsynth.pipeline import Settled, fit
+from pegsynth.pipeline.request import Request
+from pegsynth.pipeline.running import Settled, fit
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
-from pegsynth.request import Request
 from pegsynth.schema import Feature, Schema
+from pegsynth.tables.table_input import open_table
 
 LEVELS = {"a": ("x", "y", "z"), "b": ("p", "q", "r", "s"), "c": ("0", "1")}
 PERSON = Feature("person", role="identifier")

@@ -200,7 +200,7 @@ def test_the_parity_of_independent_bits_tells_geometrically_little(features):
 
 
 def test_rows_that_differ_in_one_feature_share_a_bit_of_the_tail_half_of_the_time():
-    from pegsynth.hashing.spec import tail_codes
+    from pegsynth.methods.gibbs.spec import tail_codes
 
     codes = tail_codes((4_000,), 1)
     left, right = codes[::2], codes[1::2]

@@ -163,7 +163,7 @@ def test_a_child_that_was_forked_before_works_like_any_process():
     """The parent has loaded everything, and used nothing."""
     lines = run(f"""
         import polars
-        import pegsynth.pipeline
+        import pegsynth.pipeline.running
         import pegsynth.evaluation.evaluate
         for work in ({", ".join(WORKS)}):
             print(forked(work))

@@ -87,7 +87,7 @@ def test_a_loaded_model_samples_what_was_fitted(tmp_path, monkeypatch):
     pegsynth.fit(TABLE, SCHEMA, **ONCE).save(tmp_path / "polars.pegs")
     assert isinstance(pegsynth.load(tmp_path / "polars.pegs").sample(5), pl.DataFrame)
     # Where there is no pandas, a model that was fitted to its tables can be sampled, too.
-    monkeypatch.setattr(pegsynth.fitted, "find_spec", lambda name: None)
+    monkeypatch.setattr(pegsynth.api.fitted, "find_spec", lambda name: None)
     assert isinstance(pegsynth.load(tmp_path / "DataFrame.pegs").sample(5), pl.DataFrame)
 
 

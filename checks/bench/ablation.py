@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from checks.bench.peers.scores import score
 from checks.bench.peers.tables import Table, data_folder, load
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
+from pegsynth.methods.released.draw import take_rows
+from pegsynth.methods.released.fit import release_blocks
+from pegsynth.methods.released.steps import Steps
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter, Steps, release_blocks
-from pegsynth.released.draw import take_rows
 
 DELTA = 1e-9
 SCORES = ("tvd1", "tvd2", "tvd3", "auc")

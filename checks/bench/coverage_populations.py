@@ -14,9 +14,9 @@ import numpy as np
 
 from checks.bench.coverage_statistics import Codes, Slope, Statistic, statistics
 from checks.bench.peers.tables import data_folder, load
+from pegsynth.codec.codec import encode
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.schema import Rule
-from pegsynth.schema.codec import encode
 
 TRUTH_ROWS = 2_000_000
 ORDERED = {

@@ -23,8 +23,9 @@ from scipy import stats
 
 from checks.bench.coverage_tally import Interval, Release, Tally
 from checks.bench.drafted_correlations import taken
-from pegsynth import Schema, procedures, replicated, synthesize
+from pegsynth import Schema, replicated, synthesize
 from pegsynth.errors import ParameterError
+from pegsynth.inference import procedures
 from pegsynth.inference.pooled_result import Pooled
 
 METHOD = "pegs-once, drafted"

@@ -16,10 +16,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from pegsynth import evaluate, synthesize
-from pegsynth.blocks import disintegrate
+from pegsynth.codec.codec import encode
+from pegsynth.codec.pair_counts import count_pairs
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.hashing import HashSpec, count_pairs, public_heads
-from pegsynth.schema.codec import encode
+from pegsynth.methods.gibbs.blocks import disintegrate
+from pegsynth.methods.gibbs.order import public_heads
+from pegsynth.methods.gibbs.spec import HashSpec
 
 ROWS = 200
 OTHERS: tuple[tuple[str, dict[str, object]], ...] = (

@@ -41,10 +41,10 @@ from checks.bench.ablation import DELTA, one_release
 from checks.bench.peers.scores import auc, logit_error
 from checks.bench.peers.tables import Codes, NoDataError, Table, data_folder, load
 from pegsynth.evaluation import tvd1, tvd2, tvd3
+from pegsynth.methods.released.fit import margin_weights
+from pegsynth.methods.released.smoothing import on_simplex
+from pegsynth.methods.released.steps import Steps
 from pegsynth.privacy.conversion import rho_at
-from pegsynth.released import Steps
-from pegsynth.released.fit import margin_weights
-from pegsynth.released.smoothing import on_simplex
 
 Float64 = NDArray[np.float64]
 

@@ -18,15 +18,19 @@ import polars as pl
 from numpy.typing import NDArray
 
 from checks.bench.timing import MEBIBYTE, Figure, best_of, processor_time, run_program
-from pegsynth.blocks import Blocks, disintegrate
+from pegsynth.codec.codec import encode
+from pegsynth.codec.pair_counts import count_pairs
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.hashing import HashSpec, count_pairs, heads_by_score, public_heads
-from pegsynth.mechanisms import SCALE, dirichlet, rule_tables
+from pegsynth.mechanisms import rule_tables
+from pegsynth.methods.gibbs.blocks import Blocks, disintegrate
+from pegsynth.methods.gibbs.chains import Machine, Schedule, sample_rows
+from pegsynth.methods.gibbs.order import heads_by_score, public_heads
+from pegsynth.methods.gibbs.seeds import WeightedPool
+from pegsynth.methods.gibbs.spec import HashSpec
+from pegsynth.methods.prior import SCALE, dirichlet
 from pegsynth.privacy import alpha_per_row
 from pegsynth.random import RandomStream
-from pegsynth.sampling import Machine, Schedule, WeightedPool, sample_rows
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.schema.codec import encode
 
 THREADS = 2
 HEADS = 2

@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from pegsynth import Feature, Schema, synthesize
-from pegsynth.arrays import Codes
-from pegsynth.schema.codec import encode
+from pegsynth.codec.codec import encode
+from pegsynth.kernels.arrays import Codes
 from pegsynth.schema.hierarchy import Hierarchy
 from pegsynth.schema.recoding import Recoding
 

@@ -15,10 +15,10 @@ from checks.bench.coverage_populations import Population
 from checks.bench.coverage_tally import Interval, Release
 from checks.bench.released_coverage import DELTA, usual_width
 from pegsynth import synthesize
+from pegsynth.codec.codec import encode
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.inference import combine
 from pegsynth.privacy.draw_events import UrnDraws
-from pegsynth.schema.codec import encode
 
 METHODS = ("pegs", "pegs-rs", "pegs-capped", "pmi", "marginal", "contingency")
 EPSILONS = (1.0, 10.0, 100.0)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from pegsynth import synthesize
+from pegsynth.codec.codec import encode
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.evaluation import tvd1, tvd2
-from pegsynth.schema.codec import encode
 
 DELTA = 1e-9
 ROWS = (1_000, 10_000)

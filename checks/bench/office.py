@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from pegsynth.io import open_writer
+from pegsynth.codec.codec import encode
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import encode
 from pegsynth.schema.dialect import Dialect
+from pegsynth.tables.table_output import open_writer
 
 ROWS = 1_000_000
 TURNS = 3
@@ -71,7 +71,7 @@ def by_pyreadstat(path: Path) -> None:
 
 def by_us(path: Path) -> None:
     program = (
-        "from pegsynth.io import open_table\n"
+        "from pegsynth.tables.table_input import open_table\n"
         f"with open_table({str(path)!r}) as reader:\n"
         "    sum(batch.height for batch in reader.batches())"
     )

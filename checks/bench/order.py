@@ -25,16 +25,16 @@ import polars as pl
 
 from checks.bench.peers.tables import NoDataError, data_folder
 from pegsynth import Schema
+from pegsynth.codec.codec import encode
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.evaluation import tvd2
-from pegsynth.io.table_input import open_table
 from pegsynth.methods import get
-from pegsynth.pipeline import Settled, fit, settle
+from pegsynth.pipeline.request import Request
+from pegsynth.pipeline.running import Settled, fit, settle
 from pegsynth.privacy.conversion import rho_at
 from pegsynth.random import RandomStream
-from pegsynth.request import Request
 from pegsynth.schema import Feature
-from pegsynth.schema.codec import encode
+from pegsynth.tables.table_input import open_table
 
 DELTA = 1e-9
 EPSILONS = (1.0, 10.0, 100.0)

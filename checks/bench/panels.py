@@ -1,8 +1,9 @@
 """Panels: how far transitions and histories of synthetic people are off, and time at a million.
 
 The invented panel (`datasets.panel`) is released by `pegs-once` at a total epsilon for each
-person, and compared by the measures of `evaluation/panel_records.py`. Beside it stands the same
-table with its rows bounded instead of folded (R12), at the same epsilon, whose rows carry no link:
+person, and compared by the measures of `evaluation/utility/panel_records.py`. Beside it stands
+the same table with its rows bounded instead of folded (R12), at the same epsilon, whose rows
+carry no link:
 for its transitions consecutive rows of the table serve. With up to 12 and 40 rows for a person,
 transitions are pooled over positions; beside them stand those of every position folded, for 12.
 Invented households with their members
@@ -24,11 +25,11 @@ from checks.bench.foundation import SEED, Setting
 from checks.bench.released import measure
 from checks.bench.timing import MEBIBYTE, Clock, Figure, run_program
 from pegsynth import Schema, synthesize
+from pegsynth.codec.codec import encode
+from pegsynth.codec.folded_reader import as_one
 from pegsynth.datasets import households, households_schema, panel, panel_schema
-from pegsynth.evaluation.panel_records import panel_records
-from pegsynth.evaluation.table_distances import evaluate_codes
-from pegsynth.panels.joining import as_one
-from pegsynth.schema.codec import encode
+from pegsynth.evaluation.utility.panel_records import panel_records
+from pegsynth.evaluation.utility.table_distances import evaluate_codes
 
 DELTA = 1e-9
 PEOPLE = 20_000

@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 import pegsynth
 from checks.bench.family import CONFIRMING
 from checks.bench.peers.tables import NoDataError, data_folder, load
+from pegsynth.codec.codec import encode
 from pegsynth.errors import BudgetError
 from pegsynth.evaluation import tvd1, tvd2
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import encode
 
 FILE = Path(__file__).with_name("plan_cells.csv")
 METHODS = ("pegs-once", "pegs", "pegs-rs", "pegs-capped")

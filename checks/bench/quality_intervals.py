@@ -12,6 +12,7 @@ import argparse
 
 import numpy as np
 
+from pegsynth.codec.codec import Encoder
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.mechanisms.quality_distances import (
     buy,
@@ -23,7 +24,6 @@ from pegsynth.mechanisms.quality_distances import (
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import Encoder
 
 EPSILON, DELTA, SHARE = 1.0, 1e-6, 0.1
 

@@ -17,14 +17,20 @@ from checks.bench.coverage_populations import Population
 from checks.bench.coverage_statistics import Array, Codes, Slope, Statistic
 from checks.bench.coverage_tally import Interval, Release
 from pegsynth.inference import Combined, Floor, combine
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
+from pegsynth.methods.released.draw import draw_rows, released_total, take_rows
+from pegsynth.methods.released.fit import release_blocks
+from pegsynth.methods.released.published import Released
+from pegsynth.methods.released.replicates import Source, own_noise_tables
+from pegsynth.methods.released.row_replicates import Replicates, Signs
+from pegsynth.methods.released.supported import (
+    cell_deviation,
+    merged_categories,
+    missing_pairs,
+    supported,
+)
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter, Released, draw_rows, release_blocks
-from pegsynth.released.draw import released_total, take_rows
-from pegsynth.released.held import cell_deviation, merged_categories, missing_pairs
-from pegsynth.released.replicates import Source, own_noise_tables
-from pegsynth.released.row_replicates import Replicates, Signs
-from pegsynth.released.supported import supported
 from pegsynth.schema import Feature, Schema
 
 DELTA = 1e-9

@@ -20,21 +20,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth import Schema, synthesize
+from pegsynth.codec.codec import encode
+from pegsynth.codec.measured_numbers import Settled, measure, settle
+from pegsynth.codec.measured_rows import count_grid
+from pegsynth.codec.number_grid import grid_schema
+from pegsynth.codec.paying import plan_numbers
+from pegsynth.codec.value_decoding import decode_values
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.numbers import (
-    Settled,
-    count_grid,
-    decode_values,
-    grid_schema,
-    measure,
-    plan_numbers,
-    settle,
-)
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.privacy import Allowance
 from pegsynth.privacy.conversion import epsilon_at, rho_at
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter
-from pegsynth.schema.codec import encode
 
 DELTA = 1e-9
 NUMBERS = ("age.yrs", "los", "charge")

@@ -19,19 +19,20 @@ import pyarrow.parquet as pq
 
 from checks.bench.foundation import HEADS, PEGS, SEED, THREADS, Setting
 from checks.bench.timing import Clock, Figure, run_program
-from pegsynth.blocks import disintegrate
+from pegsynth.codec.pair_counts import count_pairs
 from pegsynth.datasets import discharge
-from pegsynth.drawn_tables import decoded, decoder_of
-from pegsynth.hashing import HashSpec, count_pairs
-from pegsynth.io.table_input import open_table
-from pegsynth.io.table_output import open_writer
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
+from pegsynth.methods.gibbs.blocks import disintegrate
+from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.methods.session import Session
-from pegsynth.pipeline import Settled, fit
+from pegsynth.pipeline.drawn_tables import decoded, decoder_of
+from pegsynth.pipeline.request import Request
+from pegsynth.pipeline.running import Settled, fit
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
-from pegsynth.request import Request
+from pegsynth.tables.table_input import open_table
+from pegsynth.tables.table_output import open_writer
 
 GIBIBYTE = 1 << 30
 FILE_ROWS = 5_000_000

@@ -1,4 +1,4 @@
-"""How often intervals hold the truth when the trees of `pegsynth.completion` complete the tables.
+"""How often intervals hold the truth when `pegsynth.methods.completion` completes the tables.
 
 x is known, z and y are categories that depend on it and on each other, and both are lost, more
 often for some x. Tables are drawn by the bootstrap of the original with missing as a category
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.completion import fill
 from pegsynth.inference import combine
+from pegsynth.methods.completion import fill
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 

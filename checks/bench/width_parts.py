@@ -19,10 +19,10 @@ from checks.bench.coverage_populations import Population
 from checks.bench.coverage_tally import Release
 from checks.bench.released_coverage import METHOD, NORMAL, How, held, release, usual_width
 from checks.bench.value_coverage import NUMBERS, means_of, released_table
-from pegsynth import drawn_tables
 from pegsynth.inference import combine
+from pegsynth.methods.released.row_replicates import Replicates, Signs
+from pegsynth.pipeline import drawn_tables
 from pegsynth.random import RandomStream
-from pegsynth.released.row_replicates import Replicates, Signs
 
 T_QUANTILE = 2.086
 """That of 20 degrees of freedom; with known variances it would be 1.96."""

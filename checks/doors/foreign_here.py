@@ -13,10 +13,10 @@ from typing import Any
 import polars as pl
 
 from pegsynth.errors import DataError
-from pegsynth.foreign import serve
-from pegsynth.foreign.problem import ForeignError
-from pegsynth.io import foreign_read
-from pegsynth.io.arrow_read import batch_rows, sliced
+from pegsynth.tables import foreign_read
+from pegsynth.tables.arrow_read import batch_rows, sliced
+from pegsynth.tables.foreign import serve
+from pegsynth.tables.foreign.problem import ForeignError
 
 
 class InThisProcess:

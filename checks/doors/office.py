@@ -17,9 +17,9 @@ from typing import Any
 from checks.doors.comparing import Door
 from checks.doors.reading import Reading, read_here
 from checks.doors.tables import ANY, TYPED, Holding, Pair
-from pegsynth.io.file_sets import TableInFile
 from pegsynth.schema import Schema
 from pegsynth.schema.dialect import Dialect
+from pegsynth.tables.file_sets import TableInFile
 
 Rows = Sequence[tuple[Any, ...]]
 

@@ -33,7 +33,7 @@ from checks.doors.tables import (
     is_apart,
     is_sql,
 )
-from pegsynth.io.database import DatabaseTable
+from pegsynth.tables.database import DatabaseTable
 
 Rows = Sequence[tuple[Any, ...]]
 

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from checks.doors.foreign_here import foreign_here
 from checks.doors.tables import ROW, UNIT
+from pegsynth.codec.code_table import CodeTable
+from pegsynth.codec.codec import Decoder
 from pegsynth.errors import PegsynthError
-from pegsynth.foreign import excel, statistics_files
-from pegsynth.io import arrow_read, csv_read, table_input
-from pegsynth.io.caller_frames import to_kind
-from pegsynth.io.reader import TableReader
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.schema.codec import Decoder
 from pegsynth.schema.dtypes import unit_text
-from pegsynth.tables.code_table import CodeTable
+from pegsynth.tables import arrow_read, csv_read, table_input
+from pegsynth.tables.caller_frames import to_kind
+from pegsynth.tables.foreign import excel, statistics_files
+from pegsynth.tables.reader import TableReader
 
 _ROWWISE = ("whole", "rowwise")
 

@@ -13,10 +13,11 @@ from checks.faults.kill import Case, End
 from checks.faults.places import Place
 from checks.faults.spending import SpendingCampaign
 from checks.faults.works import BOOKED, BrokenError
-from pegsynth.book import Book, BookPolicy, Entry, added, cost_of, create_book, read_book
-from pegsynth.book.booking import digest
 from pegsynth.errors import PegsynthError
 from pegsynth.privacy import Ledger
+from pegsynth.storage.book.book_file import Book, Entry, create_book, read_book
+from pegsynth.storage.book.book_policy import BookPolicy, added, cost_of
+from pegsynth.storage.book.booking import digest
 
 ENOUGH = 1e6
 LEDGER = "t.csv.privacy.json"

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from pegsynth.book import book_file
-from pegsynth.book.book_file import Changes, Entry
+from pegsynth.storage.book import book_file
+from pegsynth.storage.book.book_file import Changes, Entry
 
 
 def late() -> None:

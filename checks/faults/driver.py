@@ -30,8 +30,8 @@ def main() -> None:
     if "FAULT_STEP" in os.environ:
         _count_steps(int(os.environ["FAULT_STEP"]), os.environ["FAULT_FOLDER"])
     if "FAULT_OFTEN" in os.environ:
-        from pegsynth.schema import codec
-        from pegsynth.tables import checkpoint
+        from pegsynth.codec import codec
+        from pegsynth.methods import checkpoint
 
         codec._ROWS_TOGETHER = 1
         checkpoint.SECONDS_BETWEEN = 0.0

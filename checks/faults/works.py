@@ -15,12 +15,12 @@ import polars as pl
 
 from checks.faults.places import Place
 from pegsynth.errors import PegsynthError
-from pegsynth.io.container import read_container
 from pegsynth.methods import get
 from pegsynth.privacy import Ledger
 from pegsynth.storage import model_file, spending
 from pegsynth.storage.model_file import load_model, read_manifest
 from pegsynth.storage.spending import read_spent
+from pegsynth.tables.container import read_container
 
 ROWS = 20_000
 

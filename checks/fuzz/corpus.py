@@ -153,5 +153,5 @@ def _done(*arguments: object) -> None:
 @contextmanager
 def _checkpoint_kept() -> Iterator[None]:
     """Leave the checkpoint of a finished command behind, as an interruption would."""
-    with mock.patch("pegsynth.tables.checkpoint.Checkpoint.remove"):
+    with mock.patch("pegsynth.methods.checkpoint.Checkpoint.remove"):
         yield

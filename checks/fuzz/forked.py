@@ -1,7 +1,7 @@
 """A process that has the libraries of foreign files loaded, and forks for every file.
 
 Starting an interpreter takes longer than reading a small file. What reads is the program of
-`pegsynth.foreign.serve` all the same, in a process of its own that may crash.
+`pegsynth.tables.foreign.serve` all the same, in a process of its own that may crash.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _load() -> None:
     import pyarrow.compute
     import pyreadstat  # noqa: F401
 
-    from pegsynth.foreign import duck, excel, serve, statistics_files  # noqa: F401
+    from pegsynth.tables.foreign import duck, excel, serve, statistics_files  # noqa: F401
 
     # Its first array has PyArrow load pandas, which takes longer than any small file.
     pa.array([0.0])
@@ -165,7 +165,7 @@ def _load() -> None:
 
 
 def _become(handles: list[int], asking: socket.socket) -> None:
-    from pegsynth.foreign import serve
+    from pegsynth.tables.foreign import serve
 
     status = 1
     try:

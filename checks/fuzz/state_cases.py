@@ -26,7 +26,7 @@ def metrics_call(content: bytes, source: random.Random) -> Callable[[], object]:
 
     def read() -> object:
         from pegsynth.evaluation.records import Metrics
-        from pegsynth.reporting import render
+        from pegsynth.publishing.report.html import render
 
         found = Metrics.from_json(content, source="in/m.json")
         return render(found) if whole_page else found.to_json()

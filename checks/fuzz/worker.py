@@ -19,7 +19,7 @@ from checks.fuzz import oracle
 from checks.fuzz.cases import prepare, run_case, source_of
 from checks.fuzz.forked import Forker
 from checks.fuzz.targets import TARGETS
-from pegsynth.io import foreign_read
+from pegsynth.tables import foreign_read
 
 _HEADROOM = 8 << 30
 

@@ -352,9 +352,9 @@ def replicates() -> None:
     made = pegsynth.Release.load("inside")
     results = {
         "formula": made.replicated("n ~ C(a) + s"),
-        "means": made.replicated(pegsynth.procedures.means("n", by="a")),
-        "shares": made.replicated(pegsynth.procedures.shares("b")),
-        "quantiles": made.replicated(pegsynth.procedures.quantiles("n", [0.25, 0.5])),
+        "means": made.replicated(pegsynth.inference.procedures.means("n", by="a")),
+        "shares": made.replicated(pegsynth.inference.procedures.shares("b")),
+        "quantiles": made.replicated(pegsynth.inference.procedures.quantiles("n", [0.25, 0.5])),
     }
     for name, result in results.items():
         shown(name, result.to_frame())

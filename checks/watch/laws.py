@@ -15,14 +15,17 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.blocks import disintegrate
-from pegsynth.hashing import HashSpec, public_heads
 from pegsynth.kernels.pool_loops import shuffled
-from pegsynth.mechanisms import Prior, rule_tables, uniform_weights
+from pegsynth.mechanisms import rule_tables
 from pegsynth.mechanisms.bins import Noise
 from pegsynth.mechanisms.noise import choose, fill
+from pegsynth.methods.gibbs.blocks import disintegrate
+from pegsynth.methods.gibbs.chains import Machine, Schedule, sample_rows
+from pegsynth.methods.gibbs.order import public_heads
+from pegsynth.methods.gibbs.seeds import WeightedPool
+from pegsynth.methods.gibbs.spec import HashSpec
+from pegsynth.methods.prior import Prior, uniform_weights
 from pegsynth.random import RandomStream
-from pegsynth.sampling import Machine, Schedule, WeightedPool, sample_rows
 from pegsynth.schema import Feature, Schema
 
 Int64 = NDArray[np.int64]

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from checks.watch.laws import Check
 from pegsynth.inference import combine
+from pegsynth.inference.combining_rules import PART
 from pegsynth.mechanisms.noise import add_noise
+from pegsynth.methods.released.draw import draw_rows
+from pegsynth.methods.released.published import NoisyTable, Released
+from pegsynth.methods.released.replicates import Source
+from pegsynth.methods.released.row_replicates import Replicates, Signs
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
-from pegsynth.released.draw import draw_rows
-from pegsynth.released.published import NoisyTable, Released
-from pegsynth.released.replicates import Source
-from pegsynth.released.row_replicates import Replicates, Signs
-from pegsynth.replicate_design import PART
 
 Float64 = NDArray[np.float64]
 Pivot = Callable[[Float64], float]

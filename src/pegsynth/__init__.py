@@ -35,13 +35,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pegsynth import forks as _forks  # noqa: F401 (it must hear of every fork from now on)
-from pegsynth.version import __version__ as __version__
+from pegsynth import runtime as _forks  # noqa: F401 (it must hear of every fork from now on)
+from pegsynth.runtime import __version__ as __version__
 
 if TYPE_CHECKING:
-    from pegsynth import datasets, procedures, spark
-    from pegsynth.api import audit, fit, load, plan, release, report, synthesize
-    from pegsynth.completed import impute
+    from pegsynth import datasets, spark
+    from pegsynth.api.completed import impute
+    from pegsynth.api.estimator import PeGS
+    from pegsynth.api.fitted import published_counts, supported
+    from pegsynth.api.functions import audit, fit, load, plan, release, report, synthesize
     from pegsynth.errors import (
         BudgetError,
         DataError,
@@ -52,43 +54,42 @@ if TYPE_CHECKING:
         PegsynthError,
         SchemaError,
     )
-    from pegsynth.estimator import PeGS
     from pegsynth.evaluation.evaluate import evaluate
-    from pegsynth.fitted import published_counts, supported
+    from pegsynth.inference import procedures
     from pegsynth.inference.combine import combine
     from pegsynth.inference.pooled import pooled
+    from pegsynth.inference.procedures import replicated
     from pegsynth.privacy import Budget, Ledger
-    from pegsynth.procedures import replicated
     from pegsynth.publishing.result import Release
+    from pegsynth.publishing.verify_release import verify
     from pegsynth.schema import Feature, Rule, Schema
-    from pegsynth.verify_release import verify
 
 _HOMES = {
     "Schema": "pegsynth.schema",
     "Feature": "pegsynth.schema",
     "Rule": "pegsynth.schema",
-    "synthesize": "pegsynth.api",
-    "fit": "pegsynth.api",
-    "load": "pegsynth.api",
-    "plan": "pegsynth.api",
-    "release": "pegsynth.api",
-    "audit": "pegsynth.api",
-    "report": "pegsynth.api",
+    "synthesize": "pegsynth.api.functions",
+    "fit": "pegsynth.api.functions",
+    "load": "pegsynth.api.functions",
+    "plan": "pegsynth.api.functions",
+    "release": "pegsynth.api.functions",
+    "audit": "pegsynth.api.functions",
+    "report": "pegsynth.api.functions",
     "Release": "pegsynth.publishing.result",
-    "PeGS": "pegsynth.estimator",
+    "PeGS": "pegsynth.api.estimator",
     "evaluate": "pegsynth.evaluation.evaluate",
     "combine": "pegsynth.inference",
     "pooled": "pegsynth.inference",
-    "supported": "pegsynth.fitted",
-    "verify": "pegsynth.verify_release",
-    "published_counts": "pegsynth.fitted",
-    "procedures": "",
-    "replicated": "pegsynth.procedures",
-    "impute": "pegsynth.completed",
+    "supported": "pegsynth.api.fitted",
+    "verify": "pegsynth.publishing.verify_release",
+    "published_counts": "pegsynth.api.fitted",
+    "procedures": "pegsynth.inference.procedures",
+    "replicated": "pegsynth.inference.procedures",
+    "impute": "pegsynth.api.completed",
     "Budget": "pegsynth.privacy",
     "Ledger": "pegsynth.privacy",
-    "datasets": "",
-    "spark": "",
+    "datasets": "pegsynth.datasets",
+    "spark": "pegsynth.spark",
     "PegsynthError": "pegsynth.errors",
     "ParameterError": "pegsynth.errors",
     "SchemaError": "pegsynth.errors",
@@ -140,9 +141,9 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module 'pegsynth' has no attribute {name!r}")
-    if not _HOMES[name]:
-        return import_module(f"pegsynth.{name}")
-    return getattr(import_module(_HOMES[name]), name)
+    home = import_module(_HOMES[name])
+    # Some public names are modules themselves.
+    return getattr(home, name, home)
 
 
 def __dir__() -> list[str]:

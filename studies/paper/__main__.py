@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pegsynth.errors import ParameterError, PegsynthError, escaped, legible
-from pegsynth.processors import usable_processors
 from pegsynth.progress import shown
+from pegsynth.runtime import usable_processors
 from pegsynth.schema import Schema
 from studies import paper
 

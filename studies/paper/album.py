@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.reporting.charts import curves
-from pegsynth.reporting.figure import Figure
+from pegsynth.publishing.report.charts import curves
+from pegsynth.publishing.report.figure import Figure
 from studies.paper.arms import MAIN
 from studies.paper.findings import LABELS
 from studies.paper.results import Results
@@ -21,7 +21,7 @@ from studies.paper.workshop import FRESH
 from studies.paper.yardstick import headlines
 
 if TYPE_CHECKING:
-    from pegsynth.reporting.drawing import Chart
+    from pegsynth.publishing.report.drawing import Chart
 
 Rows = list[dict[str, Any]]
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pegsynth.errors import ParameterError
 from pegsynth.methods import get
-from pegsynth.request import Request
+from pegsynth.pipeline.request import Request
 
 Axis = Literal["row", "rows", "total", "l", "none", "sweeps", "block", "chain"]
 Pool = Literal["public", "uniform", "original", "default"]

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pegsynth.errors import ModelError, OutputError
-from pegsynth.io.atomic import output_error
-from pegsynth.io.file_locks import lock
+from pegsynth.tables.atomic import lock, output_error
 
 FORMAT = 1
 _LARGEST = sys.float_info.max

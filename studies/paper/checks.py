@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pegsynth.evaluation.statistics import Estimate
+from pegsynth.inference.statistics import Estimate
 
 Verdict = Literal["reproduced", "partly reproduced", "not reproduced", "not assessed"]
 

@@ -14,17 +14,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.arrays import Codes
-from pegsynth.blocks import Blocks, disintegrate
-from pegsynth.hashing import HashSpec
+from pegsynth.kernels.arrays import Codes
 from pegsynth.methods.gibbs.block_fitting import GibbsFit
+from pegsynth.methods.gibbs.blocks import Blocks, disintegrate
+from pegsynth.methods.gibbs.chains import new_counters
+from pegsynth.methods.gibbs.pegs_rs import PEGS_RS
 from pegsynth.methods.gibbs.samplers import prepare
+from pegsynth.methods.gibbs.seeds import FilePool
+from pegsynth.methods.gibbs.spec import HashSpec
+from pegsynth.methods.gibbs.trace import trace_row
 from pegsynth.methods.method_options import PegsRsOptions
-from pegsynth.methods.pegs_rs import PEGS_RS
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
-from pegsynth.sampling import FilePool, trace_row
-from pegsynth.sampling.capped import new_counters
 from pegsynth.schema import Feature, Rule, Schema
 
 BLOCK_SIZE = 10

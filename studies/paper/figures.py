@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from pegsynth.reporting.charts import forest_plot, histograms, risk_utility_map
-from pegsynth.reporting.figure import Figure
+from pegsynth.publishing.report.charts import forest_plot, histograms, risk_utility_map
+from pegsynth.publishing.report.figure import Figure
 from studies.paper.album import (
     ORIGINAL,
     REAL_ROWS,

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.statistics import Estimate, difference, mean, ratio
+from pegsynth.inference.statistics import Estimate, difference, mean, ratio
 from studies.paper.checks import Check, FindingPart, part
 from studies.paper.results import Results
 from studies.paper.setting import Setting

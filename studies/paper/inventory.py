@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pegsynth.evaluation.tabulation import row_keys
+from pegsynth.codec.tabulation import row_keys
 from pegsynth.methods.gibbs.gibbs_plan import DEFAULT_HEADS, Keys
 from studies.paper.arms import PAPER_TAIL_BITS, Arm
 from studies.paper.cell_file import CellValues
@@ -163,7 +163,7 @@ def table_of_methods(values: CellValues) -> list[dict[str, str]]:
 
 
 def _regressions(workshop: Workshop) -> dict[str, float]:
-    from pegsynth.imputation.glm import GlmModel
+    from pegsynth.methods.baselines.glm import GlmModel
 
     model = workshop.conditionals(Arm(PARAMETERS, "pmi"))
     if not isinstance(model, GlmModel):
@@ -179,7 +179,7 @@ def _regressions(workshop: Workshop) -> dict[str, float]:
 
 
 def _nodes(workshop: Workshop, method: str) -> float:
-    from pegsynth.imputation.trees import TreeModel
+    from pegsynth.methods.baselines.trees import TreeModel
 
     model = workshop.conditionals(Arm(PARAMETERS, method))
     if not isinstance(model, TreeModel):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from pegsynth.evaluation.statistics import Estimate, difference, mean, ratio
+from pegsynth.inference.statistics import Estimate, difference, mean, ratio
 from studies.paper.findings import HIGH, LABELS, SHOWN, SMALL, View
 from studies.paper.study_design import FORGETTING, NO_RESET, RESET
 from studies.paper.workshop import FRESH

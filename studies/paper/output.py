@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pegsynth.io.atomic import atomic_text, output_error
-from pegsynth.io.csv_text import protect
-from pegsynth.reporting.drawing import save_chart
-from pegsynth.reporting.figure import Table, chart_of, table_of
-from pegsynth.reporting.page import Section, render_study
+from pegsynth.publishing.report.drawing import save_chart
+from pegsynth.publishing.report.figure import Table, chart_of, table_of
+from pegsynth.publishing.report.html import Section, render_study
+from pegsynth.tables.atomic import atomic_text, output_error
+from pegsynth.tables.csv_read import protect
 from studies.paper.album import Drawing
 from studies.paper.checks import RULE
 from studies.paper.conclude import Conclusion, tally

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.notebook import CONFIDENTIAL, card, table
+from pegsynth.methods.gibbs.trace import trace_row
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
-from pegsynth.sampling import trace_row
 from pegsynth.schema import Schema
 from pegsynth.schema.toml import dumps
+from pegsynth.views import CONFIDENTIAL, card, table
 from studies.paper.album import Album, Drawing, Rows
 from studies.paper.arms import MAIN, Arm
 from studies.paper.cell_file import CellValues

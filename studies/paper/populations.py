@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from pegsynth.codec.code_table import bounded_codes
+from pegsynth.codec.codec import decode, encode, one_matrix
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import DataError
-from pegsynth.io.table_input import opened
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.schema.codec import decode, encode, one_matrix
-from pegsynth.tables.code_table import bounded_codes
+from pegsynth.tables.table_input import opened
 from studies.paper.arms import MAIN
 from studies.paper.size import StudySize
 from studies.paper.study_design import other_population

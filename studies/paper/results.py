@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.statistics import Estimate, mean
+from pegsynth.inference.statistics import Estimate, mean
 from studies.paper.cell_file import CellValues
 from studies.paper.work_cells import REASON, Cell
 

@@ -13,19 +13,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pegsynth.arrays import Codes
+from pegsynth.codec.code_table import bounded_codes
+from pegsynth.codec.codec import decode, encode, one_matrix
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.statistics import Estimate
-from pegsynth.io.table_input import opened
+from pegsynth.inference.statistics import Estimate
+from pegsynth.kernels.arrays import Codes
 from pegsynth.methods import get, names
-from pegsynth.notebook import CONFIDENTIAL, card, table
-from pegsynth.picture import Picture
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.schema.codec import decode, encode, one_matrix
 from pegsynth.schema.toml import dumps
-from pegsynth.tables.code_table import bounded_codes
+from pegsynth.tables.table_input import opened
+from pegsynth.views import CONFIDENTIAL, Picture, card, table
 from studies.paper.arms import MAIN, Arm, Axis, Pool
 from studies.paper.cell_file import CellValues
 from studies.paper.results import Results
@@ -38,7 +37,7 @@ from studies.paper.yardstick import Yardstick
 if TYPE_CHECKING:
     import polars as pl
 
-    from pegsynth.reporting.drawing import Chart
+    from pegsynth.publishing.report.drawing import Chart
 
 Measure = Callable[[Codes, Codes], float]
 BudgetKind = Literal["epsilon_per_row", "epsilon", "l"]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pegsynth.evaluation.intruder import PAPER_ATTACKS, Attack
-from pegsynth.evaluation.numeric import is_numeric
+from pegsynth.evaluation.risk.intruder import PAPER_ATTACKS, Attack
+from pegsynth.inference.value_columns import is_numeric
 from pegsynth.schema import Feature, Schema
 
 AGE, SEX, RACE, ZIP = "age.yrs", "sex", "race", "patzip"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegsynth.reporting import step_charts as charts
-from pegsynth.reporting.figure import Figure
-from pegsynth.sampling import TraceStep
+from pegsynth.methods.gibbs.trace import TraceStep
+from pegsynth.publishing.report.figure import Figure
 from pegsynth.schema import Schema
+from studies.paper import step_charts as charts
 from studies.paper.album import Drawing, Rows
 from studies.paper.demonstration import Demonstration, Visit
 

@@ -16,29 +16,29 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from pegsynth.arrays import Codes
+from pegsynth.codec.pair_counts import count_pairs
 from pegsynth.errors import ParameterError, PegsynthError
-from pegsynth.hashing import count_pairs, heads_by_score
-from pegsynth.hashing.order import plain_features
-from pegsynth.io.table_input import open_table
+from pegsynth.kernels.arrays import Codes
 from pegsynth.mechanisms.marginals import noisy_marginals
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
-from pegsynth.methods.conditional_models import fit_conditionals
+from pegsynth.methods.baselines.conditional_models import fit_conditionals
+from pegsynth.methods.baselines.imputation import ImputationFit, ImputationPlan
+from pegsynth.methods.baselines.sequential_draws import ConditionalModel
 from pegsynth.methods.gibbs.block_fitting import GibbsFit, mapped, one_way_counts
+from pegsynth.methods.gibbs.chains import Schedule, sample_rows
 from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan, Keys
+from pegsynth.methods.gibbs.order import heads_by_score, plain_features
 from pegsynth.methods.gibbs.samplers import Prepared, prepare
-from pegsynth.methods.imputation import ImputationFit, ImputationPlan
 from pegsynth.methods.ledgers import schema_ledger
 from pegsynth.methods.pricing import PricedPlan
 from pegsynth.methods.session import Session
-from pegsynth.pipeline import Settled, fit, settle
+from pegsynth.pipeline.request import Request
+from pegsynth.pipeline.running import Settled, fit, settle
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
-from pegsynth.request import Request
-from pegsynth.sampling import Schedule, sample_rows
-from pegsynth.sampling.sequential_draws import ConditionalModel
 from pegsynth.schema import Schema
+from pegsynth.tables.table_input import open_table
 from studies.paper.arms import Arm, request_of
 
 T = TypeVar("T")

@@ -17,20 +17,20 @@ from functools import cached_property
 
 import numpy as np
 
-from pegsynth.arrays import Codes, Int64
-from pegsynth.evaluation.distances import (
+from pegsynth.codec.tabulation import column_major, group_sizes, one_way, row_keys
+from pegsynth.evaluation.risk.intruder import Targets
+from pegsynth.evaluation.risk.reappearance import expected_uniqueness
+from pegsynth.evaluation.utility.distances import (
     conditional_distance,
     conditional_floor,
     marginal_distance,
     marginal_floor,
     total_variation,
 )
-from pegsynth.evaluation.formula import Formula, read_formula
-from pegsynth.evaluation.intruder import Targets
-from pegsynth.evaluation.model_matrix import INTERCEPT, Column, columns_of, sample_of
-from pegsynth.evaluation.regression_fit import fit
-from pegsynth.evaluation.tabulation import column_major, group_sizes, one_way, row_keys
-from pegsynth.evaluation.uniqueness import expected_uniqueness
+from pegsynth.inference.formula import Formula, read_formula
+from pegsynth.inference.model_matrix import INTERCEPT, Column, columns_of, sample_of
+from pegsynth.inference.regression_fit import fit
+from pegsynth.kernels.arrays import Codes, Int64
 from pegsynth.schema import Schema
 from studies.paper.setting import Setting
 

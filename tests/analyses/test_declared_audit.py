@@ -8,11 +8,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pegsynth.analyses import design_of
-from pegsynth.analyses.measuring_sums import CodedValues
-from pegsynth.analyses.row_scores import UNITS, Scores, bound, fitted_scores
-from pegsynth.analyses.sum_design import SumDesign, sum_design, sums_of
 from pegsynth.auditing.released import analysis_cases, audit_paths
+from pegsynth.methods.released.measuring_sums import CodedValues
+from pegsynth.methods.released.row_scores import UNITS, Scores, bound, fitted_scores
+from pegsynth.methods.released.sum_design import SumDesign, sum_design, sums_of
+from pegsynth.methods.released.terms import design_of
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.declared import Analysis
 

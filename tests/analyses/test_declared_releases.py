@@ -12,22 +12,21 @@ from declared_tables import ANALYSES, declaring, people, schema
 
 from command import done, pegs
 from pegsynth import fit, load, published_counts, replicated, supported
-from pegsynth.analyses import design_of
-from pegsynth.analyses.calibrating import Calibration
-from pegsynth.analyses.measuring_sums import published_designs
-from pegsynth.analyses.sum_design import in_frames, sum_design, sums_of
+from pegsynth.codec.code_table import CodeTable
+from pegsynth.codec.codec import encode
 from pegsynth.errors import ModelError
-from pegsynth.io.table_input import open_table
-from pegsynth.methods.stored_released import loaded_released, stored_released
+from pegsynth.inference.procedures import quantiles
+from pegsynth.methods.counting import StreamedTable
+from pegsynth.methods.released.calibration import Calibration, calibrated
+from pegsynth.methods.released.measuring_sums import published_designs
+from pegsynth.methods.released.stored_released import loaded_released, stored_released
+from pegsynth.methods.released.sum_design import in_frames, sum_design, sums_of
+from pegsynth.methods.released.terms import design_of
 from pegsynth.privacy import Ledger, NoisySums
-from pegsynth.procedures import quantiles
 from pegsynth.progress import quiet
 from pegsynth.random import RandomStream
-from pegsynth.released.calibration import calibrated
-from pegsynth.schema.codec import encode
 from pegsynth.schema.declared import Analysis
-from pegsynth.tables.code_table import CodeTable
-from pegsynth.tables.counting import StreamedTable
+from pegsynth.tables.table_input import open_table
 
 EPSILON = 40.0
 

@@ -7,8 +7,9 @@ from declared_tables import ANALYSES, declaring, people, schema
 
 from command import pegs
 from pegsynth import Schema, fit, plan, synthesize
-from pegsynth.analyses import design_of, settle_declared
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
+from pegsynth.methods.released.declared_plan import settle_declared
+from pegsynth.methods.released.terms import design_of
 from pegsynth.schema.declared import Analysis, WantedTable, load_declared
 from pegsynth.schema.toml import dumps, loads
 

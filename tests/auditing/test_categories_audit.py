@@ -20,7 +20,7 @@ from pegsynth.auditing.found_categories import (
     counted,
 )
 from pegsynth.auditing.run import audit
-from pegsynth.categories import Part
+from pegsynth.codec.finding_categories import Part
 from pegsynth.privacy.conversion import epsilon_at
 from pegsynth.privacy.unseen_categories import passing, smallest_threshold, unseen_delta
 

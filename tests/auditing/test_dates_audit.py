@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from broken_filters import Looking, Skipping, split_by_true_counts
-from pegsynth.auditing.dates import DATES, date_cases, difference_counts
-from pegsynth.auditing.numbers import settled_by_tree
+from pegsynth.auditing.numbers import DATES, date_cases, difference_counts, settled_by_tree
 from pegsynth.auditing.released import audit_paths
 from pegsynth.auditing.run import audit
-from pegsynth.numbers import measure
-from pegsynth.numbers.tree import Level
+from pegsynth.codec.measured_numbers import measure
+from pegsynth.codec.tree import Level
 
 CASES = {case.name: case for case in date_cases()}
 
@@ -42,7 +41,7 @@ def empty_years_left_out(counts, feature, budget_filter, share):
 
 def exact_weekdays(counts, feature, budget_filter, share):
     tree = measure(counts, feature, budget_filter, share)
-    from pegsynth.numbers.number_grid import grid_of
+    from pegsynth.codec.number_grid import grid_of
 
     grid = grid_of(feature)
     line = grid.weekday_totals(counts[: grid.cells])

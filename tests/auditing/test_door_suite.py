@@ -18,7 +18,7 @@ from checks.doors.comparing import failures, tried
 from checks.doors.tables import pairs
 from command import check_refused, pegs
 from door_twins import BY_NAME, FOUND, TWINS
-from pegsynth.schema.encoding import ColumnEncoder
+from pegsynth.codec.encoding import ColumnEncoder
 
 PAIRS = 10
 SEEDS = {"1b, refusals": "7", "8, objects, codes": "1"}

@@ -14,12 +14,14 @@ import pytest
 
 from oracle import SlowSampler, slow_key
 from pegsynth.auditing.cases import SCALE, all_cases, case, tiny_schema
-from pegsynth.auditing.choices import noise_ratio, private_case, worst_path
 from pegsynth.auditing.divergence import Loss, all_rows, all_tables, divergence, worst_loss
-from pegsynth.hashing import HashSpec, count_pairs, heads_by_score
+from pegsynth.auditing.level_cases import noise_ratio, private_case, worst_path
+from pegsynth.codec.pair_counts import count_pairs
+from pegsynth.methods.gibbs.chains import Schedule
+from pegsynth.methods.gibbs.order import heads_by_score
 from pegsynth.methods.gibbs.samplers import prepare
+from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.privacy import Ledger, NoisyCounts, PegsDraws, UnitBound
-from pegsynth.sampling import Schedule
 
 CASES = {each.name: each for each in all_cases()}
 QUICK = [
@@ -322,7 +324,7 @@ def test_noise_of_a_smaller_scale_is_caught(factor, sound_one):
 
 def test_private_choices_with_a_larger_epsilon_are_caught():
     """The scores of three tiny features move together, so only a gross error shows (R10)."""
-    from pegsynth.auditing.choices import choice_probability
+    from pegsynth.auditing.level_cases import choice_probability
     from pegsynth.privacy import Selection
 
     counts = (2, 2, 2)

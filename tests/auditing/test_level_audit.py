@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pegsynth.auditing.choices import worst_path
 from pegsynth.auditing.divergence import worst_loss
 from pegsynth.auditing.level_cases import (
     LevelCase,
     level_case,
     level_cases,
     level_private_case,
+    worst_path,
 )
 
 CASES = level_cases()

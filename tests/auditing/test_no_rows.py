@@ -12,15 +12,16 @@ from checks.doors.readers import DOORS
 from checks.doors.tables import pairs
 from command import done, pegs
 from contract import ENTRIES, contract_schema, contract_table, made
-from pegsynth.book import BookPolicy, create_book, read_book
 from pegsynth.datasets import households, households_schema
 from pegsynth.errors import DataError
-from pegsynth.io.table_input import open_table
 from pegsynth.methods import get
 from pegsynth.privacy import Ledger
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.toml import dumps
+from pegsynth.storage.book.book_file import create_book, read_book
+from pegsynth.storage.book.book_policy import BookPolicy
+from pegsynth.tables.table_input import open_table
 
 TABLE = contract_table()
 NO_HEADER = {"CSV folder", "CSV partitions", "Parquet folder", "Parquet partitions"}

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import pegsynth
-from pegsynth.auditing.given_answers import Answers, Step, unpaid, worst_ratio
-from pegsynth.auditing.interference import compare
+from pegsynth.auditing.interference import Answers, Step, compare, unpaid, worst_ratio
 from pegsynth.auditing.interference_cases import (
     CAPABILITIES,
     COMBINED,
@@ -27,14 +26,15 @@ from pegsynth.errors import ParameterError
 from pegsynth.mechanisms import answers, quality_distances
 from pegsynth.mechanisms.noise import add_noise
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.methods import get, methods, pooled_release, released_blocks
+from pegsynth.methods import get, methods
 from pegsynth.methods.gibbs import block_fitting
 from pegsynth.methods.gibbs.block_fitting import one_way_counts
+from pegsynth.methods.gibbs.chains import Machine
 from pegsynth.methods.gibbs.samplers import RestartedSampler
+from pegsynth.methods.released import pooled_release, released_blocks
 from pegsynth.privacy import BlockDraws, Ledger, NoisyCounts, Selection, UnitBound
 from pegsynth.publishing import fill_folder
 from pegsynth.random import RandomStream
-from pegsynth.sampling import Machine
 
 BY_NAME = {each.name: each for each in CAPABILITIES}
 SOURCE = Path(pegsynth.__file__).parent
@@ -338,8 +338,8 @@ def test_noise_and_choices_are_called_by_the_seam_alone():
     """Replicates put noise of their own on zeros, which look at no count."""
     allowed = {
         "mechanisms/answers.py": {"add_noise", "choose"},
-        "released/perturbed.py": {"add_noise"},
-        "numbers/shape_replicates.py": {"add_noise"},
+        "methods/released/perturbed.py": {"add_noise"},
+        "methods/released/shape_replicates.py": {"add_noise"},
     }
     found = {}
     for path in SOURCE.rglob("*.py"):

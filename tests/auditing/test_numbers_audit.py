@@ -12,9 +12,9 @@ from pegsynth.auditing.numbers import NUMBERS, number_cases, settled_by_tree
 from pegsynth.auditing.numbers import measured_in_few_steps as measure
 from pegsynth.auditing.released import audit_paths
 from pegsynth.auditing.run import audit
-from pegsynth.numbers.clipped_sum import SUM_PART, steps_of
-from pegsynth.numbers.number_grid import grid_of
-from pegsynth.numbers.tree import Level, measure_tree
+from pegsynth.codec.clipped_sum import SUM_PART, steps_of
+from pegsynth.codec.number_grid import grid_of
+from pegsynth.codec.tree import Level, measure_tree
 from pegsynth.privacy import NoisyCounts, NoisySums
 
 CASES = number_cases()

@@ -8,8 +8,14 @@ from fractions import Fraction
 
 import pytest
 
-from pegsynth.auditing.panels import ALPHA, PANELS, PanelCase, folded_codes, panel_cases
-from pegsynth.auditing.pooled_transitions import pooled_cases
+from pegsynth.auditing.panels import (
+    ALPHA,
+    PANELS,
+    PanelCase,
+    folded_codes,
+    panel_cases,
+    pooled_cases,
+)
 from pegsynth.auditing.run import audit
 
 CASES = panel_cases()

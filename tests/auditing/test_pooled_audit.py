@@ -9,10 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from pegsynth.auditing.panels import folded_codes
-from pegsynth.auditing.pooled_transitions import PooledCase, pooled_case, pooled_cases
+from pegsynth.auditing.panels import PooledCase, folded_codes, pooled_case, pooled_cases
 from pegsynth.auditing.released import audit_paths, compared
-from pegsynth.methods import pooled_release
+from pegsynth.methods.released import pooled_release
 
 CASES = {case.name: case for case in pooled_cases()}
 FIVE = ((("1",),) * 5,)

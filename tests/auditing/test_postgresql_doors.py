@@ -9,7 +9,7 @@ from checks.doors.comparing import Door, failures
 from checks.doors.tables import Holding, pairs
 from file_twin import everything, unlike
 from pegsynth.errors import PegsynthError
-from pegsynth.io.database import DatabaseTable, literal
+from pegsynth.tables.database import DatabaseTable, literal
 from postgres import running_server
 
 PAIRS = 100 if os.environ.get("PEGSYNTH_LONG") else 6

@@ -8,7 +8,7 @@ from math import log
 
 import pytest
 
-from pegsynth.auditing.recodings import RECODINGS, RecodingCase, codes_by_row, recoding_cases
+from pegsynth.auditing.numbers import RECODINGS, RecodingCase, codes_by_row, recoding_cases
 from pegsynth.auditing.run import audit
 from pegsynth.schema import Feature
 

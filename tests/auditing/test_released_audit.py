@@ -31,8 +31,9 @@ from pegsynth.auditing.watched import Explorer, Replay, WatchedFilter
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.bins import Noise
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
+from pegsynth.methods.released import dependences, fit
 from pegsynth.privacy import NoisyCounts, NoisyResiduals, Selection
-from pegsynth.released import PrivacyFilter, dependences, fit
 
 CASES = {each.name: each for each in released_cases()}
 PAIR = (((), ((0, 0),)), (((0, 1),), ((0, 0),)))

@@ -14,6 +14,7 @@ import pytest
 
 from command import check_refused, done, pegs
 from pegsynth.auditing.divergence import worst_loss
+from pegsynth.auditing.noise_laws import enumerate_integers
 from pegsynth.auditing.run import audited_methods
 from pegsynth.auditing.table_methods import (
     Checksum,
@@ -24,7 +25,6 @@ from pegsynth.auditing.table_methods import (
     table_cases,
     urn_law,
 )
-from pegsynth.auditing.words import enumerate_integers
 from pegsynth.methods import names
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.draw_events import BlockDraws, ContingencyDraws, UrnDraws

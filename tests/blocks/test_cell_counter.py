@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegsynth.hashing import cells as cells_module
-from pegsynth.hashing.cells import CellCounter
+from pegsynth.codec import pair_counts as cells_module
+from pegsynth.codec.pair_counts import CellCounter
 
 SPACES = {"one number": (10, 4), "two columns": (2**63, 4), "just two columns": (2**61, 4)}
 

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from pegsynth.blocks import BlockCounter, disintegrate
+from pegsynth.codec import pair_counts as pairs
+from pegsynth.codec.pair_counts import PairCounter, count_pairs
 from pegsynth.errors import ParameterError
-from pegsynth.hashing import HashSpec, PairCounter, count_pairs, pairs
+from pegsynth.methods.gibbs.blocks import BlockCounter, disintegrate
+from pegsynth.methods.gibbs.spec import HashSpec
 
 COUNTS = (2, 3, 40)
 SPEC = HashSpec(("a", "b", "c"), COUNTS, ((2, 1), (0, 2), (1, 0)), 2)

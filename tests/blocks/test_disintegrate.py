@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle import slow_key
-from pegsynth.blocks import Blocks, DenseBlock, SparseBlock, disintegrate, merge
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.hashing import HashSpec
+from pegsynth.methods.gibbs.blocks import Blocks, DenseBlock, SparseBlock, disintegrate, merge
+from pegsynth.methods.gibbs.spec import HashSpec
 
 SPECS = {
     "plain": HashSpec(("a", "b", "c"), (2, 3, 4), ((), (), ()), 0),

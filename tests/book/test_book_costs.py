@@ -7,8 +7,6 @@ from fractions import Fraction
 
 import pytest
 
-from pegsynth.book.book_policy import BookPolicy
-from pegsynth.book.costs import Cost, added, cost_of, whole_cost
 from pegsynth.privacy import (
     Allowance,
     Budget,
@@ -23,6 +21,7 @@ from pegsynth.privacy import (
 )
 from pegsynth.privacy.accountant import ZCDPAccountant, delta_taken, total
 from pegsynth.privacy.conversion import epsilon_at
+from pegsynth.storage.book.book_policy import BookPolicy, Cost, added, cost_of, whole_cost
 
 DELTA = 1e-6
 

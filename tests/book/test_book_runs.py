@@ -9,13 +9,14 @@ import pytest
 
 import pegsynth
 from command import check_refused, done, pegs
-from pegsynth.book import BookPolicy, add_earlier, create_book, read_book, withdraw
-from pegsynth.book import book_file as files
-from pegsynth.book import booking as bookings
-from pegsynth.book.booking import booked
 from pegsynth.errors import BudgetError, ModelError, OutputError
 from pegsynth.privacy import Ledger, NotPrivate
 from pegsynth.schema import Feature
+from pegsynth.storage.book import book_file as files
+from pegsynth.storage.book import booking as bookings
+from pegsynth.storage.book.book_file import create_book, read_book
+from pegsynth.storage.book.book_policy import BookPolicy
+from pegsynth.storage.book.booking import add_earlier, booked, withdraw
 from small_release import settled_plan, small_schema, small_table
 
 TABLE, SCHEMA = small_table(120), small_schema()

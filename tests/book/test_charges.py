@@ -23,15 +23,16 @@ import pytest
 
 import pegsynth
 from command import check_refused, done, pegs, pegs_process, snapshot
-from pegsynth import pipeline
-from pegsynth.book import BookPolicy, create_book, read_book
-from pegsynth.book.book_page import left_for
 from pegsynth.datasets import households, households_schema
 from pegsynth.errors import DataError, PegsynthError, book_notes
-from pegsynth.io import atomic
+from pegsynth.pipeline import running as pipeline
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.panel import Panel
+from pegsynth.storage.book.book_file import create_book, read_book
+from pegsynth.storage.book.book_page import left_for
+from pegsynth.storage.book.book_policy import BookPolicy
+from pegsynth.tables import atomic
 from small_release import small_schema, small_table
 
 TABLE, SCHEMA = small_table(120), small_schema()
@@ -644,9 +645,9 @@ def test_a_table_that_would_not_fit(place, monkeypatch):
 
 
 def test_libraries_that_are_needed_later(place, monkeypatch):
-    monkeypatch.setattr("pegsynth.reporting.drawing.find_spec", lambda name: None)
+    monkeypatch.setattr("pegsynth.publishing.report.drawing.find_spec", lambda name: None)
     check_refused(run(place, "release", place / "data.csv"), "figures need altair")
-    monkeypatch.setattr("pegsynth.io.office_write.find_spec", lambda name: None)
+    monkeypatch.setattr("pegsynth.tables.office_write.find_spec", lambda name: None)
     outcome = run(place, "synthesize", place / "data.csv", output="t.xlsx")
     check_refused(outcome, "it needs xlsxwriter")
     assert states(place) == []
@@ -690,7 +691,7 @@ def test_a_model_without_a_budget_is_charged_when_it_is_drawn_from(place, monkey
     def broken(*given, **told):
         raise DataError("the disk went away")
 
-    monkeypatch.setattr("pegsynth.pipeline.open_writer", broken)
+    monkeypatch.setattr("pegsynth.pipeline.running.open_writer", broken)
     check_refused(pegs(*line, "-o", place / "t.csv"), "the disk went away", "charged in full")
     assert left(place) == LIMIT - PRICE
 
@@ -738,7 +739,7 @@ def test_the_entry_is_on_disk_before_the_first_row_is_asked_for(place, monkeypat
     if broken:
         monkeypatch.setattr(pipeline, "opening_reads", lambda source: False)
         monkeypatch.setattr(
-            "pegsynth.io.reader.TableReader.calling", lambda reader, before_rows: reader
+            "pegsynth.tables.reader.TableReader.calling", lambda reader, before_rows: reader
         )
     source = SOURCES[kind](place)
     source = (
@@ -755,14 +756,14 @@ def test_saved_counts_are_rows(place, monkeypatch):
     """A run that goes on from a checkpoint may ask for no row: its counts were read before."""
     line = (place / "data.csv", "--schema", place / "schema.toml", "-o", place / "m.pegs")
     told = (*line, "--method", "pegs", "--epsilon", PRICE, "--rows", 9, "--resume", place / "c")
-    monkeypatch.setattr("pegsynth.tables.checkpoint.Checkpoint.remove", lambda checkpoint: None)
+    monkeypatch.setattr("pegsynth.methods.checkpoint.Checkpoint.remove", lambda checkpoint: None)
     done("fit", *told)
     assert (place / "c").exists()
 
     def broken(*given, **more):
         raise DataError("counts were looked at")
 
-    monkeypatch.setattr("pegsynth.pipeline.fit_counted", broken)
+    monkeypatch.setattr("pegsynth.pipeline.running.fit_counted", broken)
     check_refused(pegs("fit", *told, "--book", place / "b.book"), "counts were looked at")
     check_charged(place)
 

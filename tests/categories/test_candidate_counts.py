@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegsynth.categories import CandidateCounts
+from pegsynth.codec.encoding import ColumnEncoder
+from pegsynth.codec.finding_categories import CandidateCounts
 from pegsynth.schema import Feature
-from pegsynth.schema.encoding import ColumnEncoder
 from pegsynth.schema.private_categories import candidates, with_categories
 
 TOWN = Feature("town", categories="private", missing=("", "NA"), not_applicable=("abroad",))

@@ -9,12 +9,12 @@ import pytest
 
 import pegsynth
 from command import check_refused, done, pegs
-from pegsynth.categories import finding
+from pegsynth.codec import finding_categories as finding
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.methods import methods
-from pegsynth.pipeline import settle
+from pegsynth.pipeline.request import Request
+from pegsynth.pipeline.running import settle
 from pegsynth.privacy import CategoriesFound, Ledger
-from pegsynth.request import Request
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.toml import loads
 from pegsynth.schema.toml_text import dumps

@@ -23,7 +23,7 @@ def tables(folder):
 @pytest.fixture
 def no_figures(monkeypatch):
     """Leave the figures out, which take most of the time."""
-    monkeypatch.setattr("pegsynth.reporting.write_figures", lambda metrics, folder: [])
+    monkeypatch.setattr("pegsynth.publishing.report.html.write_figures", lambda metrics, folder: [])
 
 
 def evaluate(folder, *arguments):

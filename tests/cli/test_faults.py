@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from command import PEGS, SECRET, Outcome, bytes_written, check_refused, pegs, snapshot
-from pegsynth.io import table_output
-from pegsynth.io.table_output import write_table
+from pegsynth.tables import table_output
+from pegsynth.tables.table_output import write_table
 from small_release import small_schema, small_table
 
 BUDGET = ("--rows", 100, "--epsilon-per-row", 1, "--method", "pegs")
@@ -118,7 +118,7 @@ def test_a_part_that_breaks_off_in_its_middle(place, command, extension):
 
 
 def test_a_part_that_goes_away(place, monkeypatch):
-    from pegsynth.io import table_input
+    from pegsynth.tables import table_input
 
     original = table_input._open_files
 

@@ -11,13 +11,13 @@ import pytest
 
 import pegsynth
 from command import pegs
-from pegsynth import request
 from pegsynth.errors import PegsynthError
 from pegsynth.methods import get, methods
 from pegsynth.methods.forecast import forecast
-from pegsynth.option_kinds import in_python as in_python_words
+from pegsynth.options._kinds import in_python as in_python_words
+from pegsynth.pipeline import request
+from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Budget, Shares
-from pegsynth.request import Request
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.spark.cluster_fit import check_method
 from pegsynth.spark.sampling import check_drawn

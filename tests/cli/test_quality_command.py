@@ -6,12 +6,12 @@ import polars as pl
 import pytest
 
 from command import pegs
+from pegsynth.codec.codec import encode_table
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.evaluation.table_distances import evaluate_codes
-from pegsynth.io.table_input import open_table
+from pegsynth.evaluation.utility.table_distances import evaluate_codes
 from pegsynth.privacy import Ledger
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import encode_table
+from pegsynth.tables.table_input import open_table
 
 ROWS = 4_000
 

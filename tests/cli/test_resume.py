@@ -11,7 +11,7 @@ import pytest
 
 from checks.faults.works import model_content
 from command import check_refused, done, pegs
-from pegsynth.io.table_output import write_table
+from pegsynth.tables.table_output import write_table
 from small_release import small_schema, small_table
 
 ROWS, PARTS = 4000, 40

@@ -154,12 +154,12 @@ def test_the_broken_twin_raises_where_it_is(moment):
 @pytest.mark.parametrize(
     ("module", "function", "expected"),
     [
-        ("pegsynth.io.table_output", "write", True),
+        ("pegsynth.tables.table_output", "write", True),
         ("__main__", "main", True),
         ("polars.series.series", "_from_pyseries", False),
         ("threading", "__enter__", False),
         ("_weakrefset", "_remove", False),
-        ("pegsynth.io.table_output", "__del__", False),
+        ("pegsynth.tables.table_output", "__del__", False),
         ("pegsynthetic", "write", False),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 
 from command import SECRET, check_refused, done, pegs, pegs_process, review
 from pegsynth import Schema
-from pegsynth.schema.codec import encode
+from pegsynth.codec.codec import encode
 
 PER_ROW = ("--epsilon-per-row", 1)
 SEED = 987_654_321

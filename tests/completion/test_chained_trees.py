@@ -8,8 +8,9 @@ import pytest
 from scipy import stats
 
 from pegsynth import Feature, Rule, Schema
-from pegsynth.completion import chained_trees, completed_frames, fill, missing_cells
-from pegsynth.imputation import fit_cart
+from pegsynth.methods import completion as chained_trees
+from pegsynth.methods.baselines.tree_fit import fit_cart
+from pegsynth.methods.completion import completed_frames, fill, missing_cells
 from pegsynth.random import RandomStream
 from significance import ALPHA, fits
 

@@ -8,7 +8,7 @@ import pytest
 import pegsynth
 from command import SECRET, check_refused, done, pegs
 from pegsynth import DataError, Feature, ParameterError, Schema
-from pegsynth.request import Request
+from pegsynth.pipeline.request import Request
 
 SEX = Feature("=sex", categories=("=f", "m"), missing=("",))
 WARD = Feature("ward", categories=("007", "7", SECRET))

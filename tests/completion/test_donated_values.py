@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pegsynth import Feature, Schema
-from pegsynth.completion import completed_frames
+from pegsynth.methods.completion import completed_frames
 from pegsynth.random import RandomStream
 
 DAYS = [date(2020, 1, 1) + timedelta(days=int(each)) for each in range(700)]

@@ -168,7 +168,7 @@ def test_the_schema_agrees_that_no_row_is_impossible(frame):
 
 
 def test_the_codec_gives_the_same_codes(frame):
-    codec = pytest.importorskip("pegsynth.schema.codec")
+    codec = pytest.importorskip("pegsynth.codec.codec")
     part = frame.head(20_000)
     np.testing.assert_array_equal(codec.encode(part, discharge_schema()), slow_codes(part))
 

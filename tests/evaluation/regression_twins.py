@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from pegsynth.evaluation.numeric import is_numeric, numeric_values
+from pegsynth.inference.value_columns import is_numeric, numeric_values
 from pegsynth.schema import Feature, Schema
 
 SCHEMA = Schema(

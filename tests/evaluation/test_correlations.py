@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pegsynth.evaluation.correlations import correlation, correlation_records, pair_sides
-from pegsynth.evaluation.value_columns import TableValues
-from pegsynth.evaluation.value_sides import sides_of
-from pegsynth.replicate_design import PART
+from pegsynth.evaluation.utility.correlations import correlation, correlation_records, pair_sides
+from pegsynth.evaluation.utility.empirical import sides_of
+from pegsynth.inference.combining_rules import PART
+from pegsynth.inference.value_columns import TableValues
 
 RNG = np.random.default_rng(4)
 

@@ -8,10 +8,10 @@ import pytest
 
 import pegsynth
 from pegsynth.publishing.deed_texts import deeds_section
-from pegsynth.publishing.run_facts import RunFacts
-from pegsynth.reporting import render
-from pegsynth.reporting.lookup import Lookup
-from pegsynth.reporting.verdict import verdict
+from pegsynth.publishing.facts import RunFacts
+from pegsynth.publishing.report.html import render
+from pegsynth.publishing.report.verdict import verdict
+from pegsynth.publishing.report.wording import Lookup
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.recoding import Recoding
 

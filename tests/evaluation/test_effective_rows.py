@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pegsynth
-from pegsynth.drawn_tables import WEIGHT_DIGITS, written_weights
-from pegsynth.inference.effective_rows import effective_rows
+from pegsynth.inference.combining_rules import effective_rows
 from pegsynth.options import WEIGHT, named_weights
-from pegsynth.reporting.lookup import Lookup
-from pegsynth.reporting.verdict import verdict
+from pegsynth.pipeline.drawn_tables import WEIGHT_DIGITS, written_weights
+from pegsynth.publishing.report.verdict import verdict
+from pegsynth.publishing.report.wording import Lookup
 from pegsynth.schema import Feature, Schema
 
 SCHEMA = Schema(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pegsynth.evaluation.empirical import (
+from pegsynth.evaluation.utility.empirical import (
     Order,
     kolmogorov,
     kolmogorov_floor,

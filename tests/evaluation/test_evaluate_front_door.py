@@ -7,12 +7,12 @@ import regression_twins as twins
 from regression_twins import SCHEMA
 
 import pegsynth
+from pegsynth.codec.codec import decode
 from pegsynth.errors import DataError, ParameterError, SchemaError
 from pegsynth.evaluation import Metrics
 from pegsynth.evaluation.evaluate_options import PAPER_FORMULAS, options_of
 from pegsynth.evaluation.measuring import RISK_KEYS, UTILITY_KEYS
 from pegsynth.evaluation.records import SUMMARY_KEYS
-from pegsynth.schema.codec import decode
 
 FORMULA = "I(charge > 30) ~ age + sev + cat"
 KEYS = (*SUMMARY_KEYS, *UTILITY_KEYS, *RISK_KEYS)

@@ -4,10 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from pegsynth.codec.codec import encode
 from pegsynth.errors import DataError
 from pegsynth.evaluation.judged_tables import read_tables
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import encode
 
 SCHEMA = Schema(
     (

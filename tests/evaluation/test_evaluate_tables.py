@@ -5,10 +5,11 @@ import distance_twins as twins
 import numpy as np
 import pytest
 
+from pegsynth.codec import tabulation
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.evaluation import Metrics, evaluate_codes, tabulation, tvd1, tvd2, tvd3
+from pegsynth.evaluation import Metrics, evaluate_codes, tvd1, tvd2, tvd3
 from pegsynth.evaluation.records import SUMMARY_KEYS
-from pegsynth.evaluation.triples import MOST_TRIPLES, triples
+from pegsynth.evaluation.utility.distances import MOST_TRIPLES, triples
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
 

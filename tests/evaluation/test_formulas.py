@@ -3,7 +3,7 @@ import pytest
 from regression_twins import SCHEMA
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.formula import (
+from pegsynth.inference.formula import (
     Interaction,
     Term,
     cuts_a_bin,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pegsynth.evaluation.holdout import holdout_records
+from pegsynth.evaluation.risk.risk_tables import holdout_records
 
 WIDE = (10,) * 8
 NARROW = (2, 3)

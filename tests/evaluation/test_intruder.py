@@ -5,9 +5,9 @@ import pytest
 import risk_twins as twins
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation import intruder, intruder_records
-from pegsynth.evaluation.intruder import Attack, Targets, attacks_of, cells_of, guess
-from pegsynth.evaluation.risk_tables import risk_tables
+from pegsynth.evaluation.risk import intruder, intruder_records
+from pegsynth.evaluation.risk.intruder import Attack, Targets, attacks_of, cells_of, guess
+from pegsynth.evaluation.risk.risk_tables import risk_tables
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
 

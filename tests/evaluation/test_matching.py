@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import risk_twins as twins
 
-from pegsynth.evaluation.matching import NAMES, Matches, bootstrap_rates, matching_records
-from pegsynth.evaluation.risk_tables import risk_tables
+from pegsynth.evaluation.risk.matching import NAMES, Matches, bootstrap_rates, matching_records
+from pegsynth.evaluation.risk.risk_tables import risk_tables
 
 SUBJECT = "f3 | f0, f1, f2"
 

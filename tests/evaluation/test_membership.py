@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import risk_twins as twins
 
-from pegsynth.evaluation import membership as m
-from pegsynth.evaluation import nearest_rows as search
-from pegsynth.evaluation.risk_tables import SEED, risk_tables
+from pegsynth.evaluation.risk import membership as m
+from pegsynth.evaluation.risk import membership as search
+from pegsynth.evaluation.risk.risk_tables import SEED, risk_tables
 from significance import ALPHA
 
 SIZES = (8, 6, 5, 12, 4, 9)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pegsynth.evaluation.newton import Rows, maximise, rank_of, starts_of
+from pegsynth.inference.newton import Rows, maximise, rank_of, starts_of
 from pegsynth.kernels.binomial import add_derivatives, squared_deviation
 
 SIZES = (3, 4, 2)

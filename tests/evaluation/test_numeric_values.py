@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pegsynth.evaluation.numeric import is_numeric, numeric_values
+from pegsynth.inference.value_columns import is_numeric, numeric_values
 from pegsynth.schema import Feature
 
 

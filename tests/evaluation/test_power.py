@@ -13,17 +13,23 @@ import risk_twins as twins
 from scipy import stats
 
 import pegsynth
-from pegsynth.evaluation import Metrics, statistics
-from pegsynth.evaluation.intruder import cells_of, guess
-from pegsynth.evaluation.intruder_records import NO_MORE, NOBODY, PARTS
-from pegsynth.evaluation.membership import DENSITY, DISTANCE, copy_area
-from pegsynth.evaluation.reappearance import ALL_FEATURES, expectation, population_expectation
-from pegsynth.evaluation.risk import risk_records
-from pegsynth.evaluation.risk_tables import NO_POWER, SEED, risk_tables
-from pegsynth.evaluation.table_distances import evaluate_codes
-from pegsynth.evaluation.uniqueness import TOO_FEW, crowded
-from pegsynth.reporting.lookup import Lookup
-from pegsynth.reporting.risk_verdict import risk_verdict
+from pegsynth.evaluation import Metrics
+from pegsynth.evaluation.risk.intruder import cells_of, guess
+from pegsynth.evaluation.risk.intruder_records import NO_MORE, NOBODY, PARTS
+from pegsynth.evaluation.risk.membership import DENSITY, DISTANCE, copy_area
+from pegsynth.evaluation.risk.reappearance import (
+    ALL_FEATURES,
+    TOO_FEW,
+    crowded,
+    expectation,
+    population_expectation,
+)
+from pegsynth.evaluation.risk.risk_tables import NO_POWER, SEED, risk_tables
+from pegsynth.evaluation.risk.risks import risk_records
+from pegsynth.evaluation.utility.table_distances import evaluate_codes
+from pegsynth.inference import statistics
+from pegsynth.publishing.report.risk_verdict import risk_verdict
+from pegsynth.publishing.report.wording import Lookup
 from pegsynth.schema import Schema
 from significance import ALPHA
 

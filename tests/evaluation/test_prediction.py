@@ -4,8 +4,8 @@ import regression_twins as twins
 from regression_twins import SCHEMA
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation import predictive_accuracy
-from pegsynth.evaluation.predictive_accuracy import area, mean_area, prediction_records
+from pegsynth.evaluation.utility import predictive_accuracy
+from pegsynth.evaluation.utility.predictive_accuracy import area, mean_area, prediction_records
 
 
 def columns(codes):

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import risk_twins as twins
 
-from pegsynth.evaluation.reappearance import (
+from pegsynth.evaluation.risk.reappearance import (
     ALL_FEATURES,
     expectation,
     reappearance_records,
     seen_again,
 )
-from pegsynth.evaluation.risk_tables import risk_tables
+from pegsynth.evaluation.risk.risk_tables import risk_tables
 
 SUBJECT = "f0, f1, f2"
 

@@ -5,9 +5,9 @@ import pytest
 import regression_twins as twins
 from regression_twins import SCHEMA
 
-from pegsynth.evaluation import regression_fit
-from pegsynth.evaluation.formula import read_formula
-from pegsynth.evaluation.model_matrix import (
+from pegsynth.inference import regression_fit
+from pegsynth.inference.formula import read_formula
+from pegsynth.inference.model_matrix import (
     INTERCEPT,
     Column,
     Sample,
@@ -15,7 +15,7 @@ from pegsynth.evaluation.model_matrix import (
     distinct_rows,
     sample_of,
 )
-from pegsynth.evaluation.regression_fit import fit
+from pegsynth.inference.regression_fit import fit
 from pegsynth.schema import Feature, Schema
 
 LOGIT = "I(charge > 30) ~ age + sev + cat + los"

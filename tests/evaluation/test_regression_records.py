@@ -5,9 +5,9 @@ from regression_twins import SCHEMA
 from scipy import stats
 
 from pegsynth import combine
-from pegsynth.evaluation.formula import read_formula
-from pegsynth.evaluation.regression_records import compare, not_fitted, regression_records
-from pegsynth.evaluation.statistics import Estimate, overlap
+from pegsynth.evaluation.utility.regression_records import compare, not_fitted, regression_records
+from pegsynth.inference.formula import read_formula
+from pegsynth.inference.statistics import Estimate, overlap
 from pegsynth.schema import Feature, Schema
 
 TEXT = "charge ~ age + sev + cat"

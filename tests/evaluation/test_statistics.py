@@ -6,8 +6,8 @@ import risk_twins as twins
 from scipy import stats
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation import statistics
-from pegsynth.evaluation.statistics import difference, mean, ratio
+from pegsynth.inference import statistics
+from pegsynth.inference.statistics import difference, mean, ratio
 from significance import ALPHA, bonferroni
 
 

@@ -6,9 +6,9 @@ import pytest
 from distance_twins import binomial
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation import distances as d
 from pegsynth.evaluation import total_variation
-from pegsynth.evaluation.uniqueness import expected_uniqueness
+from pegsynth.evaluation.risk.reappearance import expected_uniqueness
+from pegsynth.evaluation.utility import distances as d
 
 
 def test_a_hand_worked_table():

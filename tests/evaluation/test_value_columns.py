@@ -5,13 +5,9 @@ import polars as pl
 import pytest
 
 from pegsynth.evaluation.judged_tables import read_tables
-from pegsynth.evaluation.value_columns import (
-    ValueCollector,
-    moment_features,
-    value_features,
-)
-from pegsynth.evaluation.weighted_rows import plain_rows, repeats
+from pegsynth.evaluation.utility.pooling import plain_rows, repeats
 from pegsynth.inference.replicated import weight_columns
+from pegsynth.inference.value_columns import ValueCollector, moment_features, value_features
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.recoding import Recoding

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from pegsynth.evaluation.value_columns import TableValues
-from pegsynth.evaluation.value_records import cumulative_of, value_records
-from pegsynth.evaluation.value_sides import Sides, sides_of
-from pegsynth.replicate_design import PART
+from pegsynth.evaluation.utility.empirical import Sides, sides_of
+from pegsynth.evaluation.utility.value_records import cumulative_of, value_records
+from pegsynth.inference.combining_rules import PART
+from pegsynth.inference.value_columns import TableValues
 
 RNG = np.random.default_rng(8)
 ORIGINAL = np.concatenate([np.zeros(100), RNG.gamma(2, 10, 895), np.full(5, np.nan)])

@@ -5,11 +5,11 @@ import polars as pl
 import pytest
 
 import pegsynth
-from pegsynth.evaluation.coefficient_sides import coefficient_sides
-from pegsynth.evaluation.formula import read_formula
+from pegsynth.evaluation.faults.model_faults import coefficient_sides
 from pegsynth.evaluation.judged_tables import read_tables
-from pegsynth.evaluation.value_regression import compare_values, has_values
-from pegsynth.replicate_design import PART
+from pegsynth.evaluation.utility.value_regression import compare_values, has_values
+from pegsynth.inference.combining_rules import PART
+from pegsynth.inference.formula import read_formula
 from pegsynth.schema import Feature, Schema
 
 SCHEMA = Schema(

@@ -12,12 +12,13 @@ import pytest
 from checks.faults.works import whole_release
 from command import PEGS, check_refused, done, pegs, pegs_process
 from pegsynth import PeGS
-from pegsynth.book import BookPolicy, create_book, read_book
-from pegsynth.book import booking as bookings
 from pegsynth.errors import BudgetError
 from pegsynth.methods.session import Spent
 from pegsynth.publishing import folder as folders
 from pegsynth.publishing.folder import new_folder
+from pegsynth.storage.book import booking as bookings
+from pegsynth.storage.book.book_file import create_book, read_book
+from pegsynth.storage.book.book_policy import BookPolicy
 from pegsynth.storage.model_file import load_model, read_manifest, save_model
 from pegsynth.storage.spending import locked, read_spent, spent_path, write_spent
 from small_release import settled_plan, small_schema, small_table
@@ -102,7 +103,7 @@ def test_a_book_without_its_lock_is_caught(place, monkeypatch):
 
     with ThreadPoolExecutor(2) as pool:
         assert sorted(pool.map(spend, range(2))) == [False, True]
-    monkeypatch.setattr("pegsynth.book.book_file.holding", lambda path: nullcontext())
+    monkeypatch.setattr("pegsynth.storage.book.book_file.holding", lambda path: nullcontext())
     path.unlink()
     create_book(path, BookPolicy(epsilon=1.0))
     meet.reset()

@@ -12,7 +12,7 @@ from checks.faults.places import make_place
 from command import SECRET, pegs, pegs_process
 from pegsynth.cli import working
 from pegsynth.cli.main import TRACEBACK
-from pegsynth.io import atomic
+from pegsynth.tables import atomic
 
 
 class Panic(BaseException):

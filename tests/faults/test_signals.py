@@ -131,7 +131,7 @@ def test_a_limit_of_the_system(place, limit, command, output, flags):
 
 def test_figures_are_refused_where_the_library_would_crash(monkeypatch):
     from pegsynth.errors import OutputError
-    from pegsynth.reporting.drawing import check_drawing
+    from pegsynth.publishing.report.drawing import check_drawing
 
     monkeypatch.setattr(resource, "getrlimit", lambda which: (8 << 30, 8 << 30))
     with pytest.raises(OutputError, match="control group"):

@@ -15,8 +15,8 @@ from checks.fuzz.trees import Raw
 from command import SECRET, check_refused, done, pegs, pegs_process, review
 from pegsynth.errors import ModelError, SchemaError, escaped, legible
 from pegsynth.evaluation.records import Metrics
+from pegsynth.methods.checkpoint import NOTICE, Checkpoint
 from pegsynth.schema.toml import loads
-from pegsynth.tables.checkpoint import NOTICE, Checkpoint
 from studies.paper.cell_file import open_checkpoint
 from studies.paper.output import Folder
 
@@ -107,8 +107,8 @@ def test_a_model_with_a_count_missing(folder):
 
 
 def test_a_model_that_unpacks_to_too_much(folder, monkeypatch):
-    monkeypatch.setattr("pegsynth.io.packed_arrays.MOST_UNPACKED", 1)
-    monkeypatch.setattr("pegsynth.io.packed_arrays.MOST_GROWTH", 0)
+    monkeypatch.setattr("pegsynth.tables.container.MOST_UNPACKED", 1)
+    monkeypatch.setattr("pegsynth.tables.container.MOST_GROWTH", 0)
     check_refused(sample(folder / "once.pegs"), folder / "once.pegs", "unpacks to far more")
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pegsynth.errors import ParameterError
-from pegsynth.hashing import HashSpec, tail_codes
+from pegsynth.methods.gibbs.spec import HashSpec, tail_codes
 
 NAMES = ("age", "zip", "sex", "charge")
 COUNTS = (1000, 100_000, 2, 1_000_000)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pegsynth.errors import ParameterError
-from pegsynth.hashing import heads_by_score, public_heads
+from pegsynth.methods.gibbs.order import heads_by_score, public_heads
 from pegsynth.schema import Feature, Schema
 
 

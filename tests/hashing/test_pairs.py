@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegsynth.hashing import count_pairs, mutual_information, pairs
+from pegsynth.codec import pair_counts as pairs
+from pegsynth.codec.pair_counts import count_pairs, mutual_information
 
 COUNTS = (3, 1, 4, 300)
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegsynth.hashing import count_pairs, pairs
-from pegsynth.hashing.private_order import heads_by_choice, pair_scores
+from pegsynth.codec import pair_counts as pairs
+from pegsynth.codec.pair_counts import count_pairs
 from pegsynth.mechanisms.noise import choose
+from pegsynth.methods.gibbs.order import heads_by_choice, pair_scores
 from pegsynth.random import RandomStream
 
 COUNTS = (2, 3, 4)

@@ -7,10 +7,10 @@ from functools import cache
 import numpy as np
 
 import pegsynth
-from pegsynth.imputation.design import Design
+from pegsynth.codec.codec import encode
+from pegsynth.methods.baselines.glm import Design
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import encode
 
 
 def nominal(name: str, count: int, **options) -> Feature:

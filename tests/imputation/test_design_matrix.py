@@ -5,10 +5,9 @@ import pytest
 from imputation_tables import dense, dependent_codes, mixed_schema, nominal
 
 from pegsynth.errors import DataError, ModelError, ParameterError
-from pegsynth.imputation.design import SCORED_ABOVE, Design, make_design, row_columns
-from pegsynth.imputation.protocol import check_rows
-from pegsynth.imputation.target_fits import kept_rows, spaced_rows
 from pegsynth.kernels.logistic import cell_table, gathered_softmax
+from pegsynth.methods.baselines.glm import SCORED_ABOVE, Design, make_design, row_columns
+from pegsynth.methods.baselines.target_fits import check_rows, kept_rows, spaced_rows
 from pegsynth.schema import Feature, Schema
 
 SCHEMA = mixed_schema()

@@ -14,9 +14,10 @@ from imputation_tables import (
 )
 
 from pegsynth.errors import DataError, ModelError, ParameterError
-from pegsynth.imputation import GlmModel, bayesian_bootstrap, fit_glm
-from pegsynth.imputation.design import make_design
-from pegsynth.kernels.coordinate import best_coefficient
+from pegsynth.kernels.logistic import best_coefficient
+from pegsynth.methods.baselines.glm import GlmModel, make_design
+from pegsynth.methods.baselines.glm_fit import fit_glm
+from pegsynth.methods.baselines.target_fits import bayesian_bootstrap
 from pegsynth.schema import Schema
 
 SCHEMA = mixed_schema()

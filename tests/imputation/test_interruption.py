@@ -11,10 +11,10 @@ import pytest
 from imputation_tables import dependent_codes, mixed_schema, words
 
 from pegsynth.errors import DataError
-from pegsynth.imputation import tree_fit
-from pegsynth.imputation.design import make_design, row_columns
-from pegsynth.imputation.regression import Problem
-from pegsynth.interruptible import Abandoned, Stop, run_each
+from pegsynth.methods.baselines import tree_fit
+from pegsynth.methods.baselines.glm import make_design, row_columns
+from pegsynth.methods.baselines.glm_fit import Problem
+from pegsynth.runtime import Abandoned, Stop, run_each
 
 MOST_SECONDS = 2.0
 """From the signal to the exception, on a machine that has other things to do."""

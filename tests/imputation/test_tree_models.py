@@ -15,8 +15,14 @@ from imputation_tables import (
 )
 
 from pegsynth.errors import DataError, ModelError, ParameterError
-from pegsynth.imputation import TreeModel, fit_cart, fit_forest
-from pegsynth.imputation.splits import FEW_CATEGORIES, Splits, category_ranks
+from pegsynth.methods.baselines.tree_fit import (
+    FEW_CATEGORIES,
+    Splits,
+    category_ranks,
+    fit_cart,
+    fit_forest,
+)
+from pegsynth.methods.baselines.trees import TreeModel
 from pegsynth.schema import Schema
 
 SCHEMA = mixed_schema()
@@ -304,7 +310,7 @@ def test_questions_that_cannot_be_answered_are_refused():
 def test_scikit_learn_is_imported_only_to_grow():
     import subprocess
 
-    script = "import sys, pegsynth.imputation; print('sklearn' in sys.modules)"
+    script = "import sys, pegsynth.methods.baselines; print('sklearn' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )

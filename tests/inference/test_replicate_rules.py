@@ -14,9 +14,9 @@ from scipy import stats
 from pegsynth import Ledger, ParameterError, combine, replicated
 from pegsynth.inference import Floor
 from pegsynth.inference.choice import check_rule, has_own_noise, replicates_of, rule_for
+from pegsynth.inference.combining_rules import PART
 from pegsynth.privacy import NoisyCounts, NotPrivate, Unspent
 from pegsynth.privacy.assumptions import public_options, rows_in
-from pegsynth.replicate_design import PART
 from significance import bonferroni
 
 # K = 4 estimates: mean 12, squared deviations 4 + 0 + 4 + 0 = 8, b = 8/3.

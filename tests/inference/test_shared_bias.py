@@ -9,10 +9,9 @@ import polars as pl
 import pytest
 
 import pegsynth
-from pegsynth import procedures
-from pegsynth.inference import shared_bias
+from pegsynth.codec import tails
+from pegsynth.inference import procedures, shared_bias
 from pegsynth.inference.combine import Floor
-from pegsynth.numbers import tails
 from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals
 from pegsynth.privacy.events import Unspent
 

@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from pegsynth.errors import DataError, OutputError
-from pegsynth.io.atomic import atomic_file, atomic_text, check_target
+from pegsynth.tables.atomic import atomic_file, atomic_text, check_target
 
 
 def names(folder):

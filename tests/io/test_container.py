@@ -16,9 +16,10 @@ from hypothesis.extra import numpy as arrays_of
 
 from checks.fuzz.containers import Parts, put_together, taken_apart, wild_arrays, with_array
 from pegsynth.errors import ModelError, OutputError
-from pegsynth.io import packed_arrays
-from pegsynth.io.container import (
+from pegsynth.tables import container as packed_arrays
+from pegsynth.tables.container import (
     Container,
+    ContainerError,
     ForeignFileError,
     OtherFormatError,
     is_container,
@@ -26,7 +27,6 @@ from pegsynth.io.container import (
     save_container,
     write_container,
 )
-from pegsynth.io.packed_arrays import ContainerError
 
 NOTICE = "CONFIDENTIAL: for this test"
 KINDS = ("?", "i1", "u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")

@@ -15,12 +15,12 @@ import pytest
 from pyarrow import ipc
 
 from pegsynth.errors import DataError
-from pegsynth.io import arrow_messages, parquet_pages
-from pegsynth.io.arrow_messages import check_messages
-from pegsynth.io.parquet_footer import CODECS as NAMES
-from pegsynth.io.parquet_footer import row_groups
-from pegsynth.io.parquet_pages import MOST_TEXT, check_pages
-from pegsynth.io.table_input import open_table
+from pegsynth.tables import arrow_read as arrow_messages
+from pegsynth.tables import parquet_pages
+from pegsynth.tables.arrow_read import check_messages
+from pegsynth.tables.parquet_pages import CODECS as NAMES
+from pegsynth.tables.parquet_pages import MOST_TEXT, check_pages, row_groups
+from pegsynth.tables.table_input import open_table
 
 CODECS = ("none", "zstd", "snappy", "gzip", "brotli", "lz4")
 

@@ -11,17 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command import check_refused, pegs
+from pegsynth.codec.codec import encode
 from pegsynth.errors import DataError, OutputError, SchemaError
-from pegsynth.io import open_table
-from pegsynth.io.csv_read import FIRST_NAME, read_batches
-from pegsynth.io.csv_text import protect, protect_frame
-from pegsynth.io.dialect_guess import recognised
-from pegsynth.io.table_output import open_writer
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import encode
 from pegsynth.schema.dialect import ENCODINGS, SEPARATORS, Dialect
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.toml import dumps, loads
+from pegsynth.tables.csv_read import FIRST_NAME, protect, protect_frame, read_batches
+from pegsynth.tables.dialect_guess import recognised
+from pegsynth.tables.table_input import open_table
+from pegsynth.tables.table_output import open_writer
 
 GERMAN = Dialect(separator=";", decimal=",", thousands=".", encoding="windows-1252")
 BOOK = Schema(

@@ -13,17 +13,16 @@ import pyarrow as pa
 import pytest
 
 from pegsynth import synthesize
+from pegsynth.codec.code_table import CodeTable, KeptCodes, least_words
+from pegsynth.codec.codec import encode, one_matrix
 from pegsynth.errors import DataError
-from pegsynth.io.object_values import object_texts
-from pegsynth.io.table_input import open_table
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.schema.codec import encode, one_matrix
 from pegsynth.schema.draft import draft
 from pegsynth.schema.dtypes import as_text, decimal_text, unit_text
 from pegsynth.schema.feature import Feature
-from pegsynth.tables.code_table import CodeTable
-from pegsynth.tables.units import KeptCodes, least_words
+from pegsynth.tables.caller_frames import object_texts
+from pegsynth.tables.table_input import open_table
 
 SECRET = "a-secret-value"
 PEOPLE = Schema(

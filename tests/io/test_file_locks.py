@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from pegsynth.io import file_locks
-from pegsynth.io.file_locks import lock
+from pegsynth.tables import atomic as file_locks
+from pegsynth.tables.atomic import lock
 
 # A system without these modules and signals, as far as Python can tell.
 LESS = """
@@ -117,8 +117,8 @@ def less(code, *arguments, has=""):
 
 
 def test_the_package_is_imported_where_there_is_less():
-    names = "pegsynth.spark.stopping, studies.paper.cell_file, pegsynth.foreign.serve"
-    every = f"pegsynth, pegsynth.cli.commands, pegsynth.cli.working, pegsynth.fitted, {names}"
+    names = "pegsynth.spark.spark_session, studies.paper.cell_file, pegsynth.tables.foreign.serve"
+    every = f"pegsynth, pegsynth.cli.commands, pegsynth.cli.working, pegsynth.api.fitted, {names}"
     code = f"import {every}\nprint(sorted(MISSING & set(sys.modules)))"
     found = less(code)
     assert (found.returncode, found.stderr) == (0, "")

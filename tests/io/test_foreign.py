@@ -15,12 +15,13 @@ import pegsynth
 from checks.doors.foreign_here import foreign_here
 from checks.fuzz.office import sas_sample
 from command import check_refused, pegs
+from pegsynth.codec.codec import encode
 from pegsynth.errors import DataError, OutputError, ParameterError
-from pegsynth.io import foreign_read, open_table, open_writer
-from pegsynth.io.table_input import named_source
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.codebooks import read_codebook
-from pegsynth.schema.codec import encode
+from pegsynth.tables import foreign_read
+from pegsynth.tables.table_input import named_source, open_table
+from pegsynth.tables.table_output import open_writer
 
 pyreadstat = pytest.importorskip("pyreadstat")
 duckdb = pytest.importorskip("duckdb")
@@ -305,12 +306,12 @@ def test_a_process_ends_with_its_reader(tmp_path):
 @pytest.mark.parametrize("package", ["pyreadstat", "fastexcel", "duckdb", "xlsxwriter"])
 def test_an_extra_that_is_not_installed_is_one_message(tmp_path, package, monkeypatch):
     blocked = f"import sys; sys.modules[{package!r}] = None; "
-    serve = "from pegsynth.foreign.serve import main; sys.exit(main())"
+    serve = "from pegsynth.tables.foreign.serve import main; sys.exit(main())"
     monkeypatch.setattr(foreign_read, "COMMAND", ("-P", "-c", blocked + serve))
     if package == "xlsxwriter":
         real = importlib.util.find_spec
         monkeypatch.setattr(
-            "pegsynth.io.office_write.find_spec", lambda n: None if n == package else real(n)
+            "pegsynth.tables.office_write.find_spec", lambda n: None if n == package else real(n)
         )
         with pytest.raises(OutputError, match=r"pip install 'pegsynth\[office\]'"):
             written(tmp_path / "t.xlsx")

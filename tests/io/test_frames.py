@@ -3,7 +3,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from pegsynth.io.caller_frames import frame_kind, to_kind
+from pegsynth.tables.caller_frames import frame_kind, to_kind
 
 FRAME = pl.DataFrame({"i": [1, 2], "g": [1, None], "s": ["x", None], "b": [True, None]})
 

@@ -6,9 +6,9 @@ from pyarrow import fs
 
 from command import check_refused, done, pegs, snapshot
 from pegsynth.errors import DataError
-from pegsynth.io import file_sets
-from pegsynth.io.table_input import open_table
 from pegsynth.schema import Schema
+from pegsynth.tables import file_sets
+from pegsynth.tables.table_input import open_table
 from small_release import small_schema, small_table
 
 FORMATS = {

@@ -5,12 +5,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pegsynth.codec.codec import Decoder, encode, encode_table
 from pegsynth.errors import DataError
-from pegsynth.io.arrow_read import _with_listed, parquet_pieces
-from pegsynth.io.table_input import open_table
-from pegsynth.io.table_output import open_writer
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import Decoder, encode, encode_table
+from pegsynth.tables.arrow_read import _with_listed, parquet_pieces
+from pegsynth.tables.table_input import open_table
+from pegsynth.tables.table_output import open_writer
 
 KINDS = {"a": pl.Enum(["x", "y", "größe"]), "b": pl.Enum(["p"])}
 SCHEMA = Schema(

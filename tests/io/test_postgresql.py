@@ -19,15 +19,15 @@ import read_back
 from checks.bench.timing import run_program
 from checks.faults.works import model_content
 from command import PEGS, SECRET, check_refused, done, pegs, snapshot
+from pegsynth.codec.code_table import CodeTable
+from pegsynth.codec.codec import encode
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import DataError, OutputError, ParameterError
-from pegsynth.io.database import DatabaseTable, DatabaseTarget
-from pegsynth.io.table_input import open_table
-from pegsynth.io.table_output import open_writer
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.schema.codec import encode
-from pegsynth.tables.code_table import CodeTable
+from pegsynth.tables.database import DatabaseTable, DatabaseTarget
+from pegsynth.tables.table_input import open_table
+from pegsynth.tables.table_output import open_writer
 from postgres import PASSWORD, running_server
 from small_release import small_schema, small_table
 

@@ -8,8 +8,8 @@ import pytest
 from pyarrow import feather, ipc
 
 from pegsynth.errors import DataError
-from pegsynth.io import arrow_read
-from pegsynth.io.table_input import open_table
+from pegsynth.tables import arrow_read
+from pegsynth.tables.table_input import open_table
 
 SECRET = "Zebulon"
 TABLE = pa.table(

@@ -10,13 +10,14 @@ from hypothesis import HealthCheck, given, settings
 
 import read_back
 from checks.doors.foreign_here import foreign_here
+from pegsynth.codec.codec import Decoder, encode
 from pegsynth.evaluation.measured_codebook import measured_codebook
-from pegsynth.io import to_kind, write_table
-from pegsynth.io.database import DatabaseTable, DatabaseTarget
-from pegsynth.io.table_input import TableInFile, opened
 from pegsynth.schema import Schema
-from pegsynth.schema.codec import Decoder, encode
 from pegsynth.spark import arrow_batches
+from pegsynth.tables.caller_frames import to_kind
+from pegsynth.tables.database import DatabaseTable, DatabaseTarget
+from pegsynth.tables.table_input import TableInFile, opened
+from pegsynth.tables.table_output import write_table
 
 EXAMPLES = 1_000 if os.environ.get("PEGSYNTH_LONG") else 40
 FILES = ("csv", "csv.gz", "tsv", "parquet", "arrow", "sav", "zsav", "dta", "xlsx")

@@ -11,9 +11,9 @@ import pytest
 import pegsynth
 from listed_moments import draft_with_listed_moments
 from pegsynth.errors import DataError
-from pegsynth.io.caller_frames import to_kind
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dtypes import as_text, unit_text
+from pegsynth.tables.caller_frames import to_kind
 
 LETTERS = ["a", "b", "c"] * 20
 TIMES = [dt.time(8), dt.time(9, 30, 0, 5), None] * 20

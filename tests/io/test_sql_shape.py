@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegsynth.io.sql_shape import rowwise_expression, rowwise_table, without_end
+from pegsynth.tables.sql_shape import rowwise_expression, rowwise_table, without_end
 
 PLAIN = {
     "SELECT * FROM t": "t",

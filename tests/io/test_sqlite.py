@@ -7,15 +7,14 @@ import polars as pl
 import pytest
 
 from command import SECRET, check_refused, done, pegs, snapshot
+from pegsynth.codec.codec import encode
 from pegsynth.errors import DataError, OutputError, ParameterError
-from pegsynth.io import database_catalogue
-from pegsynth.io.database import DatabaseTable, DatabaseTarget, split_name
-from pegsynth.io.database_catalogue import MOST_NAMED
-from pegsynth.io.database_write import check_database_target
-from pegsynth.io.table_input import open_table
-from pegsynth.io.table_output import open_writer
-from pegsynth.schema.codec import encode
 from pegsynth.schema.dtypes import as_text
+from pegsynth.tables import database as database_catalogue
+from pegsynth.tables.database import MOST_NAMED, DatabaseTable, DatabaseTarget, split_name
+from pegsynth.tables.database_write import check_database_target
+from pegsynth.tables.table_input import open_table
+from pegsynth.tables.table_output import open_writer
 from small_release import small_schema, small_table
 
 ODD = 'odd "name" é; --'

@@ -12,8 +12,8 @@ from pyarrow import dataset
 import pegsynth
 from checks.doors.readers import Exported
 from pegsynth.errors import DataError
-from pegsynth.io.table_input import open_table
 from pegsynth.schema import Feature, Schema
+from pegsynth.tables.table_input import open_table
 from small_release import small_schema, small_table
 
 TABLE = small_table(200)

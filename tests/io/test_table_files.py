@@ -13,11 +13,11 @@ from pyarrow import fs
 
 from command import SECRET, done
 from pegsynth.errors import DataError
-from pegsynth.io import file_sets
-from pegsynth.io.file_sets import RemoteFile, find_files, fingerprint
-from pegsynth.io.reader import Place, Track
-from pegsynth.io.table_input import open_table, table_files
-from pegsynth.io.table_output import write_table
+from pegsynth.tables import file_sets
+from pegsynth.tables.file_sets import RemoteFile, find_files, fingerprint
+from pegsynth.tables.reader import Place, Track
+from pegsynth.tables.table_input import open_table, table_files
+from pegsynth.tables.table_output import write_table
 from small_release import small_schema, small_table
 
 TABLE = pl.DataFrame({"a": range(10), "b": [f"x{k % 3}" for k in range(10)]})

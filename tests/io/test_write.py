@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegsynth.errors import OutputError
-from pegsynth.io.csv_text import protect, unprotect
-from pegsynth.io.table_input import open_table
-from pegsynth.io.table_output import check_writable, open_writer, write_table
+from pegsynth.tables.csv_read import protect, unprotect
+from pegsynth.tables.table_input import open_table
+from pegsynth.tables.table_output import check_writable, open_writer, write_table
 
 FRAME = pl.DataFrame(
     {

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle import slow_key
-from pegsynth.hashing import HashSpec
 from pegsynth.kernels import gibbs
 from pegsynth.kernels.compiled import as_kernel
 from pegsynth.kernels.gibbs import COUNTED
 from pegsynth.kernels.key_counts import add_dense, add_pair, keys_of, run_lengths, tail_totals
+from pegsynth.methods.gibbs.spec import HashSpec
 
 # Kernels call these; here Python does, compiled all the same.
 find_key = as_kernel(gibbs.find_key)

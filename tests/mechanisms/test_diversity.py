@@ -8,11 +8,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pegsynth.blocks import Blocks, DenseBlock, SparseBlock
 from pegsynth.errors import BudgetError
-from pegsynth.hashing import HashSpec
 from pegsynth.kernels.sampling_arrays import PUBLIC
-from pegsynth.mechanisms import SCALE, Prior, diverse, uniform_weights
+from pegsynth.methods.gibbs.blocks import Blocks, DenseBlock, SparseBlock
+from pegsynth.methods.gibbs.spec import HashSpec
+from pegsynth.methods.prior import SCALE, Prior, diverse, uniform_weights
 from pegsynth.schema import Rule
 
 TOLERANCE = Decimal("1e-12")

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle import forbidden
-from pegsynth.blocks import disintegrate
 from pegsynth.errors import SchemaError
-from pegsynth.hashing import HashSpec
 from pegsynth.kernels import gibbs
 from pegsynth.kernels.compiled import as_kernel
-from pegsynth.mechanisms import Prior, diverse, rule_tables, uniform_weights
+from pegsynth.mechanisms import rule_tables
 from pegsynth.mechanisms.rule_patterns import MOST_PATTERN_RULES, forbidden_patterns
+from pegsynth.methods.gibbs.blocks import disintegrate
+from pegsynth.methods.gibbs.spec import HashSpec
+from pegsynth.methods.prior import Prior, diverse, uniform_weights
 from pegsynth.schema import Rule
 
 # Kernels call these; here Python does, compiled all the same.

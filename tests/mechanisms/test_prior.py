@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.mechanisms import SCALE, Prior, dirichlet, uniform_weights
+from pegsynth.methods.prior import SCALE, Prior, dirichlet, uniform_weights
 
 COUNTS = (2, 3)
 

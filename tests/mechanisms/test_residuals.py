@@ -17,12 +17,12 @@ from pegsynth.auditing.noise_laws import noise_law, shifted
 from pegsynth.auditing.released import ORDERS
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.mechanisms.noise import noise_of
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.mechanisms.residuals import centred, residual_of
 from pegsynth.privacy import Budget, Ledger, NoisyResiduals, UnitBound
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.privacy.privacy_json import verify
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter
 
 DOMAINS = [(2,), (5,), (2, 2), (2, 3), (3, 4), (2, 2, 2), (2, 3, 2)]
 

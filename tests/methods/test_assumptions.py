@@ -12,9 +12,9 @@ import pegsynth
 from command import check_refused, done, pegs
 from contract import ENTRIES, Entry, contract_schema, contract_table
 from pegsynth import Feature, Ledger, PegsynthError, Rule
-from pegsynth.methods import declarations
-from pegsynth.methods.declarations import of_schema
-from pegsynth.methods.marginal import Marginal
+from pegsynth.methods import ledgers as declarations
+from pegsynth.methods.baselines.marginal import Marginal
+from pegsynth.methods.ledgers import of_schema
 from pegsynth.schema.recoding import Recoding
 from pegsynth.schema.rules import NamedRule
 

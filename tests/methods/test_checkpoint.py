@@ -5,19 +5,18 @@ import polars as pl
 import pytest
 
 import pegsynth
+from pegsynth.codec import codec
 from pegsynth.errors import DataError, ModelError, OutputError, ParameterError
-from pegsynth.io.reader import Place
-from pegsynth.io.table_input import open_table
-from pegsynth.io.table_output import write_table
+from pegsynth.methods import checkpoint as checkpoints
+from pegsynth.methods.checkpoint import NOTICE, Checkpoint, Stage, resuming
 from pegsynth.methods.method_options import PegsOptions
-from pegsynth.pipeline import Settled, fit
+from pegsynth.pipeline.request import Request
+from pegsynth.pipeline.running import Settled, fit
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
-from pegsynth.request import Request
-from pegsynth.schema import codec
-from pegsynth.tables import checkpoint as checkpoints
-from pegsynth.tables.checkpoint import NOTICE, Checkpoint, Stage
-from pegsynth.tables.resumed_counting import resuming
+from pegsynth.tables.reader import Place
+from pegsynth.tables.table_input import open_table
+from pegsynth.tables.table_output import write_table
 from small_release import fitted_model, settled_plan, small_schema, small_table
 
 ROWS = 700
@@ -121,7 +120,7 @@ def test_one_file_goes_on_in_its_middle(tmp_path):
     table.write_parquet(tmp_path / "t.parquet", row_group_size=50, use_pyarrow=True)
     schema, plan = small_schema(), settled(small_schema(), "public", Budget(alpha=1.0))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pegsynth.io.arrow_read.BATCH_ROWS", 37)
+        patch.setattr("pegsynth.tables.arrow_read.BATCH_ROWS", 37)
         path = tmp_path / "c"
         _, saved = fitted(tmp_path / "t.parquet", schema, plan, path, killed_after=5)
         model, rest = fitted(tmp_path / "t.parquet", schema, plan, path)

@@ -20,15 +20,15 @@ from oracle import SlowSampler
 from pegsynth.auditing.cases import Case, case, tiny_schema
 from pegsynth.auditing.divergence import all_rows
 from pegsynth.auditing.enumeration import enumerate_rows, word_bits
-from pegsynth.auditing.words import enumerate_integers
+from pegsynth.auditing.noise_laws import enumerate_integers
 from pegsynth.errors import ParameterError, PegsynthError, SchemaError
-from pegsynth.hashing import HashSpec
 from pegsynth.methods.base import Model
-from pegsynth.methods.contingency import CONTINGENCY
+from pegsynth.methods.baselines.contingency import CONTINGENCY
+from pegsynth.methods.baselines.whole_table import RowsFit
+from pegsynth.methods.gibbs.chains import Schedule
 from pegsynth.methods.gibbs.samplers import prepare
-from pegsynth.methods.whole_table import RowsFit
+from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.privacy import Ledger
-from pegsynth.sampling import Schedule
 from pegsynth.schema import Rule
 from significance import outcomes_fit
 from small_release import settled_plan

@@ -11,12 +11,12 @@ import pytest
 from pegsynth.errors import ModelError, ParameterError, SchemaError
 from pegsynth.kernels.fitted_draws import LANE, STUCK, draw_categories, floor_weights
 from pegsynth.mechanisms.rule_patterns import rule_tables
-from pegsynth.methods.bootstrap_rows import obeying
+from pegsynth.methods.baselines.bootstrap_rows import obeying
+from pegsynth.methods.baselines.sequential_draws import sample_conditional, sweep
+from pegsynth.methods.gibbs.seeds import FilePool
 from pegsynth.privacy.accountant import PureAccountant
 from pegsynth.privacy.draw_events import ImputationDraws
 from pegsynth.random import RandomStream
-from pegsynth.sampling import FilePool
-from pegsynth.sampling.sequential_draws import sample_conditional, sweep
 from pegsynth.schema import Rule
 from significance import outcomes_fit
 from word_tree import enumerate_words, largest_ratio

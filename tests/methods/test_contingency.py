@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from pegsynth.errors import ParameterError, SchemaError
-from pegsynth.methods.bootstrap_rows import obeying
-from pegsynth.methods.contingency_table import ContingencyTable, decode_cells
-from pegsynth.methods.loglinear import (
+from pegsynth.methods.baselines.bootstrap_rows import obeying
+from pegsynth.methods.baselines.contingency_table import ContingencyTable, decode_cells
+from pegsynth.methods.baselines.loglinear import (
     MOST_CELLS,
     blocked_cells,
     cell_weights,
     draw_cells,
     fit_loglinear,
 )
+from pegsynth.methods.baselines.sequential_draws import in_chunks
 from pegsynth.random import RandomStream
-from pegsynth.sampling.sequential_draws import in_chunks
 from pegsynth.schema import Rule
 from significance import outcomes_fit
 from word_tree import largest_ratio, ratio_range

@@ -22,8 +22,8 @@ from contract import (
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError
 from pegsynth.methods import names
 from pegsynth.methods.session import Session
+from pegsynth.pipeline.request import budget_for
 from pegsynth.random import RandomStream
-from pegsynth.request import budget_for
 from pegsynth.schema import Feature, Schema
 from small_release import fitted_model, settled_plan
 

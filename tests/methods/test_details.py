@@ -12,12 +12,11 @@ from oracle import slow_key
 from pegsynth.auditing.cases import all_cases
 from pegsynth.auditing.divergence import all_rows
 from pegsynth.errors import SchemaError
-from pegsynth.hashing import public_heads
-from pegsynth.hashing.order import detail_features, plain_features
 from pegsynth.kernels import gibbs
 from pegsynth.kernels.compiled import as_kernel
 from pegsynth.kernels.key_counts import keys_of, tail_totals
 from pegsynth.methods.gibbs.block_fitting import hash_spec
+from pegsynth.methods.gibbs.order import detail_features, plain_features, public_heads
 from pegsynth.methods.session import Session
 from pegsynth.privacy import Budget
 from pegsynth.privacy.draw_events import DETAILS

@@ -16,10 +16,10 @@ from scipy import stats
 import pegsynth
 from pegsynth.auditing.enumeration import enumerate_rows, word_bits
 from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.methods.gibbs.chains import Schedule
 from pegsynth.methods.gibbs.samplers import prepare
 from pegsynth.privacy import Budget, Diversity
 from pegsynth.random import RandomStream
-from pegsynth.sampling import Schedule
 from pegsynth.schema import Feature, Rule, Schema
 from significance import ALPHA
 from small_release import fitted_model, settled_plan

@@ -14,9 +14,9 @@ import pytest
 
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.kernels.urn import DRAWN, draw_urn
-from pegsynth.mechanisms import Prior, dirichlet
-from pegsynth.methods.bootstrap_rows import obeying
-from pegsynth.methods.marginal_urns import MarginalTable, allowed_rows, default_draws
+from pegsynth.methods.baselines.bootstrap_rows import obeying
+from pegsynth.methods.baselines.marginal_urns import MarginalTable, allowed_rows, default_draws
+from pegsynth.methods.prior import Prior, dirichlet
 from pegsynth.privacy.accountant import PureAccountant
 from pegsynth.privacy.draw_events import UrnDraws
 from pegsynth.random import RandomStream

@@ -10,11 +10,10 @@ import polars as pl
 import pytest
 
 import pegsynth
-from pegsynth.blocks import disintegrate
 from pegsynth.errors import BudgetError, ModelError, ParameterError
-from pegsynth.hashing import HashSpec, public_heads
 from pegsynth.mechanisms.marginals import Marginals
 from pegsynth.methods.gibbs.block_fitting import hash_spec
+from pegsynth.methods.gibbs.blocks import disintegrate
 from pegsynth.methods.gibbs.merging import (
     HEAD_LEVELS,
     level_prior,
@@ -23,9 +22,11 @@ from pegsynth.methods.gibbs.merging import (
     merge,
     most_virtual,
 )
+from pegsynth.methods.gibbs.order import public_heads
+from pegsynth.methods.gibbs.seeds import Splitter
+from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.methods.gibbs.stored_blocks import load_blocks, store_blocks
 from pegsynth.privacy import NoisyCounts
-from pegsynth.sampling.splitting import Splitter
 from pegsynth.schema import Feature, Rule, Schema
 
 TWELVE = tuple(map(str, range(12)))

@@ -10,8 +10,8 @@ from command import check_refused, done, pegs
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods.forecast import forecast
 from pegsynth.methods.gibbs.data_share import LEVEL_TIMES
+from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Ledger
-from pegsynth.request import Request
 from pegsynth.schema import Feature, Schema
 from small_release import settled_plan
 
@@ -210,8 +210,8 @@ def test_the_command_reads_nothing_but_the_schema(schema_file, monkeypatch):
     def refuse(*arguments, **options):
         raise AssertionError("a plan reads no data")
 
-    monkeypatch.setattr("pegsynth.io.table_input.open_table", refuse)
-    monkeypatch.setattr("pegsynth.pipeline.fit", refuse)
+    monkeypatch.setattr("pegsynth.tables.table_input.open_table", refuse)
+    monkeypatch.setattr("pegsynth.pipeline.running.fit", refuse)
     done("plan", "--schema", schema_file, "--rows", 10, "--epsilon", 1)
 
 

@@ -14,18 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pegsynth
-from pegsynth import pipeline as front
-from pegsynth.blocks.blocks import MOST_ROWS
 from pegsynth.errors import BudgetError, DataError, ParameterError
-from pegsynth.imputation import glm_fit
-from pegsynth.mechanisms import Prior, dirichlet
 from pegsynth.mechanisms.marginals import Marginals, most_prior_weight, prior_weights
 from pegsynth.mechanisms.noise import choose
-from pegsynth.mechanisms.prior import MOST_TOTAL
-from pegsynth.methods.marginal_urns import MarginalTable, check_urns
+from pegsynth.methods.baselines import glm_fit
+from pegsynth.methods.baselines.marginal_urns import MarginalTable, check_urns
+from pegsynth.methods.gibbs.blocks import MOST_ROWS
+from pegsynth.methods.prior import MOST_TOTAL, Prior, dirichlet
+from pegsynth.methods.released.first_round import MOST_PENALTY, whole_penalty
+from pegsynth.pipeline import running as front
 from pegsynth.privacy import Budget, Shares
 from pegsynth.random import RandomStream
-from pegsynth.released.first_round import MOST_PENALTY, whole_penalty
 from pegsynth.schema import Feature, Schema
 from small_release import settled_plan
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods import get
 from pegsynth.methods.gibbs.gibbs_plan import Keys, default_visits, settle_keys
+from pegsynth.pipeline.request import Request
 from pegsynth.privacy import (
     Budget,
     Diversity,
@@ -20,7 +21,6 @@ from pegsynth.privacy import (
     Shares,
     UnitBound,
 )
-from pegsynth.request import Request
 from pegsynth.schema import Feature, Schema
 from small_release import settled_plan
 

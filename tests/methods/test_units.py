@@ -9,12 +9,11 @@ import pytest
 
 import pegsynth
 from command import check_refused, done, pegs
+from pegsynth.codec.code_table import bounded_codes, kept_rows
 from pegsynth.errors import DataError
-from pegsynth.io.table_input import open_table
 from pegsynth.methods.gibbs.block_fitting import one_way_counts
 from pegsynth.random import RandomStream
-from pegsynth.tables.code_table import bounded_codes
-from pegsynth.tables.units import kept_rows
+from pegsynth.tables.table_input import open_table
 from small_release import LEVELS, small_model, small_schema, small_session, small_table, taken
 
 

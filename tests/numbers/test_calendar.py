@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 import pegsynth
 from command import check_refused, done, pegs
-from pegsynth.auditing.dates import date_counts
-from pegsynth.numbers import exact_tree, grid_of, grid_schema, settle
-from pegsynth.numbers.calendar_grid import levels_of
-from pegsynth.numbers.estimate import cell_masses
+from pegsynth.auditing.numbers import date_counts
+from pegsynth.codec.estimate import cell_masses
+from pegsynth.codec.measured_numbers import settle
+from pegsynth.codec.number_grid import grid_of, grid_schema, levels_of
+from pegsynth.codec.tree import exact_tree
 from pegsynth.privacy import NoisyCounts
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.calendar_units import moment

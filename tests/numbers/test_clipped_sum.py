@@ -13,14 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegsynth.auditing.numbers import exact_counts
-from pegsynth.numbers import Shape, constant_numbers, grid_of, measure, settle
-from pegsynth.numbers.clipped_sum import STEPS, agreeing, steps_of, without_sum
-from pegsynth.numbers.estimate import cell_masses
-from pegsynth.numbers.shape_replicates import replicated_shapes, reweighed
-from pegsynth.numbers.tails import visible_masses
+from pegsynth.codec.bin_shape import Shape
+from pegsynth.codec.clipped_sum import STEPS, agreeing, steps_of, without_sum
+from pegsynth.codec.estimate import cell_masses
+from pegsynth.codec.measured_numbers import constant_numbers, measure, settle
+from pegsynth.codec.number_grid import grid_of
+from pegsynth.codec.tails import visible_masses
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
+from pegsynth.methods.released.shape_replicates import replicated_shapes, reweighed
 from pegsynth.privacy import Allowance
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter
 from pegsynth.schema import Feature, Schema
 
 WHOLE = Feature("x", kind="numeric", edges="private", dtype="int64")
@@ -138,7 +140,7 @@ def test_replicates_move_the_sum_as_rows_and_noise_would():
     counts = exact_counts(WHOLE, values.tolist())
     rows = counts.sum()
     sampling = rows * (counts @ added.astype(float) ** 2 / rows - (counts @ added / rows) ** 2)
-    from pegsynth.numbers import shape_replicates
+    from pegsynth.methods.released import shape_replicates
 
     masses, _ = cell_masses(tree, grid)
     words = np.random.default_rng(1)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pegsynth.codec.codec import encode
+from pegsynth.codec.encoding import ColumnEncoder
+from pegsynth.codec.measured_rows import GridCounter, count_grid
+from pegsynth.codec.number_grid import LEVELS, grid_feature, grid_of, grid_schema
 from pegsynth.errors import ParameterError
-from pegsynth.numbers import GridCounter, count_grid, grid_feature, grid_of, grid_schema
-from pegsynth.numbers.number_grid import LEVELS
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import encode
-from pegsynth.schema.encoding import ColumnEncoder
 
 WHOLE = Feature("x", kind="numeric", edges="private", dtype="int64")
 REAL = Feature("x", kind="numeric", edges="private", dtype="double")

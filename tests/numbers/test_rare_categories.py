@@ -11,12 +11,12 @@ import pytest
 import pegsynth
 from pegsynth.auditing.numbers import number_cases, settled_by_tree
 from pegsynth.auditing.released import audit_paths
+from pegsynth.codec.encoding import ColumnEncoder
+from pegsynth.codec.levels import merged_rare, rare_grid
+from pegsynth.codec.measured_numbers import Settled
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
-from pegsynth.numbers.rare_categories import merged_rare, rare_grid
-from pegsynth.numbers.settle import Settled
 from pegsynth.privacy import NoisyCounts
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.schema.encoding import ColumnEncoder
 from pegsynth.schema.hierarchy import Hierarchy
 from pegsynth.schema.recoding import RARE_LABEL, Recoding
 

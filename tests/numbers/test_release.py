@@ -11,9 +11,9 @@ import pegsynth
 from command import check_refused, done, pegs
 from pegsynth.errors import BudgetError, ModelError, ParameterError
 from pegsynth.methods import methods
-from pegsynth.pipeline import settle
+from pegsynth.pipeline.request import Request
+from pegsynth.pipeline.running import settle
 from pegsynth.privacy import Ledger, NoisyCounts
-from pegsynth.request import Request
 from pegsynth.schema import Feature, Schema
 from pegsynth.storage.model_file import load_model
 

@@ -10,16 +10,19 @@ import polars as pl
 import pytest
 from scipy import stats
 
-import pegsynth.numbers.shape_replicates as module
-from pegsynth import drawn_tables, fit, load
+import pegsynth.methods.released.shape_replicates as module
+from pegsynth import fit, load
 from pegsynth.auditing.numbers import exact_counts
+from pegsynth.codec.bin_shape import Shape
+from pegsynth.codec.clipped_sum import agreeing
+from pegsynth.codec.measured_numbers import measure, settle
 from pegsynth.errors import ModelError
-from pegsynth.numbers import Shape, measure, replicated_shapes, reweighed, settle
-from pegsynth.numbers.clipped_sum import agreeing
+from pegsynth.inference.combining_rules import PART
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
+from pegsynth.methods.released.shape_replicates import replicated_shapes, reweighed
+from pegsynth.pipeline import drawn_tables
 from pegsynth.privacy import Allowance
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter
-from pegsynth.replicate_design import PART
 from pegsynth.schema import Feature, Schema
 from pegsynth.storage.model_file import load_model
 from pegsynth.storage.shapes import shape_arrays, stored_shapes

@@ -14,22 +14,17 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from pegsynth.auditing.numbers import exact_counts
+from pegsynth.codec.clipped_sum import STEPS, SUM_PART
+from pegsynth.codec.estimate import cell_masses
+from pegsynth.codec.measured_numbers import bins_for, measure
+from pegsynth.codec.number_grid import grid_of
+from pegsynth.codec.paying import check_budget, plan_numbers
+from pegsynth.codec.tails import Seen, continued, standing_out, visible_masses
+from pegsynth.codec.tree import NumberTree, exact_tree
 from pegsynth.errors import BudgetError, DataError, ParameterError
-from pegsynth.numbers import (
-    NumberTree,
-    bins_for,
-    check_budget,
-    exact_tree,
-    grid_of,
-    measure,
-    plan_numbers,
-)
-from pegsynth.numbers.clipped_sum import STEPS, SUM_PART
-from pegsynth.numbers.estimate import cell_masses
-from pegsynth.numbers.tails import Seen, continued, standing_out, visible_masses
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.privacy import Allowance, Budget, Ledger, NoisyCounts, NoisySums, Unspent
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter
 from pegsynth.schema import Feature, Schema
 
 WHOLE = Feature("x", kind="numeric", edges="private", dtype="int64", missing=("",))
@@ -281,8 +276,8 @@ def test_private_edges_need_an_epsilon_for_the_whole_release():
 def test_pandas_floats_and_text_are_counted_alike():
     counts = exact_counts(REAL, [1.5, 2.5])
     grids = pl.Series(["1.5", "2.50"])
-    from pegsynth.numbers import grid_feature
-    from pegsynth.schema.encoding import ColumnEncoder
+    from pegsynth.codec.encoding import ColumnEncoder
+    from pegsynth.codec.number_grid import grid_feature
 
     codes = ColumnEncoder(grid_feature(REAL)).encode(grids)
     assert (np.bincount(codes, minlength=len(counts)) == counts).all()

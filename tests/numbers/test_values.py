@@ -13,23 +13,18 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pegsynth.auditing.numbers import exact_counts
+from pegsynth.codec.bin_shape import Shape
+from pegsynth.codec.codec import Decoder, encode
+from pegsynth.codec.inside import fit_inside
+from pegsynth.codec.measured_numbers import measure, settle
+from pegsynth.codec.measured_rows import count_grid
+from pegsynth.codec.number_grid import grid_schema
+from pegsynth.codec.value_decoding import ModelDecoder, decode_values, value_decoder
 from pegsynth.errors import ParameterError
-from pegsynth.numbers import (
-    ModelDecoder,
-    Shape,
-    count_grid,
-    decode_values,
-    fit_inside,
-    grid_schema,
-    measure,
-    settle,
-    value_decoder,
-)
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.privacy import Allowance
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.schema.codec import Decoder, encode
 from significance import ALPHA
 
 PAY = Feature("pay", kind="numeric", edges="private", dtype="int64", missing=("", "-9"))

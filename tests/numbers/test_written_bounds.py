@@ -13,11 +13,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pegsynth
-from pegsynth.numbers import count_grid, grid_schema, settle
-from pegsynth.numbers.tree import exact_tree
+from pegsynth.codec.codec import Decoder, decode, encode
+from pegsynth.codec.measured_numbers import settle
+from pegsynth.codec.measured_rows import count_grid
+from pegsynth.codec.number_grid import grid_schema
+from pegsynth.codec.tree import exact_tree
 from pegsynth.publishing.policy import Policy
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import Decoder, decode, encode
 from pegsynth.schema.recoding import Recoding
 from pegsynth.schema.toml import dumps, loads
 

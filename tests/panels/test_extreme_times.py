@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command import pegs
-from pegsynth.io.table_input import TablePair, open_table
-from pegsynth.numbers import grid_schema
-from pegsynth.panels import folded_reader
+from pegsynth.codec.codec import Encoder
+from pegsynth.codec.folded_reader import folded_reader
+from pegsynth.codec.number_grid import grid_schema
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import Encoder
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.toml import dumps
 from pegsynth.schema.wide_schema import wide_schema
+from pegsynth.tables.table_input import TablePair, open_table
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 NUMBERS = (0, 5, 7, LEAST, LEAST + 1, MOST, 1 << 53, (1 << 53) + 1, None)

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from panel_tables import MOST, TIMES, panel_book, table
 
+from pegsynth.codec.folded_reader import folded_reader
+from pegsynth.codec.folding import Folding
+from pegsynth.codec.unfolding import Unfolding
 from pegsynth.errors import DataError
-from pegsynth.io.table_input import open_table
-from pegsynth.panels import Folding, Unfolding, folded_reader
 from pegsynth.schema.wide_schema import wide_schema
+from pegsynth.tables.table_input import open_table
 
 STATES, SCORES = ("a", "b", "c", None), (0, 5, 15, 39, None)
 

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import pegsynth
-from pegsynth.panels import Unfolding
+from pegsynth.codec.codec import Decoder
+from pegsynth.codec.unfolding import Unfolding
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import Decoder
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.wide_schema import long_schema, wide_schema
 
@@ -68,7 +68,7 @@ def numbers_of(times, schema, name="when"):
     feature = schema[name]
     if feature.kind == "numeric":
         return times.cast(pl.Float64)
-    from pegsynth.schema.column_encoders import moments_of
+    from pegsynth.codec.column_encoders import moments_of
     from pegsynth.schema.date_text import DateText
 
     return pl.Series(moments_of(DateText(feature), times)).fill_nan(None)

@@ -14,13 +14,14 @@ import pytest
 from checks.doors.comparing import temporary_folder
 from checks.doors.readers import DOORS
 from checks.doors.tables import ROW, UNIT, pairs
+from pegsynth.codec import folding
+from pegsynth.codec.codec import encode_table
+from pegsynth.codec.folded_reader import folded_reader
+from pegsynth.codec.pooled_positions import Pooling
 from pegsynth.errors import PegsynthError
-from pegsynth.io.table_input import open_table
-from pegsynth.panels import folded_reader, folding
-from pegsynth.panels.pooled_positions import Pooling
-from pegsynth.schema.codec import encode_table
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.wide_schema import wide_schema
+from pegsynth.tables.table_input import open_table
 
 PAIRS = 2
 MOST = 2

@@ -8,7 +8,7 @@ from panel_tables import panel_book, table
 
 import pegsynth
 from pegsynth.datasets import panel, panel_schema
-from pegsynth.evaluation.panel_records import PANEL_KEYS, panel_records
+from pegsynth.evaluation.utility.panel_records import PANEL_KEYS, panel_records
 
 ONE = [("p", "f", 0, "a", 1), ("p", "f", 1, "b", 1), ("q", "f", 0, "a", 1), ("q", "f", 1, "a", 1)]
 

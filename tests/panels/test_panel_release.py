@@ -11,15 +11,15 @@ import pytest
 
 import pegsynth
 from command import check_refused, done, pegs
+from pegsynth.codec.codec import encode
+from pegsynth.codec.unfolding import Unfolding
 from pegsynth.datasets import panel, panel_schema
 from pegsynth.errors import ParameterError, SchemaError
-from pegsynth.io import open_writer
-from pegsynth.panels.unfolding import Unfolding
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import encode
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.wide_schema import wide_schema
+from pegsynth.tables.table_output import open_writer
 
 PEOPLE = 600
 ONCE = {"method": "pegs-once", "epsilon": 8.0, "delta": 1e-9, "seed": 3, "progress": False}

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from panel_tables import TIMES, panel_book, table
 from test_folding import people
 
-from pegsynth.io.table_input import open_table
-from pegsynth.panels import folded_reader
-from pegsynth.panels.pooled_positions import Pooling, measured_tables
+from pegsynth.codec.codec import encode
+from pegsynth.codec.folded_reader import folded_reader
+from pegsynth.codec.pooled_positions import Pooling, measured_tables
+from pegsynth.methods.released.details import Detail
+from pegsynth.methods.released.next_rows import NextRows
 from pegsynth.random import RandomStream
-from pegsynth.released.details import Detail
-from pegsynth.released.next_rows import NextRows
 from pegsynth.schema import Rule
-from pegsynth.schema.codec import encode
 from pegsynth.schema.panel import POOLED
 from pegsynth.schema.wide_schema import long_schema, wide_schema
+from pegsynth.tables.table_input import open_table
 from significance import ALPHA, bonferroni, fit_p_value
 
 MOST = 5

@@ -13,7 +13,7 @@ import pegsynth
 from command import check_refused, done, pegs
 from pegsynth.datasets import panel, panel_schema
 from pegsynth.errors import ModelError, ParameterError, SchemaError
-from pegsynth.methods import pooled_release
+from pegsynth.methods.released import pooled_release
 from pegsynth.privacy import NoisyCounts, PooledRows, Selection, UnitBound, Unspent
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.schema import Schema

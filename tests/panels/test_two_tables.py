@@ -9,13 +9,14 @@ import pytest
 
 import pegsynth
 from command import check_refused, done, pegs
+from pegsynth.codec.folded_reader import folded_reader
+from pegsynth.codec.unfolding import Unfolding
 from pegsynth.datasets import households, households_schema
 from pegsynth.errors import DataError, ParameterError, SchemaError
-from pegsynth.io.table_input import TablePair, open_table
-from pegsynth.panels import Unfolding, folded_reader
 from pegsynth.schema import Schema
 from pegsynth.schema.toml import dumps, loads
 from pegsynth.schema.wide_schema import long_schema, wide_schema
+from pegsynth.tables.table_input import TablePair, open_table
 
 HOUSEHOLDS = 150
 ONCE = {"method": "pegs-once", "epsilon": 8.0, "delta": 1e-9, "seed": 3, "progress": False}

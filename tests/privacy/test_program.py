@@ -202,7 +202,7 @@ def started(*arguments, **options):
     raise SystemExit(f"started {arguments}")
 
 subprocess.Popen.__init__ = started
-import pegsynth, pegsynth.privacy, pegsynth.pipeline
+import pegsynth, pegsynth.privacy, pegsynth.pipeline.running
 from pegsynth.cli.main import main
 sys.argv = ["pegs", "--help"]
 main()

@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 import pegsynth
-from pegsynth.book import BookPolicy, added, cost_of
-from pegsynth.pipeline import true_of_both
+from pegsynth.pipeline.running import true_of_both
 from pegsynth.privacy import (
     AgreementCounts,
     Ledger,
@@ -22,6 +21,7 @@ from pegsynth.privacy import (
 )
 from pegsynth.privacy.conversion import epsilon_at
 from pegsynth.schema import Feature, Schema
+from pegsynth.storage.book.book_policy import BookPolicy, added, cost_of
 
 DELTA = 1e-6
 GAUSSIAN = Ledger((NoisyCounts.gaussian(5.0, cells=1, purpose="blocks"),), delta=DELTA)

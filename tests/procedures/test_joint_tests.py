@@ -9,8 +9,8 @@ from scipy import stats
 from weighted_tables import PART, REPLICATES, weighted
 
 import pegsynth
-from pegsynth import ParameterError, combine, procedures
-from pegsynth.inference import Floor, Pooled
+from pegsynth import ParameterError, combine
+from pegsynth.inference import Floor, Pooled, procedures
 from significance import bonferroni
 
 FRAME = weighted()

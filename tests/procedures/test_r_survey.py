@@ -9,7 +9,7 @@ import pytest
 from weighted_tables import PART, REPLICATES, weighted
 
 import pegsynth
-from pegsynth import procedures
+from pegsynth.inference import procedures
 from system import require
 
 CODE = """

@@ -9,7 +9,8 @@ from scipy import stats
 from weighted_tables import PART, REPLICATES, by_hand, weighted
 
 import pegsynth
-from pegsynth import ParameterError, procedures
+from pegsynth import ParameterError
+from pegsynth.inference import procedures
 from significance import bonferroni
 
 FRAME = weighted()

@@ -3,9 +3,9 @@
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.evaluation import Metrics
 from pegsynth.evaluation.measuring import RISK_KEYS, UTILITY_KEYS
-from pegsynth.io.table_input import open_table
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.fill_folder import write_internal
+from pegsynth.tables.table_input import open_table
 
 
 def test_utility_and_risk_are_measured(tmp_path):

@@ -5,8 +5,8 @@ import subprocess
 
 import polars as pl
 
+from pegsynth.inference.combining_rules import ReplicateDesign
 from pegsynth.publishing.other_programs import other_programs
-from pegsynth.replicate_design import ReplicateDesign
 from pegsynth.schema import Feature, Schema
 from system import require
 

@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 import pegsynth
+from pegsynth.codec.codec import encode
 from pegsynth.evaluation.judged_tables import read_tables
 from pegsynth.publishing import fill_folder
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import encode
 from pegsynth.schema.panel import Panel
 
 MOST, UNITS = 3, 70
@@ -239,7 +239,7 @@ def test_rows_that_do_not_count_need_not_fit_the_schema(tmp_path):
 
 
 def test_which_rows_count_does_not_depend_on_batches(stays):
-    from pegsynth.panels import CountedRows
+    from pegsynth.codec.folding import CountedRows
 
     masks = []
     for size, held in ((1000, 1 << 20), (7, 20), (50, 1)):

@@ -19,9 +19,14 @@ from pegsynth.privacy import Guarantee, Ledger, NoisyCounts, NotPrivate, PegsDra
 from pegsynth.privacy import assumptions as declared
 from pegsynth.privacy.events import REASONS
 from pegsynth.publishing.about import NOTHING, About, release_date
-from pegsynth.publishing.messages import LANGUAGES, all_messages
 from pegsynth.publishing.policy import Policy
-from pegsynth.publishing.privacy_pages import certainty, level_of, privacy_page
+from pegsynth.publishing.privacy_pages import (
+    LANGUAGES,
+    all_messages,
+    certainty,
+    level_of,
+    privacy_page,
+)
 from pegsynth.schema import Feature, Schema
 from small_release import small_schema, small_table
 
@@ -152,7 +157,7 @@ def test_the_table_of_the_docs_is_what_the_page_says():
 
 def test_the_headline_of_the_report_has_the_same_colour():
     from pegsynth.evaluation.records import Metrics
-    from pegsynth.reporting import render
+    from pegsynth.publishing.report.html import render
 
     for epsilon, lead in ((1.0, "lead promise"), (2.0, "lead amber"), (11.0, "lead red")):
         promised = {"kind": "pure", "epsilon": epsilon, "delta": 0.0}

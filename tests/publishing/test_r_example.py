@@ -11,7 +11,7 @@ import pytest
 
 import pegsynth
 from command import done
-from pegsynth.publishing.r_example import quoted
+from pegsynth.publishing.other_programs import quoted
 from pegsynth.schema import Feature, Schema
 from system import require
 

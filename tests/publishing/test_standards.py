@@ -11,10 +11,10 @@ import pytest
 import pegsynth
 from pegsynth.privacy import Ledger, Unspent
 from pegsynth.publishing.about import NOTHING, About
-from pegsynth.publishing.croissant import croissant
+from pegsynth.publishing.catalogues import croissant
 from pegsynth.publishing.dp_registry import dp_registry, registry_record, tier_of, yaml_lines
 from pegsynth.publishing.facts import Facts, Papers
-from pegsynth.reporting.measures import MEASURES
+from pegsynth.publishing.report.measures import MEASURES
 from pegsynth.schema import Feature, Schema
 from small_release import small_schema, small_table
 

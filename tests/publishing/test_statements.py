@@ -30,7 +30,7 @@ from told_run import Told, prose
 
 import pegsynth
 from contract import contract_schema, contract_table
-from pegsynth.publishing.messages import all_messages
+from pegsynth.publishing.privacy_pages import all_messages
 
 WHOLE = (HOW, README, QUALITY, REGISTRY, CROISSANT, DCAT)
 """Documents in which nothing else may stand."""

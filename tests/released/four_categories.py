@@ -12,15 +12,15 @@ import numpy as np
 
 from pegsynth.inference import combine
 from pegsynth.mechanisms.noise import add_noise
+from pegsynth.methods.released import perturbed as perturbing
+from pegsynth.methods.released import row_replicates as weighing
+from pegsynth.methods.released.draw import draw_rows, fine_shares
+from pegsynth.methods.released.published import NoisyTable, Released
+from pegsynth.methods.released.replicates import Source
+from pegsynth.methods.released.row_replicates import Replicates
+from pegsynth.methods.released.steps import Steps
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
-from pegsynth.released import perturbed as perturbing
-from pegsynth.released import row_replicates as weighing
-from pegsynth.released.draw import draw_rows, fine_shares
-from pegsynth.released.published import NoisyTable, Released
-from pegsynth.released.replicates import Source
-from pegsynth.released.row_replicates import Replicates
-from pegsynth.released.steps import Steps
 
 ROWS = 2000
 RARE = np.array([0.5, 0.3, 0.15, 0.05])

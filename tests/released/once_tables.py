@@ -6,9 +6,11 @@ from functools import cache
 
 import numpy as np
 
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
+from pegsynth.methods.released.fit import release_blocks
+from pegsynth.methods.released.steps import Steps
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter, Steps, release_blocks
 
 COUNTS = (3, 3, 20, 2, 6)
 ORDERED = (False, False, True, False, False)

@@ -8,13 +8,8 @@ import pytest
 from once_tables import whole_of
 
 from pegsynth.errors import ModelError
-from pegsynth.mechanisms.privacy_filter import Price
-from pegsynth.methods.stored_model import StoredModel
-from pegsynth.methods.stored_released import loaded_released, stored_released
-from pegsynth.privacy import NoisyCounts
-from pegsynth.random import RandomStream
-from pegsynth.released import NoisyTable, PrivacyFilter, Steps, draw_rows, release_blocks
-from pegsynth.released.dependences import (
+from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
+from pegsynth.methods.released.dependences import (
     MAP_PURPOSES,
     _is_open,
     allowed_by,
@@ -24,8 +19,15 @@ from pegsynth.released.dependences import (
     tell,
     told_details,
 )
-from pegsynth.released.draw import take_rows
-from pegsynth.released.perturbed import Laws
+from pegsynth.methods.released.draw import draw_rows, take_rows
+from pegsynth.methods.released.fit import release_blocks
+from pegsynth.methods.released.perturbed import Laws
+from pegsynth.methods.released.published import NoisyTable
+from pegsynth.methods.released.steps import Steps
+from pegsynth.methods.released.stored_released import loaded_released, stored_released
+from pegsynth.methods.stored_model import StoredModel
+from pegsynth.privacy import NoisyCounts
+from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 
 SIZES = (12, 4, 12, 3)

@@ -9,17 +9,17 @@ import pytest
 from scipy.optimize import minimize
 
 from pegsynth.mechanisms.residuals import residual_of
+from pegsynth.methods.released import hidden_classes
+from pegsynth.methods.released.hidden_classes import classes_to_try, fitted_classes
+from pegsynth.methods.released.pair_residuals import PairEstimates, free_cells
+from pegsynth.methods.released.pool_fit import Margins, with_floor
+from pegsynth.methods.released.published import NoisyTable
+from pegsynth.methods.released.residual_round import ResidualFit
+from pegsynth.methods.released.row_pool import Pool
+from pegsynth.methods.released.second_round import pairs_at_once, rows_at_once
+from pegsynth.methods.released.smoothing import ratio_weights, shrunken
+from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream
-from pegsynth.released import hidden_classes
-from pegsynth.released.candidates import pairs_at_once, rows_at_once
-from pegsynth.released.hidden_classes import classes_to_try, fitted_classes
-from pegsynth.released.margins import Margins, with_floor
-from pegsynth.released.pair_residuals import PairEstimates, free_cells
-from pegsynth.released.published import NoisyTable
-from pegsynth.released.residual_round import ResidualFit
-from pegsynth.released.row_pool import Pool
-from pegsynth.released.smoothing import ratio_weights, shrunken
-from pegsynth.released.steps import Steps
 
 SIZES = (2, 3, 2, 4)
 TOTAL = 10_000

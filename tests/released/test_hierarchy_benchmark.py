@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from checks.bench import hierarchy
-from pegsynth.schema.codec import encode
+from pegsynth.codec.codec import encode
 
 
 def test_a_table_is_no_distance_from_itself():

@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
-from pegsynth.random import RandomStream
-from pegsynth.released.joint_fit import (
+from pegsynth.methods.released.joint_fit import (
     CLOSENESS,
     JointFit,
     in_order,
     likely_closeness,
     soft_potentials,
 )
-from pegsynth.released.margins import Margins
-from pegsynth.released.ordered_products import AddedProducts
-from pegsynth.released.published import NoisyTable
-from pegsynth.released.row_pool import Pool
-from pegsynth.released.steps import Steps
+from pegsynth.methods.released.ordered_products import AddedProducts
+from pegsynth.methods.released.pool_fit import Margins
+from pegsynth.methods.released.published import NoisyTable
+from pegsynth.methods.released.row_pool import Pool
+from pegsynth.methods.released.steps import Steps
+from pegsynth.random import RandomStream
 
 SIZES = (2, 3, 2)
 TOTAL = 120.0

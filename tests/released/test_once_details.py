@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pegsynth
+from pegsynth.codec.levels import merged_along
 from pegsynth.errors import ModelError, ParameterError
-from pegsynth.methods.stored_released import loaded_released, stored_released
-from pegsynth.released.details import Detail, allowed_pairs, within_parent
-from pegsynth.released.levels import merged_along
+from pegsynth.methods.released.details import Detail, allowed_pairs, within_parent
+from pegsynth.methods.released.stored_released import loaded_released, stored_released
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.schema.hierarchy import Hierarchy
 from pegsynth.schema.recoding import Recoding

@@ -11,11 +11,11 @@ import pytest
 from once_tables import COUNTS, released_of, shares_of, table_of_codes
 
 from pegsynth.errors import DataError, SchemaError
+from pegsynth.methods.released import draw as drawing
+from pegsynth.methods.released.draw import draw_rows, pool_rows, rebuild
+from pegsynth.methods.released.row_pool import Pool
+from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream
-from pegsynth.released import Steps, draw_rows
-from pegsynth.released import draw as drawing
-from pegsynth.released.draw import pool_rows, rebuild
-from pegsynth.released.row_pool import Pool
 from pegsynth.schema import Rule
 from significance import fit_p_value
 

@@ -10,11 +10,11 @@ from once_tables import whole_of
 from contract import contract_schema, contract_table
 from pegsynth import synthesize
 from pegsynth.errors import ParameterError
-from pegsynth.methods import released_blocks
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
+from pegsynth.methods.released import released_blocks
+from pegsynth.methods.released.dependences import MAP_PURPOSES
 from pegsynth.privacy import NoisyCounts, NoisyResiduals, Selection, Unspent
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter
-from pegsynth.released.dependences import MAP_PURPOSES
 from pegsynth.schema import Feature, Schema
 from small_release import fitted_model, settled_plan
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pegsynth.auditing.divergence import all_rows, all_tables
 from pegsynth.kernels import pool_loops as kernels
+from pegsynth.methods.released.row_pool import cell_keys
 from pegsynth.random import RandomStream
-from pegsynth.released.row_pool import cell_keys
 from significance import fits
 
 COUNTS = (2, 3, 2)

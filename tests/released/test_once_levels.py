@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegsynth.released.levels import alone, merged, split_again
+from pegsynth.codec.levels import alone, merged, split_again
 
 
 def levels(counts, least, *, ordered):

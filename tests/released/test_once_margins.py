@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from pegsynth.released import NoisyTable
-from pegsynth.released.levels import alone
-from pegsynth.released.margins import (
+from pegsynth.codec.levels import alone
+from pegsynth.methods.released.pool_fit import (
     SHORTEST_SMOOTHED,
     Margins,
     common_total,
     one_way_shares,
     with_floor,
 )
+from pegsynth.methods.released.published import NoisyTable
 
 
 def table(features, counts, deviation):
@@ -104,7 +104,8 @@ def test_no_share_is_zero():
 def test_only_long_ordered_features_are_smoothed(monkeypatch):
     called = []
     monkeypatch.setattr(
-        "pegsynth.released.margins.smoothed", lambda noisy, _: called.append(len(noisy)) or noisy
+        "pegsynth.methods.released.pool_fit.smoothed",
+        lambda noisy, _: called.append(len(noisy)) or noisy,
     )
     long, short = SHORTEST_SMOOTHED, SHORTEST_SMOOTHED - 1
     for size, smooth in ((long, True), (short, True), (long, False)):

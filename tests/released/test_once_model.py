@@ -13,20 +13,21 @@ from checks.fuzz.containers import taken_apart
 from contract import contract_schema, contract_table
 from pegsynth.auditing.watched import Replay, WatchedFilter
 from pegsynth.errors import ModelError, ParameterError
-from pegsynth.io.table_input import open_table
-from pegsynth.methods import get, released_blocks
+from pegsynth.methods import get
 from pegsynth.methods.ledgers import seeded_ledger
-from pegsynth.methods.released_blocks import fit_released
+from pegsynth.methods.released import released_blocks
+from pegsynth.methods.released.released_blocks import fit_released
+from pegsynth.methods.released.stored_released import loaded_released, stored_released
 from pegsynth.methods.session import Session
 from pegsynth.methods.stored_model import StoredModel
-from pegsynth.methods.stored_released import loaded_released, stored_released
-from pegsynth.pipeline import Settled, fit
+from pegsynth.pipeline.request import Request, budget_for
+from pegsynth.pipeline.running import Settled, fit
 from pegsynth.privacy import NoisyCounts, Selection, Unspent
 from pegsynth.random import RandomStream
-from pegsynth.request import Request, budget_for
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.storage.model_file import load_model, read_manifest, save_model
 from pegsynth.storage.model_manifest import SHAREABLE, UNCOVERED
+from pegsynth.tables.table_input import open_table
 
 ONCE = get("pegs-once")
 
@@ -308,7 +309,9 @@ def test_a_model_without_its_blocks_is_refused(tmp_path, monkeypatch):
     model = once_model()
     with monkeypatch.context() as patched:
         empty = StoredModel()
-        patched.setattr("pegsynth.methods.stored_released.stored_released", lambda _: empty)
+        patched.setattr(
+            "pegsynth.methods.released.stored_released.stored_released", lambda _: empty
+        )
         save_model(model, tmp_path / "m.pegs")
     with pytest.raises(ModelError, match="does not hold what its method needs"):
         load_model(tmp_path / "m.pegs")

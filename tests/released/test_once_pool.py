@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegsynth.errors import SchemaError
+from pegsynth.methods.released.joint_fit import JointFit
+from pegsynth.methods.released.pool_fit import Margins, PoolFit
+from pegsynth.methods.released.row_pool import Pool, cell_count, whole_numbers
+from pegsynth.methods.released.rows import _systematic, choose_rows, exchange_rows
+from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream
-from pegsynth.released.joint_fit import JointFit
-from pegsynth.released.margins import Margins
-from pegsynth.released.pool_fit import PoolFit
-from pegsynth.released.row_pool import Pool, cell_count, whole_numbers
-from pegsynth.released.rows import _systematic, choose_rows, exchange_rows
-from pegsynth.released.steps import Steps
 from pegsynth.schema import Rule
 from significance import fits
 
@@ -154,7 +153,7 @@ def test_a_pool_of_which_no_row_is_left_is_refused():
 
 
 def test_nothing_depends_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr("pegsynth.released.row_pool._PART", 100)
+    monkeypatch.setattr("pegsynth.methods.released.row_pool._PART", 100)
     one, two = drawn_pool(1000, threads=1), drawn_pool(1000, threads=2)
     assert np.array_equal(one.columns, two.columns)
     factors = np.random.default_rng(3).random(6)
@@ -256,7 +255,7 @@ def test_rows_meet_pairs_that_nobody_measured():
 
 
 def test_without_room_only_measured_tables_are_aimed_at(monkeypatch):
-    monkeypatch.setattr("pegsynth.released.joint_fit._MOST_AIMS", 100)
+    monkeypatch.setattr("pegsynth.methods.released.joint_fit._MOST_AIMS", 100)
     pool = drawn_pool(2000)
     fit = JointFit(pool, margins_of(pool), Steps())
     fit.start([])

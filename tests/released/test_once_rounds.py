@@ -13,21 +13,33 @@ import pytest
 from once_tables import COUNTS, ORDERED, released_of, table_of_codes, whole_of
 
 from pegsynth.auditing.watched import WatchedFilter
+from pegsynth.codec.levels import alone
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.mechanisms.residuals import centred
+from pegsynth.methods.released.counted import MergedRows
+from pegsynth.methods.released.first_round import FirstRound, block_counts, block_shares
+from pegsynth.methods.released.fit import (
+    choice_error,
+    margin_error,
+    margin_weights,
+    release_blocks,
+    split_budget,
+)
+from pegsynth.methods.released.joint_fit import JointFit
+from pegsynth.methods.released.pair_residuals import summed_noise
+from pegsynth.methods.released.pool_fit import Margins
+from pegsynth.methods.released.published import NoisyTable
+from pegsynth.methods.released.row_pool import Pool, cell_count
+from pegsynth.methods.released.second_round import (
+    Room,
+    SecondRound,
+    cheap_to_score,
+    rounds_for,
+    spread_out,
+)
+from pegsynth.methods.released.steps import Steps
 from pegsynth.privacy import Allowance, NoisyCounts, NoisyResiduals, Selection, Unspent
 from pegsynth.random import RandomStream
-from pegsynth.released import NoisyTable, Steps, release_blocks
-from pegsynth.released.candidates import Room, cheap_to_score, rounds_for, spread_out
-from pegsynth.released.counted import MergedRows
-from pegsynth.released.first_round import FirstRound, block_counts, block_shares
-from pegsynth.released.fit import choice_error, margin_error, margin_weights, split_budget
-from pegsynth.released.joint_fit import JointFit
-from pegsynth.released.levels import alone
-from pegsynth.released.margins import Margins
-from pegsynth.released.pair_residuals import summed_noise
-from pegsynth.released.row_pool import Pool, cell_count
-from pegsynth.released.second_round import SecondRound
 
 SIZES = (2, 3, 4)
 ROWS = 600
@@ -160,7 +172,7 @@ def test_without_being_left_alone_there_is_no_candidate_of_score_zero():
 
 
 def test_wide_tables_look_for_heads_along_the_blocks_there_are(monkeypatch):
-    monkeypatch.setattr("pegsynth.released.first_round.WIDE_TABLE", 2)
+    monkeypatch.setattr("pegsynth.methods.released.first_round.WIDE_TABLE", 2)
     chooser, pool, _, _ = first_round(silent(lambda scores: len(scores) - 2))
     feature, block = chooser.next([1, 2])
     assert (feature, block) == (1, None)
@@ -397,7 +409,7 @@ def test_a_table_that_noise_has_drowned_doubles_the_next(anneal, moved, after):
 
 
 def test_distances_of_a_large_pool_are_kept_but_for_what_changed(monkeypatch):
-    monkeypatch.setattr("pegsynth.released.candidates._CHEAP_VISITS", 10)
+    monkeypatch.setattr("pegsynth.methods.released.second_round._CHEAP_VISITS", 10)
     chooser, _, _ = second_round(silent())
     chooser.next()
     # All pairs share a feature with (0, 1) but none is without one in a table of three.
@@ -409,7 +421,7 @@ def test_distances_of_a_large_pool_are_kept_but_for_what_changed(monkeypatch):
     chooser._forget((0, 1))
     assert (chooser.distances, chooser.renewed) == ({}, 2)
     chooser.distances = {(2, 3): 6}
-    monkeypatch.setattr("pegsynth.released.candidates._CHEAP_VISITS", 10**9)
+    monkeypatch.setattr("pegsynth.methods.released.second_round._CHEAP_VISITS", 10**9)
     chooser._forget((0, 1))
     assert not chooser.distances
 
@@ -447,7 +459,7 @@ def test_of_many_tables_those_near_the_new_one_are_raked(monkeypatch):
     fit = JointFit(Pool(SIZES, 10, RandomStream(3)), true_margins(), Steps())
     fit.features = [(0,), (1,), (2,), (0, 1), (1, 2)]
     assert fit._near((0, 1)) == []
-    monkeypatch.setattr("pegsynth.released.joint_fit._ALL_SWEPT", 4)
+    monkeypatch.setattr("pegsynth.methods.released.joint_fit._ALL_SWEPT", 4)
     assert fit._near((0,)) == [0, 3]
     fit.features *= 2
     assert fit._near((0,)) == []

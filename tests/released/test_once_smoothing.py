@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegsynth.released import smoothing
-from pegsynth.released.ordered_products import tilted
-from pegsynth.released.smoothing import fitted_to, on_simplex, shrunken, smoothed
+from pegsynth.methods.released import smoothing
+from pegsynth.methods.released.ordered_products import tilted
+from pegsynth.methods.released.smoothing import fitted_to, on_simplex, shrunken, smoothed
 
 # Projection on the simplex
 

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 from noise_laws import gaussian, laplace
 from pegsynth.errors import BudgetError
-from pegsynth.mechanisms.privacy_filter import Price
+from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.privacy import Allowance, Budget, Ledger, NoisyCounts, Selection, UnitBound, Unspent
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.privacy.conversion import rho_at
 from pegsynth.privacy.privacy_json import verify
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter
 from significance import outcomes_fit
 
 DELTA = 1e-9

@@ -18,12 +18,12 @@ from four_categories import (
 from once_tables import released_of
 from scipy import stats
 
+from pegsynth.inference.combining_rules import PART
+from pegsynth.methods.released.draw import rebuild
+from pegsynth.methods.released.perturbed import Laws, perturbed, split_counts
+from pegsynth.methods.released.row_pool import Pool
+from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream
-from pegsynth.released.draw import rebuild
-from pegsynth.released.perturbed import Laws, perturbed, split_counts
-from pegsynth.released.row_pool import Pool
-from pegsynth.released.steps import Steps
-from pegsynth.replicate_design import PART
 from significance import ALPHA, bonferroni, fit_p_value
 
 RUNS = 400

@@ -15,7 +15,7 @@ from contract import contract_schema, contract_table
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.judged_tables import read_tables
 from pegsynth.inference.choice import design_of, rule_for, weights_of
-from pegsynth.replicate_design import ReplicateDesign
+from pegsynth.inference.combining_rules import ReplicateDesign
 from pegsynth.schema import Feature, Schema
 
 SCHEMA, TABLE = contract_schema(), contract_table(2000)

@@ -7,15 +7,17 @@ from once_tables import COUNTS, ORDERED, released_of, table_of_codes, whole_of
 from scipy import optimize
 
 from pegsynth.errors import ParameterError
+from pegsynth.inference.combining_rules import PART
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.mechanisms.residuals import centred
+from pegsynth.methods.released import row_replicates as weighing
+from pegsynth.methods.released.draw import draw_rows, fine_shares, plain_margins
+from pegsynth.methods.released.fit import release_blocks
+from pegsynth.methods.released.plain import plain_targets
+from pegsynth.methods.released.replicates import Source, own_noise_tables
+from pegsynth.methods.released.row_replicates import Measurement, Replicates, Signs
+from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter, Steps, draw_rows, release_blocks
-from pegsynth.released import row_replicates as weighing
-from pegsynth.released.draw import fine_shares, plain_margins
-from pegsynth.released.plain import plain_targets
-from pegsynth.released.replicates import Source, own_noise_tables
-from pegsynth.released.row_replicates import Measurement, Replicates, Signs
-from pegsynth.replicate_design import PART
 from pegsynth.schema import Rule
 
 RULES = (Rule.of({0: [0], 3: [1]}), Rule.of({1: [2], 4: [0, 1]}))

@@ -10,32 +10,32 @@ from once_tables import COUNTS, released_of, table_of_codes, whole_of
 from scipy import stats
 
 from pegsynth.errors import ModelError, ParameterError
-from pegsynth.mechanisms.privacy_filter import Price
+from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.mechanisms.residuals import residual_of
-from pegsynth.methods.released_description import describe_released
-from pegsynth.methods.stored_model import StoredModel
-from pegsynth.methods.stored_released import loaded_released, stored_released
-from pegsynth.privacy import NoisyCounts, NoisyResiduals, Selection
-from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter, Steps, draw_rows, release_blocks
-from pegsynth.released.asked_counts import asked_counts
-from pegsynth.released.counted import MergedRows
-from pegsynth.released.draw import plain_margins, rebuild
-from pegsynth.released.held import cell_deviation, missing_pairs, together
-from pegsynth.released.level_merging import Merging
-from pegsynth.released.pair_network import PairNetwork
-from pegsynth.released.pair_plan import pairs_are_quiet, plan_pairs
-from pegsynth.released.pair_residuals import (
+from pegsynth.methods.released.asked_counts import asked_counts
+from pegsynth.methods.released.counted import MergedRows
+from pegsynth.methods.released.draw import draw_rows, plain_margins, rebuild
+from pegsynth.methods.released.fit import release_blocks
+from pegsynth.methods.released.level_merging import Merging
+from pegsynth.methods.released.pair_plan import PairNetwork, pairs_are_quiet, plan_pairs
+from pegsynth.methods.released.pair_residuals import (
     PairEstimates,
     cell_noise,
     pair_weights,
     projected,
     residual_pairs,
 )
-from pegsynth.released.perturbed import Laws, perturbed
-from pegsynth.released.plain import plain_targets
-from pegsynth.released.published import NoisyTable
-from pegsynth.released.row_pool import Pool
+from pegsynth.methods.released.perturbed import Laws, perturbed
+from pegsynth.methods.released.plain import plain_targets
+from pegsynth.methods.released.published import NoisyTable
+from pegsynth.methods.released.released_description import describe_released
+from pegsynth.methods.released.row_pool import Pool
+from pegsynth.methods.released.steps import Steps
+from pegsynth.methods.released.stored_released import loaded_released, stored_released
+from pegsynth.methods.released.supported import cell_deviation, missing_pairs, together
+from pegsynth.methods.stored_model import StoredModel
+from pegsynth.privacy import NoisyCounts, NoisyResiduals, Selection
+from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.rules import Rule
 from significance import ALPHA, fit_p_value

@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 
 from pegsynth import Feature, ParameterError, Schema
-from pegsynth.released import NoisyTable, Released
-from pegsynth.released.held import cell_deviation, merged_categories, missing_pairs, together
-from pegsynth.released.supported import supported
+from pegsynth.methods.released.published import NoisyTable, Released
+from pegsynth.methods.released.supported import (
+    cell_deviation,
+    merged_categories,
+    missing_pairs,
+    supported,
+    together,
+)
 
 NAMES = ("age.yrs", "sex", "sev", "los", "zip code")
 SIZES = (4, 2, 3, 3, 5)

@@ -4,8 +4,9 @@ import pytest
 from every_record import IMAGE, SCRIPT, every_record
 
 from browser import DRAWN, FAINT, OVERFLOWING, PHONE, WIDE, browser, opened
-from pegsynth.reporting import Figure, Section, Table, render, render_study
-from pegsynth.reporting.charts import risk_utility_map
+from pegsynth.publishing.report.charts import risk_utility_map
+from pegsynth.publishing.report.figure import Figure, Table
+from pegsynth.publishing.report.html import Section, render, render_study
 
 STATEMENT = "This release is private.\n\nAssumed to be public knowledge:\n- the schema\n"
 GUARANTEE = {"kind": "approximate", "epsilon": 0.99, "delta": 1e-9, "rho": 0.01}

@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pegsynth.errors import OutputError
-from pegsynth.reporting import charts
-from pegsynth.reporting.drawing import save_chart, svg_of
-from pegsynth.reporting.palette import LIGHT, SERIES, SHAPES
+from pegsynth.publishing.report import charts
+from pegsynth.publishing.report.drawing import save_chart, svg_of
+from pegsynth.publishing.report.palette import LIGHT, SERIES, SHAPES
 
 HOSTILE = "</text><script>alert(1)</script>\x00\ud800"
 SVG = "{http://www.w3.org/2000/svg}"

@@ -10,13 +10,13 @@ import pytest
 from scipy import stats
 
 import pegsynth
-from pegsynth.evaluation.cell_faults import CellTables, cell_findings
-from pegsynth.evaluation.chance import FALSE_ALARMS, counts_explained
+from pegsynth.evaluation.faults.cell_faults import CellTables, cell_findings
+from pegsynth.evaluation.faults.fault_kinds import FALSE_ALARMS, counts_explained
 from pegsynth.evaluation.judged_tables import read_tables
 from pegsynth.privacy import Ledger, NoisyCounts
-from pegsynth.reporting import render
-from pegsynth.reporting.lookup import Lookup
-from pegsynth.reporting.verdict import verdict, with_verdict
+from pegsynth.publishing.report.html import render
+from pegsynth.publishing.report.verdict import verdict, with_verdict
+from pegsynth.publishing.report.wording import Lookup
 from pegsynth.schema.toml import loads
 from pegsynth.schema.toml_text import dumps
 from significance import ALPHA

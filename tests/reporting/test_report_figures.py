@@ -7,13 +7,13 @@ from every_record import FEATURES, every_record, missing, record
 
 from pegsynth.errors import OutputError
 from pegsynth.evaluation import Marginal, Metrics
-from pegsynth.reporting import Table, write_figures
-from pegsynth.reporting.features import OPEN_FEATURES, feature_cards
-from pegsynth.reporting.lookup import Lookup
-from pegsynth.reporting.pair_figures import pair_figures, worst
-from pegsynth.reporting.regression_figures import MOST_TERMS, regression_figures
-from pegsynth.reporting.risk_figures import risk_figures, risk_maps
-from pegsynth.reporting.saving import figures
+from pegsynth.publishing.report.features import OPEN_FEATURES, feature_cards
+from pegsynth.publishing.report.figure import Table
+from pegsynth.publishing.report.html import figures, write_figures
+from pegsynth.publishing.report.pair_figures import pair_figures, worst
+from pegsynth.publishing.report.regression_figures import MOST_TERMS, regression_figures
+from pegsynth.publishing.report.risk_figures import risk_figures, risk_maps
+from pegsynth.publishing.report.wording import Lookup
 
 
 def lookup(*records, features=(), constant=()):

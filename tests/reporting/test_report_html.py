@@ -8,8 +8,8 @@ import pytest
 from every_record import every_record, risk_records, table_records
 
 from pegsynth.evaluation import Marginal, Metrics, Record
-from pegsynth.reporting import render
-from pegsynth.reporting.wording import number, percent
+from pegsynth.publishing.report.html import render
+from pegsynth.publishing.report.wording import number, percent
 
 HOSTILE = "<script>alert('x')</script>"
 STATEMENT = (
@@ -294,7 +294,7 @@ def test_light_dark_print_and_narrow(source):
 
 
 def test_templates_are_package_data():
-    folder = resources.files("pegsynth.reporting") / "templates"
+    folder = resources.files("pegsynth.publishing.report") / "templates"
     assert {"base.html.j2", "parts.html.j2", "report.css", "report.html.j2", "study.html.j2"} <= {
         entry.name for entry in folder.iterdir()
     }
@@ -302,7 +302,8 @@ def test_templates_are_package_data():
 
 def test_the_report_loads_nothing_that_computes():
     code = (
-        "import sys, pegsynth.reporting.page as p; p._environment().get_template('report.html.j2');"
+        "import sys, pegsynth.publishing.report.html as p;"
+        "p._environment().get_template('report.html.j2');"
         "heavy = ('numpy', 'numba', 'polars', 'altair', 'vl_convert', 'pegsynth.evaluation');"
         "print([m for m in heavy if m in sys.modules])"
     )

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegsynth.reporting.charts import risk_utility_map
-from pegsynth.reporting.drawing import svg_of
-from pegsynth.reporting.inline import FOCUSABLE, inline_svg
-from pegsynth.reporting.palette import LIGHT
+from pegsynth.publishing.report.charts import risk_utility_map
+from pegsynth.publishing.report.drawing import svg_of
+from pegsynth.publishing.report.figure import FOCUSABLE, inline_svg
+from pegsynth.publishing.report.palette import LIGHT
 
 NAMESPACE = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
-CSS = (resources.files("pegsynth.reporting") / "templates" / "report.css").read_text()
+CSS = (resources.files("pegsynth.publishing.report") / "templates" / "report.css").read_text()
 
 
 def drawing(inside, *, width=400, height=300):

@@ -3,8 +3,8 @@
 from every_record import missing, record
 
 from pegsynth.evaluation import Metrics
-from pegsynth.reporting.lookup import Lookup
-from pegsynth.reporting.missing import missing_entries
+from pegsynth.publishing.report.missing import missing_entries
+from pegsynth.publishing.report.wording import Lookup
 
 FORMULA = "I(charge > 25000) ~ age + los"
 TERMS = ("Intercept", "age", "los")

@@ -10,17 +10,16 @@ from scipy import stats
 
 import pegsynth
 from command import pegs
-from pegsynth.evaluation.chance import FALSE_ALARMS
-from pegsynth.evaluation.coefficient_sides import coefficient_sides
 from pegsynth.evaluation.evaluate_options import options_of
+from pegsynth.evaluation.faults.fault_kinds import FALSE_ALARMS
+from pegsynth.evaluation.faults.model_faults import coefficient_sides, regression_faults
+from pegsynth.evaluation.faults.number_faults import number_faults
 from pegsynth.evaluation.judged_tables import read_tables
-from pegsynth.evaluation.model_faults import regression_faults
-from pegsynth.evaluation.number_faults import number_faults
-from pegsynth.evaluation.value_regression import compare_values
-from pegsynth.evaluation.values import numbers_found
-from pegsynth.reporting import render
-from pegsynth.reporting.lookup import Lookup
-from pegsynth.reporting.verdict import verdict
+from pegsynth.evaluation.utility.value_regression import compare_values
+from pegsynth.evaluation.utility.values import numbers_found
+from pegsynth.publishing.report.html import render
+from pegsynth.publishing.report.verdict import verdict
+from pegsynth.publishing.report.wording import Lookup
 from significance import ALPHA
 
 ROWS = 5_000

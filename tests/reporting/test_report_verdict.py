@@ -4,8 +4,8 @@ import pytest
 from every_record import every_record, missing, record
 
 from pegsynth.evaluation import Marginal, Metrics
-from pegsynth.reporting.lookup import Lookup
-from pegsynth.reporting.verdict import verdict
+from pegsynth.publishing.report.verdict import verdict
+from pegsynth.publishing.report.wording import Lookup
 
 KNOWN = "age, sex, zip"
 

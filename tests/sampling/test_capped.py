@@ -9,14 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle import slow_key
-from pegsynth.blocks import disintegrate
 from pegsynth.errors import ParameterError
-from pegsynth.hashing import HashSpec
-from pegsynth.mechanisms import Prior, rule_tables
+from pegsynth.mechanisms import rule_tables
+from pegsynth.methods.gibbs.blocks import disintegrate
+from pegsynth.methods.gibbs.chains import (
+    CHUNK_ROWS,
+    Machine,
+    chain_limits,
+    new_counters,
+    sample_capped,
+)
+from pegsynth.methods.gibbs.seeds import FilePool
+from pegsynth.methods.gibbs.spec import HashSpec
+from pegsynth.methods.gibbs.trace import trace_row
+from pegsynth.methods.prior import Prior
 from pegsynth.random import RandomStream
-from pegsynth.sampling import FilePool, Machine, trace_row
-from pegsynth.sampling.capped import chain_limits, new_counters, sample_capped
-from pegsynth.sampling.chains import CHUNK_ROWS
 from significance import outcomes_fit
 
 COUNTS = (3, 4, 2)

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from pegsynth.auditing.enumeration import enumerate_rows, word_bits
-from pegsynth.blocks import disintegrate
 from pegsynth.errors import ParameterError, SchemaError
-from pegsynth.hashing import HashSpec
 from pegsynth.kernels.gibbs import WORD, Scratch, needed_tables, run_chains, sweep_chains
-from pegsynth.mechanisms import Prior, dirichlet, diverse, rule_tables, uniform_weights
+from pegsynth.mechanisms import rule_tables
+from pegsynth.methods.gibbs.blocks import disintegrate
+from pegsynth.methods.gibbs.chains import CHUNK_ROWS, Machine, Schedule, Visits, sample_rows
+from pegsynth.methods.gibbs.seeds import FilePool, WeightedPool
+from pegsynth.methods.gibbs.spec import HashSpec
+from pegsynth.methods.prior import Prior, dirichlet, diverse, uniform_weights
 from pegsynth.random import RandomStream
-from pegsynth.sampling import FilePool, Machine, Schedule, WeightedPool, sample_rows
-from pegsynth.sampling.chains import CHUNK_ROWS, Visits
 from pegsynth.schema import Rule
 from significance import outcomes_fit
 

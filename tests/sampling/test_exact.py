@@ -8,10 +8,11 @@ import pytest
 
 from oracle import SlowSampler
 from pegsynth.auditing.enumeration import enumerate_rows, word_bits
-from pegsynth.blocks import disintegrate
-from pegsynth.hashing import HashSpec
-from pegsynth.mechanisms import Prior, dirichlet, diverse, rule_tables, uniform_weights
-from pegsynth.sampling import Machine, Schedule
+from pegsynth.mechanisms import rule_tables
+from pegsynth.methods.gibbs.blocks import disintegrate
+from pegsynth.methods.gibbs.chains import Machine, Schedule
+from pegsynth.methods.gibbs.spec import HashSpec
+from pegsynth.methods.prior import Prior, dirichlet, diverse, uniform_weights
 from pegsynth.schema import Rule
 
 COUNTS = (2, 3, 2)

@@ -11,13 +11,14 @@ from oracle import SlowSampler, forbidden, slow_key
 from pegsynth.auditing.cases import RULES, SCALE, case
 from pegsynth.auditing.divergence import worst_loss
 from pegsynth.auditing.enumeration import enumerate_rows, word_bits
-from pegsynth.blocks import disintegrate
 from pegsynth.errors import ParameterError
-from pegsynth.hashing import HashSpec
-from pegsynth.mechanisms import Prior, rule_tables
+from pegsynth.mechanisms import rule_tables
+from pegsynth.methods.gibbs.blocks import disintegrate
+from pegsynth.methods.gibbs.chains import Machine, Schedule, Urns, new_urns, sample_polya
+from pegsynth.methods.gibbs.seeds import WeightedPool
+from pegsynth.methods.gibbs.spec import HashSpec
+from pegsynth.methods.prior import Prior
 from pegsynth.random import RandomStream
-from pegsynth.sampling import Machine, Schedule, WeightedPool
-from pegsynth.sampling.polya_chain import Urns, new_urns, sample_polya
 from pegsynth.schema import Rule
 
 COUNTS = (2, 3)

@@ -10,10 +10,10 @@ import threading
 import polars as pl
 import pytest
 
+from pegsynth.codec.codec import encode_table
 from pegsynth.errors import DataError
-from pegsynth.io.reader import TableReader
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import encode_table
+from pegsynth.tables.reader import TableReader
 
 SCHEMA = Schema((Feature("a", categories=("x", "y")),))
 ROWS = 1 << 16

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from command import check_refused, done, pegs
+from pegsynth.codec.codebook_counts import CodebookCounts, count_rows
 from pegsynth.errors import DataError
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codebook_counts import CodebookCounts, count_rows
 from pegsynth.schema.rules import Rule
 
 TABLE = pl.DataFrame(

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pegsynth.codec.codec import Decoder, Encoder, decode, encode, encode_table
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.io.caller_frames import to_kind
-from pegsynth.io.table_input import open_table
-from pegsynth.io.table_output import open_writer, write_table
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import Decoder, Encoder, decode, encode, encode_table
+from pegsynth.tables.caller_frames import to_kind
+from pegsynth.tables.table_input import open_table
+from pegsynth.tables.table_output import open_writer, write_table
 
 SECRET = "Zebulon"
 SEX = Feature("sex", categories=("f", "m"))

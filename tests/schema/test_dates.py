@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pegsynth.codec.codec import decode, encode
 from pegsynth.errors import DataError, SchemaError
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.calendar_units import marks, moment, moment_text, stepped, weekdays
-from pegsynth.schema.codec import decode, encode
 from pegsynth.schema.date_text import DateText
 from pegsynth.schema.toml import dumps, loads
 

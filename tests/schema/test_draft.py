@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegsynth import synthesize
+from pegsynth.codec.codec import encode
+from pegsynth.codec.number_grid import grid_schema
 from pegsynth.errors import DataError, ParameterError, SchemaError
-from pegsynth.numbers import grid_schema
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.binning import quantile_edges, round_edges, within_type
-from pegsynth.schema.codec import encode
 from pegsynth.schema.draft import draft
 from pegsynth.schema.tally import (
     FILE_MISSING,

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pegsynth.numbers import grid_schema
+from pegsynth.codec.codec import Encoder
+from pegsynth.codec.number_grid import grid_schema
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import Encoder
 from pegsynth.schema.dtypes import unit_text
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from command import done, review
+from pegsynth.codec.codec import encode
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import encode
 from pegsynth.schema.toml import dumps, loads
 
 MARKS = (b"LEAK", b"765433")

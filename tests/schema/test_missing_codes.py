@@ -9,9 +9,9 @@ import pytest
 import pegsynth
 from command import check_refused, pegs
 from pegsynth import DataError, Feature, Rule, Schema, SchemaError
-from pegsynth.completion import completed_frames
+from pegsynth.codec.codec import decode, encode
+from pegsynth.methods.completion import completed_frames
 from pegsynth.random import RandomStream
-from pegsynth.schema.codec import decode, encode
 from pegsynth.schema.missing_codes import missing_codes
 from pegsynth.schema.toml import dumps, loads
 

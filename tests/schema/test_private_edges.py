@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pegsynth.codec.codec import encode
 from pegsynth.errors import SchemaError
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.schema.codec import encode
 from pegsynth.schema.toml import dumps, loads
 
 HEAD = 'format = 1\n[[features]]\nname = "pay"\nkind = "numeric"\n'

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pegsynth.codec.codec import Decoder, encode
+from pegsynth.codec.column_decoding import multiples_inside
+from pegsynth.codec.encoding import ColumnEncoder
 from pegsynth.errors import SchemaError
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import Decoder, encode
-from pegsynth.schema.encoding import ColumnEncoder
 from pegsynth.schema.hierarchy import Hierarchy
 from pegsynth.schema.parents import ancestors, belongs_to
 from pegsynth.schema.recoding import Recoding, exact, nearest_multiple
-from pegsynth.schema.rounded_values import multiples_inside
 from pegsynth.schema.toml import dumps, load, loads
 
 ICD = "code,parent,chapter\nI20,heart,IX\nI21,heart,IX\nJ10,flu,X\nJ11,flu,X\n"

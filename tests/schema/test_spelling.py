@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pegsynth.codec.encoding import ColumnEncoder
 from pegsynth.schema import Feature
 from pegsynth.schema.dtypes import as_text
-from pegsynth.schema.encoding import ColumnEncoder
+from pegsynth.schema.number_text import spelt
 from pegsynth.schema.private_categories import candidates
-from pegsynth.schema.spelling import spelt
 
 NONE = -1
 

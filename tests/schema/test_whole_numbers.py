@@ -6,11 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pegsynth.codec.codec import encode
+from pegsynth.codec.encoding import (
+    MISS,
+    ColumnEncoder,
+    WholeNumbers,
+    binned_numbers,
+    listed_numbers,
+)
 from pegsynth.errors import DataError
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import encode
-from pegsynth.schema.encoding import ColumnEncoder
-from pegsynth.schema.whole_numbers import MISS, WholeNumbers, binned_numbers, listed_numbers
 
 NUMERIC = Feature(
     "n",

@@ -24,8 +24,8 @@ from pegsynth.errors import DataError, EngineError, OutputError, ParameterError
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.declared import Analysis
 from pegsynth.spark import spark_session
+from pegsynth.spark.cluster_files import file_source
 from pegsynth.spark.counts import ClusterCounts
-from pegsynth.spark.parquet_files import file_source
 from small_release import small_schema, small_table
 
 ROWS = 20_000

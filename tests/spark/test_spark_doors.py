@@ -17,17 +17,17 @@ from checks.doors.tables import FOLDER, UNIT, Holding
 from door_twins import BY_NAME, pair_of
 from file_twin import request
 from pegsynth.cli import cluster, working
+from pegsynth.codec.codec import Decoder
 from pegsynth.errors import DataError
-from pegsynth.io.caller_frames import check_names
-from pegsynth.pipeline import settle
+from pegsynth.pipeline.running import settle
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature
-from pegsynth.schema.codec import Decoder
 from pegsynth.spark import arrow_batches, codes
+from pegsynth.spark.cluster_files import file_source, folder_columns
 from pegsynth.spark.cluster_fit import count_model
+from pegsynth.spark.codes import UnitWords
 from pegsynth.spark.counts import ClusterCounts
-from pegsynth.spark.parquet_files import file_source, folder_columns
-from pegsynth.spark.unit_words import UnitWords
+from pegsynth.tables.caller_frames import check_names
 
 PAIRS = 13 if os.environ.get("PEGSYNTH_LONG") else 1
 KINDS = (

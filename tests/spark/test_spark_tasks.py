@@ -19,34 +19,43 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegsynth.blocks import BlockCounter
-from pegsynth.categories import CandidateCounts
-from pegsynth.drawn_tables import apart_decoder_of, decoded, decoder_of
+from pegsynth.api.estimator import PeGS
+from pegsynth.codec.code_table import bounded_codes, kept_rows
+from pegsynth.codec.codec import Decoder, encode
+from pegsynth.codec.finding_categories import CandidateCounts
+from pegsynth.codec.measured_rows import GridCounter
+from pegsynth.codec.pair_counts import PairCounter
 from pegsynth.errors import DataError, EngineError, ParameterError, SchemaError
-from pegsynth.estimator import PeGS
-from pegsynth.hashing import HashSpec, PairCounter, public_heads
-from pegsynth.io.table_input import open_table
-from pegsynth.numbers import GridCounter
+from pegsynth.methods.gibbs.blocks import BlockCounter
+from pegsynth.methods.gibbs.chains import CHUNK_ROWS
+from pegsynth.methods.gibbs.order import public_heads
+from pegsynth.methods.gibbs.spec import HashSpec
+from pegsynth.methods.released.counted import MergedRows, TableCounter
+from pegsynth.pipeline.drawn_tables import apart_decoder_of, decoded, decoder_of
 from pegsynth.random import RandomStream
-from pegsynth.released.counted import MergedRows, TableCounter
-from pegsynth.sampling.chains import CHUNK_ROWS
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import Decoder, encode
 from pegsynth.spark import (
     arrow_batches,
-    candidate_texts,
     codes,
     counts,
-    parquet_files,
     sampling,
     spark_session,
-    stopping,
-    unit_words,
     worker_draws,
 )
-from pegsynth.spark.unit_words import UnitWords
-from pegsynth.tables.code_table import bounded_codes
-from pegsynth.tables.units import kept_rows
+from pegsynth.spark import (
+    cluster_files as parquet_files,
+)
+from pegsynth.spark import (
+    cluster_fit as candidate_texts,
+)
+from pegsynth.spark import (
+    codes as unit_words,
+)
+from pegsynth.spark import (
+    spark_session as stopping,
+)
+from pegsynth.spark.codes import UnitWords
+from pegsynth.tables.table_input import open_table
 from small_release import small_schema, small_session, small_table
 
 

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from pegsynth.codec.codec import encode
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.reporting import charts
-from pegsynth.reporting.drawing import svg_of
-from pegsynth.schema.codec import encode
+from pegsynth.publishing.report import charts
+from pegsynth.publishing.report.drawing import svg_of
 from studies.paper.album import Album, Drawing
 from studies.paper.figures import more_figures, paper_figures
 from studies.paper.results import Results

@@ -16,7 +16,7 @@ from study_numbers import (
     view_of,
 )
 
-from pegsynth.evaluation.statistics import Estimate
+from pegsynth.inference.statistics import Estimate
 from pegsynth.schema import Feature, Schema
 from studies.paper import findings
 from studies.paper.checks import Check, FindingPart, part, verdict

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pegsynth.codec.codec import decode, encode
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import ModelError, ParameterError
-from pegsynth.evaluation.statistics import mean
+from pegsynth.inference.statistics import mean
 from pegsynth.random import RandomStream
-from pegsynth.schema.codec import decode, encode
 from studies.paper import risk_utility_map
 from studies.paper.arms import Arm
 from studies.paper.setting import setting_of

@@ -7,13 +7,13 @@ import re
 import numpy as np
 import pytest
 
+from pegsynth.codec.codec import encode
 from pegsynth.datasets import discharge, discharge_schema
+from pegsynth.publishing.report.drawing import svg_of
+from pegsynth.publishing.report.figure import inline_svg
 from pegsynth.random import RandomStream
-from pegsynth.reporting import step_charts
-from pegsynth.reporting.drawing import svg_of
-from pegsynth.reporting.inline import inline_svg
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.schema.codec import encode
+from studies.paper import step_charts
 from studies.paper.demonstration import Demonstration, demonstrate, part_of
 from studies.paper.setting import setting_of
 from studies.paper.step_figures import (
@@ -121,7 +121,7 @@ def test_a_part_of_a_schema_keeps_the_rules_that_speak_of_it_alone() -> None:
 
 
 def test_the_table_of_sampling_steps() -> None:
-    from pegsynth.sampling import TraceStep
+    from pegsynth.methods.gibbs.trace import TraceStep
 
     schema = Schema(tuple(Feature(name, categories=("x", "y")) for name in "ab"))
     table = steps_table(schema, (0, 0), [TraceStep(0, (1, 0)), TraceStep(1, (1, 0))])

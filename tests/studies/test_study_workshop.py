@@ -7,15 +7,15 @@ import math
 import numpy as np
 import pytest
 
+from pegsynth.codec.codec import encode
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.io.table_input import open_table
 from pegsynth.methods import names
 from pegsynth.methods.session import Session
-from pegsynth.pipeline import Settled, fit
+from pegsynth.pipeline.request import Request
+from pegsynth.pipeline.running import Settled, fit
 from pegsynth.random import RandomStream
-from pegsynth.request import Request
-from pegsynth.schema.codec import encode
+from pegsynth.tables.table_input import open_table
 from studies.paper.arms import Arm, request_of
 from studies.paper.populations import built_in, of_user
 from studies.paper.size import FULL, QUICK, TINY

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pegsynth.codec.codec import encode
+from pegsynth.codec.tabulation import row_keys
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.evaluation import evaluate_codes
-from pegsynth.evaluation.distances import conditional_floor, marginal_floor
-from pegsynth.evaluation.intruder import Attack
-from pegsynth.evaluation.model_matrix import sample_of
-from pegsynth.evaluation.risk import risk_records
-from pegsynth.evaluation.tabulation import row_keys
-from pegsynth.evaluation.uniqueness import expected_uniqueness
+from pegsynth.evaluation.risk.intruder import Attack
+from pegsynth.evaluation.risk.reappearance import expected_uniqueness
+from pegsynth.evaluation.risk.risks import risk_records
+from pegsynth.evaluation.utility.distances import conditional_floor, marginal_floor
+from pegsynth.inference.model_matrix import sample_of
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import encode
 from studies.paper.setting import LINEAR, LOGISTIC, setting_of
 from studies.paper.yardstick import Regression, Yardstick, figure, regression_distance
 

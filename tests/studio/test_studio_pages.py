@@ -13,8 +13,8 @@ import pytest
 from filling_in import Filler
 from running import in_process, write_table
 
-from pegsynth.book import read_book
 from pegsynth.schema import Schema
+from pegsynth.storage.book.book_file import read_book
 from pegsynth.studio import jobs
 from pegsynth.studio.project import Project
 

@@ -7,10 +7,10 @@ import pytest
 
 from pegsynth.auditing.agreeing_parts import verification_cases
 from pegsynth.auditing.run import audit
-from pegsynth.evaluation import regression_fit
-from pegsynth.silence import in_silence
-from pegsynth.verification import agreement
-from pegsynth.verification.dealing import dealt
+from pegsynth.inference import regression_fit
+from pegsynth.publishing.verification import agreement
+from pegsynth.publishing.verification.asked_rows import dealt
+from pegsynth.runtime import in_silence
 
 ONE, APPROXIMATE, TWO, UNITS, FAILING = verification_cases()
 

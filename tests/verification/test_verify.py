@@ -9,19 +9,21 @@ import pytest
 
 import pegsynth
 from command import check_refused, done, pegs
-from pegsynth import verify_release
-from pegsynth.book import BookPolicy, create_book, read_book
 from pegsynth.errors import BudgetError, DataError, ParameterError
-from pegsynth.evaluation import regression_fit
-from pegsynth.evaluation.formula import read_formula
-from pegsynth.io.table_input import open_table
+from pegsynth.inference import regression_fit
+from pegsynth.inference.formula import read_formula
 from pegsynth.mechanisms import answers
 from pegsynth.privacy import AgreementCounts, Ledger
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
+from pegsynth.publishing import verify_release
+from pegsynth.publishing.verification import agreement
+from pegsynth.publishing.verification.asked_rows import dealt, read_rows
+from pegsynth.publishing.verification.regions import regions_of
+from pegsynth.runtime import in_silence
 from pegsynth.schema import Feature, Schema
-from pegsynth.silence import in_silence
-from pegsynth.verification import agreement, read_rows, regions_of
-from pegsynth.verification.dealing import dealt
+from pegsynth.storage.book.book_file import create_book, read_book
+from pegsynth.storage.book.book_policy import BookPolicy
+from pegsynth.tables.table_input import open_table
 from significance import ALPHA, fit_p_value
 
 ROWS = 4000

@@ -14,7 +14,7 @@ from checks.bench.peers.scores import CLASSIFIER, DRAWN_RULE, LOGISTIC
 from checks.bench.peers.tables import TARGETS
 from checks.bench.peers.tools import ABSENT, DELTA, TOOLS, Tool
 from checks.bench.timing import MEBIBYTE
-from pegsynth.evaluation.triples import RULE
+from pegsynth.evaluation.utility.distances import RULE
 
 TITLES = {
     "adult": "Adult",

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checks.bench.peers.tables import Codes, Table
+from pegsynth.codec.tabulation import align, column_major, count_cells
 from pegsynth.errors import DataError
 from pegsynth.evaluation import total_variation, tvd1, tvd2, tvd3
-from pegsynth.evaluation.tabulation import align, column_major, count_cells
-from pegsynth.evaluation.triples import MOST_TRIPLES
+from pegsynth.evaluation.utility.distances import MOST_TRIPLES
 
 Float64 = NDArray[np.float64]
 

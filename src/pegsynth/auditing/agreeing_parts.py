@@ -18,21 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from pegsynth.arrays import Int64
 from pegsynth.auditing.divergence import Distribution, Loss, divergence
-from pegsynth.auditing.noise_laws import noise_law
-from pegsynth.auditing.words import enumerate_integers
-from pegsynth.evaluation.formula import read_formula
-from pegsynth.evaluation.model_matrix import Column
-from pegsynth.evaluation.value_columns import TableValues
+from pegsynth.auditing.noise_laws import enumerate_integers, noise_law
+from pegsynth.inference.formula import read_formula
+from pegsynth.inference.model_matrix import Column
+from pegsynth.inference.value_columns import TableValues
+from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.noise import noise_of
 from pegsynth.privacy import AgreementCounts
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
+from pegsynth.publishing.verification.agreement import counted
+from pegsynth.publishing.verification.asked_rows import Rows, dealt
+from pegsynth.publishing.verification.regions import Asked, Region
 from pegsynth.schema import Feature, Schema
-from pegsynth.verification.agreement import counted
-from pegsynth.verification.asked_rows import Rows
-from pegsynth.verification.dealing import dealt
-from pegsynth.verification.regions import Asked, Region
 
 VERIFICATION = "verification"
 PARTS = 2

@@ -17,16 +17,15 @@ import numpy as np
 
 from pegsynth.auditing.divergence import Distribution, Table, all_rows
 from pegsynth.auditing.enumeration import enumerate_rows, word_bits
-from pegsynth.blocks import disintegrate
-from pegsynth.hashing import public_heads
 from pegsynth.mechanisms.marginals import Marginals
 from pegsynth.methods import get
 from pegsynth.methods.gibbs.block_fitting import GibbsFit, hash_spec
+from pegsynth.methods.gibbs.blocks import disintegrate
+from pegsynth.methods.gibbs.chains import Machine, Schedule, chain_limits
 from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
+from pegsynth.methods.gibbs.order import public_heads
 from pegsynth.methods.gibbs.samplers import prepare
 from pegsynth.privacy import Budget, Ledger
-from pegsynth.sampling import Machine, Schedule
-from pegsynth.sampling.capped import chain_limits
 from pegsynth.schema import Feature, Rule, Schema
 
 Heads = tuple[tuple[int, ...], ...]

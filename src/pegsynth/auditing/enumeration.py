@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.enumerate import try_words
 from pegsynth.kernels.gibbs import WORD
-from pegsynth.sampling.chains import Machine, Schedule
+from pegsynth.methods.gibbs.chains import Machine, Schedule
 
 Outcome = tuple[tuple[int, ...], ...]
 

@@ -22,10 +22,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pegsynth.arrays import Int64
 from pegsynth.auditing.divergence import ROUNDING, Loss, divergence
 from pegsynth.auditing.noise_laws import noise_law
-from pegsynth.categories import CandidateCounts, Part, find_categories, plan_categories
+from pegsynth.codec.finding_categories import (
+    CandidateCounts,
+    Part,
+    find_categories,
+    plan_categories,
+)
+from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.noise import noise_of
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.privacy import Allowance, CategoriesFound, Ledger, UnitBound

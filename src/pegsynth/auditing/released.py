@@ -22,7 +22,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pegsynth.analyses.measuring_sums import CodedValues, ValueTable
 from pegsynth.auditing.cases import RULES, tiny_schema
 from pegsynth.auditing.divergence import ROUNDING, Loss, Table, all_rows, all_tables, divergence
 from pegsynth.auditing.noise_laws import choice_law, noise_law, shifted
@@ -37,12 +36,15 @@ from pegsynth.auditing.watched import (
 )
 from pegsynth.mechanisms.bins import Noise
 from pegsynth.mechanisms.noise import noise_of
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods import get
-from pegsynth.methods.released_blocks import ReleasedPlan, fit_released
+from pegsynth.methods.released.measuring_sums import CodedValues, ValueTable
+from pegsynth.methods.released.published import Released
+from pegsynth.methods.released.released_blocks import ReleasedPlan, fit_released
+from pegsynth.methods.released.steps import Steps
 from pegsynth.privacy import Budget, Ledger, Selection
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.random import RandomStream
-from pegsynth.released import PrivacyFilter, Released, Steps
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.schema.declared import Analysis, Family, WantedTable
 from pegsynth.schema.hierarchy import Hierarchy

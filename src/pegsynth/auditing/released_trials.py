@@ -13,11 +13,12 @@ import numpy as np
 
 from pegsynth.auditing.cases import tiny_schema
 from pegsynth.auditing.statistical import proved
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods import get
-from pegsynth.methods.released_blocks import ReleasedPlan, fit_released
+from pegsynth.methods.released.published import NoisyTable
+from pegsynth.methods.released.released_blocks import ReleasedPlan, fit_released
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
-from pegsynth.released import NoisyTable, PrivacyFilter
 from pegsynth.schema import Schema
 
 COUNTS = (2, 2)

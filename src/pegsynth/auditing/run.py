@@ -9,8 +9,6 @@ from itertools import groupby
 
 from pegsynth.auditing.agreeing_parts import VERIFICATION, verification_cases
 from pegsynth.auditing.cases import Case, all_cases
-from pegsynth.auditing.choices import private_case, worst_path
-from pegsynth.auditing.dates import DATES, date_cases
 from pegsynth.auditing.divergence import Loss, worst_loss
 from pegsynth.auditing.found_categories import (
     CATEGORIES,
@@ -19,11 +17,17 @@ from pegsynth.auditing.found_categories import (
 )
 from pegsynth.auditing.interference import Command, compare_all
 from pegsynth.auditing.interference_cases import groups
-from pegsynth.auditing.level_cases import level_cases, level_private_case
-from pegsynth.auditing.numbers import NUMBERS, NumberCase, number_cases
-from pegsynth.auditing.panels import PANELS, panel_cases
-from pegsynth.auditing.pooled_transitions import pooled_cases
-from pegsynth.auditing.recodings import RECODINGS, recoding_cases
+from pegsynth.auditing.level_cases import level_cases, level_private_case, private_case, worst_path
+from pegsynth.auditing.numbers import (
+    DATES,
+    NUMBERS,
+    RECODINGS,
+    NumberCase,
+    date_cases,
+    number_cases,
+    recoding_cases,
+)
+from pegsynth.auditing.panels import PANELS, panel_cases, pooled_cases
 from pegsynth.auditing.released import audit_paths, released_cases
 from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
 from pegsynth.auditing.statistical import lower_bound, trial

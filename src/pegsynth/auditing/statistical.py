@@ -16,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.auditing.cases import tiny_schema
-from pegsynth.blocks import disintegrate
-from pegsynth.hashing import HashSpec, public_heads
-from pegsynth.mechanisms import Prior, rule_tables, uniform_weights
+from pegsynth.mechanisms import rule_tables
+from pegsynth.methods.gibbs.blocks import disintegrate
+from pegsynth.methods.gibbs.chains import Machine, Schedule, sample_rows
+from pegsynth.methods.gibbs.order import public_heads
+from pegsynth.methods.gibbs.seeds import WeightedPool
+from pegsynth.methods.gibbs.spec import HashSpec
+from pegsynth.methods.prior import Prior, uniform_weights
 from pegsynth.privacy import Ledger, Structure
 from pegsynth.random import RandomStream
-from pegsynth.sampling import Machine, Schedule, WeightedPool, sample_rows
 
 CONFIDENCE = 0.999
 COUNTS = (6, 6)

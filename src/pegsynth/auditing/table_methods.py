@@ -20,19 +20,19 @@ from numpy.typing import NDArray
 
 from pegsynth.auditing.cases import RULES, tiny_schema
 from pegsynth.auditing.divergence import Distribution, Row, Table, all_rows
-from pegsynth.auditing.words import enumerate_integers, enumerate_words
+from pegsynth.auditing.noise_laws import enumerate_integers, enumerate_words
 from pegsynth.kernels.fitted_draws import LANE, draw_categories
 from pegsynth.kernels.urn import DRAWN, draw_urn
 from pegsynth.mechanisms.noise import Below
 from pegsynth.mechanisms.rule_patterns import rule_tables
 from pegsynth.methods import get
-from pegsynth.methods.contingency_table import ContingencyTable
-from pegsynth.methods.loglinear import blocked_cells, cell_weights, fit_loglinear
-from pegsynth.methods.marginal_urns import allowed_rows
+from pegsynth.methods.baselines.contingency_table import ContingencyTable
+from pegsynth.methods.baselines.loglinear import blocked_cells, cell_weights, fit_loglinear
+from pegsynth.methods.baselines.marginal_urns import allowed_rows
+from pegsynth.methods.baselines.sequential_draws import ConditionalModel, Probabilities
+from pegsynth.methods.gibbs.seeds import Codes
 from pegsynth.methods.pricing import PricedPlan
 from pegsynth.privacy import Budget, Ledger
-from pegsynth.sampling.seeds import Codes
-from pegsynth.sampling.sequential_draws import ConditionalModel, Probabilities
 from pegsynth.schema import Rule, Schema
 
 SCALE = 4

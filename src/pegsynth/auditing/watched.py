@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from pegsynth.arrays import Int64
+from pegsynth.kernels.arrays import Int64
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.privacy import PooledRows, Selection
 from pegsynth.privacy.noise_events import Noisy
-from pegsynth.released import PrivacyFilter
 
 Output = tuple[int, ...]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegsynth.kernels.notice import when_compiling
+from pegsynth.kernels.compiled import when_compiling
 
 if TYPE_CHECKING:
     from pegsynth.random import Streams
@@ -55,7 +55,7 @@ def _say_compiling() -> None:
 def run(arguments: Sequence[str] | None = None, streams: Streams | None = None) -> None:
     """Parse the command line and do what it says; see `pegsynth.cli.main.main`."""
     from pegsynth.cli import commands
-    from pegsynth.forks import check_threads
+    from pegsynth.runtime import check_threads
 
     check_threads()
     if not app.registered_commands:

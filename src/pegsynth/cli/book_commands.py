@@ -6,11 +6,13 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from pegsynth.book import BookPolicy, add_earlier, create_book, read_book, withdraw
-from pegsynth.book.book_page import page, plain, spent_line
-from pegsynth.cli.console import say
+from pegsynth.cli.notes import say
 from pegsynth.errors import ParameterError, escaped
 from pegsynth.privacy.conversion import check_delta
+from pegsynth.storage.book.book_file import create_book, read_book
+from pegsynth.storage.book.book_page import page, plain, spent_line
+from pegsynth.storage.book.book_policy import BookPolicy
+from pegsynth.storage.book.booking import add_earlier, withdraw
 
 
 def stated_policy(

@@ -21,16 +21,16 @@ from pegsynth.cli.working import (
     save_fitted,
 )
 from pegsynth.errors import BudgetError, DataError, ParameterError
-from pegsynth.io.atomic import atomic_text, check_target
-from pegsynth.io.file_sets import EXTENSIONS, refuse_secrets, scheme_of, table_format
 from pegsynth.methods.session import Session
-from pegsynth.pipeline import booked_run, open_saved, settle
-from pegsynth.request import Request
+from pegsynth.pipeline.request import Request
+from pegsynth.pipeline.running import booked_run, open_saved, settle
+from pegsynth.spark.cluster_files import check_free, refuse_lakehouse_files
 from pegsynth.spark.cluster_fit import check_method, check_plan, count_model
-from pegsynth.spark.cluster_folders import check_free, refuse_lakehouse_files
 from pegsynth.spark.sampling import check_drawing, check_drawn, check_sampler, write_rows
 from pegsynth.spark.spark_session import configured, open_session, spark_errors, unreadable_files
 from pegsynth.storage.spending import locked, spent_path
+from pegsynth.tables.atomic import atomic_text, check_target
+from pegsynth.tables.file_sets import EXTENSIONS, refuse_secrets, scheme_of, table_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

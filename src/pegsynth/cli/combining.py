@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pegsynth.errors import DataError, ModelError, ParameterError, escaped
 from pegsynth.inference import RULES, Rule, combine
-from pegsynth.inference.table import text
+from pegsynth.inference.pooled_result import text
 from pegsynth.privacy import Ledger
 
 

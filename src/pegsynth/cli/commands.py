@@ -11,8 +11,8 @@ from pegsynth.cli import flags
 from pegsynth.cli.verify_command import verify
 
 if TYPE_CHECKING:
-    from pegsynth.io.database import DatabaseTarget
-    from pegsynth.request import Request
+    from pegsynth.pipeline.request import Request
+    from pegsynth.tables.database import DatabaseTarget
 
 
 Threads = Annotated[int | None, flags.of("threads")]
@@ -317,8 +317,8 @@ def release(
     from pegsynth.publishing.bought_quality import Bought
     from pegsynth.publishing.facts import Papers
     from pegsynth.publishing.judging import Judging
-    from pegsynth.publishing.messages import check_languages
     from pegsynth.publishing.policy import Policy
+    from pegsynth.publishing.privacy_pages import check_languages
 
     release_commands.release(
         _source(data if second is None else (data, second), request),
@@ -483,8 +483,8 @@ def evaluate(
 ) -> None:
     """Judge synthetic tables by their original, whoever made them; CONFIDENTIAL."""
     from pegsynth.cli import evaluating
-    from pegsynth.io.table_input import named_source
     from pegsynth.options import SourceOptions
+    from pegsynth.tables.table_input import named_source
 
     given = {
         name: value
@@ -600,7 +600,7 @@ def tables(
     ] = 0.95,
 ) -> None:
     """Print counts that a model of pegs-once holds, with intervals that include the noise."""
-    from pegsynth.cli import asking
+    from pegsynth.cli import inspecting as asking
 
     asking.tables(model, of, output, level=level)
 
@@ -700,7 +700,7 @@ def audit(
 ) -> None:
     """Check the claimed guarantee of the shipped code; exit status 1 if it is broken."""
     from pegsynth.cli import auditing
-    from pegsynth.processors import usable_processors
+    from pegsynth.runtime import usable_processors
 
     raise typer.Exit(auditing.run(method, full=full, threads=threads or usable_processors()))
 
@@ -726,7 +726,7 @@ def studio(
     ] = False,
 ) -> None:
     """Open a local page that leads from a table to a release; nothing leaves this machine."""
-    from pegsynth.cli.console import say
+    from pegsynth.cli.notes import say
     from pegsynth.studio.server import serve
 
     serve(folder, port=port, host=host, anyone=anyone, browser=not no_browser, say=say)
@@ -734,7 +734,7 @@ def studio(
 
 def _source(data: str | tuple[str, str], request: Request) -> Any:
     """Return the table, or the two tables, that the flags of a command name."""
-    from pegsynth.io.table_input import named_source
+    from pegsynth.tables.table_input import named_source
 
     return named_source(
         data, table=request.table, query=request.query, rowwise=request.query_is_rowwise
@@ -743,7 +743,7 @@ def _source(data: str | tuple[str, str], request: Request) -> Any:
 
 def _target(output: str, table: str | None) -> Path | DatabaseTarget:
     """Return the file, or the table of a database, that the flags of a command name."""
-    from pegsynth.io.table_output import named_target
+    from pegsynth.tables.table_output import named_target
 
     return named_target(output, table=table)
 

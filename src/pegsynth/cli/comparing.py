@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pegsynth.cli.combining import read_ledger
-from pegsynth.cli.console import say
+from pegsynth.cli.notes import say
 from pegsynth.errors import DataError, ParameterError, legible
 from pegsynth.evaluation.records import Metrics
-from pegsynth.io.atomic import atomic_text, check_target
 from pegsynth.publishing.fill_folder import guarantee_fields
-from pegsynth.reporting.comparison import (
+from pegsynth.publishing.report.comparison import (
     Compared,
     comparison_figures,
     comparison_tables,
     render_comparison,
 )
-from pegsynth.reporting.drawing import save_chart
-from pegsynth.reporting.figure import Table, chart_of
+from pegsynth.publishing.report.drawing import save_chart
+from pegsynth.publishing.report.figure import Table, chart_of
+from pegsynth.tables.atomic import atomic_text, check_target
 
 PRIVATE = 0o600
 

@@ -8,26 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from pegsynth.cli.combining import read_ledger
-from pegsynth.cli.console import progress_bar, say
+from pegsynth.cli.notes import progress_bar, say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import ParameterError, legible
 from pegsynth.evaluation.evaluate import evaluate_files
 from pegsynth.evaluation.evaluate_options import options_of
-from pegsynth.evaluation.holdout import NAME as HOLDOUT_FAULT
 from pegsynth.evaluation.measured_codebook import measured_codebook
 from pegsynth.evaluation.measuring import Evaluation
-from pegsynth.evaluation.published_noise import published_noise
 from pegsynth.evaluation.records import Record, headline
-from pegsynth.evaluation.regression_records import SEPARATOR
+from pegsynth.evaluation.risk.risk_tables import NAME as HOLDOUT_FAULT
+from pegsynth.evaluation.utility.pooling import published_noise
+from pegsynth.evaluation.utility.regression_records import SEPARATOR
 from pegsynth.inference.choice import rule_for
-from pegsynth.io.atomic import atomic_text, check_target
-from pegsynth.io.table_input import table_files
-from pegsynth.io.table_output import write_table
 from pegsynth.options import SourceOptions
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.fill_folder import guarantee_fields
-from pegsynth.reporting.verdict import with_verdict
+from pegsynth.publishing.report.verdict import with_verdict
 from pegsynth.schema import Schema
+from pegsynth.tables.atomic import atomic_text, check_target
+from pegsynth.tables.table_input import table_files
+from pegsynth.tables.table_output import write_table
 
 PRIVATE = 0o600
 MOST_FAULTS = 20
@@ -142,7 +142,7 @@ def _write(found: Evaluation, ledger: Ledger | None, wishes: Wishes) -> None:
         write_table(wishes.per_record_file, found.per_record, mode=PRIVATE)
     if wishes.report is None:
         return
-    from pegsynth.reporting import render, write_figures
+    from pegsynth.publishing.report.html import render, write_figures
 
     page = render(
         found,

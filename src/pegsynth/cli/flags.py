@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from pegsynth.methods.registry import method_options
-from pegsynth.option_kinds import METADATA, Kind, Option
 from pegsynth.options import GROUPS
+from pegsynth.options._kinds import METADATA, Kind, Option
 
 if TYPE_CHECKING:
     from pegsynth.random import Streams
@@ -132,7 +132,7 @@ def taking(
 
         @wraps(command)
         def run(context: typer.Context, **given: Any) -> None:
-            from pegsynth.request import Request
+            from pegsynth.pipeline.request import Request
 
             options = {name: given.pop(name) for name in names}
             command(**given, request=Request.of(**options, streams=streams(context)))

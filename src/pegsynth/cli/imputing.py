@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pegsynth.cli.console import progress_bar, say
+from pegsynth.api.completed import impute
+from pegsynth.cli.notes import progress_bar, say
 from pegsynth.cli.working import check_not_inputs
-from pegsynth.completed import impute
 from pegsynth.errors import ParameterError
-from pegsynth.io.file_sets import table_format
-from pegsynth.io.table_output import check_writable, open_writer
 from pegsynth.publishing.completed_texts import completed_name
 from pegsynth.publishing.folder import check_folder, new_folder
 from pegsynth.schema import Schema
+from pegsynth.tables.file_sets import table_format
+from pegsynth.tables.table_output import check_writable, open_writer
 
 if TYPE_CHECKING:
     import polars as pl

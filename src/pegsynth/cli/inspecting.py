@@ -1,16 +1,20 @@
-"""``pegs inspect``: what a model, a ledger or a schema says."""
+"""``pegs inspect``: what a model, a ledger or a schema says.
+
+``pegs tables``: counts of a published model, with intervals that hold its noise.
+"""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pegsynth.cli.console import say
+from pegsynth.api.fitted import published_counts, supported
+from pegsynth.cli.notes import say
 from pegsynth.errors import ModelError, ParameterError, escaped
-from pegsynth.fitted import supported
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
@@ -24,6 +28,8 @@ from pegsynth.schema import Schema
 from pegsynth.storage.model_file import load_model, read_manifest
 from pegsynth.storage.model_manifest import notice_of
 from pegsynth.storage.spending import read_spent
+from pegsynth.tables.atomic import atomic_text, check_target
+from pegsynth.tables.table_input import same_file
 
 _EMPTY: tuple[Any, ...] = ("", None, [], ())
 
@@ -195,3 +201,17 @@ def _inspect_model(file: Path, *, confidential: bool) -> None:
         _show("CONFIDENTIAL figures read off the counts:")
         for line in figures:
             _show(line)
+
+
+def tables(model: Path, of: str, output: Path | None, *, level: float) -> None:
+    """Print the table of some features as CSV, or write it."""
+    names = [name.strip() for name in of.split(",") if name.strip()]
+    if output is not None:
+        check_target(output)
+        if same_file(output, model):
+            raise ParameterError(f"{output}: this file is read as input; choose another output")
+    text = published_counts(str(model), names, level=level).write_csv()
+    if output is None:
+        sys.stdout.write("".join(escaped(line) + "\n" for line in text.splitlines()))
+    else:
+        atomic_text(output, text)

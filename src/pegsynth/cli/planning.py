@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from pegsynth.errors import BudgetError
-from pegsynth.io.atomic import check_target
-from pegsynth.request import Request
+from pegsynth.pipeline.request import Request
 from pegsynth.schema import Schema
 from pegsynth.schema.wide_schema import wide_schema
+from pegsynth.tables.atomic import check_target
 
 
 def show(schema_file: Path, request: Request, curve: Path | None = None) -> None:

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.notes import (
+    progress_bar,
+    say,
     say_booking,
     say_constant,
     say_guarantee,
@@ -16,13 +17,13 @@ from pegsynth.cli.notes import (
 )
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import OutputError, SchemaError, book_notes
-from pegsynth.option_kinds import check_whole
+from pegsynth.options._kinds import check_whole
+from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.facts import NO_PAPERS, Papers
 from pegsynth.publishing.folder import check_folder
 from pegsynth.publishing.judging import NO_JUDGING, Judging
 from pegsynth.publishing.policy import NO_POLICY, Policy
-from pegsynth.request import Request
 from pegsynth.schema import Schema
 
 if TYPE_CHECKING:

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from pegsynth.cli.console import say
+from pegsynth.cli.notes import say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import OutputError, ParameterError
-from pegsynth.io.atomic import atomic_text, check_target
-from pegsynth.io.table_input import named_source, open_table
-from pegsynth.option_kinds import check_whole
+from pegsynth.options._kinds import check_whole
 from pegsynth.schema import Schema
 from pegsynth.schema.binning import MAX_BINS
 from pegsynth.schema.codebooks import read_codebook, write_codebook
@@ -23,9 +21,11 @@ from pegsynth.schema.feature import MOST_PRIVATE_BINS
 from pegsynth.schema.tally import FEW_PEOPLE
 from pegsynth.schema.toml import save
 from pegsynth.schema.toml_text import confidential
+from pegsynth.tables.atomic import atomic_text, check_target
+from pegsynth.tables.table_input import named_source, open_table
 
 if TYPE_CHECKING:
-    from pegsynth.request import Request
+    from pegsynth.pipeline.request import Request
 
 
 @dataclass(frozen=True)

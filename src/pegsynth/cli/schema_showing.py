@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pegsynth.cli.console import say
+from pegsynth.cli.notes import say
+from pegsynth.codec.codebook_counts import count_rows
 from pegsynth.errors import escaped
-from pegsynth.io.atomic import atomic_text
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.assumed import assumed
 from pegsynth.schema.calendar_units import TEMPORAL
-from pegsynth.schema.codebook_counts import count_rows
 from pegsynth.schema.rule_text import said
 from pegsynth.schema.temporal import bound_text
+from pegsynth.tables.atomic import atomic_text
 
 HEADER: tuple[str, ...] = (
     *("feature", "role", "kind", "levels", "pair cells", "values", "missing", "else"),

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pegsynth.cli.console import say
-from pegsynth.cli.notes import say_booking, say_guarantee
+from pegsynth.cli.notes import say, say_booking, say_guarantee
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import escaped
-from pegsynth.io.table_input import named_source
-from pegsynth.verify_release import Question, answer
+from pegsynth.publishing.verify_release import Question, answer
+from pegsynth.tables.table_input import named_source
 
 
 def run(

@@ -1,4 +1,7 @@
-"""What the commands on tables and models do, once their flags are parsed."""
+"""The table of sampling steps, as text.
+
+What the commands on tables and models do, once their flags are parsed.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.notes import (
     holds_ledger,
+    progress_bar,
+    say,
     say_booking,
     say_budget,
     say_constant,
@@ -19,16 +23,15 @@ from pegsynth.cli.notes import (
     say_method,
     say_model_replaced,
 )
-from pegsynth.drawn_tables import table_schema
 from pegsynth.errors import ParameterError, escaped
-from pegsynth.io.atomic import check_space, check_target
-from pegsynth.io.database import DatabaseTarget
-from pegsynth.io.table_input import same_file, table_files
-from pegsynth.io.table_output import check_writable
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
+from pegsynth.methods.checkpoint import resuming
+from pegsynth.methods.gibbs.trace import TraceStep
 from pegsynth.methods.session import Session
-from pegsynth.pipeline import (
+from pegsynth.pipeline.drawn_tables import table_schema
+from pegsynth.pipeline.request import Request
+from pegsynth.pipeline.running import (
     LEAST_ROOM,
     booked_run,
     booked_table,
@@ -39,15 +42,54 @@ from pegsynth.pipeline import (
     settle,
     to_be_saved,
 )
-from pegsynth.pipeline import fit as fit_table
+from pegsynth.pipeline.running import fit as fit_table
 from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
-from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.storage.model_file import read_manifest, save_model
 from pegsynth.storage.model_manifest import notice_of
 from pegsynth.storage.spending import locked, rows_were_drawn, spent_path
-from pegsynth.tables.resumed_counting import resuming
+from pegsynth.tables.atomic import check_space, check_target
+from pegsynth.tables.database import DatabaseTarget
+from pegsynth.tables.table_input import same_file, table_files
+from pegsynth.tables.table_output import check_writable
+
+_WIDEST = 24
+"""Characters of a label that are shown."""
+
+
+def steps_table(schema: Schema, seed: tuple[int, ...], steps: Sequence[TraceStep]) -> str:
+    """Return one line per draw, the drawn value between asterisks, and what changed."""
+    lines = [["step", *schema.names], ["seed", *_texts(schema, seed)]]
+    for number, step in enumerate(steps):
+        texts = _texts(schema, step.row)
+        texts[step.feature] = f"*{texts[step.feature]}*"
+        sweep = number // len(schema.features) + 1
+        name = f"x{step.feature + 1}" + (f" sweep {sweep}" if len(steps) > len(seed) else "")
+        lines.append([name, *texts])
+    final = steps[-1].row
+    lines.append(["final", *_texts(schema, final)])
+    changed = [n for n, a, b in zip(schema.names, seed, final, strict=True) if a != b]
+    kept = [n for n, a, b in zip(schema.names, seed, final, strict=True) if a == b]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    body = [
+        "  ".join(t.ljust(w) for t, w in zip(line, widths, strict=True)).rstrip() for line in lines
+    ]
+    body.append("")
+    body.append(f"differs from the seed row: {', '.join(changed) or 'nothing'}")
+    body.append(f"as in the seed row: {', '.join(kept) or 'nothing'}")
+    return "\n".join(body)
+
+
+def _texts(schema: Schema, row: tuple[int, ...]) -> list[str]:
+    return [
+        _cut(" ".join(feature.labels[code].split()))
+        for feature, code in zip(schema.features, row, strict=True)
+    ]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 2]}.."
 
 
 def synthesize(
@@ -167,9 +209,9 @@ def sample(
 
 def trace(model_file: Path, request: Request) -> None:
     """Print the paper's table of sampling steps for one row."""
-    from pegsynth.cli.tracing import steps_table
+    from pegsynth.cli.working import steps_table
     from pegsynth.methods.gibbs.samplers import BlockSampler
-    from pegsynth.sampling.trace import in_categories, trace_row
+    from pegsynth.methods.gibbs.trace import in_categories, trace_row
 
     with locked(model_file), ExitStack() as stack:
         budgeted = read_manifest(model_file).recipe is not None

@@ -28,8 +28,8 @@ from pegsynth.datasets import discharge_variables as variables
 from pegsynth.datasets.discharge_codebook import discharge_schema
 from pegsynth.datasets.seekable_draws import Codes, SeekableDraws
 from pegsynth.errors import ParameterError
-from pegsynth.forks import check_threads
 from pegsynth.random import RandomStream
+from pegsynth.runtime import check_threads
 
 if TYPE_CHECKING:
     from pegsynth.schema.feature import Feature

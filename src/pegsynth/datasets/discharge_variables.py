@@ -14,9 +14,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.arrays import Float64
 from pegsynth.datasets import discharge_tables as tables
 from pegsynth.datasets.seekable_draws import Codes, SeekableDraws, cumulate
+from pegsynth.kernels.arrays import Float64
 
 Flags = NDArray[np.bool_]
 

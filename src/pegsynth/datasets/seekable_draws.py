@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.arrays import Float64
+from pegsynth.kernels.arrays import Float64
 
 if TYPE_CHECKING:
     from pegsynth.random import RandomStream

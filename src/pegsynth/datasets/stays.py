@@ -16,9 +16,9 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from pegsynth.arrays import Int64
 from pegsynth.datasets.seekable_draws import SeekableDraws, cumulate
 from pegsynth.errors import ParameterError
+from pegsynth.kernels.arrays import Int64
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.feature import Feature

@@ -6,9 +6,9 @@ three-way tables of code matrices alone; `total_variation`, `tvd1`, `tvd2` and `
 the bare distances.
 """
 
-from pegsynth.evaluation.distances import total_variation
 from pegsynth.evaluation.records import Marginal, Metrics, Record
-from pegsynth.evaluation.table_distances import evaluate_codes, tvd1, tvd2, tvd3
+from pegsynth.evaluation.utility.distances import total_variation
+from pegsynth.evaluation.utility.table_distances import evaluate_codes, tvd1, tvd2, tvd3
 
 __all__ = [
     "Marginal",

@@ -19,15 +19,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.arrays import Codes, Float64, Int64
-from pegsynth.evaluation.distances import shares
+from pegsynth.codec.column_encoders import column_encoders
 from pegsynth.evaluation.records import Record, measured
-from pegsynth.evaluation.statistics import Estimate
+from pegsynth.evaluation.utility.distances import shares
+from pegsynth.inference.statistics import Estimate
+from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.column_encoders import column_encoders
 from pegsynth.schema.dtypes import as_text, unit_text
-from pegsynth.schema.number_text import NumberText
-from pegsynth.schema.spelling import spelt
+from pegsynth.schema.number_text import NumberText, spelt
 
 ROWS_COMPARED = "rows_compared"
 CAP_ROWS, CAP_UNITS, CAP_EFFECT = "cap_rows", "cap_units", "cap_effect"

@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pegsynth.codec.folded_reader import as_one, pair_or_several
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.evaluate_options import EvaluateOptions, options_of
 from pegsynth.evaluation.judged_tables import read_tables
 from pegsynth.evaluation.measured_codebook import measured_codebook
 from pegsynth.evaluation.measuring import Evaluation, evaluate_tables
-from pegsynth.evaluation.published_noise import published_noise
-from pegsynth.forks import check_threads
+from pegsynth.evaluation.utility.pooling import published_noise
 from pegsynth.inference.choice import rule_for
 from pegsynth.inference.combining_rules import Rule
-from pegsynth.panels.joining import as_one, pair_or_several
+from pegsynth.inference.release_views import ReleaseViews, tables_of
 from pegsynth.progress import Progress, quiet, shown
-from pegsynth.release_views import ReleaseViews, tables_of
+from pegsynth.runtime import check_threads
 from pegsynth.schema import Schema
 
 

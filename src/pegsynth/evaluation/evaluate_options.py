@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.formula import Formula, read_formula, read_response
-from pegsynth.evaluation.intruder import attacks_of
-from pegsynth.evaluation.statistics import LEVEL
+from pegsynth.evaluation.risk.intruder import attacks_of
 from pegsynth.inference.combining_rules import Rule
+from pegsynth.inference.formula import Formula, read_formula, read_response
+from pegsynth.inference.statistics import LEVEL
 from pegsynth.privacy import Ledger
-from pegsynth.processors import usable_processors
+from pegsynth.runtime import usable_processors
 from pegsynth.schema import Schema
 
 PAPER_FORMULAS = (

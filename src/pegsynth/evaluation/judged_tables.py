@@ -19,23 +19,23 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pegsynth.arrays import Codes
+from pegsynth.codec.codec import Encoder, one_matrix
+from pegsynth.codec.column_encoders import column_encoders
+from pegsynth.codec.encoding import ColumnEncoder
+from pegsynth.codec.folding import CountedRows
 from pegsynth.errors import DataError, EmptyTableError, SchemaError
 from pegsynth.evaluation.deeds import DeedCollector, Truth
-from pegsynth.evaluation.panel_records import panel_records
 from pegsynth.evaluation.records import Record, measured
-from pegsynth.evaluation.statistics import NOTHING, Estimate, spread
-from pegsynth.evaluation.value_columns import TableValues, ValueCollector
-from pegsynth.evaluation.weighted_rows import plain_rows
+from pegsynth.evaluation.utility.panel_records import panel_records
+from pegsynth.evaluation.utility.pooling import plain_rows
 from pegsynth.inference.replicated import weight_columns
-from pegsynth.io.reader import TableReader
-from pegsynth.io.table_input import opened
-from pegsynth.panels import CountedRows
+from pegsynth.inference.statistics import NOTHING, Estimate, spread
+from pegsynth.inference.value_columns import TableValues, ValueCollector
+from pegsynth.kernels.arrays import Codes
+from pegsynth.options.weight_names import weight_file
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.codec import Encoder, one_matrix
-from pegsynth.schema.column_encoders import column_encoders
-from pegsynth.schema.encoding import ColumnEncoder
-from pegsynth.weight_names import weight_file
+from pegsynth.tables.reader import TableReader
+from pegsynth.tables.table_input import opened
 
 
 @dataclass(frozen=True)

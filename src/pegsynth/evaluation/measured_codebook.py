@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pegsynth.codec.column_encoders import moments_of
+from pegsynth.codec.encoding import special_number
 from pegsynth.errors import ParameterError
-from pegsynth.io.table_input import open_table
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.binning import quantile_edges, within_type
 from pegsynth.schema.calendar_units import TEMPORAL
-from pegsynth.schema.column_encoders import moments_of
 from pegsynth.schema.date_text import DateText
 from pegsynth.schema.dtypes import as_text
-from pegsynth.schema.encoding import special_number
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.private_categories import candidates, with_categories
 from pegsynth.schema.tally import QuantileSketch
+from pegsynth.tables.table_input import open_table
 
 BINS = 12
 MOST_CATEGORIES = 100

@@ -9,30 +9,25 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pegsynth.arrays import Codes
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.cell_faults import (
+from pegsynth.evaluation.evaluate_options import EvaluateOptions
+from pegsynth.evaluation.faults.cell_faults import (
     IMPOSSIBLE_RULE,
     PAIR_RULE,
     SUBGROUP_RULE,
     CellTables,
     cell_findings,
 )
-from pegsynth.evaluation.coefficient_sides import CoefficientSides, coefficient_sides
-from pegsynth.evaluation.evaluate_options import EvaluateOptions
-from pegsynth.evaluation.fault_kinds import fault_records
-from pegsynth.evaluation.formula import Formula, read_response
-from pegsynth.evaluation.holdout import holdout_records
-from pegsynth.evaluation.judged_tables import Tables
-from pegsynth.evaluation.model_faults import (
+from pegsynth.evaluation.faults.fault_kinds import fault_records
+from pegsynth.evaluation.faults.model_faults import (
     PREDICTION_RULE,
     REGRESSION_RULE,
+    CoefficientSides,
+    coefficient_sides,
     prediction_faults,
     regression_faults,
 )
-from pegsynth.evaluation.panel_records import PANEL_KEYS
-from pegsynth.evaluation.predictive_accuracy import prediction_records
-from pegsynth.evaluation.propensity import propensity_records
+from pegsynth.evaluation.judged_tables import Tables
 from pegsynth.evaluation.records import (
     RISK_KEYS,
     SUMMARY_KEYS,
@@ -42,14 +37,24 @@ from pegsynth.evaluation.records import (
     measured,
     not_computed,
 )
-from pegsynth.evaluation.regression_records import compare, not_fitted, regression_records
-from pegsynth.evaluation.risk import RiskResult, risk_records
-from pegsynth.evaluation.statistics import Estimate
-from pegsynth.evaluation.table_distances import evaluate_codes
-from pegsynth.evaluation.value_regression import compare_values, compare_weighted, has_values
-from pegsynth.evaluation.values import Numbers, numbers_found
-from pegsynth.inference.effective_rows import effective_rows
+from pegsynth.evaluation.risk.risk_tables import holdout_records
+from pegsynth.evaluation.risk.risks import RiskResult, risk_records
+from pegsynth.evaluation.utility.panel_records import PANEL_KEYS
+from pegsynth.evaluation.utility.predictive_accuracy import prediction_records
+from pegsynth.evaluation.utility.propensity import propensity_records
+from pegsynth.evaluation.utility.regression_records import compare, not_fitted, regression_records
+from pegsynth.evaluation.utility.table_distances import evaluate_codes
+from pegsynth.evaluation.utility.value_regression import (
+    compare_values,
+    compare_weighted,
+    has_values,
+)
+from pegsynth.evaluation.utility.values import Numbers, numbers_found
+from pegsynth.inference.combining_rules import effective_rows
+from pegsynth.inference.formula import Formula, read_response
 from pegsynth.inference.ledger_support import support_note
+from pegsynth.inference.statistics import Estimate
+from pegsynth.kernels.arrays import Codes
 from pegsynth.privacy import Ledger
 from pegsynth.progress import Progress, quiet
 from pegsynth.schema import Schema

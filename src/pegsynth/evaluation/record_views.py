@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegsynth.errors import ParameterError
-from pegsynth.notebook import CONFIDENTIAL, card, table
-from pegsynth.picture import Picture
+from pegsynth.views import CONFIDENTIAL, Picture, card, table
 
 if TYPE_CHECKING:
     import polars as pl

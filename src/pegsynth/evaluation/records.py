@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from pegsynth.errors import ModelError, ParameterError, legible
-from pegsynth.evaluation.statistics import Estimate
+from pegsynth.inference.statistics import Estimate
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pegsynth.picture import Picture
+    from pegsynth.views import Picture
 
 FORMAT = 1
 FAULTS = "utility_faults"

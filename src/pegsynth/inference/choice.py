@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from pegsynth.errors import ParameterError
-from pegsynth.inference.combining_rules import REPLICATED, Rule
+from pegsynth.inference.combining_rules import REPLICATED, ReplicateDesign, Rule
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.assumptions import Parameters
 from pegsynth.privacy.draw_events import DRAWS, Draws, UrnDraws
 from pegsynth.privacy.events import NotPrivate, UnknownEvent, Unspent
-from pegsynth.replicate_design import ReplicateDesign
 
 NOISE_OPTION: Final = "noise"
 OWN_NOISE: Final = "own"

@@ -13,6 +13,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.inference import combining_rules, nested
 from pegsynth.inference.choice import check_rule, design_of, rows_in_of, rows_of, rule_for
 from pegsynth.inference.combining_rules import (
+    PART,
     REPLICATED,
     ROWS_NEEDED,
     RULES,
@@ -29,14 +30,13 @@ from pegsynth.inference.ledger_support import (
     status_of,
     support_note,
 )
+from pegsynth.options.weight_names import WEIGHT
 from pegsynth.privacy import Ledger
-from pegsynth.replicate_design import PART
-from pegsynth.weight_names import WEIGHT
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pegsynth.picture import Picture
+    from pegsynth.views import Picture
 
 Value: TypeAlias = float | Numbers
 Link: TypeAlias = Literal["identity", "log", "cloglog"]
@@ -139,18 +139,18 @@ class Combined:
         """Return one line for each quantity, with intervals of a level (Polars)."""
         import polars as pl
 
-        from pegsynth.inference.table import columns
+        from pegsynth.inference.pooled_result import columns
 
         return pl.DataFrame(columns(self, level))
 
     def plot(self, level: float = 0.95) -> Picture:
         """Draw the estimates with their intervals."""
-        from pegsynth.inference.table import picture
+        from pegsynth.inference.pooled_result import picture
 
         return picture(self, level)
 
     def _repr_html_(self) -> str:
-        from pegsynth.inference.table import combined_card
+        from pegsynth.inference.pooled_result import combined_card
 
         return combined_card(self)
 

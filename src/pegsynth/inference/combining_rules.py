@@ -1,9 +1,21 @@
-"""The combining rules of R16 and R28, each a function from moments to a variance.
+"""How the variance of an estimate follows from its replicates: one value for all who need it (R28).
+
+Replicates have a part f of the sampling error and of the noise, so that weights stay near 1 (Fay's
+method, with coefficient 1 - f). What they differ by is scaled up again: the variance of an
+estimate q is 1/(K f^2) times the sum of (q_k - q)^2.
+
+The combining rules of R16 and R28, each a function from moments to a variance.
 
 In goes what K datasets say about one or more quantities: the mean of the estimates (q),
 their variance between datasets (b) and the mean of their variances (v). Out comes the
 variance of q around the quantity of the population, and its degrees of freedom. Which
 rule is valid depends on how the datasets were made, not on what they hold.
+
+How many rows of equal weight weighted rows are worth.
+
+Notes
+-----
+Kish (1965), Survey Sampling, section 8.2.
 """
 
 from __future__ import annotations
@@ -15,7 +27,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.replicate_design import PART, ReplicateDesign
+from pegsynth.kernels.arrays import Float64
+from pegsynth.options.weight_names import WEIGHT, named_weights
+
+PART: Final = 0.2
+"""The part f of sampling error and noise that replicates have."""
+
+
+@dataclass(frozen=True)
+class ReplicateDesign:
+    """Replicate weights of a table.
+
+    Parameters
+    ----------
+    count
+        Number of replicates (K), which are the degrees of freedom of an interval, too.
+    part
+        The part of sampling error and noise that each of them has (f).
+    weight
+        What the weight of a row is called.
+    """
+
+    count: int
+    part: float = PART
+    weight: str = WEIGHT
+
+    @property
+    def scale(self) -> float:
+        """What sums of squares and products of the q_k - q are multiplied by: 1/(K f^2)."""
+        return 1.0 / (self.count * self.part**2)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns: that of the weight, and those of its replicates."""
+        return named_weights(self.weight, self.count)
+
+    def variance(self, estimates: Float64, main: Float64) -> Float64:
+        """Return the variances of p estimates.
+
+        Parameters
+        ----------
+        estimates
+            A line of p estimates for every replicate.
+        main
+            The estimates with the weight of the rows, or with none: rows count alike.
+        """
+        found: Float64 = self.scale * ((estimates - main) ** 2).sum(axis=0)
+        return found
+
 
 Rule: TypeAlias = Literal[
     "plug-in", "fully", "partial", "shared-urn", "own-noise", "replicate-weights", "nested"
@@ -203,3 +262,14 @@ def _sum(moments: Moments, known: Numbers) -> Spread:
         degrees_of_freedom=np.where(part > 0, degrees, np.inf),
         adjusted=np.zeros(part.shape, dtype=np.bool_),
     )
+
+
+def effective_rows(weights: Float64) -> float:
+    """Return (sum w)^2 / sum w^2; 0 where no row counts.
+
+    >>> import numpy as np
+    >>> effective_rows(np.array([3.0, 1.0, 0.0, 0.0]))
+    1.6
+    """
+    squares = float(weights @ weights)
+    return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0

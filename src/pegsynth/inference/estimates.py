@@ -14,7 +14,7 @@ import numpy as np
 
 from pegsynth.errors import ParameterError
 from pegsynth.inference.combining_rules import Numbers
-from pegsynth.io.caller_frames import frame_kind
+from pegsynth.tables.caller_frames import frame_kind
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from pegsynth.inference.combine import combine
 from pegsynth.inference.combining_rules import Numbers, Rule
 from pegsynth.inference.estimates import check_same
 from pegsynth.inference.pooled_result import Pooled
-from pegsynth.io.caller_frames import frame_kind
+from pegsynth.inference.release_views import ReleaseViews
 from pegsynth.privacy import Ledger
-from pegsynth.release_views import ReleaseViews
+from pegsynth.tables.caller_frames import frame_kind
 
 _ONE_EACH: Final = (
     "a fit must give one estimate and one variance (or standard error) per coefficient"

@@ -17,10 +17,10 @@ from pegsynth.inference.ledger_support import NO_ANALYSIS, NOT_ASKED, status_of,
 from pegsynth.inference.pooled import estimates_of
 from pegsynth.inference.pooled_result import Pooled
 from pegsynth.inference.shared_bias import with_shared_bias
-from pegsynth.io.caller_frames import frame_kind
+from pegsynth.options.weight_names import WEIGHT, named_weights
 from pegsynth.privacy import Ledger
 from pegsynth.schema import Schema
-from pegsynth.weight_names import WEIGHT, named_weights
+from pegsynth.tables.caller_frames import frame_kind
 
 
 def replicated(

@@ -31,8 +31,8 @@ from pegsynth.inference.ledger_support import (
     listed,
     named_features,
 )
-from pegsynth.io.caller_frames import from_frame
 from pegsynth.privacy import Ledger, NoisyCounts
+from pegsynth.tables.caller_frames import from_frame
 
 NOT_VARYING = (
     f"{NOT_SUPPORTED}: replicates of {{}} do not vary, as where noise hides a whole number"
@@ -43,7 +43,7 @@ HIDDEN = (
     "by more than its interval is wide"
 )
 CHANCE = 3e-5
-"""Chance that noise alone makes an octave one of those that are seen (`pegsynth.numbers.tails`)."""
+"""Chance that noise alone makes an octave one of those that are seen (`pegsynth.codec.tails`)."""
 LEVEL = 0.95
 
 Estimates = Callable[[Numbers], Mapping[str, float]]

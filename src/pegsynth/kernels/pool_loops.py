@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.arrays import Float64, Int64
+from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.kernels.compiled import kernel
 
 UInt16 = NDArray[np.uint16]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from pegsynth.arrays import Int64
+from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.noise import add_noise, choose
 from pegsynth.privacy import AgreementCounts, CategoriesFound, Selection
 from pegsynth.privacy.noise_events import Noisy

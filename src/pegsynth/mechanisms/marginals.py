@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.arrays import Int64
 from pegsynth.errors import ModelError
+from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms import answers
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream

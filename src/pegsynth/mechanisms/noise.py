@@ -19,8 +19,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.arrays import Int64
 from pegsynth.errors import ParameterError
+from pegsynth.kernels.arrays import Int64
 from pegsynth.kernels.noise_draws import CELL, DONE, UNDECIDED, WORD, draw_noise
 from pegsynth.mechanisms.bins import Noise
 from pegsynth.mechanisms.exact import (

@@ -23,8 +23,8 @@ from typing import TypeAlias, TypeVar
 import msgspec
 import numpy as np
 
-from pegsynth.arrays import Int64
 from pegsynth.errors import BudgetError, escaped
+from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms import answers
 from pegsynth.mechanisms.residuals import residual_of
 from pegsynth.privacy import (

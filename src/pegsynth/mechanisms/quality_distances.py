@@ -17,8 +17,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.arrays import Codes, Int64
 from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.kernels.arrays import Codes, Int64
 from pegsynth.mechanisms import answers
 from pegsynth.privacy import Allowance, Budget, NoisyCounts
 from pegsynth.random import RandomStream

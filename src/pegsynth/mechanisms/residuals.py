@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.arrays import Float64, Int64
+from pegsynth.kernels.arrays import Float64, Int64
 
 T = TypeVar("T", np.int64, np.float64)
 

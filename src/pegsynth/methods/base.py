@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pegsynth.auditing.run import Finding
-    from pegsynth.io.caller_frames import FrameKind
+    from pegsynth.codec.code_table import KeptRows
+    from pegsynth.methods.counting import ConfidentialTable
     from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Event, Guarantee, Ledger
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
-    from pegsynth.tables.counting import ConfidentialTable
-    from pegsynth.tables.units import KeptRows
+    from pegsynth.tables.caller_frames import FrameKind
 
     Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
     Rows: TypeAlias = Iterator[Codes]

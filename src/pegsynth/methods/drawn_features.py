@@ -26,7 +26,7 @@ def clamped_codes(schema: Schema, options: Any) -> dict[int, int]:
     """Return the features that ``--where`` keeps fixed, with the code of their value."""
     import polars as pl
 
-    from pegsynth.schema.column_encoders import column_encoders
+    from pegsynth.codec.column_encoders import column_encoders
 
     clamped: dict[int, int] = {}
     encoders = column_encoders(schema) if given_values(options) else []
@@ -45,7 +45,7 @@ def clamped_codes(schema: Schema, options: Any) -> dict[int, int]:
 
 def drawn_features(schema: Schema, options: Any) -> tuple[int, ...]:
     """Return the features that are drawn, in order."""
-    from pegsynth.hashing.order import detail_features, plain_features
+    from pegsynth.methods.gibbs.order import detail_features, plain_features
 
     if replaced := replaced_features(options):
         chosen = {schema.index(name) for name in replaced}

@@ -1,19 +1,183 @@
-"""The ledger of a release, put together from what schema, reader, fit and plan say."""
+"""What a run takes for public: every assumption that it uses, and none that it does not.
+
+Each public input of a release has a line in the ledger: parts of the schema that the
+method used, options, given values. Whatever is not listed here was not used, is an event,
+or comes from who knows it: the seed pool from the sampler, the number of rows from the
+session, a query from the reader.
+
+The ledger of a release, put together from what schema, reader, fit and plan say.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pegsynth.methods.declarations import of_choices, of_release, of_schema, of_structure
+from pegsynth.errors import escaped
+from pegsynth.methods.drawn_features import (
+    drawn_features,
+    given_values,
+    promised_levels,
+    replaced_features,
+)
+from pegsynth.methods.gibbs.order import detail_features, plain_features
 from pegsynth.methods.registry import get
-from pegsynth.privacy import Ledger, NotPrivate, this_program
-from pegsynth.privacy.assumptions import Assumption, rows_in, rowwise_query
+from pegsynth.privacy import Ledger, NotPrivate, assumptions, this_program
+from pegsynth.privacy.assumptions import Assumption, Parameters, rows_in, rowwise_query
 
 if TYPE_CHECKING:
-    from pegsynth.io.reader import TableReader
     from pegsynth.methods.base import Model, Plan
     from pegsynth.schema import Schema
+    from pegsynth.tables.reader import TableReader
+
+
+def of_schema(schema: Schema) -> tuple[Assumption, ...]:
+    """Return what every run takes from its schema: the codebook, and whose a row is."""
+    features = schema.features
+    refused = named(f.name for f in features if f.unknown == "error")
+    category = named(f.name for f in features if f.unknown == "category")
+    return (
+        *_codebook(schema),
+        *_recodings(schema),
+        assumptions.unlisted_values(refused=refused, category=category),
+        *_order(schema),
+        *_unit(schema),
+    )
+
+
+def _codebook(schema: Schema) -> Iterator[Assumption]:
+    if schema.reviewed:
+        features = schema.features
+        yield assumptions.reviewed_schema(
+            drafted_from_data=named(schema.drafted_from_data),
+            # Those that are found are paid for.
+            categories=named(f.name for f in features if not f.binned and not f.private_categories),
+            # Edges that are measured are paid for; where they end may have been stated.
+            edges=named(f.name for f in features if f.binned and not f.private_edges),
+            bounds=named(
+                f.name
+                for f in features
+                if f.private_edges and (f.lowest, f.highest) != (None, None)
+            ),
+            # What a panel says of its units has a line of its own.
+            rows_per_unit=schema.rows_per_unit if schema.unit and not schema.panel else None,
+            drafted_rules=named(
+                rule.label or f"rule {number}"
+                for number, rule in enumerate(schema.rules, start=1)
+                if rule.drafted_from_data
+            ),
+        )
+
+
+def _recodings(schema: Schema) -> Iterator[Assumption]:
+    # What is merged by noisy counts is an event, and no assumption.
+    public = {f.name: f.recoding.public() for f in schema.features if f.recoding}
+    recoded = {escaped(name): rules.said() for name, rules in public.items() if rules.said()}
+    if recoded:
+        yield assumptions.public_recodings(recoded)
+    described = named(c.name for c in schema.columns if c.label_of is not None)
+    if described:
+        yield assumptions.public_descriptions(described)
+
+
+def _order(schema: Schema) -> Iterator[Assumption]:
+    panel = schema.panel
+    # From the second row on the time of a panel is counted from the row before (R24).
+    gaps = {panel.at(panel.time, position) for position in panel.positions[1:]} if panel else set()
+    counted = named(f.name for f in schema.features if f.after is not None and f.name not in gaps)
+    if counted:
+        yield assumptions.dates_in_order(counted)
+
+
+def _unit(schema: Schema) -> Iterator[Assumption]:
+    if schema.unit:
+        yield assumptions.unit_column(escaped(schema.unit), rows_per_unit=schema.rows_per_unit)
+    if schema.panel:
+        panel = schema.panel
+        fixed = named(panel.fixed)
+        unit, time = escaped(panel.unit), escaped(panel.time)
+        pooled = panel.wide and panel.pooled
+        yield assumptions.panel(unit, time=time, most=panel.most, fixed=fixed, pooled=pooled)
+
+
+def of_heads(schema: Schema, heads: int) -> tuple[Assumption, ...]:
+    """Return where public heads come from: listed ones first, then features in their order."""
+    plain = plain_features(schema)
+    others = {schema.names[i] for i in plain}
+    listed = {schema.names[i]: len(others & set(schema.features[i].heads)) for i in plain}
+    listing = named(name for name, count in listed.items() if count and heads)
+    return (
+        *((assumptions.public_heads(listing),) if listing else ()),
+        *((assumptions.feature_order(),) if min(listed.values()) < heads else ()),
+    )
+
+
+def of_release(schema: Schema, plan: Plan) -> tuple[Assumption, ...]:
+    """Return what a settled release takes for public."""
+    return (*of_structure(schema, plan), *of_choices(plan))
+
+
+def of_structure(schema: Schema, plan: Plan) -> tuple[Assumption, ...]:
+    """Return what it takes from the schema, which a saved model knows as well."""
+    from pegsynth.methods.registry import get
+
+    return (
+        *get(plan.method).declared_structure(schema, plan),
+        *_rules(schema),
+        *_diversity(schema, plan),
+    )
+
+
+def of_shares(schema: Schema) -> tuple[Assumption, ...]:
+    """Return the public shares of features, for a method that looks at them."""
+    stated = named(feature.name for feature in schema.features if feature.shares)
+    return (assumptions.public_shares(stated),) if stated else ()
+
+
+def of_parents(schema: Schema, options: Any) -> tuple[Assumption, ...]:
+    """Return the parents of drawn details, for a method that looks at them."""
+    drawn = set(drawn_features(schema, options)) & set(detail_features(schema))
+    if not drawn:
+        return ()
+    return (assumptions.public_parents(named(schema.names[i] for i in sorted(drawn))),)
+
+
+def _rules(schema: Schema) -> Iterator[Assumption]:
+    # Rules that follow from a panel are no statement about people.
+    stated = [rule for rule in schema.rules if not rule.structural]
+    ruled = {feature for rule in stated for feature, _ in rule.forbidden}
+    if ruled:
+        names = named(schema.names[i] for i in sorted(ruled))
+        drafted = any(rule.drafted_from_data for rule in stated)
+        yield assumptions.public_rules(names, count=len(stated), drafted=drafted)
+
+
+def _diversity(schema: Schema, plan: Plan) -> Iterator[Assumption]:
+    levels = promised_levels(schema, plan)
+    if levels:
+        yield assumptions.public_diversity(
+            {escaped(schema.names[i]): levels[i] for i in sorted(levels)}
+        )
+
+
+def of_choices(plan: Plan) -> Iterator[Assumption]:
+    """Yield what the user chose for this run."""
+    from pegsynth.methods.registry import get
+
+    if given := given_values(plan.options):
+        yield assumptions.given_values(named(name for name, _ in given))
+    stated: Parameters = {"method": plan.method, "datasets": plan.options.datasets}
+    if plan.options.rows is not None:
+        stated["rows"] = plan.options.rows
+    if replaced := replaced_features(plan.options):
+        stated["synthesize"] = named(replaced)
+    yield assumptions.public_options(stated | get(plan.method).declared_options(plan))
+
+
+def named(names: Iterable[str]) -> list[str]:
+    """Return names as a ledger can hold them: without what steers a terminal."""
+    return [escaped(name) for name in names]
 
 
 def schema_ledger(schema: Schema, *, accept_unreviewed: bool = False) -> Ledger:

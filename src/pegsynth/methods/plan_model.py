@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegsynth.mechanisms.privacy_filter import Price
+from pegsynth.methods.released.fit import margin_error, margin_weights
 from pegsynth.privacy import UnitBound
-from pegsynth.released.fit import margin_error, margin_weights
 
 if TYPE_CHECKING:
-    from pegsynth.arrays import Float64
+    from pegsynth.kernels.arrays import Float64
     from pegsynth.methods.base import Plan
     from pegsynth.schema import Schema
 

@@ -20,8 +20,8 @@ from pegsynth.methods.method_options import (
     PegsRsOptions,
     PmiOptions,
 )
-from pegsynth.option_kinds import METADATA, Option
 from pegsynth.options import RowOptions
+from pegsynth.options._kinds import METADATA, Option
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Method
@@ -30,17 +30,17 @@ _further: dict[str, Method[Any, Any]] = {}
 
 
 _BUILT_IN: dict[str, tuple[str, str, type[RowOptions]]] = {
-    "pegs": ("pegs", "PEGS", PegsOptions),
-    "pegs-rs": ("pegs_rs", "PEGS_RS", PegsRsOptions),
-    "pegs-capped": ("pegs_capped", "PEGS_CAPPED", PegsCappedOptions),
-    "pegs-once": ("pegs_once", "PEGS_ONCE", PegsOnceOptions),
-    "contingency": ("contingency", "CONTINGENCY", ContingencyOptions),
-    "marginal": ("marginal", "MARGINAL", MarginalOptions),
-    "bootstrap": ("bootstrap", "BOOTSTRAP", BootstrapOptions),
-    "mi": ("imputation", "MI", MiOptions),
-    "pmi": ("imputation", "PMI", PmiOptions),
-    "cart": ("imputation", "CART", MiOptions),
-    "forest": ("imputation", "FOREST", MiOptions),
+    "pegs": ("gibbs.pegs", "PEGS", PegsOptions),
+    "pegs-rs": ("gibbs.pegs_rs", "PEGS_RS", PegsRsOptions),
+    "pegs-capped": ("gibbs.pegs_capped", "PEGS_CAPPED", PegsCappedOptions),
+    "pegs-once": ("released.pegs_once", "PEGS_ONCE", PegsOnceOptions),
+    "contingency": ("baselines.contingency", "CONTINGENCY", ContingencyOptions),
+    "marginal": ("baselines.marginal", "MARGINAL", MarginalOptions),
+    "bootstrap": ("baselines.bootstrap", "BOOTSTRAP", BootstrapOptions),
+    "mi": ("baselines.imputation", "MI", MiOptions),
+    "pmi": ("baselines.imputation", "PMI", PmiOptions),
+    "cart": ("baselines.imputation", "CART", MiOptions),
+    "forest": ("baselines.imputation", "FOREST", MiOptions),
 }
 """Module, object and options of every method; the object is loaded when it is asked for."""
 

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.codec.codec import check_columns, encode
 from pegsynth.errors import DataError, ModelError
-from pegsynth.io.table_input import opened
-from pegsynth.mechanisms import rule_tables, uniform_weights
+from pegsynth.mechanisms import rule_tables
 from pegsynth.mechanisms.marginals import Marginals, seed_weights
 from pegsynth.methods.drawn_features import clamped_codes, replaced_features
+from pegsynth.methods.gibbs.seeds import FilePool, SeedPool, WeightedPool
+from pegsynth.methods.prior import uniform_weights
 from pegsynth.privacy.assumptions import Assumption, public_seed_pool
-from pegsynth.sampling import FilePool, SeedPool, WeightedPool
-from pegsynth.schema.codec import check_columns, encode
 from pegsynth.schema.rules import conditioned
+from pegsynth.tables.table_input import opened
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Codes

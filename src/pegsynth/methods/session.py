@@ -18,17 +18,17 @@ from pegsynth.errors import BudgetError, ModelError, ParameterError
 from pegsynth.methods.base import Model, Plan, Sampler
 from pegsynth.methods.ledgers import release_ledger, seeded_ledger
 from pegsynth.methods.registry import get
-from pegsynth.option_kinds import check_whole, flag_of
+from pegsynth.options._kinds import check_whole, flag_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from pegsynth.methods.base import Codes, Rows
+    from pegsynth.methods.released.published import Released
+    from pegsynth.methods.released.row_replicates import Replicates
     from pegsynth.privacy import Ledger
     from pegsynth.random import RandomStream
-    from pegsynth.released.published import Released
-    from pegsynth.released.row_replicates import Replicates
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pegsynth.privacy.budget import Allowance, Budget, Shares
 from pegsynth.privacy.calibrate import (
     DEFAULT_SCALE,
     Calibration,
+    Structure,
     alpha_per_row,
     calibrate,
     stated_alpha,
@@ -38,11 +39,9 @@ from pegsynth.privacy.events import (
 )
 from pegsynth.privacy.guarantee import Guarantee
 from pegsynth.privacy.ledger import Ledger
-from pegsynth.privacy.noise_events import NoisyCounts, NoisyResiduals, NoisySums
+from pegsynth.privacy.noise_events import AgreementCounts, NoisyCounts, NoisyResiduals, NoisySums
 from pegsynth.privacy.privacy_json import verify
 from pegsynth.privacy.program import Program, this_program
-from pegsynth.privacy.public_structure import Structure
-from pegsynth.privacy.verification_events import AgreementCounts
 
 __all__ = [
     "DEFAULT_SCALE",

@@ -39,10 +39,15 @@ from pegsynth.privacy.events import (
     UnitBound,
     Unspent,
 )
-from pegsynth.privacy.noise_events import Noisy, NoisyCounts, NoisyResiduals, NoisySums
+from pegsynth.privacy.noise_events import (
+    AgreementCounts,
+    Noisy,
+    NoisyCounts,
+    NoisyResiduals,
+    NoisySums,
+)
 from pegsynth.privacy.rounding import ZERO, log_one_plus_up, product_up, ratio_up, sum_up
 from pegsynth.privacy.unseen_categories import unseen_delta
-from pegsynth.privacy.verification_events import AgreementCounts
 
 _EIGHTH = Decimal("0.125")
 _HALF = Decimal("0.5")

@@ -1,4 +1,6 @@
-"""The smallest exact alpha that a budget allows.
+"""The public structure of a release, before its alpha is known.
+
+The smallest exact alpha that a budget allows.
 
 alpha = p/s with integers p and s (R15). The price of a draw falls as p grows, so the
 smallest p within an allowance is found by bisection on the very prices that the ledger
@@ -10,18 +12,88 @@ bisection finds up to one unit of p. (The paper prints `<=` there; privacy needs
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final, Literal, TypeAlias
 
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, draw_price
 from pegsynth.privacy.budget import Allowance, Route
 from pegsynth.privacy.conversion import check_epsilon
-from pegsynth.privacy.draw_events import Draws, UrnDraws
-from pegsynth.privacy.public_structure import Structure
+from pegsynth.privacy.draw_events import (
+    BlockDraws,
+    CappedDraws,
+    ContingencyDraws,
+    Draws,
+    ImputationDraws,
+    MarginalDraws,
+    PegsDraws,
+    UrnDraws,
+)
 from pegsynth.privacy.rounding import fraction_down
+
+DrawMethod: TypeAlias = Literal[
+    "pegs", "pegs-rs", "pegs-capped", "urn", "pmi", "contingency", "marginal"
+]
+
+_EVENTS: Final[Mapping[str, tuple[type[Draws], tuple[str, ...]]]] = {
+    "pegs": (PegsDraws, ("sweeps",)),
+    "pegs-rs": (BlockDraws, ("sweeps", "block_size")),
+    "pegs-capped": (CappedDraws, ("sweeps", "visits", "hashings", "chains")),
+    "urn": (UrnDraws, ("visits", "urns", "restricted")),
+    "pmi": (ImputationDraws, ("sweeps",)),
+    "contingency": (ContingencyDraws, ()),
+    "marginal": (MarginalDraws, ()),
+}
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The public structure of a release, which decides how many draws one row influences.
+
+    Parameters
+    ----------
+    method
+        Which mechanism draws.
+    features, rows, sweeps, datasets
+        M, n per dataset, S and K.
+    block_size
+        B, for `pegs-rs`.
+    visits
+        T, for `pegs-capped` and `urn`.
+    hashings, chains
+        Hash functions, and chains that share the visits, for `pegs-capped`.
+    urns, restricted
+        Independent sets of urns and features drawn under a rule, for `urn`.
+    """
+
+    method: DrawMethod
+    features: int
+    rows: int
+    sweeps: int = 1
+    datasets: int = 1
+    block_size: int | None = None
+    visits: int | None = None
+    hashings: int = 1
+    chains: int = 1
+    urns: int = 1
+    restricted: int = 0
+
+    def event(self, alpha_numerator: int, alpha_denominator: int) -> Draws:
+        """Return the event that a release of this shape records, at a given alpha."""
+        if self.method not in _EVENTS:
+            raise ParameterError(f"method {self.method!r} has no draws to calibrate")
+        kind, further = _EVENTS[self.method]
+        fields: dict[str, Any] = {
+            name: getattr(self, name) for name in ("features", "rows", "datasets", *further)
+        }
+        missing = [name for name, value in fields.items() if value is None]
+        if missing:
+            raise ParameterError(f"method {self.method!r} needs {missing[0].replace('_', ' ')}")
+        fields |= {"alpha_numerator": alpha_numerator, "alpha_denominator": alpha_denominator}
+        return kind(**fields)
+
 
 DEFAULT_SCALE: Final = 2**20
 """Steps of alpha, s. Smallest alpha about 1e-6, so that rounding up costs less than 0.1 %

@@ -22,13 +22,13 @@ from pegsynth.errors import ParameterError
 from pegsynth.privacy.conversion import check_delta
 from pegsynth.privacy.draw_events import Draws, Recorded
 from pegsynth.privacy.noise_events import (
+    AgreementCounts,
     NoisyCounts,
     NoisyResiduals,
     NoisySums,
     exact_fraction,
     freeze,
 )
-from pegsynth.privacy.verification_events import AgreementCounts
 
 
 class Selection(Recorded, frozen=True, kw_only=True, tag="selection"):

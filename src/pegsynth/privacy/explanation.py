@@ -37,10 +37,15 @@ from pegsynth.privacy.events import (
     UnknownEvent,
     Unspent,
 )
-from pegsynth.privacy.noise_events import Noisy, NoisyCounts, NoisyResiduals, NoisySums
+from pegsynth.privacy.noise_events import (
+    AgreementCounts,
+    Noisy,
+    NoisyCounts,
+    NoisyResiduals,
+    NoisySums,
+)
 from pegsynth.privacy.rounding import display_up, float_up
 from pegsynth.privacy.runs import bound_of, runs_of
-from pegsynth.privacy.verification_events import AgreementCounts
 
 if TYPE_CHECKING:
     from pegsynth.privacy.ledger import Ledger

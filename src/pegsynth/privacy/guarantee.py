@@ -37,7 +37,7 @@ from pegsynth.privacy.events import (
     UnknownEvent,
     Unspent,
 )
-from pegsynth.privacy.noise_events import NoisyCounts, NoisyResiduals, NoisySums
+from pegsynth.privacy.noise_events import AgreementCounts, NoisyCounts, NoisyResiduals, NoisySums
 from pegsynth.privacy.rounding import (
     float_down,
     float_up,
@@ -47,7 +47,6 @@ from pegsynth.privacy.rounding import (
     sum_up,
 )
 from pegsynth.privacy.runs import RunPrice, all_delta_taken, parts_added, runs_of, whole_run
-from pegsynth.privacy.verification_events import AgreementCounts
 
 if TYPE_CHECKING:
     import polars as pl

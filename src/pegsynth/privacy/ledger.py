@@ -24,7 +24,7 @@ from pegsynth.privacy.runs import all_delta_taken
 if TYPE_CHECKING:
     import polars as pl
 
-    from pegsynth.picture import Picture
+    from pegsynth.views import Picture
 
 LARGEST_USUAL_DELTA = 1e-6
 _Kept = TypeVar("_Kept")

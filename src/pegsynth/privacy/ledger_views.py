@@ -1,18 +1,23 @@
-"""A ledger and its promise to look at: dataframes, a picture, cards for a notebook.
+"""The colour of a promise, by public thresholds.
+
+They are the tiers of Ponomareva et al., How to DP-fy ML (2023): conventions, and no law.
+
+A ledger and its promise to look at: dataframes, a picture, cards for a notebook.
 
 Prices are shown as the statement shows them: rounded up. A ledger is public.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from pegsynth.notebook import card, table
-from pegsynth.picture import Picture
 from pegsynth.privacy.explanation import Explained, explained, kind_of
+from pegsynth.privacy.ledger import LARGEST_USUAL_DELTA
 from pegsynth.privacy.rounding import display_up
+from pegsynth.privacy.statement import WEAK_EPSILON
+from pegsynth.views import Picture, card, table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,6 +25,21 @@ if TYPE_CHECKING:
     from pegsynth.privacy.events import Event
     from pegsynth.privacy.guarantee import Guarantee
     from pegsynth.privacy.ledger import Ledger
+
+
+AMBER_ABOVE: Final = 1.0
+RED_ABOVE: Final = WEAK_EPSILON
+Level = Literal["green", "amber", "red", "none"]
+
+
+def level(kind: str, epsilon: float | None, delta: float | None) -> Level:
+    """Return green, amber or red; none without differential privacy."""
+    if kind not in ("pure", "approximate") or epsilon is None:
+        return "none"
+    if epsilon > RED_ABOVE:
+        return "red"
+    amber = epsilon > AMBER_ABOVE or (delta or 0.0) > LARGEST_USUAL_DELTA
+    return "amber" if amber else "green"
 
 
 def ledger_frame(ledger: Ledger) -> pl.DataFrame:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from pegsynth.errors import ParameterError
-from pegsynth.version import __version__
+from pegsynth.runtime import __version__
 
 BUILD_FILE = "_build.json"
 """Written into a wheel by ``tools/wheel_commit.py``."""

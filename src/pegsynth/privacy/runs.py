@@ -15,8 +15,8 @@ from typing import NamedTuple
 from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, delta_taken, total
 from pegsynth.privacy.draw_events import DRAWS
 from pegsynth.privacy.events import Diversity, Event, RunBegins, UnitBound
+from pegsynth.privacy.noise_events import AgreementCounts
 from pegsynth.privacy.rounding import product_up
-from pegsynth.privacy.verification_events import AgreementCounts
 
 _HALF = Decimal("0.5")
 _FIXED = (*DRAWS, AgreementCounts, RunBegins, UnitBound, Diversity)

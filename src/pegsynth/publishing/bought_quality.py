@@ -15,17 +15,17 @@ from typing import Any, Final
 
 import polars as pl
 
-from pegsynth.analyses.analysed_tables import AnalysedTable, analysed_tables
-from pegsynth.arrays import Codes
+from pegsynth.codec.code_table import CodeTable
+from pegsynth.codec.codec import encode_table
 from pegsynth.errors import ParameterError, PegsynthError, legible
-from pegsynth.io.reader import TableReader
-from pegsynth.io.table_input import open_table
+from pegsynth.kernels.arrays import Codes
 from pegsynth.mechanisms.quality_distances import BoughtFigures, QualityPlan, buy, cell_counts
-from pegsynth.pipeline import Draws
+from pegsynth.methods.released.declared_plan import AnalysedTable, analysed_tables
+from pegsynth.pipeline.running import Draws
 from pegsynth.schema import Schema
-from pegsynth.schema.codec import encode_table
 from pegsynth.schema.dtypes import unit_text
-from pegsynth.tables.code_table import CodeTable
+from pegsynth.tables.reader import TableReader
+from pegsynth.tables.table_input import open_table
 
 LEVEL: Final = 0.95
 _LARGER: Final = 3

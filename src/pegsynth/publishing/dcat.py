@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from pegsynth.publishing.catalogues import described, protection
 from pegsynth.publishing.facts import Facts, sha256
-from pegsynth.publishing.standard_words import described, protection
 
 CONTEXT: Final = {
     "dcat": "http://www.w3.org/ns/dcat#",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from pegsynth.privacy import UnitBound
 from pegsynth.privacy.statement import rows_folded
-from pegsynth.publishing.run_facts import RunFacts
+from pegsynth.publishing.facts import RunFacts
 from pegsynth.schema import Feature
 from pegsynth.schema.feature import number_text
 from pegsynth.schema.temporal import bound_text

@@ -16,8 +16,8 @@ from pegsynth.privacy.accountant import PureAccountant, total
 from pegsynth.privacy.draw_events import DRAWS, ImputationDraws
 from pegsynth.privacy.events import CategoriesFound, PooledRows, Unspent
 from pegsynth.privacy.rounding import display_up, float_up
+from pegsynth.publishing.catalogues import adjacency, described, limitations, unit_word
 from pegsynth.publishing.facts import Facts
-from pegsynth.publishing.standard_words import adjacency, described, limitations, unit_word
 
 NEEDED: Final = ("region", "owner", "owner_type", "purpose")
 _SECOND: Final = ("row",)

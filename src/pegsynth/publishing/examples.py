@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from pegsynth.io.csv_text import protect
+from pegsynth.codec.column_decoding import How
+from pegsynth.inference.combining_rules import ReplicateDesign
+from pegsynth.options.weight_names import ROW
 from pegsynth.publishing.completed_texts import completed_name
-from pegsynth.publishing.r_example import weighted_share
-from pegsynth.replicate_design import ReplicateDesign
+from pegsynth.publishing.other_programs import weighted_share
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.calendar_units import TEMPORAL
-from pegsynth.schema.column_decoding import How
 from pegsynth.schema.dialect import Dialect
-from pegsynth.weight_names import ROW
+from pegsynth.tables.csv_read import protect
 
 _MOST_INPUTS = 2
 

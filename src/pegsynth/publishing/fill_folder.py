@@ -18,8 +18,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.book import NO_BOOKING, Booking
-from pegsynth.drawn_tables import (
+from pegsynth.codec.folded_reader import batched_pairs, folded_reader, joined_files, joined_original
+from pegsynth.errors import ParameterError
+from pegsynth.inference.choice import weights_of
+from pegsynth.methods.base import Model
+from pegsynth.methods.released.asked_counts import asked_frame
+from pegsynth.methods.session import Session
+from pegsynth.options import How
+from pegsynth.options.weight_names import ROW, weight_file
+from pegsynth.pipeline.drawn_tables import (
     completed_versions,
     drawn_frames,
     drawn_pairs,
@@ -27,19 +34,8 @@ from pegsynth.drawn_tables import (
     published_schema,
     table_schema,
 )
-from pegsynth.errors import ParameterError
-from pegsynth.inference.choice import weights_of
-from pegsynth.io.atomic import atomic_text
-from pegsynth.io.reader import TableReader
-from pegsynth.io.table_input import open_table
-from pegsynth.io.table_output import open_writer
-from pegsynth.methods.asked_tables import asked_frame
-from pegsynth.methods.base import Model
-from pegsynth.methods.session import Session
-from pegsynth.options import How
-from pegsynth.panels import folded_reader
-from pegsynth.panels.joining import batched_pairs, joined_files, joined_original
-from pegsynth.pipeline import Draws, check_output, open_draws
+from pegsynth.pipeline.request import Request
+from pegsynth.pipeline.running import Draws, check_output, open_draws
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.privacy.statement import rows_counted
@@ -62,15 +58,18 @@ from pegsynth.publishing.quality import (
     quality_json,
     quality_markdown,
 )
+from pegsynth.publishing.report.drawing import check_drawing
 from pegsynth.publishing.result import TableFormat
 from pegsynth.publishing.sign_off import sign_off_page
 from pegsynth.publishing.wanted_texts import wanted_name
-from pegsynth.reporting.drawing import check_drawing
-from pegsynth.request import Request
 from pegsynth.schema import Schema
 from pegsynth.schema.toml import dumps
 from pegsynth.schema.wide_schema import wide_schema
-from pegsynth.weight_names import ROW, weight_file
+from pegsynth.storage.book.booking import NO_BOOKING, Booking
+from pegsynth.tables.atomic import atomic_text
+from pegsynth.tables.reader import TableReader
+from pegsynth.tables.table_input import open_table
+from pegsynth.tables.table_output import open_writer
 
 TITLE = "Original and synthetic table side by side"
 
@@ -610,10 +609,10 @@ def write_internal(
     from pegsynth.evaluation.evaluate_options import options_of
     from pegsynth.evaluation.judged_tables import read_tables
     from pegsynth.evaluation.measuring import evaluate_tables
-    from pegsynth.evaluation.published_noise import published_noise
+    from pegsynth.evaluation.utility.pooling import published_noise
     from pegsynth.inference.choice import rule_for
-    from pegsynth.reporting import render
-    from pegsynth.reporting.verdict import with_verdict
+    from pegsynth.publishing.report.html import render
+    from pegsynth.publishing.report.verdict import with_verdict
 
     internal = folder / "internal"
     internal.mkdir(mode=0o700)

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pegsynth.errors import OutputError
-from pegsynth.io.atomic import atomic_text, output_error
+from pegsynth.tables.atomic import atomic_text, output_error
 
 CHECKSUMS = "SHA256SUMS"
 _HERE = -100

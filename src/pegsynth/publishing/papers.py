@@ -6,17 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pegsynth.io.atomic import atomic_text
-from pegsynth.publishing import attestation
-from pegsynth.publishing.croissant import croissant
+from pegsynth.publishing import catalogues as attestation
+from pegsynth.publishing.catalogues import croissant, write_sidecars
 from pegsynth.publishing.dcat import dcat
 from pegsynth.publishing.dp_registry import dp_registry
 from pegsynth.publishing.facts import Facts
-from pegsynth.publishing.messages import LANGUAGES
-from pegsynth.publishing.privacy_pages import privacy_page
+from pegsynth.publishing.privacy_pages import LANGUAGES, privacy_page
 from pegsynth.publishing.readme_page import readme_page
-from pegsynth.publishing.sidecars import write_sidecars
 from pegsynth.publishing.texts import how_to_analyse
+from pegsynth.tables.atomic import atomic_text
 
 
 def write_privacy(public: Path, facts: Facts) -> None:

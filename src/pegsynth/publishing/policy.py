@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pegsynth.codec.column_decoding import multiples_inside
+from pegsynth.codec.encoding import ColumnEncoder, special_number
 from pegsynth.errors import ParameterError
-from pegsynth.option_kinds import check_whole
+from pegsynth.options._kinds import check_whole
 from pegsynth.schema import Feature, Schema
-from pegsynth.schema.encoding import ColumnEncoder, special_number
 from pegsynth.schema.number_text import NumberText
-from pegsynth.schema.rounded_values import multiples_inside
 
 _COUNT = "rows"
 

@@ -1,4 +1,6 @@
-"""PRIVACY.md: the promise in words that a data-protection officer can read, in five languages.
+"""The sentences of PRIVACY.md in several languages, all from ``messages.toml``.
+
+PRIVACY.md: the promise in words that a data-protection officer can read, in five languages.
 
 Made from the ledger, from what the publisher said, and from public thresholds. English assumptions
 and reasons are those of the ledger, word for word; other languages state them in general and
@@ -7,20 +9,63 @@ leave the parameters to ``privacy.json``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Final
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
 
+from pegsynth.errors import ParameterError
 from pegsynth.privacy import Event, Guarantee, Ledger, NotPrivate
 from pegsynth.privacy.assumptions import Assumption
 from pegsynth.privacy.guarantee import uncovered_places
 from pegsynth.privacy.ledger import LARGEST_USUAL_DELTA
-from pegsynth.privacy.promise_levels import AMBER_ABOVE, RED_ABOVE, Level, level
+from pegsynth.privacy.ledger_views import AMBER_ABOVE, RED_ABOVE, Level, level
 from pegsynth.privacy.rounding import display_up
 from pegsynth.privacy.statement import factor_text, rows_counted
 from pegsynth.publishing.about import About
-from pegsynth.publishing.messages import Messages
 from pegsynth.publishing.policy import Policy
+
+LANGUAGES: Final = ("en", "de", "fr", "es", "pt")
+
+
+@cache
+def all_messages() -> dict[str, dict[str, str]]:
+    """Return every message in every language."""
+    text = files("pegsynth.publishing").joinpath("messages.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+@dataclass(frozen=True)
+class Messages:
+    """The messages of one language."""
+
+    language: str
+
+    def __call__(self, key: str, **places: Any) -> str:
+        """Return a message with its places filled."""
+        return all_messages()[key][self.language].format(**places)
+
+    def figure(self, text: str) -> str:
+        """Return a figure with the decimal mark of the language."""
+        return text if self.language == "en" else text.replace(".", ",")
+
+    def known(self, key: str) -> bool:
+        """Whether there is such a message."""
+        return key in all_messages()
+
+
+def check_languages(asked: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the languages beside English that were asked for, each once."""
+    names = asked.split(",") if isinstance(asked, str) else tuple(asked or ())
+    found = tuple(dict.fromkeys(name.strip().lower() for name in names if name.strip()))
+    for name in found:
+        if name not in LANGUAGES:
+            raise ParameterError(f"--language takes {', '.join(LANGUAGES)}; it was {name!r}")
+    return tuple(name for name in found if name != "en")
+
 
 SUSPICIONS: Final = (Decimal("0.01"), Decimal("0.1"), Decimal("0.5"))
 _LARGEST: Final = 300

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from pegsynth.evaluation.published_noise import noise_variance, published_noise
-from pegsynth.numbers import constant_numbers
-from pegsynth.panels.pooled_positions import measured_tables
+from pegsynth.codec.measured_numbers import constant_numbers
+from pegsynth.codec.pooled_positions import measured_tables
+from pegsynth.evaluation.utility.pooling import noise_variance, published_noise
 from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals, PooledRows
 from pegsynth.privacy.statement import rows_counted
 from pegsynth.publishing.deed_texts import deeds_said
-from pegsynth.publishing.run_facts import RunFacts
-from pegsynth.reporting.figure import Table, table_of
-from pegsynth.reporting.page import page
+from pegsynth.publishing.facts import RunFacts
+from pegsynth.publishing.report.figure import Table, table_of
+from pegsynth.publishing.report.html import page
 from pegsynth.schema import Schema
 from pegsynth.schema.wide_schema import long_schema
 

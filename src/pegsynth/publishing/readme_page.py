@@ -7,10 +7,8 @@ from pathlib import Path
 
 from pegsynth.privacy.rounding import display_up
 from pegsynth.privacy.statement import rows_folded
-from pegsynth.publishing.facts import Facts
-from pegsynth.publishing.messages import Messages
-from pegsynth.publishing.missing_texts import blanks
-from pegsynth.publishing.privacy_pages import level_of, named_unit
+from pegsynth.publishing.facts import Facts, blanks
+from pegsynth.publishing.privacy_pages import Messages, level_of, named_unit
 from pegsynth.schema import Feature
 
 _FILES = {

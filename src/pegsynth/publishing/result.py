@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pegsynth.errors import DataError, ParameterError
+from pegsynth.inference.release_views import ReleaseViews
+from pegsynth.options.weight_names import ROW, weight_file
 from pegsynth.privacy import Ledger
-from pegsynth.release_views import ReleaseViews
 from pegsynth.schema import Schema
-from pegsynth.weight_names import ROW, weight_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -75,7 +75,7 @@ class Release(ReleaseViews):
         **options
             Those of `pegsynth.replicated`.
         """
-        from pegsynth.procedures.replicating import replicated
+        from pegsynth.inference.procedures.replicating import replicated
 
         return replicated(fit, self, **options)
 
@@ -143,7 +143,7 @@ class Release(ReleaseViews):
 
 
 def _plain(table: Any) -> pl.DataFrame:
-    from pegsynth.io.caller_frames import from_frame
+    from pegsynth.tables.caller_frames import from_frame
 
     return from_frame(table).lazy().collect()
 

@@ -9,9 +9,8 @@ from pegsynth.privacy.rounding import display_up
 from pegsynth.privacy.statement import rows_counted
 from pegsynth.publishing.facts import Facts, sha256
 from pegsynth.publishing.folder import CHECKSUMS
-from pegsynth.publishing.messages import Messages
-from pegsynth.publishing.privacy_pages import SUSPICIONS, certainty, level_of, named_unit
-from pegsynth.reporting.page import page
+from pegsynth.publishing.privacy_pages import SUSPICIONS, Messages, certainty, level_of, named_unit
+from pegsynth.publishing.report.html import page
 
 NO_BOOK = "None was named: nothing adds this release to others from the same table."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pegsynth.codec.column_decoding import How
 from pegsynth.inference.choice import (
     Choice,
     design_of,
@@ -14,6 +15,7 @@ from pegsynth.inference.choice import (
     without_intervals,
 )
 from pegsynth.inference.combining_rules import REPLICATED
+from pegsynth.options.weight_names import ROW
 from pegsynth.publishing.completed_texts import (
     LIMITS_OF_IMPUTING,
     combining_completed,
@@ -22,14 +24,11 @@ from pegsynth.publishing.completed_texts import (
 )
 from pegsynth.publishing.deed_texts import deeds_section, names_in
 from pegsynth.publishing.examples import analysis_code
-from pegsynth.publishing.facts import Facts
-from pegsynth.publishing.missing_texts import blanks
+from pegsynth.publishing.facts import Facts, blanks
 from pegsynth.publishing.other_programs import other_programs
 from pegsynth.publishing.policy import Policy
 from pegsynth.publishing.wanted_texts import analyses_section, wanted_section
 from pegsynth.schema import Schema
-from pegsynth.schema.column_decoding import How
-from pegsynth.weight_names import ROW
 
 _FORMULAS = {
     "plug-in": "T = (n/N) v + b/K",

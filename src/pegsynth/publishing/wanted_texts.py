@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pegsynth.evaluation.numeric import is_numeric
 from pegsynth.inference.choice import has_own_noise, replicates_of
-from pegsynth.publishing.run_facts import RunFacts
+from pegsynth.inference.value_columns import is_numeric
+from pegsynth.publishing.facts import RunFacts
 from pegsynth.schema import Schema
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pegsynth.arrays import Int64
+from pegsynth.kernels.arrays import Int64
 
 TEMPORAL = ("date", "time", "datetime", "duration")
 CALENDAR = ("date", "time", "datetime")

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.arrays import Int64
+from pegsynth.kernels.arrays import Int64
 from pegsynth.schema.calendar_units import SECONDS, per_day
 from pegsynth.schema.date_format import ISO, MOMENT, DateFormat, Form
 from pegsynth.schema.dtypes import PER_SECOND, in_zone, within_calendar

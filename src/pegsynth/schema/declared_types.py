@@ -14,7 +14,7 @@ from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from pegsynth.io.reader import TableReader
+    from pegsynth.tables.reader import TableReader
 
 _TRUTH = frozenset(("true", "false", "0", "1"))
 

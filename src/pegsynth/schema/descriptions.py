@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.arrays import Codes
 from pegsynth.errors import SchemaError
+from pegsynth.kernels.arrays import Codes
 from pegsynth.schema.dtypes import typed_labels
 from pegsynth.schema.feature import Feature
 

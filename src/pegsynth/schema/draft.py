@@ -18,20 +18,13 @@ from typing import Any, Literal, get_args
 import polars as pl
 
 from pegsynth.errors import ParameterError, SchemaError
-from pegsynth.io.caller_frames import frame_kind
-from pegsynth.io.dialect_guess import check_known, recognised
-from pegsynth.io.file_sets import DATABASES, find_files, scheme_of
-from pegsynth.io.object_values import object_texts
-from pegsynth.io.reader import TableReader
-from pegsynth.io.table_input import named_source, opened
 from pegsynth.schema import suggest
 from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
-from pegsynth.schema.date_guess import Guess
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.feature import MOST_PRIVATE_BINS, PRIVATE, UNKNOWN_LABEL, Feature
+from pegsynth.schema.guesses import Guess, in_order
 from pegsynth.schema.missing_codes import MISSING_LABEL
 from pegsynth.schema.number_text import NumberText
-from pegsynth.schema.ordered_words import in_order
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import (
     FEW_PEOPLE,
@@ -44,6 +37,11 @@ from pegsynth.schema.tally import (
     ColumnTally,
     QuantileSketch,
 )
+from pegsynth.tables.caller_frames import frame_kind, object_texts
+from pegsynth.tables.dialect_guess import check_known, recognised
+from pegsynth.tables.file_sets import DATABASES, find_files, scheme_of
+from pegsynth.tables.reader import TableReader
+from pegsynth.tables.table_input import named_source, opened
 
 Binning = Literal["private", "equal-width", "quantile"]
 

@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from pegsynth.errors import SchemaError
-from pegsynth.io.reader import TableReader
-from pegsynth.io.table_input import opened
 from pegsynth.schema import suggest
-from pegsynth.schema.date_guess import guess_of_type
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.draft import declared_types, stated_dialect, unit_column
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.feature import PRIVATE, Feature
+from pegsynth.schema.guesses import guess_of_type
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import FILE_MISSING, TYPED_MISSING
+from pegsynth.tables.reader import TableReader
+from pegsynth.tables.table_input import opened
 
 _TRUTH = ("false", "true")
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pegsynth.arrays import Int64
 from pegsynth.errors import SchemaError
+from pegsynth.kernels.arrays import Int64
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.rules import Rule
 

@@ -15,7 +15,7 @@ import polars as pl
 from pegsynth.schema.dtypes import as_text, in_zone
 from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
 from pegsynth.schema.missing_codes import MISSING_LABEL
-from pegsynth.schema.spelling import spelt
+from pegsynth.schema.number_text import spelt
 
 _PROTECTED = r"^'([=+\-@\t\r])"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pegsynth.errors import SchemaError, escaped
-from pegsynth.schema.listed_codes import listed_codes
+from pegsynth.schema.hierarchy import listed_codes
 
 MOST_BYTES = 1 << 26
 

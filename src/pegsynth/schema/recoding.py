@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from pegsynth.arrays import Float64
 from pegsynth.errors import SchemaError
+from pegsynth.kernels.arrays import Float64
 from pegsynth.schema.hierarchy import Hierarchy
 
 PAID: Final = "paid"

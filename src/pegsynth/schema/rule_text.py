@@ -10,21 +10,28 @@ In go the ``[[rules]]`` tables of a schema file and the features they speak of; 
 
 Categories are given as a list, or as a range ``{ at_least = x, below = y }`` of a numeric
 feature (at its edges) or of an ordinal feature whose categories are numbers.
+
+Rules on order, as ``order = ["admitted", "discharged"]``: no feature is above the next (R18).
+
+Such a rule forbids pairs of categories. It is decided by categories alone, so every pair has to be
+in order or out of order as a whole; where bins overlap it is not, and the rule is refused: a date
+or number that is counted from the other (`after`) is never before it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from pegsynth.errors import SchemaError
-from pegsynth.schema.date_toml import read_bound
 from pegsynth.schema.entry import Entry, shown
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.missing_codes import missing_code_of
-from pegsynth.schema.order_rules import order_rules
 from pegsynth.schema.rules import NamedRule, Rule
+from pegsynth.schema.section_toml import read_bound
+from pegsynth.schema.temporal import chain
 
 _RANGE_KEYS = ("at_least", "below")
 _DEEPEST_NAME = 32
@@ -223,3 +230,64 @@ def _categories_between(
         raise entry.error("its categories are not ordered numbers; list them instead of a range")
     floor, ceiling = -math.inf if low is None else low, math.inf if high is None else high
     return tuple(code for code, value in enumerate(values) if floor <= value < ceiling)
+
+
+_LEAST = 2
+
+
+def order_rules(
+    entry: Entry, positions: Mapping[str, int], features: Sequence[Feature]
+) -> Iterator[Rule]:
+    """Yield the rules that forbid what is out of order."""
+    names = entry.texts("order")
+    if len(names) < _LEAST or len(set(names)) < len(names):
+        raise entry.error('order names two or more features, as order = ["admitted", "discharged"]')
+    for name in names:
+        if name not in positions:
+            raise entry.error(f"order names {shown(name)}, which is not a modelled feature")
+    for first, second in pairwise(names):
+        low, high = features[positions[first]], features[positions[second]]
+        if low in chain(high, features):
+            # It is counted from the other, and never before it.
+            continue
+        lows, highs = _spans(entry, low), _spans(entry, high)
+        for code, (least, most) in enumerate(highs):
+            above = [place for place, span in enumerate(lows) if span[0] > most]
+            if any(span[0] <= most and span[1] > least for span in lows):
+                raise _undecided(entry, low, high)
+            if above:
+                forbidden = {positions[first]: above, positions[second]: [code]}
+                yield Rule.of(forbidden, entry.text("label"))
+
+
+def _undecided(entry: Entry, low: Feature, high: Feature) -> Exception:
+    return entry.error(
+        f"bins of {low.name!r} and {high.name!r} overlap, so categories do not tell their order; "
+        f'for dates write after = "{low.name}" under {high.name!r} instead'
+    )
+
+
+def _spans(entry: Entry, feature: Feature) -> list[tuple[float, float]]:
+    """Return the lowest and the highest value of every category or bin."""
+    if feature.private_edges or feature.after is not None:
+        raise entry.error(
+            f"{feature.name!r} has no public bins of its own to be put in order; for dates write "
+            "after = .. under the later one instead"
+        )
+    if feature.binned:
+        last = len(feature.edges) - 2
+        # The highest value of a bin; with any decimals it comes as near to the edge as it likes.
+        step = 1.0 if feature.integer else 0.0
+        return [
+            (low, high if place == last else high - step if step else math.nextafter(high, low))
+            for place, (low, high) in enumerate(pairwise(feature.closed_edges))
+        ]
+    if feature.kind != "ordinal":
+        raise entry.error(f"{feature.name!r} is nominal and has no order; make it ordinal")
+    try:
+        values = [float(text) for text in feature.categories]
+    except ValueError:
+        raise entry.error(
+            f"categories of {feature.name!r} are no numbers; forbid what is out of order"
+        ) from None
+    return [(value, value) for value in values]

@@ -381,7 +381,7 @@ class Schema:
         types
             With `private`: Arrow types of columns that the table does not declare.
         """
-        from pegsynth.forks import check_threads
+        from pegsynth.runtime import check_threads
         from pegsynth.schema.draft import draft
         from pegsynth.schema.draft_private import draft_private
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from pegsynth.schema.date_guess import DateGuess
 from pegsynth.schema.dtypes import as_text
+from pegsynth.schema.guesses import DateGuess
 from pegsynth.schema.number_text import NumberText
 
 TEXTS = pl.Schema({"value": pl.String, "count": pl.UInt64})

@@ -18,21 +18,23 @@ from typing import Any, cast
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema.binning import MAX_BINS
-from pegsynth.schema.date_toml import is_dated, read_moments
 from pegsynth.schema.declared import read_declared
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.entry import Entry, shown
 from pegsynth.schema.feature import DROPPED, PRIVATE, Feature, Inside, Kind, Role, Unknown
-from pegsynth.schema.panel_toml import read_panel, read_two_tables
 from pegsynth.schema.public_files import PublicFiles
-from pegsynth.schema.recoding_toml import (
+from pegsynth.schema.rule_text import read_rules
+from pegsynth.schema.schema import Schema
+from pegsynth.schema.section_toml import (
+    is_dated,
     read_categories,
+    read_moments,
+    read_panel,
     read_recoding,
+    read_two_tables,
     read_value_labels,
     refuse_by_data,
 )
-from pegsynth.schema.rule_text import read_rules
-from pegsynth.schema.schema import Schema
 from pegsynth.schema.toml_text import FORMAT, confidential, dumps
 
 __all__ = ["FORMAT", "dumps", "load", "loads", "save", "with_comments"]
@@ -118,7 +120,7 @@ def save(schema: Schema, path: str | Path, *, notes: bool = False) -> None:
     OutputError
         The file cannot be written; an earlier one is untouched.
     """
-    from pegsynth.io.atomic import atomic_text
+    from pegsynth.tables.atomic import atomic_text
 
     private = confidential(schema)
     atomic_text(path, dumps(schema, notes=private or notes), mode=0o600 if private else None)

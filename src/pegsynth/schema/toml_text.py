@@ -13,14 +13,18 @@ from functools import partial
 from typing import Any
 
 from pegsynth.errors import SchemaError, escaped
-from pegsynth.schema.date_toml import date_lines, moment_toml
 from pegsynth.schema.declared import declared_blocks
 from pegsynth.schema.feature import PRIVATE, Feature, number_text
-from pegsynth.schema.panel_toml import panel_lines, two_table_lines
-from pegsynth.schema.recoding_toml import recoding_lines
 from pegsynth.schema.rule_text import rule_labels
 from pegsynth.schema.rules import Rule
 from pegsynth.schema.schema import Schema
+from pegsynth.schema.section_toml import (
+    date_lines,
+    moment_toml,
+    panel_lines,
+    recoding_lines,
+    two_table_lines,
+)
 from pegsynth.schema.tally import FEW_PEOPLE
 
 FORMAT = 1

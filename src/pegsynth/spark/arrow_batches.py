@@ -46,7 +46,7 @@ def column_types(frame: DataFrame, names: Sequence[str]) -> dict[str, pl.DataTyp
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType, TimestampType
 
-    from pegsynth.io.arrow_read import check_types, polars_types
+    from pegsynth.tables.arrow_read import check_types, polars_types
 
     fields = {field.name: field for field in frame.schema.fields}
     types: dict[str, pl.DataType] = {}
@@ -76,7 +76,7 @@ def selected(frame: DataFrame, names: Sequence[str]) -> DataFrame:
 
 def values(batch: pa.RecordBatch, names: Sequence[str]) -> pl.DataFrame:
     """Return a batch of `selected` columns as a frame with their own names."""
-    from pegsynth.io.arrow_read import to_polars
+    from pegsynth.tables.arrow_read import to_polars
 
     frame = to_polars(batch)
     frame.columns = list(names)

@@ -15,26 +15,26 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
 
 import numpy as np
 
-from pegsynth.analyses.sum_design import SumCounter, SumDesign
-from pegsynth.arrays import Codes, Int64
-from pegsynth.blocks import BlockCounter, Blocks
+from pegsynth.codec.codec import Encoder
+from pegsynth.codec.pair_counts import PairCounter, PairCounts
 from pegsynth.errors import EngineError
-from pegsynth.hashing import HashSpec, PairCounter, PairCounts
-from pegsynth.io.passes import other_rows
-from pegsynth.io.unit_names import missing_units
-from pegsynth.schema.codec import Encoder
+from pegsynth.kernels.arrays import Codes, Int64
+from pegsynth.methods.counting import one_row_in
+from pegsynth.methods.gibbs.blocks import BlockCounter, Blocks
+from pegsynth.methods.gibbs.spec import HashSpec
+from pegsynth.methods.released.sum_design import SumCounter, SumDesign
 from pegsynth.spark import arrow_batches
-from pegsynth.spark.codes import RowsSeen, code_source, unpacked
-from pegsynth.spark.parquet_files import file_source
+from pegsynth.spark.cluster_files import file_source
+from pegsynth.spark.codes import RowsSeen, UnitWords, code_source, partition_number, unpacked
 from pegsynth.spark.spark_session import configured, mapped, plain_errors
-from pegsynth.spark.unit_words import UnitWords, partition_number
-from pegsynth.tables.counting import one_row_in
+from pegsynth.tables.reader import missing_units
+from pegsynth.tables.streams import other_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from pegsynth.numbers import Shape
+    from pegsynth.codec.bin_shape import Shape
     from pegsynth.schema import Schema
     from pegsynth.spark.released_tables import ClusterTable
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from pegsynth.arrays import Int64
+from pegsynth.kernels.arrays import Int64
 from pegsynth.methods.gibbs.block_fitting import hash_spec, one_way_counts
-from pegsynth.released.counted import TableCounter, level_counts
-from pegsynth.released.row_pool import Features, cell_count
+from pegsynth.methods.released.counted import TableCounter, level_counts
+from pegsynth.methods.released.row_pool import Features, cell_count
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema

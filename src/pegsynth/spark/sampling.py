@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pegsynth.drawn_tables import apart_decoder_of
+from pegsynth.api.estimator import PeGS
+from pegsynth.codec.value_decoding import AgreeingDecoder
 from pegsynth.errors import ParameterError
-from pegsynth.estimator import PeGS
 from pegsynth.methods import methods
 from pegsynth.methods.base import Method, Plan
 from pegsynth.methods.drawn_features import replaced_features
+from pegsynth.methods.gibbs.chains import chain_limits
 from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
 from pegsynth.methods.gibbs.method import GibbsMethod
 from pegsynth.methods.gibbs.samplers import (
@@ -25,13 +26,12 @@ from pegsynth.methods.gibbs.samplers import (
     UrnSampler,
 )
 from pegsynth.methods.session import Session
-from pegsynth.numbers import AgreeingDecoder
-from pegsynth.option_kinds import check_whole, python_names
 from pegsynth.options import How
-from pegsynth.sampling.capped import chain_limits
+from pegsynth.options._kinds import check_whole, python_names
+from pegsynth.pipeline.drawn_tables import apart_decoder_of
 from pegsynth.spark import arrow_batches
+from pegsynth.spark.cluster_files import new_folder
 from pegsynth.spark.cluster_fit import check_method
-from pegsynth.spark.cluster_folders import new_folder
 from pegsynth.spark.counts import TASKS_PER_CORE
 from pegsynth.spark.spark_session import (
     check_session,

@@ -19,15 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.numbers import AgreeingDecoder
+from pegsynth.codec.codec import Decoder
+from pegsynth.codec.value_decoding import AgreeingDecoder
+from pegsynth.methods.gibbs.chains import CHUNK_ROWS, Chain, Machine, Schedule, Visits, run_chunk
+from pegsynth.methods.gibbs.seeds import SeedPool, Splitter
 from pegsynth.random import RandomStream
-from pegsynth.sampling import Machine, Schedule, SeedPool
-from pegsynth.sampling.capped import Chain
-from pegsynth.sampling.chains import CHUNK_ROWS, Visits, run_chunk
-from pegsynth.sampling.splitting import Splitter
-from pegsynth.schema.codec import Decoder
 from pegsynth.spark import arrow_batches
-from pegsynth.spark.unit_words import partition_number
+from pegsynth.spark.codes import partition_number
 
 if TYPE_CHECKING:
     import pyarrow as pa

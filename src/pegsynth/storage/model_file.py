@@ -1,4 +1,6 @@
-"""The model file ``*.pegs``: a container with the counts of a fit as arrays.
+"""The cells of a model as arrays of its file: keys, categories and counts of every feature.
+
+The model file ``*.pegs``: a container with the counts of a fit as arrays.
 
 The manifest holds the schema, the plan and the ledger so far; what of a fit is stored is the
 method's affair. Every number is checked against the schema before it is used.
@@ -8,25 +10,21 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from pegsynth.errors import ModelError, ParameterError, SchemaError
-from pegsynth.io.container import (
-    Container,
-    OtherFormatError,
-    decoded,
-    read_container,
-    save_container,
-)
-from pegsynth.io.packed_arrays import ContainerError
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session, Spent
-from pegsynth.methods.stored_model import Arrays, StoredModel
+from pegsynth.methods.stored_model import Arrays, Cells, StoredModel
 from pegsynth.options import PAPER_METHOD
 from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
@@ -36,7 +34,56 @@ from pegsynth.schema.toml import dumps, loads
 from pegsynth.storage.model_manifest import Manifest, notice_of, restored_plan, stored_plan
 from pegsynth.storage.shapes import shape_arrays, stored_shapes
 from pegsynth.storage.spending import adopt_spent, locked, write_spent
-from pegsynth.storage.stored_cells import cell_arrays, taken_cells
+from pegsynth.tables.container import (
+    Container,
+    ContainerError,
+    OtherFormatError,
+    decoded,
+    read_container,
+    save_container,
+)
+
+_PREFIX = "cells of feature "
+_PARTS = {"keys": np.int64, "categories": np.uint32, "counts": np.int64}
+
+
+def cell_arrays(cells: Sequence[Cells]) -> Arrays:
+    """Return the cells as arrays; features are told by their numbers."""
+    found: Arrays = {}
+    for feature, parts in enumerate(cells):
+        if len(parts[0]):
+            held = zip(_PARTS.items(), parts, strict=True)
+            found |= {
+                _name(feature, part): line.astype(kind, copy=False) for (part, kind), line in held
+            }
+    return found
+
+
+def taken_cells(arrays: Arrays, features: int) -> list[Cells]:
+    """Take the cells of every feature out of the arrays of a file, checked for their form."""
+    found = [_cells([arrays.pop(_name(f, part), None) for part in _PARTS]) for f in range(features)]
+    if any(name.startswith(_PREFIX) for name in arrays):
+        raise ModelError("it holds cells of features that its schema does not have")
+    return found
+
+
+def _name(feature: int, part: str) -> str:
+    return f"{_PREFIX}{feature}: {part}"
+
+
+def _cells(lines: Sequence[NDArray[Any] | None]) -> Cells:
+    if all(line is None for line in lines):
+        lines = [np.empty(0, dtype=kind) for kind in _PARTS.values()]
+    held = [line for line in lines if line is not None]
+    fits = [
+        line.ndim == 1 and line.dtype == kind and len(line) == len(held[0])
+        for line, kind in zip(held, _PARTS.values(), strict=False)
+    ]
+    if len(held) != len(_PARTS) or not all(fits):
+        raise ModelError("its cells are not those of a model")
+    keys, categories, counts = (line.astype(np.int64, copy=False) for line in held)
+    return keys, categories, counts
+
 
 KIND = "model"
 FORMAT = 3

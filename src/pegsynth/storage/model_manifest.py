@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from pegsynth.errors import ModelError, PegsynthError
-from pegsynth.io.caller_frames import FrameKind
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.stored_model import StoredModel
@@ -24,6 +23,7 @@ from pegsynth.privacy import Budget, Ledger
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 from pegsynth.privacy.privacy_json import event_from_builtins, event_to_builtins
 from pegsynth.schema import Schema
+from pegsynth.tables.caller_frames import FrameKind
 
 NOTICE = "CONFIDENTIAL: exact counts, and perhaps rows, of a confidential table; not for release"
 SHAREABLE = (

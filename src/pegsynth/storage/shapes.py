@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.codec.bin_shape import Shape, ShapeSource
+from pegsynth.codec.number_grid import LEVELS, Grid
+from pegsynth.codec.tree import FORMAT as TREE_FORMAT
+from pegsynth.codec.tree import SUM_NODES, Level, NumberTree
 from pegsynth.errors import ModelError, PegsynthError
-from pegsynth.numbers import NumberTree, Shape
-from pegsynth.numbers.bin_shape import ShapeSource
-from pegsynth.numbers.number_grid import LEVELS, Grid
-from pegsynth.numbers.tree import FORMAT as TREE_FORMAT
-from pegsynth.numbers.tree import SUM_NODES, Level
 from pegsynth.schema import Feature, Schema
 
 _PREFIX = "shape of feature "

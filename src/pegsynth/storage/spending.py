@@ -19,16 +19,16 @@ import msgspec
 import numpy as np
 
 from pegsynth.errors import ModelError
-from pegsynth.io.container import (
+from pegsynth.methods.session import Spent
+from pegsynth.tables.atomic import holding
+from pegsynth.tables.container import (
     Container,
+    ContainerError,
     OtherFormatError,
     decoded,
     read_container,
     save_container,
 )
-from pegsynth.io.file_locks import holding
-from pegsynth.io.packed_arrays import ContainerError
-from pegsynth.methods.session import Spent
 
 KIND = "record of what was spent"
 FORMAT = 2

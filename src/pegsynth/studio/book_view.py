@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pegsynth.book import read_book
-from pegsynth.book.book_file import Book
-from pegsynth.book.book_page import left_for, spent_line
 from pegsynth.errors import PegsynthError
+from pegsynth.storage.book.book_file import Book, read_book
+from pegsynth.storage.book.book_page import left_for, spent_line
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from pegsynth.schema.feature import DROPPED
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.public_files import PublicFiles
 from pegsynth.schema.recoding import Recoding
-from pegsynth.schema.recoding_toml import read_recoding
 from pegsynth.schema.rule_text import rule_labels
 from pegsynth.schema.rules import NamedRule
+from pegsynth.schema.section_toml import read_recoding
 from pegsynth.schema.toml import load, loads, save, with_comments
 from pegsynth.studio.suggestions import accept, accept_roles, dismiss
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pegsynth.codec.codebook_counts import CodebookCounts, FeatureCounts
 from pegsynth.errors import DataError
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.assumed import assumed
 from pegsynth.schema.calendar_units import TEMPORAL
-from pegsynth.schema.codebook_counts import CodebookCounts, FeatureCounts
 from pegsynth.schema.feature import KINDS, ROLES, number_text
 from pegsynth.schema.rule_text import said
 from pegsynth.schema.temporal import bound_text

@@ -11,9 +11,9 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.responses import RedirectResponse, Response
 
 from pegsynth.errors import ParameterError
-from pegsynth.io.atomic import atomic_text
 from pegsynth.studio import codebook_changes, jobs, spelled_commands
 from pegsynth.studio.project import PLANNED, STEPS, Project
+from pegsynth.tables.atomic import atomic_text
 
 CHANGES = ".studio/changes.py"
 CHECKPOINT = "checkpoint"
@@ -137,8 +137,9 @@ class Deeds:
         return RedirectResponse("/plan#book", 303)
 
     def _make_book(self, project: Project, form: FormData, file: str) -> None:
-        from pegsynth.book import BookPolicy, create_book
         from pegsynth.privacy.conversion import check_delta
+        from pegsynth.storage.book.book_file import create_book
+        from pegsynth.storage.book.book_policy import BookPolicy
 
         schema = project.schema
         delta = _number(form, "book_delta")

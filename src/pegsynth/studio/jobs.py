@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pegsynth.errors import DataError
-from pegsynth.io.atomic import atomic_text
-from pegsynth.io.file_locks import lock
 from pegsynth.studio.runner import LOCK, LOG, PROGRESS, STATUS
+from pegsynth.tables.atomic import atomic_text, lock
 
 FOLDER, WORDS, PROCESS = ".studio", "job.words", "job.pid"
 _PATIENCE = 0.5

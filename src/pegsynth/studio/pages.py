@@ -26,11 +26,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from pegsynth.errors import ParameterError, PegsynthError
+from pegsynth.runtime import __version__
 from pegsynth.studio import codebook_forms, jobs, results_view, spelled_commands
 from pegsynth.studio.form_deeds import CHANGES, Deeds, text_of
 from pegsynth.studio.guard import FIELD, REPORT_POLICY, Guard
 from pegsynth.studio.project import CHOICES, COMPARISON, COUNTS, STEPS, Project
-from pegsynth.version import __version__
 
 _TYPED = (
     *("label", "kind", "role", "categories", "edges", "lowest", "highest", "missing", "unknown"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pegsynth.api import plan
+from pegsynth.api.functions import plan
 from pegsynth.errors import ParameterError, PegsynthError
 from pegsynth.methods import names
 from pegsynth.methods.forecast import Forecast

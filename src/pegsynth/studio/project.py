@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from pegsynth.errors import DataError, PegsynthError
-from pegsynth.io.atomic import atomic_text
 from pegsynth.schema import Schema
 from pegsynth.schema.toml import load
+from pegsynth.tables.atomic import atomic_text
 
 STEPS = {
     "table": "Table",

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from pegsynth.io.atomic import atomic_text
+from pegsynth.tables.atomic import atomic_text
 
 LOCK, LOG, STATUS, PROGRESS = "job.lock", "job.log", "job.status", "job.progress"
 

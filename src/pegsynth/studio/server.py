@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import ParameterError
-from pegsynth.io.atomic import atomic_text
+from pegsynth.tables.atomic import atomic_text
 
 if TYPE_CHECKING:
     from pegsynth.studio.guard import Guard

@@ -65,8 +65,8 @@ def count(project: Project) -> Spelled:
     begin, source = _source(project)
     words = ("schema", "count", SCHEMA, project.data, *_table(project), "-o", COUNTS)
     code = (
-        f"import pegsynth\n{begin}from pegsynth.io.atomic import atomic_text\n"
-        "from pegsynth.schema.codebook_counts import count_rows\n\n"
+        f"import pegsynth\n{begin}from pegsynth.tables.atomic import atomic_text\n"
+        "from pegsynth.codec.codebook_counts import count_rows\n\n"
         f"found = count_rows({source}, pegsynth.Schema.load({SCHEMA!r}))\n"
         f"atomic_text({COUNTS!r}, found.to_json(), mode=0o600)\n"
     )
@@ -76,7 +76,8 @@ def count(project: Project) -> Spelled:
 def book_show(file: str) -> Spelled:
     """Show a budget book."""
     code = (
-        "from pegsynth.book import read_book\nfrom pegsynth.book.book_page import page\n\n"
+        "from pegsynth.storage.book.book_file import read_book\n"
+        "from pegsynth.storage.book.book_page import page\n\n"
         f"print(page(read_book({file!r})))\n"
     )
     return Spelled(("book", "show", file), code)
@@ -124,7 +125,7 @@ def _source(project: Project) -> tuple[str, str]:
     if not project.table:
         return "", repr(project.data)
     told = f"named_source({project.data!r}, table={project.table!r})"
-    return "from pegsynth.io.table_input import named_source\n", told
+    return "from pegsynth.tables.table_input import named_source\n", told
 
 
 def _flags(chosen: dict[str, str]) -> list[str]:

@@ -1,1 +1,1 @@
-"""The confidential table: read, bounded by unit, encoded and counted."""
+"""Files, databases and dataframes, in and out; one row never changes how another is read (R30)."""

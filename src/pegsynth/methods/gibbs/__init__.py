@@ -1,1 +1,1 @@
-"""Gibbs samplers over hashed blocks with virtual rows: plan, fit, samplers, storage."""
+"""Gibbs samplers over hashed blocks with virtual rows: `pegs`, `pegs-rs`, `pegs-capped`."""

@@ -11,24 +11,32 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.blocks import Blocks, DenseBlock
+from pegsynth.codec.pair_counts import PairCounts
 from pegsynth.errors import BudgetError
-from pegsynth.hashing import HashSpec, PairCounts, heads_by_score, public_heads
-from pegsynth.hashing.order import detail_features, plain_features, with_parents
-from pegsynth.hashing.private_order import heads_by_choice, pair_scores
 from pegsynth.mechanisms import answers
 from pegsynth.mechanisms.marginals import Marginals, noisy_marginals
-from pegsynth.methods.declarations import of_heads
+from pegsynth.methods.gibbs.blocks import Blocks, DenseBlock
+from pegsynth.methods.gibbs.order import (
+    detail_features,
+    heads_by_choice,
+    heads_by_score,
+    pair_scores,
+    plain_features,
+    public_heads,
+    with_parents,
+)
+from pegsynth.methods.gibbs.spec import HashSpec
+from pegsynth.methods.ledgers import of_heads
 from pegsynth.options import Order
 from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, Selection
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Codes
+    from pegsynth.methods.counting import ConfidentialTable
     from pegsynth.methods.gibbs.gibbs_plan import Keys
     from pegsynth.methods.gibbs.merging import Merging
     from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
-    from pegsynth.tables.counting import ConfidentialTable
 
 Heads = tuple[tuple[int, ...], ...]
 

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import BudgetError, ParameterError, escaped
-from pegsynth.hashing.order import check_head_count, detail_features, plain_features
 from pegsynth.mechanisms.marginals import CAP_RESOLUTION, URN_RESOLUTION, most_prior_weight
 from pegsynth.mechanisms.noise import noise_of
-from pegsynth.mechanisms.prior import check_total
 from pegsynth.methods.drawn_features import diversity_levels, drawn_features, replaced_features
+from pegsynth.methods.gibbs.order import check_head_count, detail_features, plain_features
 from pegsynth.methods.pricing import (
     AlphaPrice,
     PricedPlan,
@@ -27,6 +26,7 @@ from pegsynth.methods.pricing import (
     rows_of_a_unit,
     unit_bound,
 )
+from pegsynth.methods.prior import check_total
 from pegsynth.options import MOST_VISITS, KeyOptions, Order, PriorKind
 from pegsynth.privacy import (
     Allowance,
@@ -39,10 +39,10 @@ from pegsynth.privacy import (
 )
 
 if TYPE_CHECKING:
-    from pegsynth.hashing import HashSpec
     from pegsynth.mechanisms.marginals import Marginals
     from pegsynth.methods.gibbs.merging import Merging
     from pegsynth.methods.gibbs.method import GibbsMethod
+    from pegsynth.methods.gibbs.spec import HashSpec
     from pegsynth.schema import Schema
 
 DEFAULT_HEADS = 2

@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pegsynth.arrays import Int64
-from pegsynth.hashing.order import plain_features
+from pegsynth.codec.levels import alone, merged
+from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.marginals import CAP_RESOLUTION, Marginals, Shares
-from pegsynth.mechanisms.prior import Prior, Weights
-from pegsynth.released.levels import alone, merged
+from pegsynth.methods.gibbs.order import plain_features
+from pegsynth.methods.prior import Prior, Weights
 from pegsynth.schema.rules import Rule
 
 if TYPE_CHECKING:
-    from pegsynth.hashing import HashSpec
-    from pegsynth.hashing.spec import Lines
+    from pegsynth.methods.gibbs.spec import HashSpec, Lines
     from pegsynth.schema import Schema
 
 LEAST_RESOLUTION = 1 << 4

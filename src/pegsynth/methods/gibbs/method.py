@@ -18,16 +18,16 @@ from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
+    from pegsynth.methods.counting import ConfidentialTable
     from pegsynth.methods.gibbs.block_fitting import GibbsFit
+    from pegsynth.methods.gibbs.chains import Schedule
     from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
     from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget, Ledger
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.progress import Progress
     from pegsynth.random import RandomStream
-    from pegsynth.sampling import Schedule
     from pegsynth.schema import Schema
-    from pegsynth.tables.counting import ConfidentialTable
 
 DEFAULT_HEADS = 2
 _POOLS = ("uniform", "marginal", "original")
@@ -97,7 +97,7 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
 
     def fixed_keys(self, model: Model) -> dict[str, Any]:
         """Return heads and tail bits as they were counted."""
-        from pegsynth.hashing.order import plain_features
+        from pegsynth.methods.gibbs.order import plain_features
 
         spec = model.content.blocks.spec
         heads = max(len(spec.heads[i]) for i in plain_features(model.schema))
@@ -144,7 +144,7 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
 
     def declared_structure(self, schema: Schema, plan: Any) -> tuple[Assumption, ...]:
         """Return the parents of details: a detail is drawn given its parent."""
-        from pegsynth.methods.declarations import of_parents
+        from pegsynth.methods.ledgers import of_parents
 
         return of_parents(schema, plan.options)
 
@@ -215,7 +215,7 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
 
     def first_kernels(self) -> None:
         """Load what counts blocks."""
-        from pegsynth.kernels.warm import counting_kernels
+        from pegsynth.kernels.compiled import counting_kernels
 
         counting_kernels()
 

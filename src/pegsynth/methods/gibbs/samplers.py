@@ -13,20 +13,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.mechanisms import Prior, diverse, rule_tables, uniform_weights
+from pegsynth.mechanisms import rule_tables
 from pegsynth.mechanisms.marginals import Marginals, prior_weights, seed_weights
 from pegsynth.methods.base import Sampler
 from pegsynth.methods.drawn_features import clamped_codes, diversity_levels, drawn_features
 from pegsynth.methods.gibbs.block_fitting import GibbsFit
+from pegsynth.methods.gibbs.chains import (
+    Machine,
+    Schedule,
+    chain_limits,
+    new_counters,
+    new_urns,
+    run_chunk,
+    sample_capped,
+    sample_polya,
+    sample_rows,
+)
 from pegsynth.methods.gibbs.merging import level_lines, level_prior, level_rules, level_shares
+from pegsynth.methods.gibbs.seeds import InOrder, MergedPool, SeedPool, Splitter
+from pegsynth.methods.prior import Prior, diverse, uniform_weights
 from pegsynth.methods.seed_rows import seed_pool, whole_rows
 from pegsynth.privacy.assumptions import Assumption
-from pegsynth.sampling import Machine, Schedule, SeedPool, sample_rows
-from pegsynth.sampling.capped import chain_limits, new_counters, sample_capped
-from pegsynth.sampling.chains import run_chunk
-from pegsynth.sampling.polya_chain import new_urns, sample_polya
-from pegsynth.sampling.seeds import InOrder
-from pegsynth.sampling.splitting import MergedPool, Splitter
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Codes, Rows

@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pegsynth.arrays import Int64
-from pegsynth.blocks import Block, Blocks, DenseBlock, SparseBlock
-from pegsynth.blocks.blocks import MOST_ROWS, dense_limit
 from pegsynth.errors import ModelError, ParameterError
-from pegsynth.hashing import HashSpec
-from pegsynth.hashing.order import plain_features
-from pegsynth.hashing.spec import Lines
+from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.marginals import stored_marginals
 from pegsynth.methods.gibbs.block_fitting import GibbsFit, hash_spec
+from pegsynth.methods.gibbs.blocks import (
+    MOST_ROWS,
+    Block,
+    Blocks,
+    DenseBlock,
+    SparseBlock,
+    dense_limit,
+)
 from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan, Keys, detail_count
 from pegsynth.methods.gibbs.merging import most_resolution
+from pegsynth.methods.gibbs.order import plain_features
+from pegsynth.methods.gibbs.spec import HashSpec, Lines
 from pegsynth.methods.stored_model import Arrays, StoredModel, stored_rows, with_rows
 from pegsynth.privacy import NoisyCounts, Selection
 

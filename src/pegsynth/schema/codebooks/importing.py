@@ -1,21 +1,116 @@
-"""Which codebook a file is, and the schema that it gives."""
+"""A list of codes and labels of one feature, as offices keep them in spreadsheets.
+
+The headers of SPSS, Stata and SAS files as codebooks; no row is read.
+
+Which codebook a file is, and the schema that it gives.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pegsynth.errors import SchemaError
+from pegsynth.errors import DataError, SchemaError
 from pegsynth.schema.codebooks import json_books
 from pegsynth.schema.codebooks.ddi import read_ddi
-from pegsynth.schema.codebooks.described import Described, feature_of
-from pegsynth.schema.codebooks.headers import HEADERS, read_header
-from pegsynth.schema.codebooks.lists import read_list
+from pegsynth.schema.codebooks.described import Described, Type, feature_of, number_of
 from pegsynth.schema.codebooks.yaml_subset import read_yaml
 from pegsynth.schema.dialect import Dialect
+from pegsynth.schema.hierarchy import listed_codes
 from pegsynth.schema.schema import Schema
+
+
+def read_list(text: str, feature: str) -> Described:
+    """Return the feature whose codes stand in the first column and labels in the second.
+
+    The first line may name the columns. Fields are separated by commas, semicolons or tabs,
+    whichever the first line has most of.
+    """
+    lines = [line for _, line in listed_codes(text)]
+    if not lines or any(len(line) > 2 for line in lines):
+        raise SchemaError("a list of codes has two columns: the code, and what it means")
+    codes = tuple((line[0], line[1] if len(line) > 1 else "") for line in lines)
+    if len({code for code, _ in codes}) < len(codes):
+        raise SchemaError("a code is listed twice; list each once")
+    return Described(feature, codes=codes)
+
+
+HEADERS: Mapping[str, str] = {
+    ".sav": "spss",
+    ".zsav": "spss",
+    ".dta": "stata",
+    ".sas7bdat": "sas",
+    ".xpt": "xport",
+}
+"""Extensions of files whose header is a codebook, and their kind."""
+
+
+def read_header(path: Path) -> Sequence[Described]:
+    """Return what the header of a file tells of its columns."""
+    import pyarrow as pa
+    from pyarrow import ipc
+
+    from pegsynth.tables.foreign_read import ForeignTable, described
+
+    if not path.is_file():
+        raise SchemaError("there is no such file; check the path")
+    try:
+        found = described(ForeignTable(path, HEADERS[path.suffix.lower()]))
+    except DataError as error:
+        raise SchemaError(str(error)) from None
+    schema = ipc.read_schema(pa.py_buffer(base64.b64decode(found["schema"])))
+    return [_column(field, found) for field in schema]
+
+
+def _column(field: Any, found: Mapping[str, Any]) -> Described:
+    name = field.name
+    codes = tuple((code, text) for code, text in found["value_labels"].get(name, []) if code)
+    missing = _missing(found["missing"].get(name, []), [code for code, _ in codes])
+    extended = tuple(code for code, _ in codes if code.startswith(".") and len(code) == 2)
+    measure = found["measure"].get(name, "unknown")
+    labelled = [code for code, _ in codes if code not in (*missing, *extended)]
+    # Labels of some points of a scale are no list of its values.
+    some = measure == "scale" or not labelled
+    return Described(
+        name,
+        _type(str(field.type)),
+        found["labels"].get(name, ""),
+        tuple((c, t) for c, t in codes if not some or c in (*missing, *extended)),
+        (*missing, *extended),
+        ordered=measure == "ordinal",
+        dtype="" if name in found["coded"] else str(field.type),
+    )
+
+
+def _missing(ranges: Sequence[Sequence[str]], codes: Sequence[str]) -> tuple[str, ...]:
+    """Return missing codes: those that are listed, and labelled codes within a range."""
+    found: dict[str, None] = {}
+    for low, high in ranges:
+        if low == high:
+            found[low] = None
+            continue
+        lowest, highest = number_of(low), number_of(high)
+        for code in codes:
+            number = number_of(code)
+            if (
+                number is not None
+                and (lowest is None or lowest <= number)
+                and (highest is None or number <= highest)
+            ):
+                found[code] = None
+    return tuple(found)
+
+
+def _type(arrow: str) -> Type:
+    if arrow.startswith("int"):
+        return "whole"
+    if arrow.startswith("timestamp"):
+        return "time"
+    return "number" if arrow in ("double", "float") else "text"
+
 
 MOST_BYTES = 1 << 28
 KNOWN = (

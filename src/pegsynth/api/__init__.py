@@ -1,0 +1,1 @@
+"""What callers in Python use: functions, fitted models, completed tables, the estimator."""

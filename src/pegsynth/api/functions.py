@@ -1,0 +1,323 @@
+"""The functions that callers in Python use: `synthesize`, `fit`, `release` and so on.
+
+Each turns its keyword arguments into a `Request` and calls the pipeline, as the command line
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pegsynth.api.fitted import FittedModel, SavedModel, as_fitted
+from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.methods.forecast import Forecast
+from pegsynth.methods.session import Session
+from pegsynth.options._kinds import keywords, python_names
+from pegsynth.pipeline.drawn_tables import table_schema
+from pegsynth.pipeline.request import Request, registered_options
+from pegsynth.pipeline.running import booked_run, booked_table, open_draws, settle
+from pegsynth.pipeline.running import fit as fit_table
+from pegsynth.progress import Progress, shown
+from pegsynth.publishing.result import Release
+from pegsynth.runtime import check_threads, usable_processors
+from pegsynth.schema import Schema
+from pegsynth.tables.caller_frames import to_kind, with_index
+from pegsynth.tables.table_input import named_source
+
+if TYPE_CHECKING:
+    from pegsynth.auditing.run import Finding
+    from pegsynth.evaluation.records import Metrics
+    from pegsynth.privacy import Ledger
+
+_ELSEWHERE = ("engine", "master")
+_LATER = ("complete", "imputations")
+
+
+@keywords(Request, without=_ELSEWHERE, more=registered_options)
+def synthesize(
+    data: Any,
+    schema: Schema | str | Path,
+    *,
+    progress: bool | Progress | None = None,
+    **options: Any,
+) -> Release:
+    """Return synthetic tables and their ledger.
+
+    Parameters
+    ----------
+    data
+        A pandas, Polars or PyArrow table, an Arrow stream, a PyArrow dataset or an iterator
+        of tables; the name of a file, a glob or a folder, or an
+        address of such (``s3://..``); or a database, ``postgresql://..`` or
+        ``sqlite:///..``.
+    schema
+        A `Schema` or the name of its file.
+    rows, datasets
+        n rows in each of K datasets.
+    method
+        ``auto`` takes the method with the smallest predicted error, and ``pegs`` where no
+        total epsilon is stated; or the name of one.
+    epsilon, delta, epsilon_per_row, l, alpha
+        The budget: exactly one of epsilon (with or without delta, for everything
+        together), epsilon per row (the paper's convention), l, or alpha.
+    shares
+        How epsilon is split over order, marginals and draws.
+    where
+        Features and the value each keeps in every row; they are not drawn.
+    synthesize
+        Features to replace in the original rows, the others being kept: no guarantee.
+    complete, imputations
+        Impute missing values from synthetic rows, r times for each table; it costs nothing.
+    book
+        A budget book, as ``pegs book create`` makes it: what the run can cost is reserved
+        there before the table is read; a run that it does not cover is refused.
+    seed
+        For tests and studies: reproducible, and without any guarantee.
+    table, query, query_is_rowwise
+        For a database: which table, or which SELECT, and the caller's word that the
+        query selects rows one by one.
+    resume
+        For files: where to save counts on the way (CONFIDENTIAL) and go on from;
+        deleted at the end.
+    progress
+        By default a bar on a terminal and in a notebook; False shows none, and a function is
+        called with the stage, what is done of it and the total.
+    **options
+        All others are the flags of ``pegs synthesize`` with underscores; docs/options.md
+        lists them.
+
+    Returns
+    -------
+    Release
+        `frames`, of the same kind as `data`, and `ledger`; with `complete` also `completed`,
+        the r completed versions of every table.
+    """
+    check_threads()
+    request = Request.of(**options)
+    source = _source(data, request)
+    with (
+        shown(progress) as told,
+        open_draws(source, schema, request, progress=told) as draws,
+    ):
+        kind = draws.reader.frame_kind
+        frames: list[Any] = []
+        completed: list[list[Any]] = []
+        if draws.in_pairs:
+            frames += [
+                tuple(to_kind(each, kind, like=None) for each in pair)
+                for pair in draws.pairs(progress=told)
+            ]
+            return Release(frames, draws.session.ledger, table_schema(draws.session.model))
+        for number, frame in enumerate(draws.frames(progress=told), start=1):
+            frames.append(to_kind(frame, kind, like=data if kind else None))
+            versions = draws.completed(frame, number, progress=told)
+            completed.append([to_kind(x, kind, like=data if kind else None) for x in versions])
+        if draws.keeps_rows:
+            # Rows that are kept keep their names; drawn rows have none.
+            frames = [with_index(frame, data) for frame in frames]
+        return Release(
+            frames,
+            draws.session.ledger,
+            table_schema(draws.session.model, wide=request.wide),
+            completed=completed if request.complete else [],
+        )
+
+
+@keywords(
+    Request,
+    without=(*_ELSEWHERE, "datasets", "synthesize", "no_guarantee", *_LATER),
+    more=registered_options,
+)
+def fit(
+    data: Any,
+    schema: Schema | str | Path,
+    *,
+    progress: bool | Progress | None = None,
+    **options: Any,
+) -> FittedModel:
+    """Fit a table once, to sample as long as the budget lasts.
+
+    Parameters are those of `synthesize`; `rows` is the most rows ever to be sampled, for
+    methods whose price grows with them.
+
+    Returns
+    -------
+    FittedModel
+        `sample`, `save`, `ledger`, `rows_left`.
+    """
+    check_threads()
+    request = Request.of(**options)
+    source = _source(data, request)
+    settled = settle(schema, request, data=source, saved=True)
+    if settled.plan is None:
+        raise BudgetError(f"--method {settled.request.method} is fitted under a budget; state one")
+    if request.resume is not None:
+        raise ParameterError("--resume goes with synthesize and with the command line")
+    stream = request.stream()
+    with (
+        shown(progress) as told,
+        booked_run(settled, "fit") as booking,
+        booked_table(source, settled.schema, booking) as reader,
+    ):
+        model = fit_table(reader, settled, stream, progress=told)
+        session = Session(model, model.plan or settled.plan, stream, threads=request.thread_count)
+        booking.settle(session.ledger)
+    return FittedModel(session, settled.request, as_fitted(data, reader.frame_kind))
+
+
+@python_names()
+def load(path: str | Path) -> SavedModel:
+    """Open a model file; what is sampled is charged to the record beside it."""
+    return SavedModel(Path(path))
+
+
+@keywords(
+    Request,
+    without=(*_ELSEWHERE, "method", "seed", "resume", "synthesize", "book", *_LATER),
+    more=registered_options,
+)
+def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
+    """Show what every method could do with a budget; no data is read.
+
+    Options that only some methods take are left out for the others. Printing it shows a table,
+    and what every declared analysis or table measures and costs; what a fit would refuse of
+    them is refused here.
+    """
+    book = schema if isinstance(schema, Schema) else Schema.load(schema)
+    return Request.of(**options).planned(book)
+
+
+@keywords(Request, without=_ELSEWHERE, more=registered_options)
+def release(
+    data: Any,
+    schema: Schema | str | Path,
+    *,
+    folder: str | Path,
+    force: bool = False,
+    public_only: bool = False,
+    table_format: str = "csv",
+    weights_inside: bool = False,
+    k: int | None = None,
+    k_features: Sequence[str] = (),
+    round_to: Mapping[str, float] | None = None,
+    about: Any = None,
+    languages: Sequence[str] = (),
+    progress: bool | Progress | None = None,
+    **options: Any,
+) -> Release:
+    """Write a release folder, as ``pegs release`` does, and return what is in it.
+
+    Parameters
+    ----------
+    folder
+        Where to write; ``public/`` may be published, ``internal/`` may not.
+    force
+        Replace an earlier release or an empty folder.
+    public_only
+        Do not write ``internal/``.
+    table_format
+        ``csv`` or ``parquet``.
+    weights_inside
+        Write replicate weights into the table, and not into a file beside it.
+    k, k_features
+        Blank these features, by default the quasi-identifiers, in synthetic rows whose
+        combination fewer than k rows share; policy, and no further protection.
+    round_to
+        Numeric features and the multiples that their synthetic values are rounded to.
+    about
+        Who publishes what and why: the name of an ``about.toml``, or its content as a mapping.
+    languages
+        Languages of PRIVACY.md beside English: de, fr, es, pt.
+    **options
+        Those of `synthesize`; of `pegs-once`, rows have 20 replicate weights unless `replicates`
+        is another number, or 0.
+    """
+    from pegsynth.publishing.about import About
+    from pegsynth.publishing.facts import Papers
+    from pegsynth.publishing.fill_folder import make_folder
+    from pegsynth.publishing.policy import Policy
+    from pegsynth.publishing.privacy_pages import check_languages
+
+    check_threads()
+    request = Request.of(**options)
+    source = _source(data, request)
+    with shown(progress) as told:
+        made = make_folder(
+            source,
+            schema,
+            Path(folder),
+            request,
+            force=force,
+            public_only=public_only,
+            table_format=table_format,
+            weights_inside=weights_inside,
+            policy=Policy.of(k, k_features, round_to),
+            papers=Papers(About.of(about), check_languages(languages)),
+            progress=told,
+        )
+    return Release.load(made.folder)
+
+
+@python_names()
+def audit(
+    method: str | None = None, *, full: bool = False, threads: int | None = None
+) -> list[Finding]:
+    """Check the claimed guarantee of the shipped code, as ``pegs audit`` does.
+
+    Parameters
+    ----------
+    method
+        The method to check, ``numbers`` for edges, shapes and rare categories, ``recodings``, or
+        ``doors`` for the readers; None for all. ``interference`` runs commands and is left to
+        ``pegs audit``.
+    full
+        More cases and more releases.
+
+    Returns
+    -------
+    list of Finding
+        Each with `holds`.
+    """
+    from pegsynth.auditing.run import audit as findings
+    from pegsynth.auditing.run import audits
+
+    known = audits()
+    if method is not None and method not in known:
+        raise ParameterError(f"--method is one of {', '.join(known)}, not {method!r}")
+    return list(findings(method, full=full, threads=threads or usable_processors()))
+
+
+@python_names()
+def report(metrics: Metrics, path: str | Path, *, ledger: Ledger | None = None) -> Path:
+    """Write the page of an evaluation; CONFIDENTIAL, as it shows the original's figures.
+
+    Parameters
+    ----------
+    metrics
+        What `evaluate` returned.
+    path
+        The HTML file to write, readable by its owner only.
+    ledger
+        What the tables promise, for the page.
+    """
+    from pegsynth.publishing.fill_folder import guarantee_fields
+    from pegsynth.publishing.report.html import render
+    from pegsynth.tables.atomic import atomic_text, check_target
+
+    target = Path(path)
+    check_target(target)
+    page = render(
+        metrics,
+        statement="" if ledger is None else ledger.statement(),
+        guarantee=None if ledger is None else guarantee_fields(ledger),
+    )
+    atomic_text(target, page, mode=0o600)
+    return target
+
+
+def _source(data: Any, request: Request) -> Any:
+    return named_source(
+        data, table=request.table, query=request.query, rowwise=request.query_is_rowwise
+    )

@@ -1,0 +1,1 @@
+"""Values to codes and back: listed, numeric, dates, measured edges and categories, panels."""

@@ -1,0 +1,244 @@
+"""Codes of dates, times and lengths of time in, a column of real ones out.
+
+A moment is drawn inside its bin like any whole number (R21) and written as the column had it: as
+text of the stated format, or typed. A date that is counted from another is that date, drawn
+with the same words as in its own column, and the drawn difference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pegsynth.codec.column_decoding import InBins, NumberDecoder
+from pegsynth.kernels.arrays import Codes
+from pegsynth.schema.calendar_units import per_day
+from pegsynth.schema.date_text import LAST_DAY, DateText, is_temporal
+from pegsynth.schema.dtypes import polars_dtype
+from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
+from pegsynth.schema.missing_codes import kept_codes
+from pegsynth.schema.temporal import chain
+
+if TYPE_CHECKING:
+    from pegsynth.schema.schema import Schema
+
+_ANY = 1 << 62
+_DIGITS = re.compile(r"(?:%[YymdHMS])+")
+
+
+class DateDecoder:
+    """Draws a moment inside the bin of every code.
+
+    Parameters
+    ----------
+    features
+        The feature, the one that it is counted from, and so on.
+    places, words_of
+        The positions of these features among the codes, and of their words.
+    dtype
+        The type of the column, if it is known.
+    shapes
+        How values lie inside the bins of each.
+    lasts
+        The last moment of each that may be written.
+    counted
+        Whether a date is counted from another here, which takes the time of day of both.
+    """
+
+    words = True
+    listed = False
+
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        places: Sequence[int],
+        words_of: Sequence[int],
+        dtype: pl.DataType | None,
+        shapes: Sequence[InBins | None],
+        lasts: Sequence[int],
+        *,
+        counted: bool,
+    ) -> None:
+        self._features = features
+        self._feature = features[0]
+        self._counted = counted
+        self._taken = [_taken(feature) for feature in features]
+        self._places, self._words_of, self._lasts = places, words_of, lasts
+        self._text = DateText(self._feature)
+        self._drawn = [
+            NumberDecoder(_numbers_of(feature), pl.Int64(), shape)
+            for feature, shape in zip(features, shapes, strict=True)
+        ]
+        not_applicable = (*self._feature.not_applicable, None)[0]
+        self._not_applicable: str | None = not_applicable
+        self._special = None if not_applicable is None else self._text.number(not_applicable)
+        self._kept = {
+            code: (text, self._text.number(text))
+            for code, text in kept_codes(self._feature).items()
+        }
+        self.dtype: pl.DataType = self._type(dtype)
+
+    def _type(self, dtype: pl.DataType | None) -> pl.DataType:
+        feature = self._feature
+        wanted = polars_dtype(feature.dtype) or dtype
+        specials = [number for _, number in self._kept.values()]
+        specials += [] if self._not_applicable is None else [self._special]
+        if None in specials:
+            return pl.String()
+        day = per_day(feature.resolution)
+        within_days = (self._counted and day > 1) or any(edge % day for edge in feature.edges)
+        if wanted == pl.Date and within_days:
+            # Bins that begin within a day are not told by days.
+            wanted = pl.Datetime("us")
+        if isinstance(wanted, pl.Datetime) and not self._holds(wanted, specials):
+            wanted = pl.Datetime("us", wanted.time_zone)
+        if is_temporal(wanted, feature.kind):
+            return wanted  # type: ignore[return-value]
+        digits = _DIGITS.fullmatch(feature.format) is not None
+        return wanted if wanted is not None and wanted.is_integer() and digits else pl.String()
+
+    def _holds(self, dtype: pl.DataType, numbers: Sequence[float | None]) -> bool:
+        """Say whether a type holds these moments; nanoseconds end in 2262."""
+        moments = pl.Series(numbers, dtype=pl.Float64).cast(pl.Int64)
+        read = self._text.typed(self._text.as_type(moments, dtype))
+        return read is not None and read.equals(moments)
+
+    def decode_rows(self, codes: Codes, words: NDArray[np.uint64]) -> pl.Series:
+        """Return the column of whole rows of codes, with one word of every row for each number."""
+        total = np.zeros(len(codes), dtype=np.int64)
+        known = np.ones(len(codes), dtype=bool)
+        drawn = zip(
+            *(self._features, self._places, self._words_of, self._drawn, self._lasts, self._taken),
+            strict=True,
+        )
+        # From the first date on, so that each is held before the next is counted from it.
+        for feature, place, word, decoder, last, taken in reversed(list(drawn)):
+            column = codes[:, place]
+            if feature is not self._feature:
+                known &= column < feature.bin_count
+            values = decoder.decode(column, words[:, word]).fill_null(0).to_numpy()
+            values = np.minimum(values, last - total)
+            if feature.after is not None:
+                values = _off_taken(feature, values, column, total, taken)
+            total = total + values
+        own = codes[:, self._places[0]]
+        return self._written(total, own, known | (own >= self._feature.bin_count))
+
+    def _written(
+        self, numbers: NDArray[np.int64], codes: Codes, known: NDArray[np.bool_]
+    ) -> pl.Series:
+        """Return numbers as the column has them, special categories included."""
+        feature = self._feature
+        column = self._as_type(pl.Series(feature.name, numbers))
+        if not known.all():
+            column = self._filled(column, ~known, None)
+        for code, text, value in (
+            (feature.missing_code, None, None),
+            (feature.unknown_code, UNKNOWN_LABEL, None),
+            (feature.not_applicable_code, self._not_applicable, self._special),
+            *((code, text, number) for code, (text, number) in self._kept.items()),
+        ):
+            if code is not None:
+                column = self._filled(column, codes == code, text, value)
+        return column
+
+    def _filled(
+        self,
+        column: pl.Series,
+        where: NDArray[np.bool_],
+        text: str | None,
+        number: float | None = None,
+    ) -> pl.Series:
+        one = pl.Series([text], dtype=pl.String)
+        if self.dtype != pl.String:
+            whole = None if number is None else int(number)
+            one = self._as_type(pl.Series([whole], dtype=pl.Int64))
+        filling = one.new_from_index(0, len(column)).alias(column.name)
+        return filling.zip_with(pl.Series(where), column)
+
+    def _as_type(self, numbers: pl.Series) -> pl.Series:
+        if is_temporal(self.dtype, self._feature.kind):
+            return self._text.as_type(numbers, self.dtype)
+        return self._text.written(numbers).cast(self.dtype)
+
+
+def date_decoder(
+    schema: Schema,
+    name: str,
+    dtype: Any,
+    *,
+    words_of: Mapping[str, int],
+    shapes: Mapping[str, InBins],
+) -> DateDecoder:
+    """Return the decoder of a feature of dates, times or lengths of time."""
+    features = chain(schema[name], schema.features)
+    names = [feature.name for feature in features]
+    return DateDecoder(
+        features,
+        [schema.index(each) for each in names],
+        [words_of[each] for each in names],
+        polars_dtype(dtype),
+        [shapes.get(each) for each in names],
+        [last_moment(schema, feature) for feature in features],
+        counted=any(name in (each.name, each.after) for each in schema.features if each.after),
+    )
+
+
+def last_moment(schema: Schema, feature: Feature) -> int:
+    """Return the last moment of a feature that may be written: by the calendar, or a bound.
+
+    Times of a folded panel have one bound, which the sum of the times between rows may pass (R24).
+    """
+    if feature.kind not in ("date", "datetime"):
+        return _ANY
+    last = (LAST_DAY + 1) * per_day(feature.resolution) - 1
+    panel = schema.panel
+    if panel is None or not (panel.wide and panel.counted_on(feature.name)):
+        return last
+    return min(last, int(schema[panel.at(panel.time, 1)].public_bounds[1]))
+
+
+def _taken(feature: Feature) -> list[int]:
+    """Return the moments that mean "missing" or "not applicable"."""
+    texts = (*feature.missing, *feature.not_applicable)
+    found = {DateText(feature).number(text) for text in texts}
+    return sorted(int(number) for number in found if number is not None)
+
+
+def _off_taken(
+    feature: Feature,
+    values: NDArray[np.int64],
+    codes: Codes,
+    others: NDArray[np.int64],
+    taken: Sequence[int],
+) -> NDArray[np.int64]:
+    """Move differences whose date would mean "missing" inside their bin, if it has another one."""
+    edges = np.array(feature.closed_edges)
+    bins = np.minimum(codes, feature.bin_count - 1)
+    low, high = edges[bins], edges[bins + 1] - (bins < feature.bin_count - 1)
+    for step in (step for far in range(1, len(taken) + 1) for step in (far, -far)):
+        hit = np.isin(values + others, taken)
+        if not hit.any():
+            break
+        near = values + step
+        free = (low <= near) & (near <= high) & ~np.isin(near + others, taken)
+        values = np.where(hit & free, near, values)
+    return values
+
+
+def _numbers_of(feature: Feature) -> Feature:
+    """Return a feature of whole numbers with the same bins, which draws none that is taken."""
+    taken = _taken(feature) if feature.after is None else []
+    return Feature(
+        feature.name,
+        kind="numeric",
+        dtype="int64",
+        edges=feature.edges,
+        highest=feature.highest,
+        missing=tuple(map(str, taken)),
+    )

@@ -1,0 +1,257 @@
+"""How often every value of a column occurs: exact, confidential, and in bounded memory.
+
+In go the rows of a table, batch by batch and as often as asked; out come the values that
+occur with their counts, in parts. When they are too many to be held at once, they are dealt into
+shares by a hash and the table is read again for every share, as for units (`codec/code_table.py`).
+
+Categories out of counts: what finding them costs, the search itself, the schema afterwards.
+
+`plan_categories` needs no data: noise, threshold and delta' are fixed before any is read (R29).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import polars as pl
+
+from pegsynth.kernels.arrays import Int64
+from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
+from pegsynth.privacy.unseen_categories import smallest_threshold
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.private_categories import candidates, with_categories
+from pegsynth.schema.schema import Schema
+
+MOST_BYTES = 1 << 26
+"""About how much memory the values of all features take together before they are dealt into
+shares; putting counts together takes a few times as much for a moment."""
+
+_MOST_SHARES = 1 << 12
+_VALUE, _COUNT = "value", "count"
+
+Rows = Callable[[], Iterator[pl.DataFrame]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the values of one feature, in text order, and how often each occurs."""
+
+    name: str
+    texts: pl.Series
+    counts: Int64
+
+
+class CandidateCounts:
+    """Counts of the values of some features.
+
+    Parameters
+    ----------
+    rows
+        Yields the rows to count, units bounded, as often as called.
+    features
+        Features whose categories are private.
+    most_bytes
+        See `MOST_BYTES`.
+    """
+
+    def __init__(
+        self, rows: Rows, features: Sequence[Feature], *, most_bytes: int = MOST_BYTES
+    ) -> None:
+        self._rows = rows
+        self._features = tuple(features)
+        self._most = max(1, most_bytes // max(1, len(self._features)))
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the values of all features, part by part; every value is in one part."""
+        shares = {feature.name: 1 for feature in self._features}
+        share = 0
+        while share < max(shares.values()):
+            held = [
+                _Held(feature, self._most, share, shares[feature.name])
+                for feature in self._features
+                if share < shares[feature.name]
+            ]
+            for frame in self._rows():
+                for each in held:
+                    each.add(frame.get_column(each.feature.name))
+            for each in held:
+                part = each.part()
+                shares[each.feature.name] = each.shares
+                yield part
+            share += 1
+
+
+class _Held:
+    """The values of one share of one feature; during the first the number of shares may grow."""
+
+    def __init__(self, feature: Feature, most: int, share: int, shares: int) -> None:
+        self.feature = feature
+        self.shares = shares
+        self._most = most
+        self._share = share
+        self._parts: list[pl.DataFrame] = []
+        self._size = 0
+
+    def add(self, values: pl.Series) -> None:
+        """Count one batch."""
+        text = candidates(values, self.feature).rename(_VALUE)
+        part = self._of_share(text.drop_nulls().value_counts(name=_COUNT))
+        self._parts.append(part.with_columns(pl.col(_COUNT).cast(pl.Int64)))
+        self._size += int(part.estimated_size())
+        if self._size > self._most:
+            self._reduce()
+
+    def part(self) -> Part:
+        """Return all values of the share."""
+        self._reduce()
+        counted = self._parts[0].sort(_VALUE) if self._parts else _none()
+        return Part(
+            self.feature.name, counted.get_column(_VALUE), counted.get_column(_COUNT).to_numpy()
+        )
+
+    def _of_share(self, counted: pl.DataFrame) -> pl.DataFrame:
+        if self.shares == 1:
+            return counted
+        return counted.filter(pl.col(_VALUE).hash(seed=0) % self.shares == self._share)
+
+    def _reduce(self) -> None:
+        if not self._parts:
+            return
+        counted = pl.concat(self._parts).group_by(_VALUE).agg(pl.col(_COUNT).sum())
+        # No table is refused for its values: one that is beyond all shares takes more memory.
+        while (
+            self._share == 0
+            and 2 * counted.estimated_size() > self._most
+            and self.shares < _MOST_SHARES
+        ):
+            self.shares *= 2
+            counted = self._of_share(counted)
+        self._parts, self._size = [counted], int(counted.estimated_size())
+
+
+def _none() -> pl.DataFrame:
+    return pl.DataFrame(schema={_VALUE: pl.String, _COUNT: pl.Int64})
+
+
+DELTA_SHARE = Fraction(1, 10)
+"""Part of the stated delta that all searches take together. A tenth of it costs half a percent
+of rho at a delta of 1e-9, and a threshold grows with the root of its logarithm."""
+
+MOST_FOUND = 2_000
+"""The most categories that a feature gets: those with the largest noisy counts."""
+
+FORESEEN = 20
+"""How many categories a plan takes a feature to have before they are known."""
+
+
+@dataclass(frozen=True)
+class CategoriesPlan:
+    """How the categories of a schema are looked for.
+
+    Parameters
+    ----------
+    names
+        Features whose categories are private, in the order of the schema.
+    share
+        The part of the whole budget that each takes.
+    delta
+        The most of delta that each takes.
+    deviation, threshold
+        Noise on every count, and the noisy count above which a value becomes a category.
+    """
+
+    names: tuple[str, ...]
+    share: float
+    delta: Fraction
+    deviation: float
+    threshold: int
+
+
+def private_names(schema: Schema) -> tuple[str, ...]:
+    """Return the features whose categories are private."""
+    return tuple(each.name for each in schema.features if each.private_categories)
+
+
+def delta_for(schema: Schema, delta: float | None) -> Fraction:
+    """Return what all searches take of a stated delta, fixed before any data is read."""
+    if delta is None or not private_names(schema):
+        return Fraction(0)
+    return Fraction(delta) * DELTA_SHARE
+
+
+def plan_categories(
+    schema: Schema, price: Price, share: float, *, delta: Fraction
+) -> CategoriesPlan:
+    """Plan the searches.
+
+    Parameters
+    ----------
+    price
+        What a part of the whole buys.
+    share
+        The part of it for each feature.
+    delta
+        What all searches together may take of the stated delta.
+    """
+    names = private_names(schema)
+    each = delta / max(len(names), 1)
+    deviation = price.deviation(share)
+    threshold = smallest_threshold(Fraction(deviation) ** 2, each, price.rows_per_unit)
+    return CategoriesPlan(names, share, each, deviation, threshold)
+
+
+def find_categories(
+    schema: Schema, plan: CategoriesPlan, parts: Iterable[Part], budget_filter: PrivacyFilter
+) -> dict[str, tuple[str, ...]]:
+    """Return the categories that were found, in text order; all is paid before any is looked at."""
+    searches = {
+        name: budget_filter.search(plan.share, delta=plan.delta, features=(schema.index(name),))
+        for name in plan.names
+    }
+    kept = _Largest(plan.names)
+    for part in budget_filter.candidates(parts):
+        kept.add(part, searches[part.name](part.counts))
+    return kept.texts()
+
+
+def frequent_categories(parts: Iterable[Part], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the most frequent values, for methods that promise nothing."""
+    kept = _Largest(names)
+    for part in parts:
+        kept.add(part, part.counts)
+    return kept.texts()
+
+
+class _Largest:
+    """Texts with the largest counts of every feature, those with a count of 0 left out."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        none = pl.DataFrame(schema={"text": pl.String, "count": pl.Int64})
+        self._kept = dict.fromkeys(names, none)
+
+    def add(self, part: Part, counts: Int64) -> None:
+        """Take in a part, by these counts."""
+        more = pl.DataFrame({"text": part.texts, "count": counts}).filter(pl.col("count") > 0)
+        both = pl.concat([self._kept[part.name], more])
+        order = both.sort(["count", "text"], descending=[True, False])
+        self._kept[part.name] = order.head(MOST_FOUND)
+
+    def texts(self) -> dict[str, tuple[str, ...]]:
+        """Return what is kept, in text order."""
+        return {name: tuple(sorted(kept["text"].to_list())) for name, kept in self._kept.items()}
+
+
+def settled_categories(schema: Schema, found: Mapping[str, Iterable[str]]) -> Schema:
+    """Return the schema with the categories that were found."""
+    return schema.with_columns(
+        with_categories(column, found[column.name]) if column.name in found else column
+        for column in schema.columns
+    )
+
+
+def provisional_categories(schema: Schema) -> Schema:
+    """Return the schema with as many categories as are taken for granted, which mean nothing."""
+    guess = tuple(f"category {number:02}" for number in range(1, FORESEEN + 1))
+    return settled_categories(schema, dict.fromkeys(private_names(schema), guess))

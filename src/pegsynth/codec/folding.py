@@ -1,0 +1,344 @@
+"""Which rows of a long table count: the first `most` of every unit, in the order of folding (R24).
+
+In go batches of a table with its unit column; out comes for every row whether it counts. What is
+held grows with the units and with `most`, not with the rows that are cut.
+
+Rows of every unit to one wide row, by the values of that unit alone (R24).
+
+Rows are put in the order of their time. Rows of the same time are in the order of their other
+values, those without a known time come last, and the first `most` count. Of a fixed feature the
+first known value counts. Nothing depends on where rows stand in the table or on other units, so
+adding or removing a unit adds or removes one wide row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pegsynth.codec.column_encoders import moments_of
+from pegsynth.codec.encoding import ColumnEncoder
+from pegsynth.kernels.arrays import Float64, Int64
+from pegsynth.schema.calendar_units import TEMPORAL
+from pegsynth.schema.date_text import DateText
+from pegsynth.schema.dtypes import as_text, unit_text
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.number_text import NumberText
+from pegsynth.schema.panel import ABSENT, Panel
+from pegsynth.schema.schema import Schema
+from pegsynth.schema.wide_schema import wide_schema
+
+MOST_HELD = 1 << 20
+_ROW = "row"
+
+
+class CountedRows:
+    """Looks at the rows of a panel, batch by batch.
+
+    Parameters
+    ----------
+    schema
+        The codebook of the long table; two tables are looked at as one.
+    """
+
+    def __init__(self, schema: Schema, *, most_held: int = MOST_HELD) -> None:
+        if schema.panel is None:
+            raise ValueError("the schema has no panel")
+        panel = replace(schema.panel, tables=None, least=1)
+        self._folding = Folding(replace(schema, panel=panel))
+        self._most, self._most_held = panel.most, most_held
+        self._parts: list[pl.DataFrame] = []
+        self._held = self._rows = 0
+
+    def add(self, batch: pl.DataFrame) -> None:
+        """Take in the next rows."""
+        numbers = pl.Series(_ROW, np.arange(self._rows, self._rows + batch.height))
+        self._parts.append(self._folding.prepared(batch).with_columns(numbers))
+        self._rows += batch.height
+        self._held += batch.height
+        if self._held > self._most_held:
+            self._reduce()
+            # Held units cannot get fewer, so look again only when there is much more.
+            self._most_held = max(self._most_held, 2 * self._held)
+
+    def mask(self) -> NDArray[np.bool_]:
+        """Return for every row whether it counts."""
+        counted = np.zeros(self._rows, dtype=bool)
+        if self._parts:
+            self._reduce()
+            counted[self._parts[0].get_column(_ROW).to_numpy()] = True
+        return counted
+
+    def _reduce(self) -> None:
+        """Drop rows that come after enough others of their unit."""
+        rows = in_order(pl.concat(self._parts), len(self._folding.needed) - 1)
+        begins, counts = units_of(rows)
+        position = np.arange(rows.height) - np.repeat(begins, counts)
+        self._parts = [rows.filter(pl.Series(position < self._most))]
+        self._held = self._parts[0].height
+
+
+UNIT, SPECIAL, TIME = "unit", "special", "time"
+_MOST_WHOLE = 2.0**64 - 2.0**11
+"""The largest whole number that a float and 64 bits hold alike."""
+_LARGEST = float(np.finfo(np.float64).max)
+MOST_UNITS = 1 << 16
+"""Units whose wide rows are made at once."""
+
+
+@dataclass(frozen=True)
+class Folding:
+    """How a long table becomes a wide one.
+
+    Parameters
+    ----------
+    schema
+        The codebook of the long table.
+    """
+
+    schema: Schema
+
+    @property
+    def panel(self) -> Panel:
+        """How rows belong together."""
+        if self.schema.panel is None:
+            raise ValueError("the schema has no panel")
+        return self.schema.panel
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Columns that are read of the long table, or of the second of two."""
+        return (self.panel.unit, *(feature.name for feature in self._features))
+
+    @property
+    def needed_of_units(self) -> tuple[str, ...]:
+        """Columns that are read of the first of two tables."""
+        return (self.panel.unit, *self.panel.fixed)
+
+    @property
+    def _features(self) -> tuple[Feature, ...]:
+        """Features of the long table, or of the second of two."""
+        features = self.schema.features
+        if self.panel.tables is None:
+            return features
+        return tuple(each for each in features if each.name not in self.panel.fixed)
+
+    @property
+    def wide_names(self) -> tuple[str, ...]:
+        """Features of the wide table."""
+        return wide_schema(self.schema).names
+
+    def prepared(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """Return units, times and texts of rows, each by itself (R30)."""
+        schema, time = self.schema, self.schema[self.panel.time]
+        special, numbers = _times(time, batch.get_column(time.name), schema)
+        columns = [
+            unit_text(batch.get_column(self.panel.unit)).alias(UNIT),
+            pl.Series(SPECIAL, special),
+            pl.Series(TIME, numbers),
+            *(
+                text_of(feature, batch.get_column(feature.name), schema).alias(_name(place))
+                for place, feature in enumerate(self._features)
+            ),
+        ]
+        return pl.DataFrame(columns)
+
+    def prepared_units(self, batch: pl.DataFrame) -> pl.DataFrame:
+        """Return units and texts of rows of the first of two tables, each by itself (R30)."""
+        schema, panel = self.schema, self.panel
+        texts = (text_of(schema[name], batch.get_column(name), schema) for name in panel.fixed)
+        units = unit_text(batch.get_column(panel.unit)).alias(UNIT)
+        return pl.DataFrame([units, *texts])
+
+    def fold(self, rows: pl.DataFrame, units: pl.DataFrame | None = None) -> pl.DataFrame:
+        """Return a wide row for every unit of prepared rows, in the order of their names.
+
+        Parameters
+        ----------
+        units
+            Prepared rows of the first of two tables, one for each unit.
+        """
+        return pl.concat(list(self.parts(rows, units)))
+
+    def parts(
+        self, rows: pl.DataFrame, units: pl.DataFrame | None = None, *, size: int = MOST_UNITS
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the same in parts of so many units: wide rows take more room than long ones."""
+        rows = in_order(rows, len(self._features))
+        begins, counts = units_of(rows)
+        starts = begins
+        own: dict[str, pl.Series] = {}
+        if units is not None:
+            units = units.sort(UNIT)
+            names = rows.get_column(UNIT).gather(starts)
+            place_of = pl.DataFrame({UNIT: names, "_start": starts, "_count": counts})
+            found = units.select(UNIT).join(place_of, on=UNIT, how="left", maintain_order="left")
+            starts, counts = (
+                found.get_column(n).fill_null(0).to_numpy() for n in found.columns[1:]
+            )
+            own = {name: units.get_column(name) for name in self.panel.fixed}
+        kept = np.minimum(counts, self.panel.most)
+        own[self.panel.count] = pl.Series(kept)
+        changing: list[tuple[str, pl.Series, pl.Series]] = []
+        for place, feature in enumerate(self._features):
+            values = rows.get_column(_name(place))
+            if feature.name in self.panel.fixed:
+                own[feature.name] = values.gather(_first_known(feature, values, starts))
+                continue
+            later = values
+            if feature.name == self.panel.time and feature.kind == "numeric":
+                later = self._since(feature, rows, begins)
+            changing.append((feature.name, values, later))
+        ordered = self.wide_names
+        for first in range(0, max(len(starts), 1), size):
+            part = slice(first, first + size)
+            made = {name: column[part] for name, column in own.items()}
+            for name, values, later in changing:
+                for position in self.panel.positions:
+                    column = values if position == 1 else later
+                    made[self.panel.at(name, position)] = _at(
+                        column, starts[part], kept[part], position
+                    )
+            yield pl.DataFrame([made[name].alias(name) for name in ordered])
+
+    def _since(self, time: Feature, rows: pl.DataFrame, begins: Int64) -> pl.Series:
+        """Return how long after the row before of the same unit every row is."""
+        numbers = rows.get_column(TIME).to_numpy()
+        known = rows.get_column(SPECIAL).to_numpy() == 0
+        follows = known.copy()
+        follows[1:] &= known[:-1]
+        follows[begins] = False
+        later = np.flatnonzero(follows)
+        since = np.full(len(numbers), np.nan)
+        # The difference of two floats can overflow; what is held here is beyond all bins.
+        with np.errstate(over="ignore"):
+            differences = numbers[later] - numbers[later - 1]
+        since[later] = np.minimum(differences, _MOST_WHOLE if time.integer else _LARGEST)
+        texts = pl.Series(since).fill_nan(None)
+        return NumberText(self.schema.dialect).texts(
+            texts.cast(pl.UInt64) if time.integer else texts
+        )
+
+
+def _name(place: int) -> str:
+    return f"c{place}"
+
+
+def text_of(feature: Feature, values: pl.Series, schema: Schema) -> pl.Series:
+    """Return values as texts that mean the same, so that absent rows can have one as well."""
+    if values.dtype == pl.String:
+        return values
+    if feature.kind in TEMPORAL:
+        written = DateText(feature)
+        moments = written.typed(values)
+        return as_text(values) if moments is None else written.written(moments)
+    if feature.kind == "numeric":
+        return NumberText(schema.dialect).texts(values)
+    return as_text(values)
+
+
+def _times(time: Feature, values: pl.Series, schema: Schema) -> tuple[Int64, Float64]:
+    """Return for every row 0 and its time, or a number for why it has none."""
+    if not time.binned:
+        codes = _codes(time, values, schema)
+        special = np.where(codes < time.bin_count, 0, codes + 1)
+        return special, np.where(special == 0, codes, 0).astype(np.float64)
+    one_bin = replace(
+        time,
+        edges=(0.0, 1.0),
+        private_edges=False,
+        lowest=None,
+        highest=None,
+        bins=None,
+        inside=None,
+        recoding=None,
+        weekday=False,
+        shares=(),
+    )
+    codes = _codes(one_bin, values, schema)
+    special = np.where(codes == 0, 0, codes + 1)
+    if time.kind in TEMPORAL:
+        numbers = moments_of(DateText(time), values)
+    elif values.dtype.is_numeric() or values.dtype == pl.Boolean:
+        numbers = values.cast(pl.Float64).to_numpy().copy()
+    else:
+        numbers = NumberText(schema.dialect).numbers(as_text(values)).to_numpy().copy()
+    special = np.where((special == 0) & np.isnan(numbers), 1, special)
+    return special, np.where(special == 0, np.nan_to_num(numbers), 0.0)
+
+
+def _codes(feature: Feature, values: pl.Series, schema: Schema) -> Int64:
+    encoder = ColumnEncoder(feature, spare=True, numbers=NumberText(schema.dialect))
+    return encoder.encode(values).astype(np.int64)
+
+
+def in_order(rows: pl.DataFrame, features: int) -> pl.DataFrame:
+    """Sort rows by unit and time, and those that are alike in both by all other values."""
+    keys = [UNIT, SPECIAL, TIME]
+    rows = rows.sort(keys, maintain_order=False)
+    same = np.ones(max(rows.height - 1, 0), dtype=bool)
+    for key in keys:
+        column = rows.get_column(key)
+        same &= (column[1:] == column[:-1]).fill_null(value=True).to_numpy()
+    tied = np.zeros(rows.height, dtype=bool)
+    tied[1:] |= same
+    tied[:-1] |= same
+    if not tied.any():
+        return rows
+    places = np.flatnonzero(tied)
+    every = [*keys, *(_name(place) for place in range(features))]
+    # Tied rows of one unit and time stand side by side, so sorting them moves no others.
+    order = rows[places].with_columns(_place=pl.Series(places)).sort(every).get_column("_place")
+    moved = np.arange(rows.height)
+    moved[places] = order.to_numpy()
+    return rows[moved]
+
+
+def units_of(rows: pl.DataFrame) -> tuple[Int64, Int64]:
+    """Return where the rows of every unit begin, and how many there are; rows are in order."""
+    units = rows.get_column(UNIT)
+    changed = np.ones(len(units), dtype=bool)
+    if len(units):
+        changed[1:] = (units[1:] != units[:-1]).to_numpy()
+    starts = np.flatnonzero(changed).astype(np.int64)
+    return starts, np.diff(np.append(starts, len(units)))
+
+
+def _at(values: pl.Series, starts: Int64, counts: Int64, position: int) -> pl.Series:
+    """Return the value of every unit at a position."""
+    absent = pl.Series([ABSENT]).new_from_index(0, len(starts))
+    if not len(values):
+        return absent
+    found = values.gather(np.minimum(starts + position - 1, len(values) - 1))
+    if (counts >= position).all():
+        return found
+    return found.zip_with(pl.Series(counts >= position), absent)
+
+
+def _first_known(feature: Feature, values: pl.Series, starts: Int64) -> Int64:
+    """Return where the first value of every unit stands that is not missing; else its first."""
+    stripped = values.str.strip_chars()
+    missing = [*(text.strip() for text in feature.missing), ""]
+    unknown = (stripped.is_null() | stripped.is_in(missing)).to_numpy()
+    if not unknown.any():
+        return starts
+    places = np.where(unknown, len(values), np.arange(len(values)))
+    first = np.minimum.reduceat(places, starts)
+    ends = np.append(starts[1:], len(values))
+    found: Int64 = np.where(first < ends, first, starts)
+    return found
+
+
+def wide_types(
+    types: dict[str, pl.DataType], panel: Panel, names: Sequence[str]
+) -> dict[str, pl.DataType]:
+    """Return the types of wide columns, as their long columns declare them."""
+    found = {name: types[name] for name in panel.fixed if name in types}
+    for name in names:
+        if name in types and name not in panel.fixed:
+            found |= {panel.at(name, position): types[name] for position in panel.positions}
+    return found

@@ -1,0 +1,1 @@
+"""What is wrong with a release beyond chance, each problem in one sentence."""

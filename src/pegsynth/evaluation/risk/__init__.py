@@ -1,0 +1,1 @@
+"""What synthetic tables disclose: intruders, matching, membership, uniques."""

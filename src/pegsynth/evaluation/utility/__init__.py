@@ -1,0 +1,1 @@
+"""How near synthetic tables are to the original: tables, numbers, regressions, predictions."""

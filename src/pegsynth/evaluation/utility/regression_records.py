@@ -1,0 +1,318 @@
+"""Regressions on the original and on the synthetic tables, as records.
+
+Goes in: formulas and tables. Comes out: the paper's distance, a table of coefficients, and
+the overlap of their intervals. The estimates of several synthetic tables are pooled (R16,
+plug-in rule); a single table has the interval that an analyst would naively take. What could
+not be estimated is a record without a value, with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from pegsynth.evaluation.records import Record, measured, not_computed
+from pegsynth.evaluation.utility.pooling import how_pooled, pooled, replicated
+from pegsynth.inference.combining_rules import Rule
+from pegsynth.inference.formula import Formula, cuts_a_bin
+from pegsynth.inference.model_matrix import INTERCEPT, Column, Sample, columns_of, sample_of
+from pegsynth.inference.regression_fit import RegressionFit, fit
+from pegsynth.inference.statistics import LEVEL, Estimate, overlap
+from pegsynth.kernels.arrays import Codes
+from pegsynth.schema import Schema
+
+_ROUNDING = 1e-10
+SEPARATOR = " :: "
+DISTANCE_NOTE = (
+    "sum over the coefficients, intercept included, of |(b_synth - b_orig)/b_orig|; unstable where "
+    "an original coefficient is near 0: read the coefficients beside it; low and high: smallest "
+    "and largest sum while every coefficient stays in its interval; baseline: expected of a "
+    "bootstrap of the original with as many rows, sum of sqrt(2/pi) se/|b_orig|"
+)
+OVERLAP_NOTE = (
+    "mean of the overlap of the original's and the synthetic 95 % interval as a share of the one "
+    "and as a share of the other (Karr et al. 2006), 0 where they do not meet; baseline: 1, "
+    "intervals alike"
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One formula, fitted everywhere.
+
+    Parameters
+    ----------
+    formula
+        The regression.
+    names
+        All coefficients, the intercept first.
+    original, synthetic
+        Estimates by name, pooled over the synthetic tables; None where there is none.
+    fits
+        The fit to the original, then one to each synthetic table.
+    remarks
+        What was decided about this formula.
+    columns, sample
+        The design, and the rows of the original that were used.
+    """
+
+    formula: Formula
+    names: tuple[str, ...]
+    original: dict[str, Estimate | None]
+    synthetic: dict[str, Estimate | None]
+    fits: tuple[RegressionFit, ...]
+    remarks: tuple[str, ...]
+    columns: tuple[Column, ...] = ()
+    sample: Sample | None = None
+
+    @property
+    def shared(self) -> list[tuple[Estimate, Estimate]]:
+        """Original and synthetic of the coefficients that both have."""
+        pairs = ((self.original[name], self.synthetic[name]) for name in self.names)
+        return [(first, second) for first, second in pairs if first and second]
+
+    @property
+    def rows(self) -> int:
+        """Rows of the smallest synthetic table that were used."""
+        return min(each.rows for each in self.fits[1:])
+
+
+def compare(
+    formula: Formula,
+    original: Codes,
+    synthetic: Sequence[Codes],
+    schema: Schema,
+    *,
+    level: float = LEVEL,
+    threads: int = 1,
+    rule: Rule | None = None,
+    support: str = "",
+) -> Comparison:
+    """Fit a formula to the original and to every synthetic table, one feature a line."""
+    samples = [sample_of(formula, table, schema) for table in (original, *synthetic)]
+    columns = columns_of(formula, samples, schema)
+    fits = tuple(
+        fit(sample, columns, formula.kind, level=level, threads=threads) for sample in samples
+    )
+    return comparison_of(
+        formula,
+        columns,
+        fits,
+        schema,
+        level=level,
+        rule=rule,
+        sample=samples[0],
+        support=support,
+    )
+
+
+def comparison_of(
+    formula: Formula,
+    columns: Sequence[Column],
+    fits: tuple[RegressionFit, ...],
+    schema: Schema,
+    *,
+    level: float = LEVEL,
+    rule: Rule | None = None,
+    replicates: Sequence[RegressionFit] = (),
+    values: Sequence[str] = (),
+    sample: Sample | None = None,
+    support: str = "",
+) -> Comparison:
+    """Put the fits of a formula together.
+
+    Parameters
+    ----------
+    fits
+        To the original, then to each synthetic table.
+    rule
+        How several synthetic tables were made, where that is known.
+    replicates
+        Fits of the one synthetic table with each of its replicate weights.
+    values
+        What was decided where numbers were used as they stand; empty: bins by their midpoints.
+    sample
+        The rows of the original that were used.
+    support
+        What published tables hold of the formula, where that is known.
+    """
+    names = (INTERCEPT, *(column.name for column in columns))
+    how = how_pooled(len(fits) - 1, rule=rule, replicates=len(replicates))
+    how = f"{how}; {support}" if support else how
+    return Comparison(
+        formula,
+        names,
+        {name: fits[0].estimates.get(name) for name in names},
+        {name: _pooled(fits, replicates, name, level, rule) for name in names},
+        fits,
+        (*_remarks(formula, fits, schema, values), how),
+        tuple(columns),
+        sample,
+    )
+
+
+def regression_records(comparisons: Sequence[Comparison], *, suffix: str = "") -> list[Record]:
+    """Return all records of the regressions: means first, then formula by formula.
+
+    Their names end in `suffix`, which tells figures on codes from those on numbers.
+    """
+    distances = [_distance(each) for each in comparisons]
+    details = [record for each in comparisons for record in _coefficients(each)]
+    overlaps = [record for record in details if record.name == "interval_overlap"]
+    records = [
+        _mean(distances, "regression_distance", f"mean over the formulas: {DISTANCE_NOTE}"),
+        _mean(overlaps, "interval_overlap", f"mean over all coefficients: {OVERLAP_NOTE}"),
+        *distances,
+        *details,
+    ]
+    return [msgspec.structs.replace(each, name=f"{each.name}{suffix}") for each in records]
+
+
+def not_fitted(formula: str, reason: str) -> list[Record]:
+    """Return the records of a formula that was not fitted at all."""
+    return [
+        not_computed(name, formula, reason) for name in ("regression_distance", "interval_overlap")
+    ]
+
+
+def _pooled(
+    fits: Sequence[RegressionFit],
+    replicates: Sequence[RegressionFit],
+    name: str,
+    level: float,
+    rule: Rule | None,
+) -> Estimate | None:
+    found = [each.estimates.get(name) for each in fits[1:]]
+    estimates = [each for each in found if each is not None]
+    if len(estimates) < len(found):
+        return None
+    again = [each.estimates[name].value for each in replicates if name in each.estimates]
+    if len(again) > 1:
+        return replicated(estimates[0].value, again, level=level)
+    if len(estimates) == 1:
+        return estimates[0]
+    share = float(np.mean([each.rows for each in fits[1:]])) / max(fits[0].rows, 1)
+    return pooled(
+        [each.value for each in estimates],
+        [each.variance for each in estimates],
+        share=share,
+        rule=rule,
+        level=level,
+    )
+
+
+def _remarks(
+    formula: Formula, fits: Sequence[RegressionFit], schema: Schema, values: Sequence[str]
+) -> Iterable[str]:
+    kind = "linear regression by least squares"
+    if formula.kind != "linear":
+        kind = "logistic regression by maximum likelihood"
+    yield kind if values else f"{kind}, bins by their midpoints"
+    yield from values
+    for term in () if values else (formula.response, *formula.parts):
+        if cuts_a_bin(term, schema.features[schema.index(term.feature)]):
+            yield f"{term.text} cuts a bin, which counts as a whole by its midpoint"
+    dropped = [each.dropped for each in fits]
+    if any(dropped):
+        shown = ", ".join(str(number) for number in dropped[1:])
+        yield f"rows left out for a missing number: {dropped[0]} original, {shown} synthetic"
+
+
+def _why_not(comparison: Comparison, name: str, fits: Sequence[RegressionFit]) -> str:
+    """Say why a coefficient is missing from some of the fits."""
+    reasons = []
+    for each in fits:
+        reason = each.reason or each.absent.get(name, "")
+        if reason:
+            place = comparison.fits.index(each)
+            where = "the original" if place == 0 else f"synthetic table {place}"
+            reasons.append(f"{where}: {reason}")
+    return "; ".join(dict.fromkeys(reasons))
+
+
+def _distance(comparison: Comparison) -> Record:
+    shared, rows = comparison.shared, comparison.rows
+    name, subject, note = (
+        "regression_distance",
+        comparison.formula.text,
+        "; ".join(comparison.remarks),
+    )
+    if not shared:
+        reason = _why_not(comparison, INTERCEPT, comparison.fits)
+        return not_computed(name, subject, f"{reason}; {note}", n=rows)
+    if any(abs(each.value) <= _ROUNDING * math.sqrt(each.variance) for each, _ in shared):
+        reason = "a coefficient of the original is 0"
+        return not_computed(name, subject, f"{reason}; {note}", n=rows)
+    absent = [
+        each
+        for each in comparison.names
+        if not (comparison.original[each] and comparison.synthetic[each])
+    ]
+    if absent:
+        note = f"{note}; without {', '.join(absent)}, which one of the fits lacks"
+    found = Estimate(
+        sum(abs(b.value - a.value) / abs(a.value) for a, b in shared),
+        sum(max(b.low - a.value, a.value - b.high, 0.0) / abs(a.value) for a, b in shared),
+        sum(max(b.high - a.value, a.value - b.low) / abs(a.value) for a, b in shared),
+    )
+    baseline = sum(_expected(comparison, each) / abs(each.value) for each, _ in shared)
+    return measured(name, subject, found, baseline=baseline, n=rows, note=note)
+
+
+def _expected(comparison: Comparison, first: Estimate) -> float:
+    """Return the distance expected of a coefficient of a bootstrap, by the normal law."""
+    rows = sum(each.rows for each in comparison.fits[1:])
+    return math.sqrt(2 / math.pi * first.variance * comparison.fits[0].rows / max(rows, 1))
+
+
+def _coefficients(comparison: Comparison) -> Iterable[Record]:
+    original_fit, *fits = comparison.fits
+    for name in comparison.names:
+        subject = f"{comparison.formula.text}{SEPARATOR}{name}"
+        first, second = comparison.original[name], comparison.synthetic[name]
+        overlapping = Estimate(overlap(first, second)) if first and second else None
+        for figure, found, baseline, where in (
+            ("coefficient", second, None if first is None else first.value, fits),
+            ("coefficient_original", first, None, [original_fit]),
+            ("interval_overlap", overlapping, 1.0, comparison.fits),
+        ):
+            n = original_fit.rows if figure == "coefficient_original" else comparison.rows
+            reason = f"not computed: {_why_not(comparison, name, where)}"
+            yield measured(
+                figure,
+                subject,
+                found or Estimate(math.nan),
+                baseline=baseline,
+                n=n,
+                note=reason if not found else comparison.remarks[-1] if where is fits else "",
+            )
+
+
+def _mean(records: Sequence[Record], name: str, note: str) -> Record:
+    """Return the mean over the records that have a value, saying how many have none."""
+    held = [record for record in records if record.value is not None]
+    if not held:
+        reason = "no formula could be fitted to both tables"
+        return not_computed(name, "", reason if records else "no regression formula was given")
+    lacking = len(records) - len(held)
+    value, low, high, baseline = (
+        _average([getattr(record, field) for record in held])
+        for field in ("value", "low", "high", "baseline")
+    )
+    return measured(
+        name,
+        "",
+        Estimate(value, low, high, min(record.n for record in held)),
+        baseline=baseline,
+        note=f"{note}; {lacking} of {len(records)} could not be computed" if lacking else note,
+    )
+
+
+def _average(values: Sequence[float | None]) -> float:
+    """Return the mean of values; NaN where one of them is missing."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else math.nan

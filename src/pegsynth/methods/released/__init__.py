@@ -1,0 +1,1 @@
+"""Released blocks (`pegs-once`): measure once, then draw any number of rows (R11)."""

@@ -1,0 +1,290 @@
+"""Features that another one tells, such as the group of a code: found, checked, mapped (R33).
+
+In goes a confidential table through its privacy filter, and one-way shares that were paid for.
+A pair of features is chosen by how many rows the best map from one to the other explains; that
+number is measured, and where it is next to all rows, so is the table of both, of which the map is
+read off. Out come these noisy tables. What follows is post-processing (R11): the told feature
+becomes a `Detail` of the one that tells it, needs no block, and no row breaks the map.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.codec.levels import alone
+from pegsynth.kernels import pool_loops as kernels
+from pegsynth.kernels.arrays import Float64, Int64
+from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
+from pegsynth.methods.released.counted import CountedTable
+from pegsynth.methods.released.details import Allowed, Detail
+from pegsynth.methods.released.published import NoisyTable
+from pegsynth.methods.released.row_pool import Features
+from pegsynth.methods.released.steps import Steps
+
+Codes = NDArray[np.uint32]
+
+MAP_PURPOSES = frozenset({"rows that a map explains", "map"})
+"""What the ledger calls the noise of this search; replicates keep its maps as they are."""
+
+_LOT_CELLS = 1 << 22
+_LEAST_VARIED = 0.1
+_SLACK = 0.05
+_GAP = 2.0
+_LEAST_MAP = 0.002
+_WRONG = 0.01
+_HALVINGS = 12
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search for dependences knows beforehand: public figures and paid output.
+
+    Parameters
+    ----------
+    shares
+        One-way shares of all categories of every feature.
+    total
+        Estimated number of rows.
+    closed
+        Features that others speak of already: rules, details, given values, an l.
+    """
+
+    table: CountedTable
+    shares: Sequence[Float64]
+    total: float
+    budget_filter: PrivacyFilter
+    steps: Steps
+    closed: Collection[int] = ()
+
+    def run(self) -> tuple[NoisyTable, ...]:
+        """Find dependences one after the other, until one fails its check."""
+        steps, found = self.steps, list[NoisyTable]()
+        pairs = self._candidates()
+        if not self._is_audible(len(pairs)):
+            return ()
+        scores, explained, counts = self._looked_at(pairs)
+        spent = 0.0
+        while spent + steps.dependence + steps.most_map <= steps.most_dependences:
+            open_pairs = [pair for pair in pairs if _is_open(pair, found)]
+            if not open_pairs:
+                break
+            index = self.budget_filter.choose(
+                [scores[pair] for pair in open_pairs],
+                steps.dependence / 2,
+                purpose="dependence",
+                among="pairs of features, the first of which tells the second",
+                features_of=open_pairs.__getitem__,
+            )
+            pair = open_pairs[index]
+            spent += steps.dependence
+            if not self._is_told(explained[pair], pair):
+                break
+            share = map_share(self.budget_filter.price, self.shares, self.total, pair, steps)
+            noisy, deviation = self.budget_filter.measure(
+                counts(pair),
+                share,
+                purpose="map",
+                features=pair,
+                levels=[len(self.shares[each]) for each in pair],
+            )
+            spent += share
+            found.append(NoisyTable(pair, noisy, deviation))
+        return tuple(found)
+
+    def _candidates(self) -> list[Features]:
+        """Return pairs whose one-way shares let the first tell the second."""
+        sizes = [len(line) for line in self.shares]
+        usable = [
+            feature
+            for feature, size in enumerate(sizes)
+            if feature not in self.closed and 2 <= size <= self.steps.most_levels
+        ]
+        largest = [float(line.max()) for line in self.shares]
+        varied = [1.0 - float(np.square(line).sum()) for line in self.shares]
+        found: list[Features] = []
+        for pair in combinations(usable, 2):
+            if sizes[pair[0]] * sizes[pair[1]] > self.steps.most_cells:
+                continue
+            found += [
+                (teller, told)
+                for teller, told in (pair, pair[::-1])
+                if varied[told] >= _LEAST_VARIED
+                and largest[teller] <= largest[told] + _SLACK
+                and varied[told] <= varied[teller] + _SLACK
+            ]
+        return found
+
+    def _is_audible(self, candidates: int) -> bool:
+        """Say whether a choice among so many could find a dependence at all."""
+        if not candidates or not self.steps.dependence:
+            return False
+        price = self.budget_filter.price
+        scale = price.deviation(self.steps.dependence / 2)
+        if price.allowance.route == "pure":
+            scale *= math.sqrt(2)
+        return scale * math.log(candidates + 1) <= self.steps.audible * self.total
+
+    def _looked_at(
+        self, pairs: list[Features]
+    ) -> tuple[dict[Features, int], dict[Features, int], Callable[[Features], Int64]]:
+        """Return scores, the rows that best maps explain, and what counts a pair's table."""
+        sizes = [len(line) for line in self.shares]
+        usable = {feature for pair in pairs for feature in pair}
+        lines = [
+            alone(size) if feature in usable else np.zeros(size, dtype=np.int64)
+            for feature, size in enumerate(sizes)
+        ]
+        table = self.table.merged(lines)
+        scores: dict[Features, int] = {}
+        explained: dict[Features, int] = {}
+        wanted = set(pairs)
+        for lot in _lots(sorted({tuple(sorted(pair)) for pair in pairs}), sizes):
+            table.ask(lot)
+            for pair in lot:
+                counts = table.count(pair).reshape([sizes[each] for each in pair])
+                first, second = (self.shares[each] for each in pair)
+                common = overlap(counts, np.multiply.outer(first, second) * self.total)
+                for ordered, axis in ((pair, 1), (pair[::-1], 0)):
+                    if ordered in wanted:
+                        explained[ordered] = rows_explained(counts, axis)
+                        scores[ordered] = explained[ordered] - common
+        return scores, explained, table.count
+
+    def _is_told(self, explained: int, pair: Features) -> bool:
+        """Measure how many rows the best map explains, and say whether it is next to all."""
+        noisy, deviation = self.budget_filter.measure(
+            np.array([explained], dtype=np.int64),
+            self.steps.dependence / 2,
+            purpose="rows that a map explains",
+            features=pair,
+        )
+        least = self.total * (1 - self.steps.unexplained) - 3 * deviation
+        return float(noisy[0]) >= least
+
+
+def rows_explained(counts: Int64, axis: int) -> int:
+    """Return how many rows the best map explains: the largest cell of every line.
+
+    A row more adds 1 to one cell, and so 0 or 1 to this number (R33).
+    """
+    return int(counts.max(axis=axis).sum())
+
+
+def overlap(counts: Int64, expected: Float64) -> int:
+    """Return how many rows are where independence expects them.
+
+    A row more adds 0 or 1 to this number too; expectations are whole numbers (R33).
+    """
+    return int(np.minimum(counts, np.rint(expected).astype(np.int64)).sum())
+
+
+def map_share(
+    price: Price, shares: Sequence[Float64], total: float, pair: Features, steps: Steps
+) -> float:
+    """Return the least part of the whole that maps nearly all rows, as one-way counts say."""
+    teller, told = pair
+    counts, others = shares[teller] * total, len(shares[told]) - 1
+    low, high = _LEAST_MAP, steps.most_map
+    if low >= high or _wrong(counts, others, price.deviation(low)) <= _WRONG * total:
+        return min(low, high)
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        if _wrong(counts, others, price.deviation(middle)) <= _WRONG * total:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _wrong(counts: Float64, others: int, deviation: float) -> float:
+    """Return a bound on the rows of categories that noise maps to a wrong one."""
+    chances = [0.5 * math.erfc(count / (2 * deviation)) * others for count in counts.tolist()]
+    return float(np.minimum(chances, 1.0) @ counts)
+
+
+def _is_open(pair: Features, found: Sequence[NoisyTable]) -> bool:
+    """Say whether a pair is new: a feature is told once, and never by what it tells."""
+    told_by = {table.features[1]: table.features[0] for table in found}
+    teller, told = pair
+    above = teller
+    while above in told_by:
+        above = told_by[above]
+        if above == told:
+            return False
+    return told not in told_by
+
+
+def _lots(pairs: Sequence[Features], sizes: Sequence[int]) -> Iterator[list[Features]]:
+    """Yield pairs in lots that are counted together."""
+    lot: list[Features] = []
+    cells = 0
+    for pair in pairs:
+        cells += sizes[pair[0]] * sizes[pair[1]]
+        if lot and cells > _LOT_CELLS:
+            yield lot
+            lot, cells = [], sizes[pair[0]] * sizes[pair[1]]
+        lot.append(pair)
+    if lot:
+        yield lot
+
+
+def told_details(maps: Sequence[NoisyTable], sizes: Sequence[int]) -> tuple[Detail, ...]:
+    """Return the features that others tell, on their categories, tellers first."""
+    left = list(maps)
+    placed: list[Detail] = []
+    while left:
+        told = {table.features[1] for table in left}
+        table = next(each for each in left if each.features[0] not in told)
+        left.remove(table)
+        teller, feature = table.features
+        cells = table.counts.reshape(sizes[teller], sizes[feature])
+        placed.append(Detail(feature, teller, allowed_by(cells, table.deviation)))
+    return tuple(placed)
+
+
+def allowed_by(cells: Int64 | Float64, deviation: float) -> Allowed:
+    """Return what goes together: the largest cell of a line, and all that noise lets tie with it.
+
+    A told category that no line leads to stays with the line where its own cell is largest.
+    """
+    allowed: Allowed = cells >= cells.max(axis=1, keepdims=True) - _GAP * deviation
+    for lost in np.flatnonzero(~allowed.any(axis=0)):
+        allowed[int(cells[:, lost].argmax()), lost] = True
+    return allowed
+
+
+def agreed_shares(shares: Sequence[Float64], told: Sequence[Detail]) -> tuple[Float64, ...]:
+    """Return one-way shares of categories; what is told has the shares that its teller leaves."""
+    lines = list(shares)
+    for each in told:
+        joint = each.joint(lines[each.parent], lines[each.feature])
+        own = joint.sum(axis=0)
+        lines[each.feature] = own / own.sum()
+    return tuple(lines)
+
+
+def tell(
+    codes: Codes,
+    told: Sequence[Detail],
+    shares: Sequence[Float64],
+    uniforms: Callable[[int], Float64],
+    given: Mapping[int, int] | None = None,
+) -> None:
+    """Write over told categories that do not go with the category that tells them.
+
+    Merged levels were split one by one; a map is about categories. Given values stay.
+    """
+    for each in told:
+        if given and each.feature in given:
+            continue
+        teller = codes[:, each.parent]
+        rows = np.flatnonzero(~each.allowed[teller, codes[:, each.feature]])
+        reached = np.cumsum(each.given(shares[each.parent], shares[each.feature]), axis=1)
+        drawn = kernels.draw_lines(teller[rows].astype(np.uint16), reached, uniforms(len(rows)))
+        codes[rows, each.feature] = drawn

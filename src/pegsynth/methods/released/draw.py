@@ -1,0 +1,272 @@
+"""Rows from released blocks alone: no data, no budget, any number of times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.codec.levels import split_again
+from pegsynth.errors import DataError
+from pegsynth.kernels.arrays import Float64
+from pegsynth.kernels.pool_loops import uniforms
+from pegsynth.methods.released.dependences import agreed_shares, tell, told_details
+from pegsynth.methods.released.details import Detail
+from pegsynth.methods.released.first_round import block_counts, block_shares
+from pegsynth.methods.released.joint_fit import JointFit
+from pegsynth.methods.released.pair_residuals import PAIR
+from pegsynth.methods.released.plain import plain_targets
+from pegsynth.methods.released.pool_fit import (
+    Margins,
+    PoolFit,
+    anchored,
+    common_total,
+    one_way_shares,
+)
+from pegsynth.methods.released.published import Released
+from pegsynth.methods.released.residual_round import ResidualFit
+from pegsynth.methods.released.row_pool import Pool
+from pegsynth.methods.released.rows import choose_rows, exchange_rows
+from pegsynth.methods.released.second_round import MOST_POOL, rows_at_once
+from pegsynth.methods.released.steps import Steps
+from pegsynth.random import RandomStream
+from pegsynth.schema.rules import Rule
+
+Codes = NDArray[np.uint32]
+
+LOT = MOST_POOL
+MOST_POOLS_FOR_GIVEN = 64
+_SMALLEST_GIVEN = 1 << 14
+_POOLS_TO_JUDGE_BY = 8
+
+
+def draw_rows(
+    released: Released,
+    rows: int,
+    stream: RandomStream,
+    *,
+    steps: Steps | None = None,
+    rules: Sequence[Rule] = (),
+    given: Mapping[int, int] | None = None,
+    threads: int = 1,
+) -> Iterator[Codes]:
+    """Yield code rows in lots; every lot has a pool of its own.
+
+    Parameters
+    ----------
+    given
+        Features and the code that each has in every row: the pool is conditioned on it,
+        so the other features follow.
+    """
+    steps = steps or Steps()
+    steps = steps.under_noise() if released.loud else steps
+
+    def fresh(size: int) -> PoolFit:
+        pool = Pool(released.sizes, size, stream, rules=rules, threads=threads)
+        return rebuild(released, pool, steps)
+
+    lot = lot_rows(released)
+    for start in range(0, rows, lot):
+        wanted = min(lot, rows - start)
+        size = pool_rows(released, wanted, steps)
+        if given:
+            yield _given(released, wanted, size, stream, given, fresh)
+        else:
+            yield take_rows(released, fresh(size), wanted, stream)
+
+
+def lot_rows(released: Released) -> int:
+    """Return how many rows are drawn at a time: fewer where very many pairs were measured."""
+    return rows_at_once(len(released.residuals), LOT)
+
+
+def pool_rows(released: Released, rows: int, steps: Steps) -> int:
+    """Return the rows of the pool: several times those wanted where the table is small."""
+    count = max(released.total[0], 1)
+    times = min(max(steps.pool_rows / count, 1.0), steps.most_pools) if steps.larger_pool else 1.0
+    lot = lot_rows(released)
+    larger = max(math.ceil(rows * times), 1)
+    return larger if lot == LOT else min(larger, max(rows, lot))
+
+
+def rebuild(released: Released, pool: Pool, steps: Steps) -> PoolFit:
+    """Fill a pool by the blocks and weigh it to every table that was released."""
+    if released.by_pairs:
+        return _by_residuals(released, pool, steps)
+    fit = JointFit(pool, fill(released, pool, steps), steps)
+    if not steps.second_round:
+        pool.weigh(fit.margins.total)
+        return fit
+    if not steps.shrink:
+        return _raked(released, pool, steps)
+    fit.start(released.blocks)
+    for table in released.extra:
+        fit.take(table)
+    for table in released.residuals:
+        fit.take_residual(table)
+    fit.finish(released.levels, released.ordered)
+    return fit
+
+
+def _by_residuals(released: Released, pool: Pool, steps: Steps) -> PoolFit:
+    """Fill a pool by blocks or the residuals of all pairs, and weigh it to all tables."""
+    some = bool(released.blocks)
+    margins = fill(released, pool, steps) if some else start_margins(released, steps)
+    fit = ResidualFit(pool, margins, steps)
+    fit.draw(released.residuals, released.order, released.blocks)
+    if not steps.shrink:
+        return _raked(released, pool, steps)
+    fit.begin()
+    for table in released.residuals:
+        if len(table.features) > PAIR:
+            fit.take_residual(table)
+    fit.finish(released.levels, released.ordered)
+    return fit
+
+
+def _raked(released: Released, pool: Pool, steps: Steps) -> PoolFit:
+    """Rake a pool to the published tables as they are, without any shrinkage (R28)."""
+    fit = PoolFit(pool, plain_margins(released, steps), steps)
+    fit.meet(plain_targets(released, fit.margins), steps.last_sweeps)
+    return fit
+
+
+def fill(released: Released, pool: Pool, steps: Steps) -> Margins:
+    """Fill a pool by the blocks; return the one-way counts."""
+    margins = start_margins(released, steps)
+    if steps.fold:
+        for block in released.blocks:
+            margins.fold(block, block.features)
+    drawn = {block.features[-1]: block for block in released.blocks}
+    details = {detail.feature: detail for detail in released.details}
+    for feature in released.order:
+        if feature in details:
+            parent = details[feature].parent
+            details[feature].place(pool, margins.shares[parent], margins.shares[feature])
+            continue
+        if feature in drawn:
+            block = drawn[feature]
+            counts = block_counts(block, pool, margins, steps)
+            shares = block_shares(block, counts, margins)
+            heads = block.features[:-1]
+        else:
+            shares, heads = margins.shares[feature][None, :], ()
+        pool.draw(feature, heads, shares)
+    return margins
+
+
+def plain_margins(released: Released, steps: Steps) -> Margins:
+    """Return the one-way counts as all published tables give them together (R28)."""
+    margins = start_margins(released, steps)
+    if steps.fold:
+        for table in (*released.blocks, *released.extra):
+            margins.fold(table, table.features)
+    return margins
+
+
+def start_margins(released: Released, steps: Steps) -> Margins:
+    """Return the one-way counts on merged levels, before any table has improved them."""
+    total = released_total(released)
+    one_ways = anchored(released.one_ways, released.public, total)
+    shares = fine_shares(released, steps)
+    return Margins.of(one_ways, released.levels, shares, total, released.details)
+
+
+def fine_shares(released: Released, steps: Steps) -> tuple[Float64, ...]:
+    """Return the shares of all categories of every feature."""
+    total = released_total(released)
+    one_ways = anchored(released.one_ways, released.public, total)
+    lines = zip(one_ways, released.ordered, released.public, strict=True)
+    shares = [
+        one_way_shares(table, total, smooth=steps.smooth and ordered and not public)
+        for table, ordered, public in lines
+    ]
+    return agreed_shares(shares, told_of(released))
+
+
+def told_of(released: Released) -> tuple[Detail, ...]:
+    """Return the features that another one tells, on their categories (R33)."""
+    return told_details(released.maps, [len(table.counts) for table in released.one_ways])
+
+
+def released_total(released: Released) -> float:
+    """Estimate the number of rows from everything that was measured."""
+    lines = zip(released.one_ways, released.public, strict=True)
+    return common_total(released.total, [table for table, public in lines if not public])
+
+
+def take_rows(released: Released, fit: PoolFit, rows: int, stream: RandomStream) -> Codes:
+    """Choose rows from a weighted pool, let all tables fit better, and split the levels."""
+    chosen = exchange_rows(fit, choose_rows(fit, rows), fit.steps.exchange)
+    return _codes(released, fit, chosen, stream)
+
+
+def _codes(
+    released: Released,
+    fit: PoolFit,
+    chosen: NDArray[np.int64],
+    stream: RandomStream,
+    given: Mapping[int, int] | None = None,
+) -> Codes:
+    # Rows leave in random order: their places in the pool say nothing, but look sorted.
+    chosen = chosen[fit.pool.permutation(len(chosen))]
+    return level_codes(released, fit.pool.columns[:, chosen], fit.steps, stream, given)
+
+
+def level_codes(
+    released: Released,
+    columns: NDArray[np.uint16],
+    steps: Steps,
+    stream: RandomStream,
+    given: Mapping[int, int] | None = None,
+) -> Codes:
+    """Return categories for rows on merged levels, a line of these for every feature."""
+    shares = fine_shares(released, steps)
+    words = stream.substream()
+    rows = columns.shape[1]
+    codes = np.empty((rows, len(released.levels)), dtype=np.uint32)
+    for feature, levels in enumerate(released.levels):
+        enough = words.take(rows + int(levels.max()) + 1)
+        column = np.ascontiguousarray(columns[feature])
+        codes[:, feature] = split_again(column, levels, shares[feature], enough)
+    for feature, code in (given or {}).items():
+        codes[:, feature] = code
+    tell(codes, told_of(released), shares, lambda count: uniforms(words.take(count)), given)
+    return codes
+
+
+def _given(
+    released: Released,
+    rows: int,
+    size: int,
+    stream: RandomStream,
+    given: Mapping[int, int],
+    fresh: Callable[[int], PoolFit],
+) -> Codes:
+    """Condition pools on given values until there are enough rows."""
+    found: list[Codes] = []
+    have, size = 0, max(size, _SMALLEST_GIVEN)
+    for number in range(MOST_POOLS_FOR_GIVEN):
+        if number >= _POOLS_TO_JUDGE_BY and have * MOST_POOLS_FOR_GIVEN < rows * number:
+            break
+        fit = fresh(min(size, lot_rows(released)))
+        weights = fit.pool.weights
+        for feature, code in given.items():
+            level = released.levels[feature][code]
+            weights = np.where(fit.pool.columns[feature] == level, weights, 0.0)
+        matching = int(np.count_nonzero(weights))
+        if matching:
+            fit.pool.weights = weights
+            chosen = choose_rows(fit, min(matching, rows - have))
+            codes = _codes(released, fit, chosen, stream, given)
+            found.append(codes)
+            have += len(codes)
+        if have >= rows:
+            return np.concatenate(found)
+        size *= 2
+    raise DataError(
+        f"the released blocks hold almost no rows with the values of --where: {have} of {rows} "
+        "were found; ask for fewer rows, or give fewer values"
+    )

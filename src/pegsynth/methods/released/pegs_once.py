@@ -1,0 +1,196 @@
+"""`pegs-once`: noisy blocks are released once, and any number of rows is drawn from them (R11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from pegsynth.inference.choice import (
+    NOISE_OPTION,
+    OWN_NOISE,
+    PART_OPTION,
+    REPLICATES_OPTION,
+    SHARED_NOISE,
+    WEIGHT_OPTION,
+)
+from pegsynth.inference.combining_rules import PART
+from pegsynth.methods.base import Fitted, Method, Model, Prediction, Sampler
+from pegsynth.methods.method_options import PegsOnceOptions
+
+if TYPE_CHECKING:
+    from pegsynth.auditing.run import Finding
+    from pegsynth.methods.counting import ConfidentialTable
+    from pegsynth.methods.released.pooled_release import PooledFit
+    from pegsynth.methods.released.released_blocks import ReleasedFit, ReleasedPlan
+    from pegsynth.methods.stored_model import StoredModel
+    from pegsynth.privacy import Budget, Ledger
+    from pegsynth.privacy.assumptions import Assumption, Parameters
+    from pegsynth.progress import Progress
+    from pegsynth.random import RandomStream
+    from pegsynth.schema import Schema
+
+
+class PegsOnce(Method["ReleasedPlan", "ReleasedFit | PooledFit"]):
+    """Released blocks: the budget buys noisy tables, and rows cost nothing."""
+
+    name = "pegs-once"
+    summary = "noisy blocks are released once, and any number of rows is drawn from them"
+    options = PegsOnceOptions
+    released = True
+    on_cluster = True
+    resumes = False
+    pools = True
+    # It has no virtual rows and no chains, and it chooses its heads privately.
+    harmless = MappingProxyType({"prior": (), "seed_pool": (), "order": ("private",)})
+
+    def settle(self, schema: Schema, budget: Budget, options: Any) -> ReleasedPlan:
+        """Reserve the whole budget for what fitting will do."""
+        from pegsynth.methods.released.pooled_release import check_pooled, is_pooled
+        from pegsynth.methods.released.released_blocks import settle_released
+
+        if is_pooled(schema):
+            check_pooled(schema, budget, options)
+        return settle_released(self.name, schema, budget, options)
+
+    def fit(
+        self,
+        table: ConfidentialTable,
+        schema: Schema,
+        plan: ReleasedPlan,
+        stream: RandomStream,
+        ledger: Ledger,
+        *,
+        threads: int,
+        progress: Progress,
+    ) -> Fitted[ReleasedPlan, ReleasedFit | PooledFit]:
+        """Release the blocks of a table; nothing else of it stays in the model."""
+        from pegsynth.methods.ledgers import of_release
+        from pegsynth.methods.released.pooled_release import fit_pooled, is_pooled
+        from pegsynth.methods.released.released_blocks import fit_released
+
+        told: dict[str, Any] = {"threads": threads, "progress": progress}
+        fit: ReleasedFit | PooledFit
+        if is_pooled(schema):
+            fit, spent = fit_pooled(table.rows(), schema, plan, stream, **told)
+        else:
+            fit, spent = fit_released(table.counted(), schema, plan, stream, values=table, **told)
+        # The file of the model is itself published, so its ledger is complete.
+        return Fitted(fit, spent, ledger.assume(*of_release(schema, plan)))
+
+    def sampler(self, model: Model, plan: ReleasedPlan, *, threads: int) -> Sampler:
+        """Draw from the released tables alone."""
+        from pegsynth.methods.released.pooled_release import PooledSampler, is_pooled
+        from pegsynth.methods.released.released_blocks import ReleasedSampler
+
+        if is_pooled(model.schema):
+            return PooledSampler(model.content, model.schema, plan, threads=threads)
+        return ReleasedSampler(
+            model.content, model.schema, plan, shapes=model.shapes, threads=threads
+        )
+
+    def looks_at_data(self, content: ReleasedFit | PooledFit) -> bool:
+        """Whether it was fitted here, so that a seed tells its noise; a model file does not say."""
+        return content.fresh
+
+    def declared_options(self, plan: ReleasedPlan) -> Parameters:
+        """Return the heads of a block, and whose noise the tables have (R28)."""
+        given: Parameters = {"heads": plan.heads}
+        if plan.options.replicates is not None:
+            given[REPLICATES_OPTION] = plan.options.replicates
+            given[WEIGHT_OPTION] = plan.options.weight_name
+            given[PART_OPTION] = PART
+        elif plan.options.datasets > 1:
+            given[NOISE_OPTION] = OWN_NOISE if plan.options.own_noise else SHARED_NOISE
+        return given
+
+    def declared_structure(self, schema: Schema, plan: ReleasedPlan) -> tuple[Assumption, ...]:
+        """Return the public shares, which no other method looks at, and the parents of details."""
+        from pegsynth.methods.ledgers import of_parents, of_shares
+
+        return (*of_shares(schema), *of_parents(schema, plan.options))
+
+    def store(self, content: ReleasedFit | PooledFit) -> StoredModel:
+        """Return the noisy tables."""
+        from pegsynth.methods.released.released_blocks import ReleasedFit
+        from pegsynth.methods.released.stored_released import stored_pooled, stored_released
+
+        if isinstance(content, ReleasedFit):
+            return stored_released(content.released)
+        return stored_pooled(content.first, content.transitions)
+
+    def load(
+        self, stored: StoredModel, schema: Schema, plan: ReleasedPlan | None
+    ) -> ReleasedFit | PooledFit:
+        """Rebuild the noisy tables."""
+        from pegsynth.methods.released.pooled_release import is_pooled, loaded_pooled
+        from pegsynth.methods.released.released_blocks import ReleasedFit
+        from pegsynth.methods.released.stored_released import loaded_released
+
+        if is_pooled(schema):
+            return loaded_pooled(stored, schema, plan)
+        return ReleasedFit(loaded_released(stored, schema))
+
+    def load_plan(
+        self, stored: Mapping[str, Any], schema: Schema, model: StoredModel
+    ) -> ReleasedPlan:
+        """Rebuild a plan, whose events say what was spent."""
+        from pegsynth.methods.released.released_blocks import ReleasedPlan
+        from pegsynth.methods.released.steps import Steps
+
+        options = stored["options"]
+        return ReleasedPlan(
+            method=self.name,
+            options=options,
+            budget=stored["budget"],
+            heads=options.heads or Steps().heads,
+            spent=stored["events"],
+        )
+
+    def predict(self, schema: Schema, plan: ReleasedPlan) -> Prediction:
+        """Predict the noise on a block, and how far off tables will be."""
+        from pegsynth.methods.forecast import guarantees
+        from pegsynth.methods.plan_model import expected
+        from pegsynth.methods.released.pooled_release import is_pooled
+        from pegsynth.methods.released.released_prediction import block_noise, released_figures
+
+        noise, error = (
+            block_noise(schema, plan),
+            expected(self.name, released_figures(schema, plan)),
+        )
+        pure, stated = guarantees(plan)
+        pooled = " of transitions pooled over positions" if is_pooled(schema) else ""
+        return Prediction(
+            plan,
+            error.pairs,
+            pure,
+            stated,
+            f"noise of {noise:.4g} rows on a block{pooled}, then any number of rows",
+            heads=plan.heads,
+            noise=noise,
+            columns_error=error.columns,
+        )
+
+    def describe(self, model: Model, *, confidential: bool) -> Iterable[str]:
+        """Yield the published tables, their levels and their noise."""
+        from pegsynth.methods.released.pooled_release import describe_pooled, is_pooled
+        from pegsynth.methods.released.released_description import describe_released
+
+        if is_pooled(model.schema):
+            return describe_pooled(model.content, model.schema)
+        return describe_released(model.content.released, model.schema.names)
+
+    def audit(self, *, full: bool, threads: int) -> Iterator[Finding]:
+        """Enumerate every path of tiny releases, and sample many."""
+        from pegsynth.auditing.run import audit_released
+
+        return audit_released(full=full)
+
+    def first_kernels(self) -> None:
+        """Load what draws noise."""
+        from pegsynth.kernels.compiled import noise_kernels
+
+        noise_kernels()
+
+
+PEGS_ONCE = PegsOnce()

@@ -1,0 +1,392 @@
+"""Released blocks: how `pegs-once` settles, spends and draws (R11).
+
+A plan reserves the whole budget before the data is read; fitting spends it through a
+budget_filter and replaces the reservation by what was done and what was left. Rows are drawn from
+the released tables alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pegsynth.codec.value_decoding import decode_values
+from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
+from pegsynth.methods.base import Plan, Sampler
+from pegsynth.methods.drawn_features import clamped_codes
+from pegsynth.methods.gibbs.order import check_head_count
+from pegsynth.methods.pricing import rows_of_a_unit, unit_bound
+from pegsynth.methods.released.calibration import Added, Calibration
+from pegsynth.methods.released.declared_plan import settle_declared
+from pegsynth.methods.released.details import check_details, details_of, hierarchies, parents_of
+from pegsynth.methods.released.draw import LOT, draw_rows, level_codes, released_total, take_rows
+from pegsynth.methods.released.fit import release_blocks
+from pegsynth.methods.released.measuring_sums import CodedValues, ValueTable, measure_analyses
+from pegsynth.methods.released.published import Released
+from pegsynth.methods.released.replicates import (
+    MODEL_ROWS,
+    Source,
+    own_noise_tables,
+    own_noise_versions,
+)
+from pegsynth.methods.released.row_replicates import FITTED_ROWS, Replicates
+from pegsynth.methods.released.rows import choose_rows
+from pegsynth.methods.released.steps import Steps
+from pegsynth.methods.released.sum_design import STEPS
+from pegsynth.privacy import Allowance, Budget, Event, UnitBound, Unspent
+from pegsynth.progress import Progress, quiet
+from pegsynth.random import RandomStream
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pegsynth.codec.bin_shape import Shape
+    from pegsynth.methods.base import Codes, Rows
+    from pegsynth.methods.released.counted import CountedTable
+    from pegsynth.methods.released.joint_fit import JointFit
+    from pegsynth.methods.released.row_pool import Pool
+    from pegsynth.schema import Schema
+
+MOST_CATEGORIES = 1 << 24
+_PART_ROWS = 1 << 16
+MOST_APART = (1 << 16) - 1
+"""Levels are numbered by 16 bits; merging keeps other features far below that."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedPlan(Plan):
+    """A release of blocks, settled.
+
+    Parameters
+    ----------
+    heads
+        Most head features of a block, m.
+    spent
+        What the ledger says: the reservation of the whole budget before fitting, afterwards
+        what was done and what was left.
+    """
+
+    heads: int
+    spent: tuple[Event, ...]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything the ledger will say, in order."""
+        return self.spent
+
+
+@dataclass(frozen=True)
+class ReleasedFit:
+    """Released blocks, which may be published.
+
+    Parameters
+    ----------
+    released
+        Noisy tables and public structure.
+    ready
+        The weighted pool that fitting left; a model file does not hold it.
+    """
+
+    released: Released
+    ready: JointFit | None = field(default=None, repr=False)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it was fitted in this process and not read from a file."""
+        return self.ready is not None
+
+
+def settle_released(method: str, schema: Schema, budget: Budget, options: Any) -> ReleasedPlan:
+    """Settle a release of blocks: the whole budget is reserved for what fitting will do."""
+    if budget.l is not None:
+        raise BudgetError(
+            f"{method} is differentially private and takes no --l; state --epsilon instead, or use "
+            "--method pegs for l-diversity without differential privacy"
+        )
+    if budget.epsilon is None:
+        raise BudgetError(f"{method} is paid once for the whole release; state --epsilon")
+    if options.heads == 0:
+        raise ParameterError(f"--heads must be at least 1 for {method}; leave it out for 3")
+    check_head_count(options.heads or 0, len(schema.features))
+    check_details(method, schema)
+    settle_declared(schema)
+    if max(schema.category_counts) > MOST_CATEGORIES:
+        raise ParameterError(f"{method} takes at most {MOST_CATEGORIES} categories of a feature")
+    for feature, apart in zip(schema.features, _kept_apart(schema, options), strict=True):
+        if apart and feature.category_count > MOST_APART:
+            raise ParameterError(
+                f"feature {feature.name!r}: with rules, details or --where {method} takes at "
+                f"most {MOST_APART} categories; leave these out or use another method"
+            )
+    allowance = allowance_of(budget)
+    reserved = (Unspent.of(allowance.amount, route=allowance.route),)
+    return ReleasedPlan(
+        method=method,
+        options=options,
+        budget=budget,
+        heads=options.heads or Steps().heads,
+        spent=(*unit_bound(schema), *reserved),
+    )
+
+
+def allowance_of(budget: Budget) -> Allowance:
+    """Return what may be spent: rho when a delta was stated, else epsilon."""
+    return budget.whole("pure" if budget.delta is None else "zcdp")
+
+
+def steps_of(plan: ReleasedPlan) -> Steps:
+    """Return the steps of a plan."""
+    return Steps(heads=plan.heads)
+
+
+def fit_released(
+    rows_of: Codes | CountedTable,
+    schema: Schema,
+    plan: ReleasedPlan,
+    stream: RandomStream,
+    *,
+    values: ValueTable | None = None,
+    sum_steps: int = STEPS,
+    threads: int = 1,
+    progress: Progress = quiet,
+    filter_of: Callable[..., PrivacyFilter] = PrivacyFilter,
+    steps: Steps | None = None,
+) -> tuple[ReleasedFit, ReleasedPlan]:
+    """Spend the budget on a table; return what may be published and what it cost.
+
+    The table is a code matrix, or an object that counts it. The audit passes a privacy filter
+    that records every step, and steps of its own.
+
+    Parameters
+    ----------
+    values
+        Gives sums of values for declared analyses; without it a code matrix gives those of
+        features without bins.
+    sum_steps
+        Steps of scaled numbers in these sums; audits take few.
+    """
+    rows = plan.options.rows
+    declared = settle_declared(schema)
+    budget_filter = filter_of(
+        allowance_of(plan.budget),
+        stream,
+        rows_per_unit=rows_of_a_unit(schema),
+        threads=threads,
+        names=schema.names,
+        rest=plan.budget.paid is not None,
+    )
+    released, ready = release_blocks(
+        rows_of,
+        schema.category_counts,
+        budget_filter,
+        stream,
+        ordered=[feature.kind != "nominal" for feature in schema.features],
+        public=public_lines(schema),
+        whole=_kept_apart(schema, plan.options),
+        details=details_of(schema),
+        above=hierarchies(schema),
+        rows=min(rows, LOT) if rows else None,
+        steps=steps or steps_of(plan),
+        rules=schema.rules,
+        first=_first(schema),
+        wanted=declared.tables,
+        withheld=declared.withheld,
+        threads=threads,
+        progress=progress,
+    )
+    if declared.sums:
+        source = values or CodedValues(rows_of, schema)
+        released = measure_analyses(
+            released,
+            declared,
+            schema,
+            source,
+            budget_filter,
+            model_rows=partial(
+                _model_rows, released, ready, schema, source.shapes, stream.aside("model rows")
+            ),
+            steps=sum_steps,
+        )
+    spent = (*unit_bound(schema), *budget_filter.events)
+    return ReleasedFit(released, ready), replace(plan, spent=spent)
+
+
+def _model_rows(
+    released: Released,
+    fit: JointFit,
+    schema: Schema,
+    shapes: Mapping[str, Shape],
+    stream: RandomStream,
+) -> pl.DataFrame:
+    """Return values of rows that were drawn from what was released so far."""
+    chosen = choose_rows(fit, min(fit.pool.rows, MODEL_ROWS))
+    codes = level_codes(released, fit.pool.columns[:, chosen], fit.steps, stream)
+    return decode_values(codes.astype(schema.code_dtype), schema, shapes, stream)
+
+
+def _first(schema: Schema) -> int | None:
+    """Return the number of rows of a panel's unit, which settles what is absent (R24)."""
+    if schema.panel is None or not schema.panel.wide:
+        return None
+    return schema.index(schema.panel.count)
+
+
+def public_lines(schema: Schema) -> list[NDArray[np.float64] | None]:
+    """Return the public shares of every feature, None where the schema states none."""
+    return [
+        np.array(feature.shares) / math.fsum(feature.shares) if feature.shares else None
+        for feature in schema.features
+    ]
+
+
+def _kept_apart(schema: Schema, options: Any) -> list[bool]:
+    """Say which features must keep their categories apart: those that anything speaks of."""
+    ruled = {feature for rule in schema.rules for feature, _ in rule.forbidden}
+    apart = ruled | parents_of(schema) | set(clamped_codes(schema, options))
+    apart |= {schema.index(name) for table in schema.tables_wanted for name in table.features}
+    return [feature in apart for feature in range(len(schema.features))]
+
+
+class ReleasedSampler(Sampler):
+    """Draws rows from the released tables, which costs nothing."""
+
+    def __init__(
+        self,
+        fit: ReleasedFit,
+        schema: Schema,
+        plan: ReleasedPlan,
+        *,
+        shapes: Mapping[str, Shape] | None = None,
+        threads: int,
+    ) -> None:
+        super().__init__()
+        self._fit, self._schema, self._plan, self._threads = fit, schema, plan, threads
+        self._shapes = shapes or {}
+        # Sums are about all rows, so they say nothing of those with given values.
+        given = clamped_codes(schema, plan.options)
+        self.calibration = None if given else Calibration.of(schema, fit.released)
+
+    def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
+        """Return K datasets, each with noise of its own unless it is to be shared (R28).
+
+        Where it is shared, the pool that fitting left serves the first.
+        """
+        dtype = self._schema.code_dtype
+        if datasets > 1 and not self._plan.options.shared_noise:
+            tables = own_noise_tables(
+                self.source(), rows, stream, count=datasets, threads=self._threads
+            )
+            return [(part.astype(dtype) for part in _in_parts(lots)) for lots in tables]
+        return [
+            (part.astype(dtype) for part in self._table(rows, stream, first=number == 0))
+            for number in range(datasets)
+        ]
+
+    def versions(
+        self, rows: int, datasets: int, stream: RandomStream
+    ) -> list[tuple[Released, Rows]]:
+        """Return what `tables` returns, each dataset with the counts that it was drawn from."""
+        dtype = self._schema.code_dtype
+        if datasets > 1 and not self._plan.options.shared_noise:
+            found = own_noise_versions(
+                self.source(), rows, stream, count=datasets, threads=self._threads
+            )
+            return [
+                (released, (part.astype(dtype) for part in _in_parts(lots)))
+                for released, lots in found
+            ]
+        return [(self._fit.released, table) for table in self.tables(rows, datasets, stream)]
+
+    def replicates(self, codes: Codes, rows: int, count: int, stream: RandomStream) -> Replicates:
+        """Return what makes K replicate weights of rows (R28).
+
+        Parameters
+        ----------
+        codes
+            The first of them.
+        rows
+            How many there are.
+        """
+        source = self.source()
+        told: dict[str, Any] = {"count": count, "rows": rows, "threads": self._threads}
+        if not source.given:
+            return Replicates.fitted(source, codes, stream, **told)
+        # The tables are about all rows, so rows of all kinds tell what noise does to them.
+        size = min(max(round(released_total(source.released)), 1), FITTED_ROWS)
+        lots = draw_rows(
+            source.released,
+            size,
+            stream,
+            steps=source.steps,
+            rules=source.rules,
+            threads=self._threads,
+        )
+        drawn = np.concatenate(list(lots))
+        matching = np.all([drawn[:, place] == code for place, code in source.given.items()], axis=0)
+        part = max(float(matching.mean()), 0.5 / size)
+        found = Replicates.fitted(source, drawn, stream, **told)
+        return replace(found, total=found.total * part, moved=found.moved / math.sqrt(part))
+
+    def source(self) -> Source:
+        """Return the published model as replicates want it."""
+        schema, plan = self._schema, self._plan
+        # Rows of one unit may all be alike: a safe bound on what that does to the variance.
+        alike = float(schema.rows_per_unit) if schema.unit else 1.0
+        return Source(
+            self._fit.released,
+            plan.events,
+            steps_of(plan),
+            schema.rules,
+            clamped_codes(schema, plan.options),
+            alike,
+            self._added if self.calibration else None,
+        )
+
+    def _added(self, pool: Pool, stream: RandomStream) -> Added:
+        """Return what the rows of a pool add to declared sums, once they have values."""
+        if self.calibration is None:
+            raise ParameterError("the model declares no analysis")
+        codes = level_codes(self._fit.released, pool.columns, steps_of(self._plan), stream)
+        frame = decode_values(
+            codes.astype(self._schema.code_dtype), self._schema, self._shapes, stream
+        )
+        return self.calibration.added(frame)
+
+    def _table(
+        self, rows: int, stream: RandomStream, *, first: bool
+    ) -> Iterator[NDArray[np.uint32]]:
+        schema, plan, fit = self._schema, self._plan, self._fit
+        given = clamped_codes(schema, plan.options)
+        ready = None if given else fit.ready
+        if first and ready is not None and plan.options.rows == rows <= LOT:
+            return _in_parts(iter([take_rows(fit.released, ready, rows, stream)]))
+        lots = draw_rows(
+            fit.released,
+            rows,
+            stream,
+            steps=steps_of(plan),
+            rules=schema.rules,
+            given=given,
+            threads=self._threads,
+        )
+        return _in_parts(lots)
+
+
+def _in_parts(lots: Iterator[NDArray[np.uint32]]) -> Iterator[NDArray[np.uint32]]:
+    """Yield lots in parts, so that decoding holds little at a time."""
+    for lot in lots:
+        for start in range(0, max(len(lot), 1), _PART_ROWS):
+            yield lot[start : start + _PART_ROWS]
+
+
+def price_of(plan: ReleasedPlan) -> Price:
+    """Return what parts of a plan's budget buy, for a prediction."""
+    units = [event.rows_per_unit for event in plan.events if isinstance(event, UnitBound)]
+    return Price(allowance_of(plan.budget), max(units, default=1))

@@ -1,0 +1,278 @@
+"""How many tables the second round looks at, and how often: what processor and memory allow.
+
+Everything here follows from public figures and the noisy number of rows. A candidate costs one
+pass over the pool whenever its distance is taken, and the memory of its cells.
+
+The second round: measure what the weighted pool predicts worst, fit it to that, repeat.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from pegsynth.kernels import pool_loops as kernels
+from pegsynth.kernels.arrays import Int64
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
+from pegsynth.methods.released.counted import MergedTable
+from pegsynth.methods.released.first_round import whole_penalty
+from pegsynth.methods.released.joint_fit import JointFit
+from pegsynth.methods.released.pair_residuals import MEAN_ABSOLUTE_NORMAL, PAIR, summed_noise
+from pegsynth.methods.released.published import NoisyTable
+from pegsynth.methods.released.row_pool import Features, Pool, cell_count
+from pegsynth.methods.released.steps import Steps
+
+MOST_POOL = 1 << 20
+"""The most rows of a pool; fewer where it has to meet very many tables."""
+_MOST_VISITS = 2_000_000_000
+"""Rows of the pool that are visited when the distances of all pairs are taken: seconds."""
+_MOST_CELLS = 1 << 24
+_LEAST_CANDIDATES = 800
+_MOST_NUMBERED = 1 << 28
+"""Cells that the rows of a pool are in, over all tables: half a gigabyte."""
+_FEW_TABLES = 700
+_LEAST_ROWS = 1 << 14
+_CHEAP_VISITS = 320_000_000
+_ROUNDS_PER_FEATURE = 2
+
+
+@dataclass(frozen=True)
+class Room:
+    """How many more candidates there may be.
+
+    Parameters
+    ----------
+    tables, cells
+        The most of both.
+    """
+
+    tables: int
+    cells: int
+
+    @classmethod
+    def of(cls, pairs: int, pool_rows: int) -> Room:
+        """Return what a pool leaves room for: all pairs if that may be, and as many triples."""
+        bearable = _MOST_VISITS // max(pool_rows, 1)
+        return cls(max(2 * min(pairs, bearable), _LEAST_CANDIDATES), _MOST_CELLS)
+
+    def half(self) -> Room:
+        """Return the half that pairs may take."""
+        return Room(self.tables // 2, self.cells // 2)
+
+    def left(self, taken: Iterable[Features], sizes: Sequence[int]) -> Room:
+        """Return what is left when some are taken."""
+        counts = [cell_count(table, sizes) for table in taken]
+        return Room(max(self.tables - len(counts), 0), max(self.cells - sum(counts), 0))
+
+    def part(self, tables: Sequence[Features], sizes: Sequence[int]) -> list[Features]:
+        """Return the first ones that fit."""
+        reached = np.cumsum([cell_count(table, sizes) for table in tables])
+        fitting = int(np.searchsorted(reached, self.cells, side="right"))
+        return list(tables[: min(fitting, self.tables)])
+
+
+def pairs_at_once(rows: int, least: int) -> int:
+    """Return the most pairs that may all be measured, each of which numbers the pool's rows."""
+    return max(least, _MOST_NUMBERED // max(rows, 1))
+
+
+def rows_at_once(tables: int, most: int) -> int:
+    """Return the most rows of a pool, at most so many, if it has to meet so many tables."""
+    if tables <= _FEW_TABLES:
+        return most
+    return min(most, max(_MOST_NUMBERED // tables, _LEAST_ROWS))
+
+
+def cheap_to_score(candidates: int, pool_rows: int) -> bool:
+    """Say whether all distances may be taken anew after every table."""
+    return candidates * pool_rows <= _CHEAP_VISITS
+
+
+def rounds_for(features: int, least: int) -> int:
+    """Return the most tables of the second round: more where there are many features."""
+    return max(least, _ROUNDS_PER_FEATURE * features)
+
+
+def spread_out(tables: Sequence[Features], pool: Pool) -> list[Features]:
+    """Return tables in a random order, chosen without looking at anything."""
+    order = np.argsort(pool.uniforms(len(tables)), kind="stable")
+    return [tables[index] for index in order]
+
+
+_ALL_ANEW = 10
+
+
+@dataclass
+class SecondRound:
+    """Chooses and measures tables of a confidential table that the pool predicts badly."""
+
+    table: MergedTable
+    fit: JointFit
+    budget_filter: PrivacyFilter
+    steps: Steps
+    left_share: float
+    share: float
+    measured: int = 0
+    candidates: dict[Features, Int64] = field(default_factory=dict)
+    distances: dict[Features, int] = field(default_factory=dict)
+    linked: set[Features] = field(default_factory=set)
+    renewed: int = 1
+
+    tables: list[NoisyTable] = field(default_factory=list)
+    residuals: list[NoisyTable] = field(default_factory=list)
+
+    def next(self) -> bool:
+        """Choose the next table, measure it and fit the pool; False when the budget is used up.
+
+        Of a pair its residual is measured where that has less noise (R27): margins are known
+        already, and are not paid for again.
+        """
+        if self.measured >= self.steps.rounds or self.left_share < 0.2 * self.share:
+            return False
+        last = self.measured == self.steps.rounds - 1 or self.left_share < 1.2 * self.share
+        share = self.left_share if last else self.share
+        choice = self.steps.second_choices * share
+        self._find_candidates(self.budget_filter.deviation(share - choice))
+        tables = list(self.candidates)
+        if not tables:
+            return False
+        chosen = tables[
+            self.budget_filter.choose(
+                self._scores(tables, share - choice),
+                choice,
+                purpose="second round",
+                among="tables of two or three features" if self.steps.triples else "pairs",
+                features_of=tables.__getitem__,
+            )
+        ]
+        self.left_share -= share
+        self.measured += 1
+        self.linked.update(combinations(chosen, 2))
+        self._forget(chosen)
+        moved = self._measure(chosen, share - choice)
+        if self.steps.anneal and not moved:
+            # Its noise has drowned this one.
+            self.share *= 2
+        return True
+
+    def _measure(self, features: Features, share: float) -> bool:
+        """Measure a table or its residual; say whether it moved the pool by more than noise."""
+        counts, levels = self.candidates[features], self._levels(features)
+        if self._by_residual(features):
+            noisy, deviation = self.budget_filter.measure_residual(
+                counts, share, purpose="residual", features=features, levels=levels
+            )
+            self.residuals.append(NoisyTable(features, noisy, deviation))
+            return self.fit.take_residual(self.residuals[-1])
+        noisy, deviation = self.budget_filter.measure(
+            counts, share, purpose="table", features=features, levels=levels
+        )
+        self.tables.append(NoisyTable(features, noisy, deviation))
+        return self.fit.take(self.tables[-1])
+
+    def _by_residual(self, features: Features) -> bool:
+        """Say whether a residual has less noise than the same part of its table.
+
+        Under rho it always has. Laplace noise on the residual of 2 x 2 levels is as loud as that
+        on the table, and louder for any others.
+        """
+        if not self.steps.residual_tables or self.budget_filter.route == "pure":
+            return False
+        return len(features) == PAIR and min(self._levels(features)) > 1
+
+    def _noise(self, features: Features, share: float) -> float:
+        """Return the expected sum of absolute noise on a table."""
+        levels, price = self._levels(features), self.budget_filter.price
+        if self._by_residual(features):
+            return summed_noise(price.residual_deviation(share, levels), levels)
+        return MEAN_ABSOLUTE_NORMAL * price.deviation(share) * math.prod(levels)
+
+    def _levels(self, features: Features) -> list[int]:
+        return [self.fit.pool.sizes[each] for each in features]
+
+    def _scores(self, tables: list[Features], share: float) -> list[int]:
+        """Return scores of sensitivity 1; those of triples are divided, which lowers it.
+
+        A distance is taken from what the pool expected at some earlier time, which is
+        paid-for output just as well (`_forget`).
+        """
+
+        def work(features: Features) -> int:
+            expected = self.fit.pool.expected(features)
+            return int(kernels.distance(self.candidates[features], expected))
+
+        new = [features for features in tables if features not in self.distances]
+        self.distances.update(zip(new, self.fit.pool.each(work, new), strict=True))
+        # Many tables have few shapes.
+        shapes = [tuple(self._levels(features)) for features in tables]
+        noise_of = {
+            shape: self._noise(features, share)
+            for shape, features in dict(zip(shapes, tables, strict=True)).items()
+        }
+        noise = np.array([noise_of[shape] for shape in shapes])
+        penalties = whole_penalty(noise).tolist()
+        scores = []
+        for features, penalty in zip(tables, penalties, strict=True):
+            score = self.distances[features] - penalty
+            scores.append(score if len(features) == 2 else score // self.steps.triple_divisor)
+        return scores
+
+    def _forget(self, measured: Features) -> None:
+        """Drop all distances; where they are many only those that a measured table changes most.
+
+        Those are pairs that share a feature with it, and triples that share a pair; the
+        others are taken anew now and then, ever more rarely.
+        """
+        if cheap_to_score(len(self.candidates), self.fit.pool.rows):
+            self.distances.clear()
+        elif self.measured >= _ALL_ANEW * self.renewed:
+            self.renewed *= 2
+            self.distances.clear()
+        near = [f for f in self.distances if len(set(f) & set(measured)) >= len(f) - 1]
+        for features in near:
+            del self.distances[features]
+
+    def _find_candidates(self, deviation: float) -> None:
+        """Pairs, and triples with two pairs of which something was measured (paid output)."""
+        sizes = self.fit.pool.sizes
+        features = range(len(sizes))
+        wanted: list[Features] = [] if self.candidates else list(combinations(features, 2))
+        wanted = [table for table in wanted if cell_count(table, sizes) <= self.steps.most_cells]
+        room = Room.of(len(sizes) * (len(sizes) - 1) // 2, self.fit.pool.rows)
+        if len(room.half().part(wanted, sizes)) < len(wanted):
+            wanted = sorted(room.half().part(spread_out(wanted, self.fit.pool), sizes))
+        if self.steps.triples:
+            covered = {
+                triple for table in self.fit.features for triple in combinations(sorted(table), 3)
+            }
+            wanted += [
+                triple
+                for triple in self._linked_triples()
+                if triple not in self.candidates
+                and triple not in covered
+                and MEAN_ABSOLUTE_NORMAL * deviation * cell_count(triple, sizes)
+                <= self.fit.margins.total
+            ]
+        small = [t for t in wanted if cell_count(t, sizes) <= self.steps.most_cells]
+        small = room.left(self.candidates, sizes).part(small, sizes)
+        self.table.ask(small)
+        self.candidates.update((table, self.table.count(table)) for table in small)
+
+    def _linked_triples(self) -> list[Features]:
+        if not self.linked:
+            for table in self.fit.features:
+                self.linked.update(combinations(sorted(table), 2))
+        near: dict[int, set[int]] = {}
+        for left, right in self.linked:
+            near.setdefault(left, set()).add(right)
+            near.setdefault(right, set()).add(left)
+        found = {
+            tuple(sorted((middle, *ends)))
+            for middle, others in near.items()
+            for ends in combinations(sorted(others), 2)
+        }
+        return sorted(found)

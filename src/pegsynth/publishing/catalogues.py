@@ -1,0 +1,280 @@
+"""Sentences that several catalogues ask for, each said once.
+
+``croissant.json``: the release in the words of Croissant 1.0, with its responsible-AI fields.
+
+Fields that nobody stated are left out. ``mlcroissant`` reads the file without an error.
+
+``release.intoto.json``: an in-toto statement that ties the promise to the files.
+
+It is not signed. Whoever signs it (cosign, in-toto) attests that these bytes carry this promise.
+
+Marks that travel with a table: inside a Parquet file, beside a CSV file.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from pegsynth.inference.choice import from_released_blocks, replicates_of, without_intervals
+from pegsynth.privacy.rounding import display_up
+from pegsynth.privacy.statement import rows_counted
+from pegsynth.publishing.facts import Facts, sha256
+from pegsynth.publishing.privacy_pages import Messages, level_of, named_unit
+from pegsynth.schema import Feature
+from pegsynth.schema.calendar_units import TEMPORAL
+from pegsynth.tables.atomic import atomic_text
+from pegsynth.tables.csv_read import protect
+
+
+def described(facts: Facts) -> str:
+    """Return what the publisher said of the release, or what is known of it anyway."""
+    size, count = facts.size.replace("`", ""), len(facts.schema.features)
+    features = "1 feature" if count == 1 else f"{count} features"
+    return f"{facts.about.description or facts.mark} {size}; {features}.".strip()
+
+
+def unit_word(facts: Facts) -> str:
+    """Return what is protected, in a word."""
+    return named_unit(facts.ledger.guarantee, facts.about, Messages("en"))
+
+
+def protection(facts: Facts) -> str:
+    """Say what protects the people of the original table."""
+    guarantee = facts.ledger.guarantee
+    if not facts.private:
+        return f"{facts.mark} Entropy l-diversity, and no differential privacy."
+    delta = f" at delta = {display_up(guarantee.delta)}" if guarantee.delta else ""
+    return (
+        f"{facts.mark} One {unit_word(facts)} of the original table is protected by differential "
+        f"privacy with epsilon = {display_up(guarantee.epsilon or 0.0)}{delta} "
+        f"({level_of(guarantee)} by public thresholds); privacy.json lists every event."
+    )
+
+
+def adjacency(facts: Facts) -> str:
+    """Say exactly which tables the promise compares."""
+    guarantee, unit = facts.ledger.guarantee, unit_word(facts)
+    if guarantee.unit == "unit":
+        return (
+            f"Adjacent tables differ by adding or removing one {unit} with all its rows, of which "
+            f"at most {rows_counted(facts.ledger)} count; the limit was enforced when the table "
+            "was read."
+        )
+    named = f" ({unit})" if facts.about.row else ""
+    return f"Adjacent tables differ by adding or removing one row{named}."
+
+
+def limitations(facts: Facts) -> str:
+    """Say what users must not expect."""
+    said = ["Rows are synthetic and may not be linked to people."]
+    if from_released_blocks(facts.ledger):
+        said.append(
+            "Small groups carry more noise than large ones, and relations that no published table "
+            "supports are not there: QUALITY.json lists what is supported, and how precisely."
+        )
+    else:
+        said.append(
+            "Virtual rows pull the tables towards a prior distribution, small groups the most."
+        )
+    several = facts.datasets > 1 and not without_intervals(facts.ledger)
+    intervals = several or replicates_of(facts.ledger) is not None
+    said.append(
+        "Standard errors need the rules of HOW-TO-ANALYSE.md."
+        if intervals
+        else "No standard errors can be estimated from them: see HOW-TO-ANALYSE.md."
+    )
+    return " ".join(said)
+
+
+def maintained(facts: Facts) -> str:
+    """Say what is planned, as far as it was stated."""
+    about = facts.about
+    parts = [
+        f"Further releases, as stated: {about.refresh.rstrip('.')}." if about.refresh else "",
+        f"To be reviewed by {about.review_date}." if about.review_date else "",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+CONTEXT: Final[dict[str, Any]] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileProperty": "cr:fileProperty",
+    "fileObject": "cr:fileObject",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+_PARQUET: Final = "application/x-parquet"
+_IMPUTED: Final = "Completed tables: missing values were imputed from synthetic rows alone."
+
+
+def croissant(facts: Facts, public: Path) -> dict[str, Any]:
+    """Return the description of a folder whose tables are there."""
+    about = facts.about
+    creator = {"@type": "sc:Organization", "name": about.owner, "email": about.contact}
+    content: dict[str, Any] = {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": [
+            "http://mlcommons.org/croissant/1.0",
+            "http://mlcommons.org/croissant/RAI/1.0",
+        ],
+        "name": facts.title,
+        "description": described(facts),
+        "license": about.licence,
+        "url": about.url,
+        "datePublished": facts.date,
+        "version": "1.0.0",
+        "creator": creator if about.owner else "",
+        "keywords": list(about.keywords),
+        "rai:dataUseCases": about.purpose,
+        "rai:personalSensitiveInformation": protection(facts),
+        "rai:dataLimitations": limitations(facts),
+        "rai:dataManipulationProtocol": f"All rows were drawn by {facts.programs}"
+        + (f", method {facts.method}." if facts.method else "."),
+        "rai:dataPreprocessingProtocol": about.preprocessing,
+        "rai:dataImputationProtocol": _IMPUTED if facts.versions else "",
+        "rai:dataReleaseMaintenancePlan": maintained(facts),
+        "distribution": [_file(name, facts, public) for name in facts.files()],
+        "recordSet": [_records(name, facts) for name in facts.files()],
+    }
+    return {key: value for key, value in content.items() if value}
+
+
+def _file(name: str, facts: Facts, public: Path) -> dict[str, Any]:
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": name,
+        "contentUrl": name,
+        "encodingFormat": _PARQUET if facts.table_format == "parquet" else facts.media_type,
+        "sha256": sha256(public / name),
+        "contentSize": f"{(public / name).stat().st_size} B",
+    }
+
+
+def _records(table: str, facts: Facts) -> dict[str, Any]:
+    stem = table.rpartition(".")[0]
+    return {
+        "@type": "cr:RecordSet",
+        "@id": stem,
+        "name": stem,
+        "description": facts.mark,
+        "field": [
+            _field(facts, column, feature, f"{stem}/{number}", table)
+            for number, (column, feature) in enumerate(facts.described(table), start=1)
+        ],
+    }
+
+
+def _field(
+    facts: Facts, column: str, feature: Feature | None, name: str, table: str
+) -> dict[str, Any]:
+    """Return one column; names of features may hold spaces, which an identifier may not."""
+    written = protect(column) if facts.table_format == "csv" else column
+    return {
+        "@type": "cr:Field",
+        "@id": name,
+        "name": column,
+        "dataType": _data_type(facts, column, feature),
+        "source": {"fileObject": {"@id": table}, "extract": {"column": written}},
+    }
+
+
+def _data_type(facts: Facts, column: str, feature: Feature | None) -> str:
+    """Return the type of a column; one that may hold texts beside numbers is text."""
+    if column in facts.weight_columns:
+        return "sc:Float"
+    if feature is None:
+        return "sc:Integer"
+    if feature.kind in TEMPORAL or facts.decode == "labels" or feature.label_of is not None:
+        return "sc:Text"
+    plain = not (feature.not_applicable or feature.keep_missing_codes)
+    if feature.kind == "numeric" and plain:
+        return "sc:Integer" if feature.integer else "sc:Float"
+    return "sc:Text"
+
+
+STATEMENT = "https://in-toto.io/Statement/v1"
+PREDICATE = "urn:pegsynth:release:1"
+NAME = "release.intoto.json"
+
+
+def attestation(facts: Facts, public: Path) -> dict[str, Any]:
+    """Return the statement for a folder that is complete but for it and the checksums."""
+    files = sorted(path for path in public.iterdir() if path.name != NAME)
+    about = facts.about
+    predicate = {
+        "title": facts.title,
+        "publisher": about.owner,
+        "date": facts.date,
+        "method": facts.method,
+        "programs": msgspec.to_builtins(facts.ledger.programs),
+        "guarantee": msgspec.to_builtins(facts.ledger.guarantee),
+        "assumptions": [each.code for each in facts.ledger.assumptions],
+        "ledger": {"name": "privacy.json", "sha256": sha256(public / "privacy.json")},
+    }
+    return {
+        "_type": STATEMENT,
+        "subject": [{"name": each.name, "digest": {"sha256": sha256(each)}} for each in files],
+        "predicateType": PREDICATE,
+        "predicate": {key: value for key, value in predicate.items() if value},
+    }
+
+
+def sidecar_name(table: str) -> str:
+    """Return the name that "CSV on the Web" gives the description of a file."""
+    return f"{table}-metadata.json"
+
+
+def write_sidecars(public: Path, facts: Facts) -> None:
+    """Write a description beside every CSV table, which says first of all that it is synthetic."""
+    if facts.table_format != "csv":
+        return
+    for table in facts.files():
+        content: dict[str, Any] = {
+            "@context": "http://www.w3.org/ns/csvw",
+            "url": table,
+            "dc:title": facts.title,
+            "dc:description": facts.mark,
+            "dc:type": f"{facts.kind_of_data} data",
+            **({"dc:date": facts.date} if facts.date else {}),
+            **({"dc:publisher": facts.about.owner} if facts.about.owner else {}),
+            "dc:relation": "privacy.json",
+        }
+        text = json.dumps(content, ensure_ascii=False, indent=1)
+        atomic_text(public / sidecar_name(table), text + "\n")

@@ -1,0 +1,345 @@
+"""Templates: what every page shares, and the study's page made of sections.
+
+Every figure of the report as SVG and as PNG.
+
+The internal report: one HTML page from saved metrics.
+
+Goes in: `Metrics`, the privacy statement and the guarantee. Comes out: a page that opens
+offline, runs no script and fetches nothing. Every text that may stem from a file is
+escaped, by the template engine or where a figure is cleaned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pegsynth.privacy.ledger_views import level
+from pegsynth.publishing.report.drawing import save_chart
+from pegsynth.publishing.report.features import feature_cards, feature_figures
+from pegsynth.publishing.report.figure import Figure, Table, chart_of, drawn, table_of
+from pegsynth.publishing.report.measures import (
+    FAULTS,
+    figure_text,
+    in_percent,
+    measure,
+    range_text,
+    reference_of,
+)
+from pegsynth.publishing.report.missing import missing_entries, reason_of
+from pegsynth.publishing.report.number_figures import number_figures, number_tables
+from pegsynth.publishing.report.pair_figures import pair_figures, worst
+from pegsynth.publishing.report.regression_figures import regression_figures
+from pegsynth.publishing.report.risk_figures import risk_figures, risk_maps
+from pegsynth.publishing.report.verdict import by_kind, rules_of, titled_kind, verdict
+from pegsynth.publishing.report.wording import (
+    Lookup,
+    guarantee_facts,
+    guarantee_headline,
+    paragraphs,
+    short,
+)
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from pegsynth.evaluation.records import Metrics, Record
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of a page.
+
+    Parameters
+    ----------
+    heading
+        Its title; an anchor and an entry of the contents are made from it.
+    paragraphs
+        Plain text.
+    figures, tables
+        What follows it, figures first.
+    narrow
+        Whether two figures fit side by side on paper.
+    """
+
+    heading: str
+    paragraphs: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    tables: tuple[Table, ...] = ()
+    narrow: bool = False
+
+
+def page(template: str, **content: Any) -> str:
+    """Fill a template."""
+    return _environment().get_template(template).render(**content)
+
+
+def render_study(title: str, sections: Sequence[Section], *, warning: str = "") -> str:
+    """Write a self-contained page made of sections.
+
+    Parameters
+    ----------
+    title
+        Heading of the page.
+    sections
+        Text, figures and tables in order.
+    warning
+        What a reader must be warned of, first of all; nothing when empty.
+    """
+    return page(
+        "study.html.j2",
+        title=title,
+        warning=warning,
+        sections=[
+            {
+                "heading": section.heading,
+                "paragraphs": section.paragraphs,
+                "figures": [drawn(figure) for figure in section.figures],
+                "tables": section.tables,
+                "narrow": section.narrow,
+            }
+            for section in sections
+        ],
+    )
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("pegsynth.publishing.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def figures(metrics: Metrics, *, points: Sequence[Mapping[str, Any]] = ()) -> list[Figure]:
+    """List every figure of the report, in its order."""
+    found = Lookup(metrics)
+    return [
+        *feature_figures(found),
+        *number_figures(found),
+        *pair_figures(found),
+        *regression_figures(found),
+        *risk_figures(found),
+        *risk_maps(found, points),
+    ]
+
+
+def write_figures(
+    metrics: Metrics, folder: str | Path, *, points: Sequence[Mapping[str, Any]] = ()
+) -> list[Path]:
+    """Write every figure as SVG and as PNG.
+
+    Parameters
+    ----------
+    metrics
+        Saved results. The figures are made from real data: only the owner may read them.
+    folder
+        Where to write; it is made when missing.
+    points
+        More points for the first map, as `risk_maps` takes them.
+
+    Raises
+    ------
+    OutputError
+        The folder cannot be made or written to.
+    """
+    from pegsynth.tables.atomic import output_error
+
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise output_error(target, error) from None
+    written: list[Path] = []
+    for figure in figures(metrics, points=points):
+        written += save_chart(chart_of(figure), target / figure.name, mode=0o600)
+    return written
+
+
+WORST_SHOWN = 10
+MOST_LISTED = 60
+_SCALE = 1.2
+NO_LEDGER = "No ledger was given: nothing is known about a guarantee"
+
+
+def render(
+    metrics: Metrics,
+    *,
+    statement: str = "",
+    guarantee: Mapping[str, Any] | None = None,
+    title: str = "Original and synthetic table side by side",
+    points: Sequence[Mapping[str, Any]] = (),
+    header: Sequence[tuple[str, str]] = (),
+) -> str:
+    """Write the report.
+
+    Parameters
+    ----------
+    metrics
+        Saved results.
+    statement
+        The ledger in words; blank lines part paragraphs, lines that start with "- " are
+        items of a list.
+    guarantee
+        The ``guarantee`` of ``privacy.json``; None (or empty, without a statement) when no
+        ledger was given.
+    title
+        Heading of the page.
+    points
+        More points for the first map of risk and utility, as `risk_maps` takes them.
+    header
+        What the release is, by whom and of when: names and texts.
+
+    Returns
+    -------
+    str
+        A self-contained HTML document.
+    """
+    found = Lookup(metrics)
+    unknown = not guarantee and not statement.strip()
+    promised = dict(guarantee or {})
+    return page(
+        "report.html.j2",
+        title=title,
+        header=list(header),
+        level=level(
+            str(promised.get("kind", "none")), promised.get("epsilon"), promised.get("delta")
+        ),
+        statement=paragraphs(statement),
+        kind=str(promised.get("kind", "none")),
+        adds_up=unknown or promised.get("kind") in ("pure", "approximate"),
+        headline=NO_LEDGER if unknown else guarantee_headline(promised),
+        facts=guarantee_facts(promised),
+        faults=_listed(
+            [
+                (measure(record.name).title, record.subject, reason_of(record))
+                for record in metrics.records
+                if record.name in FAULTS
+            ]
+        ),
+        deeds=_deeds(found),
+        verdict=verdict(found),
+        rules=rules_of(found),
+        summaries=_summaries(found),
+        features=feature_cards(found),
+        pair_figures=_drawings(pair_figures(found)),
+        pairs=worst(found, "tvd2", WORST_SHOWN),
+        conditionals=worst(found, "conditional_distance", WORST_SHOWN),
+        numbers=_drawings(number_figures(found)),
+        number_tables=number_tables(found),
+        off=_off(found),
+        drafts=_drafts(found),
+        regressions=_drawings(regression_figures(found)),
+        risks=_drawings(risk_figures(found)),
+        maps=_drawings(risk_maps(found, points)),
+        missing=_listed(missing_entries(found)),
+    )
+
+
+def _drawings(figures: Sequence[Figure]) -> list[dict[str, Any]]:
+    return [drawn(figure, scale=_SCALE) for figure in figures]
+
+
+def _summaries(found: Lookup) -> list[dict[str, Any]]:
+    groups = (("utility", "Utility"), ("risk", "Risk"))
+    return [
+        {
+            "name": group,
+            "caption": caption,
+            "rows": [
+                _summary_row(found, name, value)
+                for name, value in found.metrics.summary.items()
+                if measure(name).group == group
+            ],
+        }
+        for group, caption in groups
+    ]
+
+
+def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any]:
+    record = found.headline(name)
+    words = measure(name)
+    as_percent = in_percent(name, record)
+    return {
+        "title": words.title,
+        "name": name,
+        "meaning": _meaning(words.meaning, record),
+        "value": figure_text(value, as_percent=as_percent),
+        "range": range_text(record, as_percent=as_percent),
+        "baseline": figure_text(record.baseline if record else None, as_percent=as_percent),
+        "reference": reference_of(found, record) if record else "",
+        "better": record.better if record else "",
+        "note": "; ".join(filter(None, (record.note, record.no_power))) if record else "",
+        "n": record.n if record else 0,
+        "reason": reason_of(record) if value is None else "",
+    }
+
+
+def _meaning(words: str, record: Record | None) -> str:
+    """Say what a measure means; of one that was taken in several forms, which is shown."""
+    if record is None or not record.subject:
+        return words
+    return f"{words}; shown: {short(record.subject)}" if words else short(record.subject)
+
+
+def _deeds(found: Lookup) -> Table | None:
+    """Tabulate what was done to the original before it was counted."""
+    names = (
+        *("cap_rows", "cap_units", "rows_compared"),
+        *("values_bounded", "values_unlisted", "values_recoded"),
+    )
+    records = [record for name in names for record in found.named(name)]
+    effects = [each for each in found.subjects("cap_effect") if each.value is not None]
+    records += sorted(effects, key=lambda each: -(each.value or 0.0))
+    if not records:
+        return None
+    return table_of(
+        ("Deed", "Feature", "Share", "What it is"),
+        [
+            (
+                measure(each.name).title,
+                short(each.subject) if each.subject else "all rows",
+                figure_text(each.value, as_percent=True),
+                each.note,
+            )
+            for each in records
+        ],
+        caption="What was done to the original before it was counted",
+    )
+
+
+def _off(found: Lookup) -> list[dict[str, Any]]:
+    """List all that is off, kind by kind, the worst of each first."""
+    return [
+        {
+            "title": titled_kind(kind),
+            "words": [each.note for each in records[:MOST_LISTED]],
+            "more": max(0, len(records) - MOST_LISTED),
+        }
+        for kind, records in by_kind(found).items()
+    ]
+
+
+def _drafts(found: Lookup) -> list[dict[str, str]]:
+    """List drafts of rules against rows that cannot be."""
+    return [
+        {"text": record.note.strip(), "rows": f"{record.value or 0:,.0f}"}
+        for record in found.subjects("drafted_rule")
+    ]
+
+
+def _listed(entries: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
+    rows = [
+        {"title": title, "subject": short(subject) if subject else "", "reason": reason}
+        for title, subject, reason in entries[:MOST_LISTED]
+    ]
+    return {"rows": rows, "more": len(entries) - len(rows)}

@@ -1,0 +1,1 @@
+"""Does an analysis of the original agree with a release? Answered with noise (R32)."""

@@ -1,0 +1,373 @@
+"""A lock on an open file that ends with the process: `flock`, or what Windows has for it.
+
+Every lock of ours is taken here, so that one place says how two runs keep out of each other's
+way. A lock belongs to the open file: it is given back when that is closed, by a kill too.
+
+Files that appear whole or not at all.
+
+A path goes in; a temporary file on the same file system comes out, to be filled by the
+caller. When the block ends well it is synced and renamed over the path; when it does not,
+it is gone and whatever stood under the name before is untouched.
+
+Where the system can, the temporary file has no name: a process that is killed leaves nothing
+of it behind. Elsewhere it is a hidden file in the same folder. Either way only its owner may
+read it.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from pegsynth.errors import OutputError
+
+_SECONDS_BETWEEN = 0.05
+# Windows locks bytes and forbids others to read them; nothing of ours is at this place.
+_PLACE = (1 << 31) - 2
+_TAKEN = (errno.EACCES, errno.EDEADLK)
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+_FCNTL = _module("fcntl")
+_MSVCRT = _module("msvcrt")
+
+
+def lock(handle: int, *, wait: bool) -> bool:
+    """Lock an open file for this process alone; False if another has it and `wait` is false.
+
+    Parameters
+    ----------
+    handle
+        The descriptor of the file.
+
+    Raises
+    ------
+    OSError
+        The file or the system has no locks.
+    """
+    if _FCNTL is not None:
+        try:
+            _FCNTL.flock(handle, _FCNTL.LOCK_EX | (0 if wait else _FCNTL.LOCK_NB))
+        except BlockingIOError:
+            return False
+        return True
+    if _MSVCRT is None:
+        raise OSError(errno.ENOTSUP, "this system has no file locks")
+    while not (taken := _byte_locked(handle)) and wait:
+        time.sleep(_SECONDS_BETWEEN)
+    return taken
+
+
+@contextmanager
+def holding(path: str | Path) -> Iterator[None]:
+    """Hold the file under a name for this process alone; wait for others.
+
+    Raises
+    ------
+    OSError
+        The file cannot be opened.
+    """
+    while True:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            lock(handle, wait=True)
+            # Whoever waited may hold a file that was replaced meanwhile: not the one in use.
+            if _stands_under(handle, path):
+                yield
+                return
+        finally:
+            os.close(handle)
+
+
+def _stands_under(handle: int, path: str | Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _byte_locked(handle: int) -> bool:
+    before = os.lseek(handle, 0, os.SEEK_CUR)
+    os.lseek(handle, _PLACE, os.SEEK_SET)
+    try:
+        _MSVCRT.locking(handle, _MSVCRT.LK_NBLCK, 1)
+    except OSError as error:
+        if error.errno not in _TAKEN:
+            raise
+        return False
+    finally:
+        os.lseek(handle, before, os.SEEK_SET)
+    return True
+
+
+_HIDDEN = re.compile(r"/\.pegs-[0-9a-f]{16}\.tmp$")
+_REMEDIES = {
+    errno.ENOENT: "its folder does not exist; create the folder or choose another",
+    errno.ENOTDIR: "its folder is not a folder; choose another",
+    errno.EACCES: "its folder may not be written to; change its permissions or choose another",
+    errno.EPERM: "its folder may not be written to; change its permissions or choose another",
+    errno.EROFS: "the file system is read-only; choose another folder",
+    errno.ENOSPC: "the disk is full; free some space or choose another folder",
+    errno.EDQUOT: "the disk quota is used up; free some space or choose another folder",
+    errno.EFBIG: "the file grew beyond the size allowed here; choose another folder",
+    errno.EISDIR: "it is a folder; give the name of a file",
+    errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
+    errno.EIO: "the disk reports an error; choose another folder",
+}
+
+
+@contextmanager
+def atomic_file(
+    path: str | Path, *, mode: int | None = None, before: Callable[[], None] | None = None
+) -> Iterator[Path]:
+    """Yield a temporary file that replaces `path` if the block succeeds.
+
+    Parameters
+    ----------
+    path
+        The file to appear. A symbolic link is followed, not replaced.
+    mode
+        Permissions of the finished file; None gives what the umask leaves of 0666. Until
+        then only the owner may read it.
+    before
+        Called when the file is complete and before it becomes visible, for what must be
+        written first.
+
+    Raises
+    ------
+    OutputError
+        The folder is missing or may not be written to, the disk is full, or `path` is a
+        folder or a device. Nothing is left behind and an earlier file is untouched.
+    """
+    path = Path(path)
+    draft: _Draft | None = None
+    try:
+        target = _target(path)
+        draft = _new_draft(target.parent)
+        yield draft.path
+        if before is not None:
+            before()
+        draft.publish(target, _umasked(0o666) if mode is None else mode)
+    except OutputError:
+        raise
+    except OSError as error:
+        if not _ours(error, draft.path if draft else None):
+            raise
+        raise output_error(path, error) from None
+    finally:
+        if draft is not None:
+            draft.discard()
+
+
+def atomic_text(path: str | Path, text: str, mode: int | None = None) -> None:
+    """Write `text` as UTF-8 to `path`, whole or not at all."""
+    with atomic_file(path, mode=mode) as temporary:
+        temporary.write_bytes(text.encode())
+
+
+def output_error(path: str | Path, error: OSError) -> OutputError:
+    """Say which file could not be written and what to do about it."""
+    number = error.errno or _number_in(error)
+    known = _REMEDIES.get(number)
+    reason = error.strerror or (os.strerror(number) if number else "no more")
+    what = known or f"the system says {reason}; choose another place"
+    return OutputError(f"cannot write {str(path)!r}: {what}")
+
+
+def _number_in(error: OSError) -> int:
+    """Return the system's error number that Polars writes into the text of its errors."""
+    found = re.search(r"\(os error (\d{1,4})\)", str(error))
+    return int(found[1]) if found else 0
+
+
+def _target(path: Path) -> Path:
+    try:
+        target = path.resolve()
+    except RuntimeError:
+        raise OutputError(f"cannot write {str(path)!r}: its links form a loop") from None
+    try:
+        kind = target.stat().st_mode
+    except FileNotFoundError:
+        if not path.name or str(path) in {".", ".."}:
+            raise OSError(errno.EISDIR, "is a directory") from None
+        return target
+    if stat.S_ISDIR(kind):
+        raise OSError(errno.EISDIR, "is a directory")
+    if not stat.S_ISREG(kind):
+        raise OutputError(
+            f"cannot write {str(path)!r}: it is not an ordinary file; give the name of a file"
+        )
+    return target
+
+
+def check_target(path: str | Path) -> None:
+    """Refuse, before any work, a path that `atomic_file` could not write to."""
+    path = Path(path)
+    try:
+        folder = _target(path).parent
+        if not folder.exists():
+            raise OSError(errno.ENOENT, "no such folder")
+        if not folder.is_dir():
+            raise OSError(errno.ENOTDIR, "not a folder")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise OSError(errno.EACCES, "not writable")
+    except OutputError:
+        raise
+    except OSError as error:
+        raise output_error(path, error) from None
+
+
+def check_space(path: str | Path, least: int) -> None:
+    """Refuse, before any work, a path in a file system that has no room for so many bytes."""
+    try:
+        there = next(each for each in Path(path).resolve().parents if each.exists())
+        free = shutil.disk_usage(there).free
+    except OSError as error:
+        raise output_error(path, error) from None
+    if free < least:
+        raise OutputError(
+            f"cannot write {str(path)!r}: the disk is full: at least {least:,} bytes are needed "
+            f"there and {free:,} are free; free some space or choose another folder"
+        )
+
+
+class _Draft(Protocol):
+    """A file that is not visible under its name yet."""
+
+    path: Path
+
+    def publish(self, target: Path, mode: int) -> None:
+        """Sync it and let it appear under its name."""
+
+    def discard(self) -> None:
+        """Remove what was not published; never fails."""
+
+
+def _new_draft(folder: Path) -> _Draft:
+    nameless = getattr(os, "O_TMPFILE", 0)
+    if nameless:
+        # Not every file system has files without a name; the other way says what is wrong.
+        with suppress(OSError):
+            draft = _NamelessDraft(os.open(folder, nameless | os.O_RDWR, 0o600))
+            if draft.path.exists():
+                return draft
+            draft.discard()
+    return _NamedDraft(folder)
+
+
+class _NamedDraft:
+    """A hidden file beside its target."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = _hidden(folder)
+        os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+    def publish(self, target: Path, mode: int) -> None:
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            _settle(handle, mode)
+        finally:
+            os.close(handle)
+        _rename(self.path, target)
+
+    def discard(self) -> None:
+        with suppress(OSError):
+            self.path.unlink()
+
+
+class _NamelessDraft:
+    """A file that has no name until it is complete."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self.path = Path(f"/proc/self/fd/{handle}")
+
+    def publish(self, target: Path, mode: int) -> None:
+        _settle(self._handle, mode)
+        hidden = _hidden(target.parent)
+        try:
+            # An existing file cannot be linked over, so a name is needed for a moment. The
+            # folder given is not used: it makes Python follow the link to the open file.
+            os.link(self.path, hidden, src_dir_fd=self._handle, follow_symlinks=True)
+        except OSError:
+            self._copy(target, mode)
+            return
+        try:
+            _rename(hidden, target)
+        finally:
+            with suppress(OSError):
+                hidden.unlink()
+
+    def _copy(self, target: Path, mode: int) -> None:
+        """Publish by way of a named file where a nameless one cannot be given a name."""
+        named = _NamedDraft(target.parent)
+        try:
+            shutil.copyfile(self.path, named.path)
+            named.publish(target, mode)
+        finally:
+            named.discard()
+
+    def discard(self) -> None:
+        with suppress(OSError):
+            os.close(self._handle)
+
+
+def _hidden(folder: Path) -> Path:
+    return folder / f".pegs-{secrets.token_hex(8)}.tmp"
+
+
+def _settle(handle: int, mode: int) -> None:
+    set_mode(handle, mode)
+    os.fsync(handle)
+
+
+def set_mode(handle: int, mode: int) -> None:
+    """Give an open file its permissions, on systems where files have them."""
+    if hasattr(os, "fchmod"):
+        os.fchmod(handle, mode)
+
+
+def _rename(temporary: Path, target: Path) -> None:
+    temporary.replace(target)
+    # The rename itself must survive a power cut; not every file system can promise that.
+    with suppress(OSError):
+        _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _umasked(mode: int) -> int:
+    # Reading the umask means setting it; a strict value for that moment harms nobody.
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return mode & ~umask
+
+
+def _ours(error: OSError, temporary: Path | None) -> bool:
+    """Whether an error concerns the output and not a file the caller was reading."""
+    if temporary is None or error.filename is None:
+        return True
+    name = str(error.filename)
+    return name == str(temporary) or bool(_HIDDEN.search(name))

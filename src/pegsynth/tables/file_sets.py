@@ -1,0 +1,390 @@
+"""The files of a table, wherever they lie: one file, a glob, or a folder with partitions.
+
+A name goes in, a list of `TableFile` comes out, in the order in which they are read. Names
+may be paths, ``file://`` addresses, or addresses of object stores and remote file systems
+that PyArrow knows (``s3://``, ``gs://``, ``abfs://``, ``hdfs://``). Folders called
+``column=value`` give every file below them that column. An address that holds a key or a
+password is refused without being repeated. Folders of lakehouse tables are refused (`lakehouse`).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from pegsynth.errors import DataError
+from pegsynth.tables.lakehouse import refuse_lakehouses
+
+EXTENSIONS: Mapping[str, str] = {
+    **{
+        f".{name}{packed}": "csv"
+        for name in ("csv", "tsv", "txt")
+        for packed in ("", ".gz", ".zst")
+    },
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "ipc",
+    ".feather": "ipc",
+    ".ipc": "ipc",
+    **dict.fromkeys((".sav", ".zsav"), "spss"),
+    ".dta": "stata",
+    ".sas7bdat": "sas",
+    ".xpt": "xport",
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls"), "excel"),
+    ".duckdb": "duckdb",
+}
+WRITABLE = ("csv", "parquet", "ipc", "spss", "stata", "excel")
+"""Kinds of files that are written; of Excel's only .xlsx, of SPSS's both."""
+STORES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
+DATABASES = ("postgresql", "postgres", "sqlite")
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SECRET = re.compile(r"passw|secret|token|credential|signature|key$", re.IGNORECASE)
+_NOT_SECRET = ("sslkey",)
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_SAMPLE = 1 << 16
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of a PyArrow file system; it opens and prints as a path does."""
+
+    name: str
+    path: str
+    filesystem: Any = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def open(self, mode: str = "rb") -> BinaryIO:
+        """Open the file for reading."""
+        opened: BinaryIO = self.filesystem.open_input_file(self.path)
+        return opened
+
+
+File = Path | RemoteFile
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """One file of a table, and the columns that its folders give it.
+
+    `named` says that the user named this one file, not a folder or a pattern.
+    """
+
+    file: File
+    fixed: Mapping[str, str | None] = field(default_factory=dict)
+    named: bool = False
+
+
+@dataclass(frozen=True)
+class TableInFile:
+    """One table of a file that may hold several: a sheet of a workbook, a table of a database.
+
+    Parameters
+    ----------
+    path
+        The file, or a glob of files alike.
+    table, query
+        Which table, or a SELECT; None for the only or the first one.
+    declared_rowwise
+        The caller's word that the query or view selects rows one by one.
+    kind
+        What the file is, where its name need not say it.
+    """
+
+    path: str
+    table: str | None = None
+    query: str | None = field(default=None, repr=False)
+    declared_rowwise: bool = False
+    kind: str | None = None
+
+
+def scheme_of(source: str) -> str | None:
+    """Return the scheme of an address in small letters; None for a path."""
+    found = _SCHEME.match(source)
+    return found[1].lower() if found else None
+
+
+def duckdb_path(address: str) -> str:
+    """Return the file that an address of DuckDB names, as those of SQLite do."""
+    parts = urlsplit(address)
+    if parts.netloc or len(parts.path) < 2:
+        raise DataError(
+            "write duckdb:///file.duckdb for a file of this folder and duckdb:////path/file.duckdb "
+            "for any other"
+        )
+    return unquote(parts.path)[1:]
+
+
+def find_files(source: str) -> list[TableFile]:
+    """Return the files that a path, a glob, a folder or an address stands for."""
+    scheme = scheme_of(source)
+    if scheme in STORES:
+        return _remote_files(source)
+    text = source if scheme is None else _local_path(source, scheme)
+    path = Path(text)
+    if path.is_dir():
+        found = list(_walk(path))
+        _refuse_lakehouses_here([path, *found])
+        return _folder_files(text, [(p, p.relative_to(path).as_posix()) for p in found])
+    if path.exists():
+        _refuse_lakehouses_here([path])
+    if path.exists() or not glob.has_magic(text):
+        return [TableFile(path, named=True)]
+    names = sorted(glob.glob(text, recursive=True))
+    if not names:
+        raise DataError(f"{text}: no file matches; check the pattern and the folder")
+    _refuse_lakehouses_here(map(Path, names))
+    return [TableFile(Path(name)) for name in names]
+
+
+def _refuse_lakehouses_here(places: Iterable[Path]) -> None:
+    """Refuse files and folders of this machine that lie in or below a lakehouse table."""
+    # A link may lead into such a folder from elsewhere.
+    folders = {p if p.is_symlink() or p.is_dir() else p.parent: None for p in places}
+    ways = (way(folder) for folder in folders for way in (os.path.abspath, os.path.realpath))
+    refuse_lakehouses((Path(way).as_posix() for way in ways), _listed)
+
+
+def _listed(folder: str) -> list[str] | None:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        # One that may not be looked into is there all the same.
+        return [] if Path(folder).is_dir() else None
+
+
+def local_files(source: str) -> list[Path]:
+    """Return the existing files of this machine that a source names."""
+    scheme = scheme_of(source)
+    if scheme == "sqlite":
+        text = unquote(urlsplit(source).path)[1:]
+    elif scheme not in (None, "file"):
+        return []
+    else:
+        text = source if scheme is None else unquote(urlsplit(source).path)
+    if Path(text).is_dir():
+        return list(_walk(Path(text)))
+    names = [text] if Path(text).exists() else glob.glob(text, recursive=True)
+    return [Path(name) for name in names if Path(name).exists()]
+
+
+def table_format(path: str | Path | RemoteFile) -> str | None:
+    """Return the kind of table that the extension of a file name says, else None."""
+    suffixes = [each.lower() for each in PurePosixPath(str(path)).suffixes[-2:]]
+    return EXTENSIONS.get("".join(suffixes)) or EXTENSIONS.get(suffixes[-1] if suffixes else "")
+
+
+def known_extensions(*, writable: bool = False) -> str:
+    """Return the extensions of tables for a message."""
+    plain = [
+        name
+        for name, kind in EXTENSIONS.items()
+        if not name.endswith((".gz", ".zst")) and not (writable and not is_writable(name, kind))
+    ]
+    return ", ".join(plain) + "; text also with .gz or .zst"
+
+
+def is_writable(name: str, kind: str | None) -> bool:
+    """Say whether tables are written in files of that name."""
+    return kind in WRITABLE and (kind != "excel" or name.lower().endswith(".xlsx"))
+
+
+def fingerprint(files: Sequence[File]) -> str:
+    """Return a text that changes when a file does: names, sizes, times, first and last bytes."""
+    digest = hashlib.sha256()
+    for file in files:
+        size, changed = _size_and_time(file)
+        digest.update(f"{file}\0{size}\0{changed}\0".encode())
+        with file.open("rb") as handle:
+            digest.update(handle.read(_SAMPLE))
+            handle.seek(max(size - _SAMPLE, 0))
+            digest.update(handle.read(_SAMPLE))
+    return digest.hexdigest()
+
+
+FileState = tuple[int, int, int]
+
+
+def file_states(files: Sequence[File]) -> tuple[FileState, ...]:
+    """Return of every file its size, when it was changed and which file it is."""
+    return tuple(map(_state, files))
+
+
+def size_of(file: File) -> int:
+    """Return the number of bytes of a file."""
+    return _size_and_time(file)[0]
+
+
+def refuse_secrets(source: str, remedy: str) -> None:
+    """Refuse an address that holds a password or a key; the message does not repeat it."""
+    parts = urlsplit(source)
+    user, at, _ = parts.netloc.rpartition("@")
+    names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+    named = any(_SECRET.search(name) and name not in _NOT_SECRET for name in names)
+    if (at and ":" in user) or named:
+        scheme = scheme_of(source)
+        raise DataError(f"the {scheme}:// address holds a password or key; {remedy}")
+
+
+def unknown_scheme(scheme: str) -> DataError:
+    """Say which addresses can be read."""
+    known = ", ".join(f"{name}://" for name in ("file", *STORES, *DATABASES))
+    return DataError(f"addresses that start with {scheme}:// cannot be read; known are {known}")
+
+
+def _local_path(source: str, scheme: str) -> str:
+    if scheme != "file":
+        raise unknown_scheme(scheme)
+    parts = urlsplit(source)
+    if parts.netloc not in ("", "localhost"):
+        raise DataError(f"{source}: file:// names files of this machine; write file:///path")
+    return unquote(parts.path)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder in order, but none that is hidden or a marker."""
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not _aside(name))
+        for name in sorted(names):
+            if not _aside(name):
+                yield Path(root, name)
+
+
+def _aside(name: str) -> bool:
+    return name.startswith((".", "_"))
+
+
+def _folder_files(source: str, found: Sequence[tuple[File, str]]) -> list[TableFile]:
+    """Give every file of a folder the columns that its folders name."""
+    files = [TableFile(file, _fixed(inside)) for file, inside in found]
+    if not files:
+        raise DataError(f"{source}: the folder holds no files; give a file, or another folder")
+    names = list(files[0].fixed)
+    for each in files:
+        if list(each.fixed) != names:
+            raise DataError(
+                f"{each.file}: its folders name other columns than those of {files[0].file}; "
+                "give files alike"
+            )
+    return files
+
+
+def _fixed(inside: str) -> dict[str, str | None]:
+    pairs = (part.partition("=") for part in inside.split("/")[:-1])
+    return {
+        unquote(name): None if value == _NO_VALUE else unquote(value)
+        for name, equals, value in pairs
+        if equals and name
+    }
+
+
+def _size_and_time(file: File) -> tuple[int, int]:
+    return _state(file)[:2]
+
+
+def _state(file: File) -> FileState:
+    if isinstance(file, RemoteFile):
+        info = file.filesystem.get_file_info(file.path)
+        return info.size or 0, info.mtime_ns or 0, 0
+    found = file.stat()
+    # What a pipe says of its size and time changes by itself.
+    plain = stat.S_ISREG(found.st_mode)
+    return (found.st_size, found.st_mtime_ns, found.st_ino) if plain else (0, 0, found.st_ino)
+
+
+def _remote_files(source: str) -> list[TableFile]:
+    import pyarrow as pa
+    from pyarrow import fs
+
+    refuse_secrets(source, "let PyArrow find it in the environment or a configuration file")
+    parts = urlsplit(source)
+    folder, pattern = _split_magic(parts.path)
+    options = f"?{parts.query}" if parts.query else ""
+    prefix = f"{parts.scheme}://{parts.netloc}"
+    try:
+        filesystem, base = _filesystem(f"{prefix}{quote(folder, safe='/%=')}{options}")
+        info = filesystem.get_file_info(base)
+        if info.type == fs.FileType.NotFound:
+            raise DataError(f"{prefix}{folder}: there is no such file; check the name and rights")
+        refuse_lakehouses([base], partial(_listed_remote, filesystem))
+        if info.type == fs.FileType.File:
+            return [TableFile(RemoteFile(prefix + parts.path, base, filesystem), named=True)]
+        listed = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
+    except (pa.ArrowException, OSError):
+        raise DataError(
+            f"{prefix}{folder}: it cannot be reached or read; check the address, your rights and "
+            "the network"
+        ) from None
+    found = [
+        (RemoteFile(f"{prefix}{folder.rstrip('/')}/{inside}", entry.path, filesystem), inside)
+        for entry in sorted(listed, key=lambda entry: entry.path.split("/"))
+        if entry.type == fs.FileType.File
+        and not any(map(_aside, (inside := entry.path[len(base.rstrip("/")) + 1 :]).split("/")))
+        and _matches(inside, pattern)
+    ]
+    places = (file.path for file, _ in found)
+    refuse_lakehouses(places, _folders_of(listed).get)
+    if pattern:
+        if not found:
+            raise DataError(f"{prefix}{parts.path}: no file matches; check the pattern")
+        return [TableFile(file) for file, _ in found]
+    return _folder_files(prefix + folder, found)
+
+
+def _listed_remote(filesystem: Any, folder: str) -> list[str] | None:
+    """Return the names in a folder; one above the table that may not be looked into is none."""
+    import pyarrow as pa
+    from pyarrow import fs
+
+    try:
+        return [entry.base_name for entry in filesystem.get_file_info(fs.FileSelector(folder))]
+    except (pa.ArrowException, OSError):
+        return None
+
+
+def _folders_of(listed: Iterable[Any]) -> dict[str, list[str]]:
+    """Return the names in every folder, of all that lies below one."""
+    from pyarrow import fs
+
+    folders: dict[str, list[str]] = {}
+    for entry in listed:
+        folders.setdefault(entry.path.rpartition("/")[0], []).append(entry.base_name)
+        if entry.type == fs.FileType.Directory:
+            folders.setdefault(entry.path, [])
+    return folders
+
+
+def _filesystem(address: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    found: tuple[Any, str] = fs.FileSystem.from_uri(address)
+    return found
+
+
+def _split_magic(path: str) -> tuple[str, str]:
+    """Cut a path before the first folder or file name that is a pattern."""
+    names = path.split("/")
+    for index, name in enumerate(names):
+        if glob.has_magic(name):
+            return "/".join(names[:index]), "/".join(names[index:])
+    return path, ""
+
+
+def _matches(inside: str, pattern: str) -> bool:
+    """Say whether a name below the folder fits a pattern, level by level."""
+    if not pattern:
+        return True
+    names, wanted = inside.split("/"), pattern.split("/")
+    return len(names) == len(wanted) and all(map(fnmatch.fnmatchcase, names, wanted))

@@ -1,0 +1,124 @@
+"""The process that reads one file: requests in on standard input, answers out.
+
+A request is a line of JSON. ``describe`` is answered with a line of JSON; ``rows`` with a line, an
+Arrow stream, and a line. An answer that begins with an error is the last one. What a library
+raises ends the process, which is answer enough. Whatever is printed goes nowhere: it may hold
+values of the file.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, Protocol
+
+from pegsynth.tables.foreign.problem import ForeignError
+
+MOST_MEMORY = 16 << 30
+
+
+class Source(Protocol):
+    """A table in a file."""
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return its Arrow schema under ``schema`` and what else is declared of it."""
+
+    def batches(self, columns: Sequence[str], skip: int, rows: int) -> Iterator[Any]:
+        """Yield record batches of some columns after the first `skip` rows."""
+
+    def row_schema(self, columns: Sequence[str]) -> Any:
+        """Return the Arrow schema of some columns."""
+
+
+def main() -> int:
+    """Serve one client until it goes away."""
+    _limit()
+    output = os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+    with contextlib.suppress(BrokenPipeError):
+        return _serve(sys.stdin.buffer, output)
+    # The client went away; Python would complain again at exit.
+    os._exit(0)
+
+
+def _serve(requests: BinaryIO, output: BinaryIO) -> int:
+    try:
+        source = opened(json.loads(requests.readline()))
+        _say(output, {"ready": True})
+        for line in requests:
+            _answer(source, json.loads(line), output)
+    except ForeignError as problem:
+        _say(output, {"error": problem.code, "names": problem.names})
+        return 1
+    except MemoryError:
+        _say(output, {"error": "too-large", "names": []})
+        return 1
+    return 0
+
+
+def opened(request: Mapping[str, Any]) -> Source:
+    """Open the file that a request names."""
+    kind = request["kind"]
+    if kind == "excel":
+        from pegsynth.tables.foreign.excel import ExcelSheet
+
+        return ExcelSheet(request["path"], request.get("table"))
+    if kind == "duckdb":
+        from pegsynth.tables.foreign.duck import DuckTable
+
+        return DuckTable(request["path"], request.get("table"), request.get("query"))
+    from pegsynth.tables.foreign.statistics_files import StatisticsFile
+
+    return StatisticsFile(request["path"], kind, request.get("encoding"))
+
+
+def _answer(source: Source, request: Mapping[str, Any], output: BinaryIO) -> None:
+    from pyarrow import ipc
+
+    if request["ask"] == "describe":
+        found = dict(source.describe())
+        found["schema"] = base64.b64encode(found["schema"].serialize().to_pybytes()).decode()
+        _say(output, found)
+        return
+    columns = request["columns"]
+    schema = source.row_schema(columns)
+    batches = source.batches(columns, request["skip"], request["rows"])
+    # The first rows are made before the answer begins: what is wrong with them can still be said.
+    first = next(batches, None)
+    _say(output, {"rows": True})
+    with ipc.new_stream(output, schema) as writer:
+        if first is not None:
+            writer.write_batch(first)
+        for batch in batches:
+            writer.write_batch(batch)
+            output.flush()
+    _say(output, {"end": True})
+
+
+def _say(output: BinaryIO, answer: Mapping[str, Any]) -> None:
+    output.write(json.dumps(answer).encode() + b"\n")
+    output.flush()
+
+
+def _limit() -> None:
+    """Leave no core file, which would hold the table, and do not take the machine down."""
+    try:
+        import resource
+    except ImportError:
+        # Windows has no such limits.
+        return
+    for what, wanted in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_DATA, MOST_MEMORY)):
+        _, hard = resource.getrlimit(what)
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(what, (most, hard))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,335 @@
+"""Files of SPSS, Stata, SAS, Excel and DuckDB as streams, read by a process of their own.
+
+What crashes there is a file that cannot be read, and no fault of this process. The process is
+told what to read and answers with Arrow; `pegsynth.tables.foreign` is what it runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import polars as pl
+
+from pegsynth.errors import DataError, ParameterError
+from pegsynth.tables.arrow_read import batch_rows, check_types, polars_types, to_polars
+from pegsynth.tables.caller_frames import check_names
+from pegsynth.tables.file_sets import File
+from pegsynth.tables.reader import Selection, TableReader, unreadable
+from pegsynth.tables.streams import PassDigest, other_rows
+
+COMMAND = ("-P", "-m", "pegsynth.tables.foreign.serve")
+NAMES: Mapping[str, str] = {
+    "spss": "an SPSS",
+    "stata": "a Stata",
+    "sas": "a SAS",
+    "xport": "a SAS transport",
+    "excel": "an Excel",
+    "duckdb": "a DuckDB",
+}
+"""The kinds of files that are read so, and what messages call them."""
+
+_EXTRAS = {"pyreadstat": "office", "fastexcel": "office", "duckdb": "duckdb"}
+_LEAVING_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class ForeignTable:
+    """What is to be read.
+
+    Parameters
+    ----------
+    kind
+        One of `NAMES`.
+    table, query
+        The sheet of a workbook; the table or the query of a database.
+    encoding
+        Of the texts of a statistics file, where it is declared.
+    """
+
+    file: Path
+    kind: str
+    table: str | None = None
+    query: str | None = field(default=None, repr=False)
+    encoding: str | None = None
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The first request of a process."""
+        return {
+            "kind": self.kind,
+            "path": str(self.file.absolute()),
+            "table": self.table,
+            "query": self.query,
+            "encoding": self.encoding,
+        }
+
+
+def foreign_table(
+    file: File, kind: str, *, table: str | None, query: str | None, encoding: str
+) -> ForeignTable:
+    """Say what is to be read, if it can be."""
+    if not isinstance(file, Path):
+        raise DataError(f"{file}: {NAMES[kind]} file is read from this machine; copy it here first")
+    if table is not None and kind not in ("excel", "duckdb"):
+        raise ParameterError("--table goes with databases and Excel workbooks; leave it out")
+    if query is not None and kind != "duckdb":
+        raise ParameterError("--query goes with databases; leave it out")
+    return ForeignTable(file, kind, table, query, encoding or None)
+
+
+def described(source: ForeignTable) -> dict[str, Any]:
+    """Return what the header of a file declares; no row is read where the format allows that."""
+    process = START(source)
+    try:
+        return process.ask({"ask": "describe"})
+    finally:
+        process.close()
+
+
+def open_foreign(source: ForeignTable, *, declared_rowwise: bool = False) -> TableReader:
+    """Open a file; the process that reads it lasts as long as the reader."""
+    import pyarrow as pa
+    from pyarrow import ipc
+
+    process = START(source)
+    try:
+        found = process.ask({"ask": "describe"})
+        schema = ipc.read_schema(pa.py_buffer(base64.b64decode(found["schema"])))
+        check_names(schema.names, str(source.file))
+        check_types(schema, str(source.file))
+    except BaseException:
+        process.close()
+        raise
+    part = ForeignPart(source, process)
+    untyped = frozenset(schema.names if source.kind == "excel" else found["coded"])
+    types = polars_types(schema)
+    return TableReader(
+        tuple(schema.names),
+        str(source.file),
+        True,
+        (part,),
+        {name: dtype for name, dtype in types.items() if name not in untyped},
+        expected_rows=found["count"],
+        selection=_selection(found.get("relation"), declared=declared_rowwise),
+        untyped=untyped,
+        interrupt=part.interrupt,
+        finish=part.close,
+        # A workbook declares no types: whatever is written comes from the schema.
+        _arrow_schema=pa.schema([field for field in schema if field.name not in untyped]),
+    )
+
+
+def _selection(relation: str | None, *, declared: bool) -> Selection:
+    if relation in (None, "table"):
+        return "whole"
+    if declared:
+        return "declared"
+    return "view" if relation == "view" else "other"
+
+
+class Reading(Protocol):
+    """What reads one file and answers requests."""
+
+    def ask(self, request: Mapping[str, Any], /) -> dict[str, Any]:
+        """Answer a request."""
+
+    def rows(self, columns: Sequence[str], *, skip: int) -> Iterator[pl.DataFrame]:
+        """Yield some columns after the first `skip` rows."""
+
+    def kill(self) -> None:
+        """Stop at once."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+class ForeignPart:
+    """The rows of one file, the same every time they are asked for."""
+
+    def __init__(self, source: ForeignTable, process: Reading | None = None) -> None:
+        self._source = source
+        self._idle = process
+        self._busy: Reading | None = None
+        self._first: dict[tuple[str, ...], tuple[int, int]] = {}
+        if process is not None:
+            weakref.finalize(self, process.close)
+
+    def __call__(
+        self,
+        columns: Sequence[str],
+        *,
+        skip: int = 0,
+        hints: Mapping[str, pl.DataType] | None = None,
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the wanted columns after the first `skip` rows."""
+        process = self._idle or START(self._source)
+        self._idle, self._busy = None, process
+        digest = PassDigest(placed=True) if self._source.query is not None else None
+        try:
+            for frame in process.rows(columns, skip=skip):
+                if digest is not None:
+                    digest.add(frame)
+                yield frame
+            self._idle, process = process, None  # type: ignore[assignment]
+        finally:
+            self._busy = None
+            if process is not None:
+                process.close()
+        if digest is not None and skip == 0:
+            self._compare(tuple(columns), digest.value)
+
+    def _compare(self, columns: tuple[str, ...], value: tuple[int, int]) -> None:
+        if self._first.setdefault(columns, value) != value:
+            raise other_rows(
+                str(self._source.file),
+                "leave random or changing functions out of the query, or save the rows as Parquet "
+                "first",
+            )
+
+    def interrupt(self) -> None:
+        """Stop a stream that another thread waits for."""
+        if self._busy is not None:
+            self._busy.kill()
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        if self._idle is not None:
+            self._idle.close()
+            self._idle = None
+
+
+def launch() -> Any:
+    """Start a process that reads a file."""
+    return subprocess.Popen(
+        [sys.executable, *COMMAND],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+LAUNCH: Callable[[], Any] = launch
+
+
+class _Process:
+    """A process that reads one file."""
+
+    def __init__(self, source: ForeignTable) -> None:
+        self._source = source
+        try:
+            self._process = LAUNCH()
+        except OSError as error:
+            raise unreadable(source.file, error) from None
+        try:
+            self.ask(source.request)
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a request and return the line that answers it."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise self._broken()
+        try:
+            stdin.write(json.dumps(request).encode() + b"\n")
+            stdin.flush()
+        except (BrokenPipeError, ValueError):
+            raise self._broken() from None
+        return self._answer(stdout.readline())
+
+    def _answer(self, line: bytes) -> dict[str, Any]:
+        if not line:
+            raise self._broken()
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise refusal(self._source, answer["error"], answer["names"])
+        return answer
+
+    def rows(self, columns: Sequence[str], *, skip: int) -> Iterator[pl.DataFrame]:
+        """Yield the rows that the process sends."""
+        import pyarrow as pa
+        from pyarrow import ipc
+
+        most = batch_rows(len(columns))
+        self.ask({"ask": "rows", "columns": list(columns), "skip": skip, "rows": most})
+        try:
+            with ipc.open_stream(pa.PythonFile(self._process.stdout, "r")) as stream:
+                for batch in stream:
+                    for start in range(0, batch.num_rows, most):
+                        yield self._frame(batch.slice(start, most))
+        except DataError:
+            raise
+        except (pa.ArrowException, OSError, ValueError):
+            raise self._broken() from None
+        stdout = self._process.stdout
+        self._answer(b"" if stdout is None or stdout.closed else stdout.readline())
+
+    def _frame(self, batch: Any) -> pl.DataFrame:
+        import pyarrow as pa
+
+        try:
+            return to_polars(batch)
+        except DataError as error:
+            raise DataError(f"{self._source.file}: {error}") from None
+        except (pa.ArrowException, pl.exceptions.PolarsError):
+            raise self._broken() from None
+
+    def _broken(self) -> DataError:
+        return refusal(self._source, "broken", ())
+
+    def kill(self) -> None:
+        """Stop the process at once."""
+        with suppress(OSError):
+            self._process.kill()
+
+    def close(self) -> None:
+        """Let the process end, and wait for it."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        try:
+            self._process.wait(_LEAVING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._process.wait()
+
+
+START: Callable[[ForeignTable], Reading] = _Process
+"""How a file is opened; audits read in their own process instead."""
+
+
+def refusal(source: ForeignTable, code: str, names: Sequence[str]) -> DataError:
+    """Say what is wrong with a file; nothing that a library said is repeated."""
+    file, kind = source.file, NAMES[source.kind]
+    if code == "missing-package":
+        extra = _EXTRAS[names[0]]
+        return DataError(
+            f"{file}: reading {kind} file needs {names[0]}; install it with pip install "
+            f"'pegsynth[{extra}]'"
+        )
+    known = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    return DataError(
+        {
+            "too-large": f"{file}: the file unpacks to more than can be held; save it as CSV",
+            "no-sheet": f"{file}: there is no sheet {source.table!r}; its sheets are {known}",
+            "no-table": f"{file}: there is no such table; there are {known or 'none'}",
+            "which-table": f"{file}: say which table is meant with --table; there are {known}",
+            "bad-query": f"{file}: DuckDB does not take the query; try it with duckdb",
+            "in-use": f"{file}: another program has it open for writing; close that first",
+        }.get(
+            code,
+            f"{file}: the file is truncated or is not {kind} file; write it again, or give it the "
+            "extension of what it is",
+        )
+    )

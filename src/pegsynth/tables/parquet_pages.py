@@ -1,0 +1,330 @@
+"""The footer of a Parquet file, read by ourselves: which chunk of which column lies where.
+
+PyArrow ends the whole process on some damaged footers when it is asked for a chunk, so that
+what is checked before reading is read here. In goes an open file, out come `Chunk`s by row
+group. The format is Thrift's compact protocol; every error in it is a ValueError.
+
+How large the pages of a Parquet file become, told before any of them is unpacked.
+
+A reader reserves what a page says of itself, and a text that is stored once may stand in
+every row, so that a file of a few hundred bytes can fill any memory. Page headers are
+therefore walked first, and dictionaries of texts are looked into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from pegsynth.errors import DataError
+
+TEXT_TYPE = 6
+CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4_raw", "zstd", "lz4_raw")
+
+_MAGIC = b"PAR1"
+_DEEPEST = 16
+_ROW_GROUPS, _COLUMNS, _CHUNK = 4, 1, 3
+_TYPE, _PATH, _CODEC, _VALUES, _BYTES, _DATA, _DICTIONARY = 1, 3, 4, 5, 7, 9, 11
+_STATISTICS, _NULLS = 12, 3
+
+Fields = dict[int, Any]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The pages of one column in one row group.
+
+    Parameters
+    ----------
+    column
+        Name of the column, of a nested one that of the outermost.
+    kind
+        Its physical type; `TEXT_TYPE` for texts and bytes.
+    codec
+        How pages are packed, in the words of PyArrow; empty if that is not known.
+    values
+        Number of values, those that are missing included.
+    nulls
+        How many are missing, if the file says so.
+    start, end
+        Where the pages lie.
+    """
+
+    column: str
+    kind: int
+    codec: str
+    values: int
+    nulls: int | None
+    start: int
+    end: int
+
+
+def row_groups(handle: BinaryIO) -> list[list[Chunk]]:
+    """Read where the chunks of every row group lie; ValueError for a damaged footer."""
+    size = handle.seek(0, 2)
+    handle.seek(max(size - 8, 0))
+    length, magic = int.from_bytes(handle.read(4), "little"), handle.read(4)
+    if magic != _MAGIC or length > size - 8:
+        raise ValueError("no footer")
+    handle.seek(size - 8 - length)
+    try:
+        footer, _ = read_struct(handle.read(length), 0)
+        return [
+            [_chunk(column[_CHUNK]) for column in group[_COLUMNS]]
+            for group in footer.get(_ROW_GROUPS, [])
+        ]
+    except (IndexError, KeyError, TypeError, AttributeError, UnicodeDecodeError):
+        raise ValueError("a damaged footer") from None
+
+
+def _chunk(fields: Fields) -> Chunk:
+    start, first = fields[_DATA], fields.get(_DICTIONARY, 0)
+    start = first if 0 < first < start else start
+    codec = fields[_CODEC]
+    return Chunk(
+        fields[_PATH][0].decode(),
+        fields[_TYPE],
+        CODECS[codec] if 0 <= codec < len(CODECS) else "",
+        fields[_VALUES],
+        fields.get(_STATISTICS, {}).get(_NULLS),
+        start,
+        start + fields[_BYTES],
+    )
+
+
+def read_struct(data: bytes, position: int, depth: int = 0) -> tuple[Fields, int]:
+    """Read a struct as its fields by number, and where it ends; IndexError if the data does."""
+    if depth > _DEEPEST:
+        raise ValueError("structs that are nested too deeply")
+    fields: Fields = {}
+    number = 0
+    while head := data[position]:
+        position += 1
+        if head >> 4:
+            number += head >> 4
+        else:
+            number, position = _signed(data, position)
+        kind = head & 0x0F
+        if kind in (1, 2):
+            fields[number] = kind == 1
+        else:
+            fields[number], position = _value(data, position, kind, depth)
+    return fields, position + 1
+
+
+def _number(data: bytes, position: int) -> tuple[int, int]:
+    """Read a number of variable length."""
+    found = shift = 0
+    while shift <= 63:
+        byte = data[position]
+        position += 1
+        found |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return found, position
+        shift += 7
+    raise ValueError("a number of too many bytes")
+
+
+def _signed(data: bytes, position: int) -> tuple[int, int]:
+    found, position = _number(data, position)
+    return (found >> 1) ^ -(found & 1), position
+
+
+def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
+    length, position = _number(data, position)
+    if position + length > len(data):
+        raise IndexError
+    return data[position : position + length], position + length
+
+
+def _list(data: bytes, position: int, depth: int) -> tuple[list[Any], int]:
+    head = data[position]
+    count, position = head >> 4, position + 1
+    if count == 15:
+        count, position = _number(data, position)
+    found = []
+    for _ in range(count):
+        value, position = _value(data, position, head & 0x0F, depth)
+        found.append(value)
+    return found, position
+
+
+def _value(data: bytes, position: int, kind: int, depth: int) -> tuple[Any, int]:
+    if kind in (1, 2, 3):
+        return data[position], position + 1
+    if kind in (4, 5, 6):
+        return _signed(data, position)
+    if kind == 7:
+        return None, position + 8
+    if kind == 8:
+        return _bytes(data, position)
+    if kind in (9, 10):
+        return _list(data, position, depth + 1)
+    if kind == 12:
+        return read_struct(data, position, depth + 1)
+    raise ValueError("a field of a kind that Parquet does not have")
+
+
+MOST_BYTES = 1 << 29
+MOST_GROWTH = 64
+MOST_TEXT = 1 << 16
+_HEADER_BYTES = 1 << 10
+_MOST_HEADER_BYTES = 1 << 24
+_LEAST_PAGE_BYTES = 8
+_DICTIONARY_PAGE = 2
+_PREFIXES_SHARED = 7
+
+
+@dataclass(frozen=True)
+class _Page:
+    """What a page header says, and where the page begins."""
+
+    start: int
+    kind: int
+    unpacked: int
+    packed: int
+    values: int
+    encoding: int
+
+
+def check_pages(
+    handle: BinaryIO,
+    columns: Collection[str] | None = None,
+    *,
+    texts: Collection[str] = (),
+    most: int = MOST_BYTES,
+    growth: int = MOST_GROWTH,
+) -> int:
+    """Refuse a file whose pages would fill the memory; return the longest repeated text.
+
+    Parameters
+    ----------
+    handle
+        The file.
+    columns
+        The columns that will be read; None for all.
+    texts
+        Those among them whose texts will be written out row by row.
+    most, growth
+        Bytes that may be unpacked at once in any case, and times the size of the file.
+
+    Returns
+    -------
+    int
+        Bytes that a text of one row may take although the file holds them once, at most.
+
+    Raises
+    ------
+    DataError
+        The pages are too large, or a text is; without the name of the file.
+    ValueError
+        The pages are damaged.
+    """
+    size = handle.seek(0, 2)
+    most = max(most, growth * size)
+    # Chunks may point to the same pages over and over.
+    left = size // _LEAST_PAGE_BYTES
+    longest = 0
+    for number, group in enumerate(row_groups(handle), start=1):
+        total = 0
+        for chunk in group:
+            if columns is not None and chunk.column not in columns:
+                continue
+            largest = 0
+            for page in _pages(handle, chunk, size):
+                left -= 1
+                if left < 0:
+                    raise ValueError("more pages than the file can hold")
+                if page.packed > size:
+                    raise ValueError("a page that is longer than its file")
+                largest = max(largest, page.unpacked)
+                if chunk.column in texts and page.unpacked <= most:
+                    longest = max(longest, _repeated(handle, chunk, page))
+            total += largest
+        if total > most:
+            raise DataError(
+                f"row group {number} unpacks to more than {most >> 20} MiB at once, far more "
+                "than a file of this size should hold; write it again with smaller pages"
+            )
+    return longest
+
+
+def _pages(handle: BinaryIO, chunk: Chunk, size: int) -> Iterator[_Page]:
+    """Yield the pages of a column chunk in order."""
+    start, left = chunk.start, chunk.values
+    while left > 0 and start < chunk.end:
+        if not 0 <= start < size:
+            raise ValueError("a page outside of the file")
+        page = _page(handle, start)
+        if page.kind != _DICTIONARY_PAGE:
+            left -= page.values
+        yield page
+        start = page.start + page.packed
+
+
+def _page(handle: BinaryIO, start: int) -> _Page:
+    wanted = _HEADER_BYTES
+    while True:
+        handle.seek(start)
+        data = handle.read(wanted)
+        try:
+            fields, used = read_struct(data, 0)
+            break
+        except IndexError:
+            # Statistics in a header may be long.
+            if len(data) < wanted or wanted >= _MOST_HEADER_BYTES:
+                raise ValueError("a page header without an end") from None
+            wanted *= 16
+    nested = [fields[n] for n in (5, 7, 8) if isinstance(fields.get(n), dict)]
+    inner: dict[int, Any] = nested[0] if nested else {}
+    encoding = 4 if 8 in fields else 2
+    sizes = (*(fields.get(n) for n in (1, 2, 3)), inner.get(1, 0), inner.get(encoding, 0))
+    if not all(isinstance(each, int) and each >= 0 for each in sizes):
+        raise ValueError("a page header without sizes")
+    return _Page(start + used, *sizes)
+
+
+def _repeated(handle: BinaryIO, chunk: Chunk, page: _Page) -> int:
+    """Return the bytes that one value of a page of texts may take, where they are shared."""
+    if chunk.kind != TEXT_TYPE:
+        return 0
+    if page.kind != _DICTIONARY_PAGE:
+        return page.unpacked if page.encoding == _PREFIXES_SHARED else 0
+    data = _unpacked(handle, chunk, page)
+    if data is None:
+        return page.unpacked
+    longest = _longest(data, page.values)
+    if longest > MOST_TEXT:
+        raise DataError(
+            f"column {chunk.column!r} holds a text of more than {MOST_TEXT:,} bytes; "
+            "shorten it, or drop the column"
+        )
+    return longest
+
+
+def _unpacked(handle: BinaryIO, chunk: Chunk, page: _Page) -> bytes | None:
+    """Return the content of a page; None if it is packed in a way that is not known here."""
+    import pyarrow as pa
+
+    handle.seek(page.start)
+    data = handle.read(page.packed)
+    if chunk.codec == "uncompressed":
+        return data
+    try:
+        plain: bytes = pa.Codec(chunk.codec).decompress(data, page.unpacked, asbytes=True)
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+    return plain
+
+
+def _longest(data: bytes, values: int) -> int:
+    """Return the length of the longest of texts that each stand after their length."""
+    position = longest = 0
+    for _ in range(values):
+        length = int.from_bytes(data[position : position + 4], "little")
+        longest = max(longest, length)
+        position += 4 + length
+        if position > len(data):
+            raise ValueError("texts that are longer than their page")
+    return longest

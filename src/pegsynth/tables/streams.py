@@ -1,0 +1,383 @@
+"""Whether a table gives the same rows in every pass.
+
+Some methods read a table twice, and what the first pass measured must be true of the rows
+that the second one counts. A digest of every pass is compared with that of the first.
+
+Tables that are no dataframes: Arrow streams, PyArrow datasets, chunks one after another.
+
+`open_stream` takes any object that exports an Arrow stream (``__arrow_c_stream__``, as
+DuckDB relations and Ibis tables do), a dataset of PyArrow, or an iterator of dataframes.
+The types of the columns are those that the stream declares, never found in its rows (R30):
+where PyArrow would guess them, from CSV cells or the names of folders, the dataset is
+refused. An Arrow stream and a dataset are asked for their rows again in every pass and must
+give the same ones; an iterator can be read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pegsynth.errors import DataError
+from pegsynth.tables.arrow_read import after, batch_rows, check_types, polars_types, sliced
+from pegsynth.tables.caller_frames import (
+    FrameKind,
+    check_names,
+    check_polars_types,
+    frame_kind,
+    from_frame,
+    text_columns,
+    to_kind,
+)
+from pegsynth.tables.reader import Part, TableReader, made, no_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class PassDigest:
+    """A number that depends on every value of a pass over a table.
+
+    Parameters
+    ----------
+    placed
+        Whether it also depends on where the rows stand.
+    """
+
+    def __init__(self, *, placed: bool) -> None:
+        self._placed = placed
+        self.rows = 0
+        self._sum = 0
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take in the next rows."""
+        mixed: NDArray[np.uint64] = frame.hash_rows(seed=0).to_numpy()
+        if self._placed:
+            mixed = mixed ^ np.arange(self.rows, self.rows + frame.height, dtype=np.uint64) * _ODD
+        mixed = mixed * _ODD
+        mixed ^= mixed >> np.uint64(29)
+        self.rows += frame.height
+        self._sum = (self._sum + int(mixed.sum(dtype=np.uint64))) % (1 << 64)
+
+    @property
+    def value(self) -> tuple[int, int]:
+        """The number of rows, and the digest."""
+        return self.rows, self._sum
+
+
+class SameRows:
+    """A part of a table that is refused when it gives other rows in another pass.
+
+    Its rows may come in another order: only counts are made of them.
+
+    Parameters
+    ----------
+    part
+        What gives the rows, such as a lazy frame.
+    source, remedy
+        What it is called when it is refused, and what to do then.
+    """
+
+    def __init__(self, part: Part, source: str, remedy: str) -> None:
+        self._part = part
+        self._source, self._remedy = source, remedy
+        self._first: dict[frozenset[str], tuple[int, int]] = {}
+
+    def __call__(
+        self,
+        columns: Sequence[str],
+        *,
+        skip: int = 0,
+        hints: Mapping[str, pl.DataType] | None = None,
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the wanted columns after the first `skip` rows."""
+        digest = PassDigest(placed=False)
+        for piece in self._part(columns, skip=skip, hints=hints):
+            frame = made(piece)
+            digest.add(frame.select(sorted(columns)))
+            yield frame
+        if self._first.setdefault(frozenset(columns), digest.value) != digest.value:
+            raise other_rows(self._source, self._remedy)
+
+
+def other_rows(source: str, remedy: str) -> DataError:
+    """Say that a second pass gave other rows than the first."""
+    return DataError(
+        f"{source}: the rows came differently the second time, and reading needs two passes; "
+        f"{remedy}"
+    )
+
+
+SOURCE = "the table"
+_HOLD_IT = "give a table that holds its rows, such as a dataframe, or a file"
+
+
+def is_stream(data: object) -> bool:
+    """Say whether `data` is a table that `open_stream` takes."""
+    return _is_dataset(data) or hasattr(data, "__arrow_c_stream__") or isinstance(data, Iterator)
+
+
+def is_chunked(data: object) -> bool:
+    """Say whether `data` is a stream that declares nothing before it begins to give rows."""
+    return is_stream(data) and not _is_dataset(data)
+
+
+def is_read_once(data: object) -> bool:
+    """Say whether `data` gives its rows in one pass only."""
+    return is_chunked(data) and not hasattr(data, "__arrow_c_stream__")
+
+
+def open_stream(data: Any) -> TableReader:
+    """Open a table that comes as a stream.
+
+    Raises
+    ------
+    DataError
+        It is no table, its types are not declared, or they cannot be used.
+    """
+    if _is_dataset(data):
+        _check_declared(data)
+        return _reader(data.schema, DatasetPart(data))
+    if hasattr(data, "__arrow_c_stream__"):
+        part = ArrowPart(data)
+        return _reader(part.schema, part)
+    return _open_chunks(iter(data))
+
+
+def held(data: Any) -> Any:
+    """Return a table whose rows are all of one execution, for those who need them together.
+
+    Lazy frames are collected, streams read to their end; other tables are what they are.
+    """
+    if isinstance(data, pl.LazyFrame):
+        return data.collect()
+    if not is_stream(data) or frame_kind(data) is not None:
+        return data
+    with open_stream(data) as reader:
+        return to_kind(pl.concat(list(reader.batches())), reader.frame_kind)
+
+
+class ArrowPart:
+    """The rows of an object that exports an Arrow stream, as often as it does so."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        # Asking for the schema takes the stream, which some objects give only once.
+        self._taken: Any = self._stream()
+        self.schema: pa.Schema = self._taken.schema
+
+    def __call__(
+        self,
+        columns: Sequence[str],
+        *,
+        skip: int = 0,
+        hints: Mapping[str, pl.DataType] | None = None,
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the wanted columns after the first `skip` rows."""
+        stream, self._taken = self._taken or self._stream(), None
+        with _refusing():
+            yield from after(skip, sliced(stream, columns))
+
+    def _stream(self) -> Any:
+        import pyarrow as pa
+
+        with _refusing():
+            return pa.RecordBatchReader.from_stream(self._source)
+
+
+class DatasetPart:
+    """The rows of a dataset of PyArrow."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    def __call__(
+        self,
+        columns: Sequence[str],
+        *,
+        skip: int = 0,
+        hints: Mapping[str, pl.DataType] | None = None,
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the wanted columns after the first `skip` rows."""
+        with _refusing():
+            batches = self._dataset.to_batches(
+                columns=list(columns), batch_size=batch_rows(len(columns))
+            )
+            yield from after(skip, sliced(batches, columns))
+
+
+class ChunkPart:
+    """The rows of dataframes that come one after another, once.
+
+    Parameters
+    ----------
+    chunks
+        The dataframes after the first.
+    first
+        The first, whose types are those of the table.
+    """
+
+    def __init__(self, first: Any, chunks: Iterator[Any]) -> None:
+        self._first: Any = first
+        self._rest: Iterator[Any] | None = chunks
+        frame = _frame(first, 1)
+        self.dtypes = dict(frame.schema)
+        self.untyped = text_columns(first)
+
+    def __call__(
+        self,
+        columns: Sequence[str],
+        *,
+        skip: int = 0,
+        hints: Mapping[str, pl.DataType] | None = None,
+    ) -> Iterator[pl.DataFrame]:
+        """Yield the wanted columns after the first `skip` rows."""
+        if self._rest is None:
+            raise DataError(
+                f"{SOURCE}: a stream of chunks can be read once, and its rows are needed again; "
+                f"{_HOLD_IT}"
+            )
+        rest, self._rest = self._rest, None
+        first, self._first = self._first, None
+        yield from after(skip, self._frames(first, rest, columns))
+
+    def _frames(
+        self, first: Any, rest: Iterable[Any], columns: Sequence[str]
+    ) -> Iterator[pl.DataFrame]:
+        size = batch_rows(len(columns))
+        yield from _frame(first, 1).select(columns).iter_slices(size)
+        # Nothing of a chunk that was read is kept while the next one is made.
+        del first
+        for number, chunk in enumerate(rest, start=2):
+            frame = _frame(chunk, number)
+            self._check(frame, chunk, number)
+            yield from frame.select(columns).iter_slices(size)
+
+    def _check(self, frame: pl.DataFrame, chunk: Any, number: int) -> None:
+        """Refuse a chunk that declares other columns or types than the first one."""
+        for name in {**self.dtypes, **frame.schema}:
+            known, found = self.dtypes.get(name), frame.schema.get(name)
+            if known is None or found is None:
+                raise DataError(
+                    f"{SOURCE}: chunk {number}: column {name!r} is not in all chunks; give chunks "
+                    "with the same columns"
+                )
+            if known != found or (name in self.untyped) != (name in text_columns(chunk)):
+                raise DataError(
+                    f"{SOURCE}: chunk {number}: column {name!r} has another type than in the first "
+                    "chunk; state the types where the chunks are made, such as with dtype= in "
+                    "pandas.read_csv, or give the file itself"
+                )
+
+
+def _open_chunks(chunks: Iterator[Any]) -> TableReader:
+    first = next(chunks, None)
+    if first is None:
+        raise no_rows(SOURCE)
+    kind = _chunk_kind(first)
+    part = ChunkPart(first, chunks)
+    return TableReader(
+        tuple(part.dtypes),
+        SOURCE,
+        True,
+        (part,),
+        {name: dtype for name, dtype in part.dtypes.items() if name not in part.untyped},
+        kind,
+        untyped=part.untyped,
+        steady=False,
+        once=True,
+    )
+
+
+def _chunk_kind(chunk: Any) -> FrameKind:
+    kind = frame_kind(chunk)
+    if kind is None:
+        raise DataError(
+            f"{SOURCE} is a stream of {type(chunk).__name__} objects; give a stream of pandas, "
+            "Polars or PyArrow tables, or a file name"
+        )
+    return kind
+
+
+def _frame(chunk: Any, number: int) -> pl.DataFrame:
+    _chunk_kind(chunk)
+    frame = from_frame(chunk).lazy().collect()
+    check_names(frame.columns, f"{SOURCE}: chunk {number}")
+    check_polars_types(frame.schema, f"{SOURCE}: chunk {number}")
+    return frame
+
+
+def _reader(schema: pa.Schema, part: Callable[..., Iterator[pl.DataFrame]]) -> TableReader:
+    check_names(schema.names, SOURCE)
+    check_types(schema, SOURCE)
+    return TableReader(
+        tuple(schema.names),
+        SOURCE,
+        True,
+        (SameRows(part, SOURCE, _HOLD_IT),),
+        polars_types(schema),
+        "pyarrow",
+        steady=False,
+        _arrow_schema=schema,
+    )
+
+
+def _is_dataset(data: object) -> bool:
+    """Say whether `data` is a dataset of PyArrow, which is not imported to find out."""
+    return any(
+        base.__name__ == "Dataset" and base.__module__ in ("pyarrow._dataset", "pyarrow.dataset")
+        for base in type(data).__mro__
+    )
+
+
+def _check_declared(dataset: Any) -> None:
+    """Refuse datasets whose types were guessed from cells, or from the names of folders (R30)."""
+    for child in getattr(dataset, "children", ()):
+        _check_declared(child)
+    form = type(getattr(dataset, "format", None)).__name__
+    if form in ("CsvFileFormat", "JsonFileFormat"):
+        raise DataError(
+            f"{SOURCE}: PyArrow guesses the types of CSV and JSON datasets from their rows; give "
+            "the name of the folder or of the files instead of the dataset"
+        )
+    if _has_named_folders(dataset):
+        raise DataError(
+            f"{SOURCE}: PyArrow guesses the types of columns that the names of folders give; give "
+            "the name of the folder instead of the dataset"
+        )
+
+
+def _has_named_folders(dataset: Any) -> bool:
+    """Say whether the names of folders or files give a column of the dataset.
+
+    A dataset whose schema was replaced no longer tells how it was partitioned; its files do.
+    """
+    from pyarrow import compute
+
+    if not hasattr(dataset, "files"):
+        return False
+    anything = compute.scalar(True)
+    return any(not each.partition_expression.equals(anything) for each in dataset.get_fragments())
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Say that a stream cannot be read; texts of libraries may quote data and are left out."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{SOURCE}: {error}") from None
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, TypeError, ValueError):
+        raise DataError(
+            f"{SOURCE}: the stream cannot be read, is no table, or was read before; {_HOLD_IT}"
+        ) from None
