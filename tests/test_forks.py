@@ -138,7 +138,7 @@ def test_the_twin_without_the_check_never_answers():
     """So the cases above would hang if nobody checked."""
     lines = run("""
         synthesize()
-        from pegsynth import api as module
+        from pegsynth.api import functions as module
         module.check_threads = lambda: None
         print(forked(synthesize, seconds=10))
     """)
@@ -214,12 +214,12 @@ def test_where_nothing_can_be_seen_polars_is_asked(hidden):
         query()
 
         def late():
-            from pegsynth import forks
+            from pegsynth import runtime as forks
             forks.ANSWER_SECONDS = 3
             return synthesize()
 
         if {hidden}:
-            from pegsynth import forks
+            from pegsynth import runtime as forks
             forks._polars_is_running = lambda: False
         print(forked(late))
         print(told(synthesize))
@@ -249,7 +249,7 @@ def test_the_remedy_works(method, tmp_path):
 def test_a_process_that_never_forked_is_asked_nothing():
     lines = run("""
         import pegsynth
-        from pegsynth import forks
+        from pegsynth import runtime as forks
         forks._polars_answers = lambda: 1 / 0
         print(told(synthesize))
     """)

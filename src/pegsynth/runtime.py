@@ -1,22 +1,14 @@
-"""The version of the program, apart from everything else, so that anybody may ask for it.
-
-How many processors there are to work with.
-
-Work on confidential rows without a warning: whether there is one depends on the rows.
-
-Threads do not survive a fork: code that needs them raises an error instead of waiting forever.
+"""What this process has to work with: version, processors, threads, warnings.
 
 Polars keeps threads for as long as a process lives. The child of a fork inherits their
 queues and not the threads, so that its first query never ends. A child that was forked
 before anything had started them is as good as any process. `check_threads` tells the two
 apart, once in each process, before the library asks Polars for anything.
 
-Work in parts on other threads that Ctrl-C ends at once.
-
 Python tells signals to the main thread alone, and only between two of its instructions. A
 long call of compiled code on the main thread would therefore keep Ctrl-C waiting, and so
-would leaving a thread pool, which waits for all of its work. Here the main thread waits
-and does nothing else; when it is interrupted it asks the others to stop and leaves.
+would leaving a thread pool, which waits for all of its work. With `run_each` the main thread
+waits and does nothing else; when it is interrupted it asks the others to stop and leaves.
 """
 
 from __future__ import annotations
@@ -33,8 +25,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
-
-import numpy as np
 
 from pegsynth.errors import EngineError
 
@@ -58,6 +48,8 @@ def spare_processors() -> int:
 @contextmanager
 def in_silence() -> Iterator[None]:
     """Hold back warnings of Python and NumPy, also where a caller has made errors of them."""
+    import numpy as np
+
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
@@ -158,6 +150,8 @@ class Stop:
     """
 
     def __init__(self) -> None:
+        import numpy as np
+
         self.flag = np.zeros(1, dtype=np.uint8)
 
     def ask(self) -> None:

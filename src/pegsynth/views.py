@@ -8,7 +8,7 @@ with whatever they show; `to_frame()` gives everything.
 A picture of a result: plain rows, and the kind of chart that shows them.
 
 A result knows what there is to see and nothing of how it is drawn; the chart builder of
-`reporting` draws rows and does not import results. A `Picture` stands between them: it is
+`publishing.report` draws rows and does not import results. A `Picture` stands between them: it is
 drawn when somebody looks at it, in a notebook or in a file.
 """
 

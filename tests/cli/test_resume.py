@@ -18,8 +18,8 @@ ROWS, PARTS = 4000, 40
 # A checkpoint after every batch, batches of one file, and time to be killed in between.
 SLOWLY = """
 import sys, time
-from pegsynth.schema import codec
-from pegsynth.tables import checkpoint
+from pegsynth.codec import codec
+from pegsynth.methods import checkpoint
 codec._ROWS_TOGETHER = 1
 checkpoint.SECONDS_BETWEEN = 0.0
 checkpoint.Checkpoint.due = property(lambda self: time.sleep(0.2) or True)

@@ -193,7 +193,7 @@ def test_record_without_end(tmp_path, monkeypatch):
 def test_text_tables_load_no_heavy_library(tmp_path):
     path = write(tmp_path, "a\n1\n")
     code = (
-        "import sys; from pegsynth.tables import open_table; "
+        "import sys; from pegsynth.tables.table_input import open_table; "
         f"list(open_table({str(path)!r}).batches()); "
         "sys.exit(any(name in sys.modules for name in ('pyarrow', 'pandas', 'numba')))"
     )
