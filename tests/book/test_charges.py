@@ -770,7 +770,7 @@ def test_saved_counts_are_rows(place, monkeypatch):
 
 KILLED = """
 import os, signal, sys
-from pegsynth import pipeline
+from pegsynth.pipeline import running as pipeline
 from pegsynth.cli.main import main
 
 def killed(*given, **told):
@@ -843,7 +843,7 @@ def test_notes_of_libraries_are_not_printed(place):
     """What others note on an error may hold values of the table."""
     code = """
 import sys
-from pegsynth import pipeline
+from pegsynth.pipeline import running as pipeline
 from pegsynth.cli.main import main
 from pegsynth.errors import DataError
 

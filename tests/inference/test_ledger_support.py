@@ -74,7 +74,7 @@ def test_no_interval_of_replicates_is_printed_without_a_word_on_support():
     found = combine([1.0, 2.0, 3.0], rule="replicate-weights", main=2.0)
     assert any(NOT_SUPPORTED in note for note in found.notes)
     frame = pl.DataFrame(
-        {"pegs_weight": [1.0, 2.0], "pegs_weight_1": [1.0, 1.5], "pegs_weight_2": [2.0, 1.0]}
+        {"pegs_weight": [1e6, 2e6], "pegs_weight_1": [1e6, 1.5e6], "pegs_weight_2": [2e6, 1e6]}
     )
 
     def mean(_, weights):

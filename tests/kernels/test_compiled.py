@@ -9,7 +9,8 @@ import pytest
 
 from pegsynth.cli import application
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.kernels.compiled import as_kernel, compiling, helper, kernel, when_compiling
+from pegsynth.kernels.compiled import as_kernel, helper, kernel
+from pegsynth.kernels.notice import compiling, when_compiling
 
 
 def first_of(values):

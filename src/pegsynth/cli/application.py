@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegsynth.kernels.compiled import when_compiling
+from pegsynth.kernels.notice import when_compiling
 
 if TYPE_CHECKING:
     from pegsynth.random import Streams

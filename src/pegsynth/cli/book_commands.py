@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from pegsynth.cli.notes import say
+from pegsynth.cli.console import say
 from pegsynth.errors import ParameterError, escaped
 from pegsynth.privacy.conversion import check_delta
 from pegsynth.storage.book.book_file import create_book, read_book

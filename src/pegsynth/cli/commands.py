@@ -726,7 +726,7 @@ def studio(
     ] = False,
 ) -> None:
     """Open a local page that leads from a table to a release; nothing leaves this machine."""
-    from pegsynth.cli.notes import say
+    from pegsynth.cli.console import say
     from pegsynth.studio.server import serve
 
     serve(folder, port=port, host=host, anyone=anyone, browser=not no_browser, say=say)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegsynth.api.completed import impute
-from pegsynth.cli.notes import progress_bar, say
+from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import ParameterError
 from pegsynth.publishing.completed_texts import completed_name

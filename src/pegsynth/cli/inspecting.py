@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pegsynth.api.fitted import published_counts, supported
-from pegsynth.cli.notes import say
+from pegsynth.cli.console import say
 from pegsynth.errors import ModelError, ParameterError, escaped
 from pegsynth.methods import get
 from pegsynth.methods.base import Model

@@ -1,32 +1,21 @@
-"""What the user sees while work goes on: messages and progress, on standard error.
-
-What the commands say when they are done: the promise, the choice, what was replaced.
-"""
+"""What the commands say when they are done: the promise, the choice, what was replaced."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pegsynth.cli.console import say
 from pegsynth.codec.measured_numbers import constant_numbers
-from pegsynth.errors import PegsynthError, escaped
+from pegsynth.errors import PegsynthError
 from pegsynth.methods import get
 from pegsynth.methods.session import Session
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
-from pegsynth.progress import shown as progress_bar
 from pegsynth.schema import Schema
 from pegsynth.storage.book.book_file import read_book
 from pegsynth.storage.book.book_page import spent_line
 from pegsynth.storage.book.booking import NO_BOOKING, Booking
-
-__all__ = ["progress_bar", "say"]
-
-
-def say(text: str) -> None:
-    """Print one line for people on standard error."""
-    print(escaped(text), file=sys.stderr)
 
 
 def say_guarantee(ledger: Ledger) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from pegsynth.cli.notes import say
+from pegsynth.cli.console import say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import OutputError, ParameterError
 from pegsynth.options._kinds import check_whole

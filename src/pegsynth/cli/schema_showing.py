@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pegsynth.cli.notes import say
+from pegsynth.cli.console import say
 from pegsynth.codec.codebook_counts import count_rows
 from pegsynth.errors import escaped
 from pegsynth.schema import Feature, Schema

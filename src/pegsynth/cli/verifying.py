@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pegsynth.cli.notes import say, say_booking, say_guarantee
+from pegsynth.cli.console import say
+from pegsynth.cli.notes import say_booking, say_guarantee
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import escaped
 from pegsynth.publishing.verify_release import Question, answer

@@ -11,10 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.notes import (
     holds_ledger,
-    progress_bar,
-    say,
     say_booking,
     say_budget,
     say_constant,

@@ -32,7 +32,7 @@ from pegsynth.codec.paying import (
 )
 from pegsynth.codec.unfolding import check_unfolds
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError, SchemaError
-from pegsynth.kernels.compiled import warm_up
+from pegsynth.kernels.warm import warm_up
 from pegsynth.mechanisms.quality_distances import MOST_CELLS, QualityPlan, settle_quality
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan

@@ -215,7 +215,7 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
 
     def first_kernels(self) -> None:
         """Load what counts blocks."""
-        from pegsynth.kernels.compiled import counting_kernels
+        from pegsynth.kernels.warm import counting_kernels
 
         counting_kernels()
 

@@ -188,7 +188,7 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit | PooledFit"]):
 
     def first_kernels(self) -> None:
         """Load what draws noise."""
-        from pegsynth.kernels.compiled import noise_kernels
+        from pegsynth.kernels.warm import noise_kernels
 
         noise_kernels()
 
