@@ -53,7 +53,7 @@ def test_page_and_comparison_of_settings(capsys):
     assert "Tuning tables" in page
     assert "| stays-few 800 x 20 | 1 |" in page
     assert "Confirming" not in page
-    family.main([*asked, "--try", "", "--try", "second_round=False"])
+    family.main([*asked, "--try", "", "--try", "rounds=0"])
     assert "what the other tables choose" in capsys.readouterr().out
 
 

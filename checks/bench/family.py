@@ -41,7 +41,7 @@ from checks.bench.ablation import DELTA, one_release
 from checks.bench.peers.scores import auc, logit_error
 from checks.bench.peers.tables import Codes, NoDataError, Table, data_folder, load
 from pegsynth.evaluation import tvd1, tvd2, tvd3
-from pegsynth.methods.released.fit import margin_weights
+from pegsynth.methods.released.budget_split import margin_weights
 from pegsynth.methods.released.smoothing import on_simplex
 from pegsynth.methods.released.steps import Steps
 from pegsynth.privacy.conversion import rho_at

@@ -33,9 +33,9 @@ def test_a_person_costs_what_the_ledger_says(name):
 
 
 def with_rows_per_unit(monkeypatch, rows):
-    shipped = pooled_release.transition_design
+    shipped = pooled_release.transition_domain
     broken = lambda schema: replace(shipped(schema), rows_per_unit=rows)  # noqa: E731
-    monkeypatch.setattr(pooled_release, "transition_design", broken)
+    monkeypatch.setattr(pooled_release, "transition_domain", broken)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(60.0, None), (30.0, 1e-9)])

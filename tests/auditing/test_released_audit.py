@@ -159,7 +159,7 @@ def test_what_is_unspent_must_count():
 
     A second round would take up what the first one leaves.
     """
-    once = replace(AUDITED, second_round=False)
+    once = replace(AUDITED, rounds=0)
     case = replace(CASES["rule that a real row breaks"], pairs=PAIR, turns=1, steps=once)
     assert held(case)
     broken = audit_paths(replace(case, budget_filter=ForgetsWhatIsLeft))

@@ -18,7 +18,6 @@ from pegsynth.methods.released.draw import draw_rows, fine_shares
 from pegsynth.methods.released.published import NoisyTable, Released
 from pegsynth.methods.released.replicates import Source
 from pegsynth.methods.released.row_replicates import Replicates
-from pegsynth.methods.released.steps import Steps
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
 
@@ -77,7 +76,7 @@ def shares_by_weights(released, deviation, stream, count=REPLICATES):
 def shares_of_own(released, deviation, stream, count=REPLICATES):
     """Return the shares of counts with sampling and noise of their own."""
     own = Source(released, events_of(deviation)).replicates(count, stream)
-    return np.array([fine_shares(each, Steps().plain())[0] for each in own])
+    return np.array([fine_shares(each, smooth=False)[0] for each in own])
 
 
 def interval_of(released, deviation, way, stream):

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
+from pegsynth.methods.released.domain import Domain
 from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.steps import Steps
 from pegsynth.privacy import Budget
@@ -33,20 +34,17 @@ def whole_of(epsilon, delta=None):
 
 
 @cache
-def released_of(epsilon=10.0, delta=None, *, rows=1000, steps=None, seed=5, rules=(), whole=()):
+def released_of(epsilon=10.0, delta=None, *, rows=1000, steps=None, seed=5, rules=(), apart=()):
     """Release blocks of the table; return them, the weighted pool and the events."""
     stream = RandomStream(seed)
     budget_filter = PrivacyFilter(whole_of(epsilon, delta), stream)
     released, fit = release_blocks(
         table_of_codes(),
-        COUNTS,
+        Domain(COUNTS, ORDERED, rules=rules, apart=frozenset(apart)),
         budget_filter,
         stream,
-        ordered=ORDERED,
         rows=rows,
         steps=steps or Steps(residuals=False),
-        rules=rules,
-        whole=whole,
     )
     return released, fit, budget_filter.events
 

@@ -11,6 +11,7 @@ from pegsynth.errors import ModelError
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.methods.released.dependences import (
     MAP_PURPOSES,
+    MOST_MAP,
     _is_open,
     allowed_by,
     map_share,
@@ -19,6 +20,7 @@ from pegsynth.methods.released.dependences import (
     tell,
     told_details,
 )
+from pegsynth.methods.released.domain import Domain
 from pegsynth.methods.released.draw import draw_rows, take_rows
 from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.perturbed import Laws
@@ -43,18 +45,16 @@ def coded_rows(rows=6000, *, seed=2):
     return np.stack([code, GROUPS[code], NAMES[code], other], axis=1).astype(np.uint8)
 
 
-def released_of(epsilon=2.0, delta=1e-9, *, rows=6000, steps=None, whole=(), codes=None):
+def released_of(epsilon=2.0, delta=1e-9, *, rows=6000, steps=None, apart=(), codes=None):
     stream = RandomStream(5)
     budget_filter = PrivacyFilter(whole_of(epsilon, delta), stream)
     released, fit = release_blocks(
         coded_rows() if codes is None else codes,
-        SIZES,
+        Domain(SIZES, (False,) * 4, apart=frozenset(apart)),
         budget_filter,
         stream,
-        ordered=[False, False, False, False],
         rows=rows,
         steps=steps or Steps(),
-        whole=whole,
     )
     return released, fit, budget_filter
 
@@ -141,7 +141,7 @@ def test_nothing_is_found_where_nothing_is_told():
 
 
 def test_features_that_rules_or_values_speak_of_are_left_alone():
-    released, _, _ = released_of(whole=(True, True, True, False))
+    released, _, _ = released_of(apart=range(3))
     assert released.maps == ()
 
 
@@ -170,10 +170,10 @@ def test_a_feature_is_told_once_and_never_in_a_circle():
 
 def test_maps_get_more_where_categories_are_small():
     price = Price(whole_of(1.0, 1e-9))
-    steps, shares = Steps(), [np.full(4, 0.25), np.full(40, 0.025), np.full(4, 0.25)]
-    few, many = (map_share(price, shares, 9_000, pair, steps) for pair in ((0, 2), (1, 2)))
-    assert few < many <= steps.most_map
-    assert map_share(price, shares, 500, (1, 2), steps) == pytest.approx(steps.most_map)
+    shares = [np.full(4, 0.25), np.full(40, 0.025), np.full(4, 0.25)]
+    few, many = (map_share(price, shares, 9_000, pair) for pair in ((0, 2), (1, 2)))
+    assert few < many <= MOST_MAP
+    assert map_share(price, shares, 500, (1, 2)) == pytest.approx(MOST_MAP)
 
 
 # What follows from a map

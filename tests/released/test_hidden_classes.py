@@ -11,12 +11,13 @@ from scipy.optimize import minimize
 from pegsynth.mechanisms.residuals import residual_of
 from pegsynth.methods.released import hidden_classes
 from pegsynth.methods.released.hidden_classes import classes_to_try, fitted_classes
+from pegsynth.methods.released.joint_fit import JointFit
+from pegsynth.methods.released.one_way import Margins, with_floor
+from pegsynth.methods.released.pair_pool import PairModel, follow
 from pegsynth.methods.released.pair_residuals import PairEstimates, free_cells
-from pegsynth.methods.released.pool_fit import Margins, with_floor
 from pegsynth.methods.released.published import NoisyTable
-from pegsynth.methods.released.residual_round import ResidualFit
+from pegsynth.methods.released.rounds import pairs_at_once, rows_at_once
 from pegsynth.methods.released.row_pool import Pool
-from pegsynth.methods.released.second_round import pairs_at_once, rows_at_once
 from pegsynth.methods.released.smoothing import ratio_weights, shrunken
 from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream
@@ -211,47 +212,51 @@ def test_a_law_that_misses_by_far_more_than_noise_says_so():
     assert fitted_classes(estimates, margins, uniforms_of(13), most_turns=300).misfit < 3
 
 
-def crowded_fit(steps, seed=15, rows=400):
-    """Return a pool of few rows after it was drawn and weighed to all pairs of a law."""
-    joint = joint_of(seed, classes=3)
+def crowded_pool(seed=15, rows=400):
+    """Return a pool of few rows after it was drawn by all pairs of a law."""
+    joint, steps = joint_of(seed, classes=3), Steps()
     _, margins = measured(joint, 5.0)
     margins.shares = [with_floor(line) for line in margins.shares]
     pool = Pool(SIZES, rows, RandomStream("crowded"))
-    fit = ResidualFit(pool, margins, steps)
-    fit.draw(residuals_of(joint, 5.0))
-    return fit, joint
+    model = PairModel.of(residuals_of(joint, 5.0), pool, margins, steps)
+    model.draw(pool, margins, steps)
+    return model, JointFit(pool, margins, steps), joint
 
 
-def test_a_crowded_pool_is_drawn_by_classes():
-    crowded, joint = crowded_fit(Steps(most_crowded=0.0))
+def test_a_crowded_pool_is_drawn_by_classes(monkeypatch):
+    # Few rows that are asked for do not make a table crowded: a sample is drawn like a release.
+    for rows in (400, 10):
+        model, roomy, _ = crowded_pool(rows=rows)
+        assert not model.crowded
+        assert sum(map(free_cells, combinations(SIZES, 2))) < 0.5 * rows_at_once(6, 1 << 20)
+        assert np.array_equal(roomy.pool.columns.shape, (len(SIZES), rows))
+    monkeypatch.setattr("pegsynth.methods.released.pair_pool._MOST_CROWDED", 0.0)
+    model, crowded, joint = crowded_pool()
+    assert model.crowded
     for pair in combinations(range(len(SIZES)), 2):
         counted = crowded.pool.counts(pair) / crowded.pool.rows
         # 400 rows: a table of at most 12 cells is off by .05 once in 1e9, were they drawn freely.
         assert 0.5 * np.abs(counted - shares_of(joint, pair).ravel()).sum() < 0.12
-    # Few rows that are asked for do not make a table crowded: a sample is drawn like a release.
-    for rows in (400, 10):
-        roomy, _ = crowded_fit(Steps(), rows=rows)
-        assert sum(map(free_cells, combinations(SIZES, 2))) < 0.5 * rows_at_once(6, 1 << 20)
-        assert np.array_equal(roomy.pool.columns.shape, (len(SIZES), rows))
 
 
 def test_a_pool_follows_a_law_that_is_likelier_than_what_drew_it():
     """Independent columns are an unlikely pool for classes; their own law is a likely one."""
-    fit, joint = crowded_fit(Steps(), rows=4_000)
+    model, fit, joint = crowded_pool(rows=4_000)
     for feature, line in enumerate(fit.margins.shares):
         fit.pool.draw(feature, (), line[None, :])
     fit.pool.weigh(fit.margins.total)
-    assert fit._law_is_likelier()
-    fit._follow_law()
+    assert model.explains_more_than(fit)
+    follow(model.classes, model.estimates.pairs, fit)
     pair = (0, 1)
     told = fit.pool.expected(pair) / fit.pool.weights.sum()
-    assert 0.5 * np.abs(told - fit.law.pair(pair).ravel()).sum() < 0.02
+    assert 0.5 * np.abs(told - model.classes.pair(pair).ravel()).sum() < 0.02
     assert 0.5 * np.abs(told - shares_of(joint, pair).ravel()).sum() < 0.05
     # Without shrinkage it is not followed, nor one that explains no more than the pool does.
     fit.steps = Steps(shrink=False)
-    assert not fit._law_is_likelier()
-    fit.steps, fit.law = Steps(), replace(fit.law, laws=np.roll(fit.law.laws, 1, axis=0))
-    assert not fit._law_is_likelier()
+    assert not model.explains_more_than(fit)
+    fit.steps = Steps()
+    wrong = replace(model.classes, laws=np.roll(model.classes.laws, 1, axis=0))
+    assert not replace(model, classes=wrong).explains_more_than(fit)
 
 
 def test_rows_are_dealt_to_classes_by_their_shares():

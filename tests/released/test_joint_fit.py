@@ -9,13 +9,14 @@ from scipy.optimize import brentq, minimize
 
 from pegsynth.methods.released.joint_fit import (
     CLOSENESS,
+    FittedTable,
     JointFit,
     in_order,
     likely_closeness,
     soft_potentials,
 )
+from pegsynth.methods.released.one_way import Margins
 from pegsynth.methods.released.ordered_products import AddedProducts
-from pegsynth.methods.released.pool_fit import Margins
 from pegsynth.methods.released.published import NoisyTable
 from pegsynth.methods.released.row_pool import Pool
 from pegsynth.methods.released.steps import Steps
@@ -55,6 +56,7 @@ def measured_tables(generator):
 
 def fitted(generator, fit_class=JointFit, sweeps=400, closeness=None):
     fit = fit_class(pool_of_all_rows(), margins_of(generator), Steps())
+    fit.pool.weigh(TOTAL)
     fit.start(measured_tables(generator))
     fit.closeness = closeness or fit.closeness
     fit.sweep(sweeps)
@@ -66,13 +68,15 @@ def objective(fit):
     c, base = fit.closeness, np.full(fit.pool.rows, TOTAL / fit.pool.rows)
 
     counted = []
-    for features in fit.features:
+    for features in [table.features for table in fit.tables]:
         cell = np.ravel_multi_index(
             tuple(fit.pool.columns[each].astype(int) for each in features),
             tuple(SIZES[each] for each in features),
         )
         counted.append(np.eye(math.prod(SIZES[each] for each in features))[:, cell])
-    cells, noisy, variance = map(np.concatenate, (counted, fit.noisy, fit.variances))
+    noisy = np.concatenate([table.noisy for table in fit.tables])
+    variance = np.concatenate([table.variance for table in fit.tables])
+    cells = np.concatenate(counted)
 
     def value(logs):
         weights, apart = np.exp(logs), logs - np.log(base)
@@ -91,8 +95,8 @@ def objective(fit):
 class BrokenFit(JointFit):
     """A twin that forgets the noise: every table is met as if it had that of one row."""
 
-    def _replace(self, place, noisy, variance, *, spread=1.0):
-        super()._replace(place, noisy, np.ones_like(variance), spread=spread)
+    def _replace(self, table, noisy, variance, residual=None):
+        return super()._replace(table, noisy, np.ones_like(variance), residual)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -174,16 +178,16 @@ def test_the_closer_a_pool_the_less_tables_move_it():
 
 def test_a_table_measured_twice_counts_by_its_precision():
     fit = fitted(np.random.default_rng(2), sweeps=1)
-    place = fit.features.index((0, 1))
-    first, variance = fit.noisy[place].copy(), fit.variances[place].copy()
+    table = fit.place((0, 1))
+    first, variance = table.noisy.copy(), table.variance.copy()
     again = NoisyTable((0, 1), np.arange(6) * 7, 2.0)
     fit.take(again)
-    assert fit.features.count((0, 1)) == 1
+    assert [each.features for each in fit.tables].count((0, 1)) == 1
     precision = 1 / variance + 1 / 4.0
-    assert fit.variances[place] == pytest.approx(1 / precision)
+    assert table.variance == pytest.approx(1 / precision)
     # What it has more rows than there are is noise on all cells alike.
     counts = again.counts - (again.counts.sum() - fit.margins.total) / 6
-    assert fit.noisy[place] == pytest.approx((first / variance + counts / 4.0) / precision)
+    assert table.noisy == pytest.approx((first / variance + counts / 4.0) / precision)
 
 
 def test_a_table_that_says_what_is_known_has_not_moved():
@@ -207,7 +211,7 @@ def test_rows_should_meet_what_tables_and_weights_agree_on():
     fit = fitted(np.random.default_rng(6), sweeps=1_000, closeness=1.0)
     aims = fit.aims()
     # The pair that nobody measured is among them.
-    features = [*fit.features, (1, 2)]
+    features = [*(table.features for table in fit.tables), (1, 2)]
     assert len(aims) == len(features)
     for each, (keys, target) in zip(features, aims, strict=True):
         assert np.array_equal(keys, fit.pool.keys(each))
@@ -216,17 +220,18 @@ def test_rows_should_meet_what_tables_and_weights_agree_on():
 
 def test_rows_get_nearer_to_tables_than_weights_that_have_not_come_to_rest():
     fit = fitted(np.random.default_rng(6), sweeps=1, closeness=1e-4)
-    place = fit.features.index((0, 2))
-    (_, aim), weighed = fit.aims()[place], fit.pool.expected((0, 2))
-    noisy = np.maximum(fit.noisy[place], 0.0)
+    table = fit.place((0, 2))
+    (_, aim), weighed = fit.aims()[fit.tables.index(table)], fit.pool.expected((0, 2))
+    noisy = np.maximum(table.noisy, 0.0)
     assert np.abs(aim - noisy).sum() < np.abs(weighed - noisy).sum()
 
 
 def test_noise_below_zero_everywhere_says_nothing():
     fit = JointFit(pool_of_all_rows(), margins_of(np.random.default_rng(7)), Steps())
-    fit.start([])
-    for place, size in enumerate(SIZES):
-        fit.noisy[place], fit.variances[place] = np.full(size, -9e4), np.full(size, 4.0)
+    fit.pool.weigh(TOTAL)
+    fit.start()
+    for table, size in zip(fit.tables, SIZES, strict=True):
+        table.noisy, table.variance = np.full(size, -9e4), np.full(size, 4.0)
     fit.sweep(40)
     fit.finish([np.arange(size) for size in SIZES], [False] * len(SIZES))
     assert fit.pool.weights == pytest.approx(np.full(fit.pool.rows, TOTAL / fit.pool.rows))
@@ -238,12 +243,13 @@ def test_a_sum_of_products_under_loud_noise_leaves_rows_where_they_are():
     sums = {}
     for deviation in (0.5, 5e4):
         fit = JointFit(pool_of_all_rows(), margins_of(np.random.default_rng(8)), Steps())
-        fit.start([])
+        fit.pool.weigh(TOTAL)
+        fit.start()
         fit.closeness = 1.0
         fit.take(NoisyTable((0, 2), np.array([50, 10, 10, 50]), deviation))
         fit.finish([np.arange(size) for size in SIZES], [True] * len(SIZES))
         fit.sweep(50)
-        place = fit.features.index((0, 2))
+        place = fit.tables.index(fit.place((0, 2)))
         (_, aim), weighed = fit.aims()[place], fit.pool.expected((0, 2))
         assert aim == pytest.approx(weighed, abs=1.0)
         sums[deviation] = aim[[0, 3]].sum()
@@ -259,9 +265,18 @@ def test_a_product_with_a_feature_of_two_levels_is_left_to_the_fit():
     pairs = ((0, 2), (0, 1))
     for pair in pairs:
         table = fit.pool.expected(pair)
-        fit.products.add(pair, [SIZES[each] for each in pair], table[::-1].copy() + 50, 1.0)
-        fit.products.sums[pair] += 100 * fit.products.precisions[pair]
-    fit.tilts = {place: fit.products.by_cell(pair) for place, pair in enumerate(pairs)}
+        wanted = fit.products.by_cell(pair) @ table + 100
+        fit.tables.append(
+            FittedTable(
+                pair,
+                fit.pool.keys(pair),
+                np.array([wanted]),
+                np.ones(1),
+                np.zeros(1),
+                np.zeros(len(CLOSENESS)),
+                products=fit.products.by_cell(pair),
+            )
+        )
     for pair in pairs:
         table = fit.pool.expected(pair)
-        assert np.array_equal(fit._tilted(fit.features.index(pair), table), table)
+        assert np.array_equal(fit._tilted(pair, table), table)

@@ -20,11 +20,11 @@ from pegsynth.schema import Rule
 from significance import fit_p_value
 
 RULES = (Rule.of({0: [0], 3: [1]}), Rule.of({1: [2], 4: [0, 1]}))
-APART = (True, True, False, True, True)
+APART = (0, 1, 3, 4)
 
 
-def drawn(rows, *, epsilon=10.0, delta=None, seed=2, rules=(), whole=(), **options):
-    released, _, _ = released_of(epsilon, delta, rules=rules, whole=whole)
+def drawn(rows, *, epsilon=10.0, delta=None, seed=2, rules=(), apart=(), **options):
+    released, _, _ = released_of(epsilon, delta, rules=rules, apart=apart)
     stream = RandomStream(seed)
     return list(draw_rows(released, rows, stream, rules=rules, **options))
 
@@ -67,11 +67,11 @@ def test_rows_leave_in_random_order():
     assert 1500 < changes < 2500
 
 
-def test_the_pool_is_larger_where_the_table_is_small():
+def test_the_pool_is_larger_where_the_table_is_small(monkeypatch):
     released, _, _ = released_of()
-    assert pool_rows(released, 100, Steps()) == 400
-    assert pool_rows(released, 100, Steps(larger_pool=False)) == 100
-    assert pool_rows(released, 100, Steps(pool_rows=6000)) == pytest.approx(200, abs=2)
+    assert pool_rows(released, 100) == 400
+    monkeypatch.setattr(drawing, "POOL_ROWS", 6_000)
+    assert pool_rows(released, 100) == pytest.approx(200, abs=2)
 
 
 # Margins
@@ -89,7 +89,7 @@ MARGINS = [
 def test_one_way_margins_are_the_models_own_up_to_a_few_rows(epsilon, delta, most):
     released, _, _ = released_of(epsilon, delta)
     stream, steps, rows = RandomStream(7), Steps(), 5000
-    fit = rebuild(released, Pool(released.sizes, pool_rows(released, rows, steps), stream), steps)
+    fit = rebuild(released, Pool(released.sizes, pool_rows(released, rows), stream), steps)
     codes = drawing.take_rows(released, fit, rows, stream)
     for feature, levels in enumerate(released.levels):
         counts = np.bincount(levels[codes[:, feature]], minlength=int(levels.max()) + 1)
@@ -115,7 +115,7 @@ def test_categories_of_a_merged_level_have_their_one_way_shares():
     merged = [f for f, levels in enumerate(released.levels) if len(set(levels)) < len(levels)]
     assert merged
     (codes,) = drawn(20_000, epsilon=1.0, delta=1e-9)
-    fine = drawing.fine_shares(released, Steps())
+    fine = drawing.fine_shares(released)
     for feature in merged:
         levels = released.levels[feature]
         for level in set(levels.tolist()):
@@ -149,13 +149,13 @@ def test_tables_differ_less_than_independent_samples_would():
 @pytest.mark.parametrize("rows", [1, 3, 400])
 def test_no_row_breaks_a_rule(rows):
     for seed in range(12 if rows < 10 else 1):
-        (codes,) = drawn(rows, seed=seed, rules=RULES, whole=APART)
+        (codes,) = drawn(rows, seed=seed, rules=RULES, apart=APART)
         assert not any(rule.broken_by(codes).any() for rule in RULES)
 
 
 def test_rules_that_nothing_obeys_are_refused():
     nothing = tuple(Rule.of({0: [0, 1, 2], 3: [code]}) for code in range(2))
-    released, _, _ = released_of(whole=APART)
+    released, _, _ = released_of(apart=APART)
     with pytest.raises(SchemaError, match="rules"):
         list(draw_rows(released, 10, RandomStream(1), rules=nothing))
 
@@ -213,7 +213,7 @@ def test_few_rows_with_given_values(rows):
 
 
 def test_given_values_and_rules_hold_together():
-    (codes,) = drawn(300, rules=RULES, whole=APART, given={0: 0})
+    (codes,) = drawn(300, rules=RULES, apart=APART, given={0: 0})
     assert set(codes[:, 0]) == {0}
     assert set(codes[:, 3]) == {0}
     assert not any(rule.broken_by(codes).any() for rule in RULES)
@@ -231,7 +231,7 @@ def test_values_that_no_row_has_are_refused_before_long(monkeypatch):
 
     monkeypatch.setattr(drawing, "rebuild", counted)
     with pytest.raises(DataError, match=r"0 of 10 were found.*--where|--where.*0 of 10"):
-        drawn(10, rules=RULES, whole=APART, given={0: 0, 3: 1})
+        drawn(10, rules=RULES, apart=APART, given={0: 0, 3: 1})
     assert len(sizes) == 8
     assert max(sizes) <= 1 << 15
 
@@ -242,15 +242,11 @@ def test_values_that_no_row_has_are_refused_before_long(monkeypatch):
 @pytest.mark.parametrize(
     "steps",
     [
-        Steps(second_round=False),
-        Steps(fold=False),
+        Steps(rounds=0),
         Steps(merge=False),
-        Steps(smooth=False),
         Steps(exchange=0),
-        Steps(leave_alone=False),
         Steps(triples=False),
-        Steps(anneal=False),
-        Steps(larger_pool=False),
+        Steps(dependences=False),
         Steps(heads=1),
     ],
     ids=lambda steps: ", ".join(
@@ -267,12 +263,10 @@ def test_every_step_can_be_left_out(steps):
     assert codes.shape == (800, 5)
     assert np.abs(shares_of(codes, 0) - shares_of(table_of_codes(), 0)).max() < 0.05
     purposes = {getattr(event, "purpose", "unspent") for event in events}
-    assert bool({"table", "residual"} & set(purposes)) == steps.second_round
-    assert bool(released.extra or released.residuals) == steps.second_round
+    assert bool({"table", "residual"} & set(purposes)) == bool(steps.rounds)
+    assert bool(released.extra or released.residuals) == bool(steps.rounds)
     if not steps.triples:
         assert all(len(table.features) == 2 for table in released.extra)
     assert all(len(block.features) <= 1 + steps.heads for block in released.blocks)
     if not steps.merge:
         assert released.sizes == COUNTS
-    if not steps.leave_alone:
-        assert len(released.blocks) == 4

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pegsynth.codec.levels import alone
-from pegsynth.methods.released.pool_fit import (
+from pegsynth.methods.released.one_way import (
     SHORTEST_SMOOTHED,
     Margins,
     common_total,
@@ -104,7 +104,7 @@ def test_no_share_is_zero():
 def test_only_long_ordered_features_are_smoothed(monkeypatch):
     called = []
     monkeypatch.setattr(
-        "pegsynth.methods.released.pool_fit.smoothed",
+        "pegsynth.methods.released.one_way.smoothed",
         lambda noisy, _: called.append(len(noisy)) or noisy,
     )
     long, short = SHORTEST_SMOOTHED, SHORTEST_SMOOTHED - 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pegsynth.errors import SchemaError
 from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.pool_fit import Margins, PoolFit
+from pegsynth.methods.released.one_way import Margins
 from pegsynth.methods.released.row_pool import Pool, cell_count, whole_numbers
 from pegsynth.methods.released.rows import _systematic, choose_rows, exchange_rows
 from pegsynth.methods.released.steps import Steps
@@ -138,7 +138,7 @@ def test_rows_without_a_way_out_have_no_weight():
     pool.weigh(500.0)
     assert (pool.weights[dead] == 0).all()
     assert pool.weights.sum() == pytest.approx(500)
-    fit = PoolFit(pool, margins_of(pool), Steps())
+    fit = JointFit(pool, margins_of(pool), Steps())
     chosen = choose_rows(fit, 5000)
     assert not dead[chosen].any()
 
@@ -180,7 +180,7 @@ def margins_of(pool):
 def weighted(seed=4, rows=500):
     pool = drawn_pool(rows, seed=seed)
     pool.weights = np.random.default_rng(seed).gamma(0.5, 1, rows)
-    return PoolFit(pool, margins_of(pool), Steps())
+    return JointFit(pool, margins_of(pool), Steps())
 
 
 @pytest.mark.parametrize("rows", [1, 80, 3000])
@@ -199,7 +199,7 @@ def test_runs_of_similar_rows_are_chosen_as_often_as_their_weight_says():
     chosen = choose_rows(fit, 700)
     for features in ((0,), (0, 1), (0, 1, 2)):
         keys, cells = fit.pool.keys(features), cell_count(features, SIZES)
-        expected = fit.expected(keys, cells)
+        expected = fit.pool.expected(features)
         expected *= 700 / expected.sum()
         counts = np.bincount(keys[chosen], minlength=cells)
         assert (np.abs(counts - expected) < 1 + 1e-9).all()
@@ -225,9 +225,8 @@ def squared_excess(fit, chosen):
 def test_exchanged_rows_fit_all_tables_better():
     fit = weighted(rows=2000)
     target = np.random.default_rng(5).dirichlet(np.ones(24)) * 900
-    fit.features = [(0, 1, 2), (1,)]
-    fit.keys = [fit.pool.keys(each) for each in fit.features]
-    fit.targets = [target, target.reshape(2, 3, 4).sum(axis=(0, 2))]
+    margin = target.reshape(2, 3, 4).sum(axis=(0, 2))
+    fit.meet([((0, 1, 2), target), ((1,), margin)], 1)
     chosen = choose_rows(fit, 600)
     kept = chosen.copy()
     before = squared_excess(fit, chosen)
@@ -243,7 +242,8 @@ def test_rows_meet_pairs_that_nobody_measured():
     for feature in range(8):
         pool.draw(feature, (), np.full((1, 3), 1 / 3))
     fit = JointFit(pool, margins_of(pool), Steps())
-    fit.start([])
+    fit.pool.weigh(fit.margins.total)
+    fit.start()
     chosen = choose_rows(fit, 600)
     # Rows are chosen along the features that were placed first; these two were last.
     wanted = fit.pool.expected((6, 7)) * (600 / pool.weights.sum())
@@ -258,8 +258,9 @@ def test_without_room_only_measured_tables_are_aimed_at(monkeypatch):
     monkeypatch.setattr("pegsynth.methods.released.joint_fit._MOST_AIMS", 100)
     pool = drawn_pool(2000)
     fit = JointFit(pool, margins_of(pool), Steps())
-    fit.start([])
-    assert len(fit.aims()) == len(fit.keys)
+    fit.pool.weigh(fit.margins.total)
+    fit.start()
+    assert len(fit.aims()) == len(fit.tables)
 
 
 @pytest.mark.parametrize(

@@ -16,28 +16,31 @@ from pegsynth.auditing.watched import WatchedFilter
 from pegsynth.codec.levels import alone
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.mechanisms.residuals import centred
-from pegsynth.methods.released.counted import MergedRows
-from pegsynth.methods.released.first_round import FirstRound, block_counts, block_shares
-from pegsynth.methods.released.fit import (
+from pegsynth.methods.released import budget_split
+from pegsynth.methods.released.budget_split import (
     choice_error,
     margin_error,
     margin_weights,
-    release_blocks,
     split_budget,
 )
+from pegsynth.methods.released.counted import MergedRows
+from pegsynth.methods.released.domain import Domain
+from pegsynth.methods.released.first_round import FirstRound, block_counts, block_shares
+from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.joint_fit import JointFit
+from pegsynth.methods.released.one_way import Margins
 from pegsynth.methods.released.pair_residuals import summed_noise
-from pegsynth.methods.released.pool_fit import Margins
 from pegsynth.methods.released.published import NoisyTable
-from pegsynth.methods.released.row_pool import Pool, cell_count
-from pegsynth.methods.released.second_round import (
+from pegsynth.methods.released.rounds import (
+    TRIPLE_DIVISOR,
     Room,
-    SecondRound,
+    Round,
     cheap_to_score,
     rounds_for,
     spread_out,
 )
-from pegsynth.methods.released.steps import Steps
+from pegsynth.methods.released.row_pool import Pool, cell_count
+from pegsynth.methods.released.steps import FIRST_ROUND, TOTAL_SHARE, Steps
 from pegsynth.privacy import Allowance, NoisyCounts, NoisyResiduals, Selection, Unspent
 from pegsynth.random import RandomStream
 
@@ -153,8 +156,13 @@ def test_a_feature_left_alone_leaves_its_budget_to_the_others():
     assert block.deviation == pytest.approx(budget_filter.deviation(0.4))
 
 
-def test_heads_are_as_many_and_as_small_as_the_steps_say():
-    for steps, most in ((Steps(heads=1), 1), (Steps(heads=2), 2), (Steps(most_cells=9), 1)):
+def test_heads_are_as_many_and_as_small_as_the_steps_say(monkeypatch):
+    for steps, most, cells in (
+        (Steps(heads=1), 1, 40_000),
+        (Steps(heads=2), 2, 40_000),
+        (Steps(), 1, 9),
+    ):
+        monkeypatch.setattr("pegsynth.methods.released.first_round.MOST_TABLE_CELLS", cells)
         chooser, pool, _, _ = first_round(silent(), steps)
         chooser.next([1, 2])
         pool.draw(1, (0,), np.full((2, 3), 1 / 3))
@@ -162,13 +170,7 @@ def test_heads_are_as_many_and_as_small_as_the_steps_say():
         candidates = chooser._candidates
         found = {chooser._candidate(i, candidates, [2])[1] for i in range(len(candidates))}
         assert max(map(len, found)) == most
-        assert all(cell_count((*heads, 2), SIZES) <= steps.most_cells for heads in found)
-
-
-def test_without_being_left_alone_there_is_no_candidate_of_score_zero():
-    chooser, _, _, budget_filter = first_round(silent(), Steps(leave_alone=False))
-    chooser.next([1, 2])
-    assert len(budget_filter.steps[0].inputs) == 2
+        assert all(cell_count((*heads, 2), SIZES) <= cells for heads in found)
 
 
 def test_wide_tables_look_for_heads_along_the_blocks_there_are(monkeypatch):
@@ -221,7 +223,8 @@ def started(steps=None, rows=3000):
     for feature in range(3):
         pool.draw(feature, (), margins.shares[feature][None, :])
     fit = JointFit(pool, margins, steps or Steps())
-    fit.start([])
+    fit.pool.weigh(margins.total)
+    fit.start()
     return fit
 
 
@@ -240,7 +243,9 @@ def test_the_weights_of_a_table_are_those_of_its_keys():
     fit = started()
     for features in ((0,), (2, 0), (0, 1, 2)):
         keys, cells = fit.pool.keys(features), cell_count(features, SIZES)
-        assert fit.pool.expected(features) == pytest.approx(fit.expected(keys, cells))
+        assert fit.pool.expected(features) == pytest.approx(
+            np.bincount(keys, fit.pool.weights, cells)
+        )
 
 
 def test_a_table_that_says_something_moves_and_noise_does_not():
@@ -279,29 +284,27 @@ def test_a_residual_and_one_way_counts_tell_a_pair():
     assert fit.take_residual(residual_of((0, 1), 3.0))
     fit.sweep(30)
     assert np.abs(fit.pool.expected((0, 1)) - table_of((0, 1))).sum() < 0.02 * ROWS
-    assert len(fit.residuals) == 1
+    (measured,) = [each for each in fit.tables if each.residual is not None]
     # Measured again it counts by its precision, and a table of the same pair stands beside it.
-    (place,) = fit.residuals
-    variance = fit.variances[place].copy()
+    variance = measured.variance.copy()
     fit.take_residual(residual_of((0, 1), 3.0))
-    assert fit.variances[place] == pytest.approx(variance / 2)
+    assert measured.variance == pytest.approx(variance / 2)
     fit.take(NoisyTable((0, 1), table_of((0, 1)), 4.0))
-    assert fit.features.count((0, 1)) == 2
+    assert [each.features for each in fit.tables].count((0, 1)) == 2
     # What noise may have made has not moved anything.
     assert not fit.take_residual(residual_of((0, 2), 400.0))
 
 
 # The second round
 
+ALL = Steps()
 
-WHOLE = Steps(residual_tables=False)
 
-
-def second_round(answer, steps=WHOLE, share=0.5, each=0.1, delta=None):
+def second_round(answer, steps=ALL, share=0.5, each=0.1, delta=None):
     fit = started(steps)
     budget_filter = filter_of(answer, delta=delta)
     return (
-        SecondRound(MergedRows(CODES, fit.pool.sizes), fit, budget_filter, steps, share, each),
+        Round(MergedRows(CODES, fit.pool.sizes), fit, budget_filter, steps, share, each),
         fit,
         budget_filter,
     )
@@ -370,11 +373,11 @@ def test_triples_come_in_around_pairs_that_were_measured_at_a_quarter_of_their_s
     distance = int(np.abs(table_of((0, 1, 2)) - np.rint(expected)).sum())
     penalty = round(MEAN * budget_filter.deviation(share * 0.9) * 24)
     assert list(chooser.candidates) == [(0, 1), (0, 2), (1, 2), (0, 1, 2)]
-    assert budget_filter.steps[-2].inputs[-1] == (distance - penalty) // Steps().triple_divisor
+    assert budget_filter.steps[-2].inputs[-1] == (distance - penalty) // TRIPLE_DIVISOR
 
 
 def test_triples_may_be_left_out():
-    chooser, _, _ = second_round(silent(), replace(WHOLE, triples=False))
+    chooser, _, _ = second_round(silent(), replace(Steps(), triples=False))
     for choice in (0, 1, 2):
         chooser.budget_filter._answer = silent(choice)
         chooser.next()
@@ -382,7 +385,7 @@ def test_triples_may_be_left_out():
 
 
 def test_the_last_table_takes_what_is_left():
-    chooser, _, budget_filter = second_round(silent(), replace(WHOLE, anneal=False), 0.21, 0.1)
+    chooser, _, budget_filter = second_round(silent(), Steps(), 0.21, 0.1)
     assert chooser.next()
     assert chooser.tables[-1].deviation == pytest.approx(budget_filter.deviation(0.09))
     assert chooser.next()
@@ -392,7 +395,7 @@ def test_the_last_table_takes_what_is_left():
 
 
 def test_rounds_come_to_an_end():
-    chooser, _, _ = second_round(silent(), replace(WHOLE, rounds=2), share=0.9, each=0.01)
+    chooser, _, _ = second_round(silent(), replace(Steps(), rounds=2), share=0.9, each=0.01)
     assert chooser.next()
     # The last of the rounds takes everything.
     assert chooser.next()
@@ -400,16 +403,16 @@ def test_rounds_come_to_an_end():
     assert not chooser.next()
 
 
-@pytest.mark.parametrize(("anneal", "moved", "after"), [(1, 0, 0.2), (1, 1, 0.1), (0, 0, 0.1)])
-def test_a_table_that_noise_has_drowned_doubles_the_next(anneal, moved, after):
-    chooser, fit, _ = second_round(silent(), replace(WHOLE, anneal=bool(anneal)))
+@pytest.mark.parametrize(("moved", "after"), [(0, 0.2), (1, 0.1)])
+def test_a_table_that_noise_has_drowned_doubles_the_next(moved, after):
+    chooser, fit, _ = second_round(silent())
     fit.take = lambda _table: bool(moved)
     chooser.next()
     assert chooser.share == after
 
 
 def test_distances_of_a_large_pool_are_kept_but_for_what_changed(monkeypatch):
-    monkeypatch.setattr("pegsynth.methods.released.second_round._CHEAP_VISITS", 10)
+    monkeypatch.setattr("pegsynth.methods.released.rounds._CHEAP_VISITS", 10)
     chooser, _, _ = second_round(silent())
     chooser.next()
     # All pairs share a feature with (0, 1) but none is without one in a table of three.
@@ -421,7 +424,7 @@ def test_distances_of_a_large_pool_are_kept_but_for_what_changed(monkeypatch):
     chooser._forget((0, 1))
     assert (chooser.distances, chooser.renewed) == ({}, 2)
     chooser.distances = {(2, 3): 6}
-    monkeypatch.setattr("pegsynth.methods.released.second_round._CHEAP_VISITS", 10**9)
+    monkeypatch.setattr("pegsynth.methods.released.rounds._CHEAP_VISITS", 10**9)
     chooser._forget((0, 1))
     assert not chooser.distances
 
@@ -457,35 +460,38 @@ def test_rounds_grow_with_features_and_distances_are_kept_where_they_are_many():
 
 def test_of_many_tables_those_near_the_new_one_are_raked(monkeypatch):
     fit = JointFit(Pool(SIZES, 10, RandomStream(3)), true_margins(), Steps())
-    fit.features = [(0,), (1,), (2,), (0, 1), (1, 2)]
+    fit.start()
+    for pair in ((0, 1), (1, 2)):
+        fit._add(pair, np.ones(cell_count(pair, SIZES)), np.ones(cell_count(pair, SIZES)))
     assert fit._near((0, 1)) == []
     monkeypatch.setattr("pegsynth.methods.released.joint_fit._ALL_SWEPT", 4)
-    assert fit._near((0,)) == [0, 3]
-    fit.features *= 2
+    assert fit._near((0,)) == [fit.tables[0], fit.tables[3]]
+    fit.tables *= 2
     assert fit._near((0,)) == []
 
 
 # How the budget is split
 
 
-def test_the_split_by_hand():
+def test_the_split_by_hand(monkeypatch):
     """Pure, 2 features of 2 categories, half of epsilon 8 each: b = 1/4, deviation sqrt(2)/4."""
     price = Price(Allowance("pure", Fraction(8)))
     weights = margin_weights((2, 2))
     assert weights.tolist() == [0.5, 0.5]
     error = margin_error(price, 10, (2, 2), weights)
     assert error == pytest.approx(MEAN * 2 * (math.sqrt(2) / 4) / 20)
-    steps = Steps(wanted_margin_error=error / 0.3)
+    steps = Steps()
+    monkeypatch.setattr(budget_split, "WANTED_MARGIN_ERROR", error / 0.3)
     split = split_budget(price, 10, (2, 2), weights, steps)
     assert split.margins == pytest.approx(0.3)
-    rest = 1 - steps.total_share - steps.first_choices - 0.3
+    rest = 1 - TOTAL_SHARE - steps.first_choices - 0.3
     assert split.first + split.second == pytest.approx(rest)
-    assert split.first == pytest.approx(rest * steps.first_round)
+    assert split.first == pytest.approx(rest * FIRST_ROUND)
     assert split.choice == steps.first_choices
     # Errors of Gaussian noise fall with the root of the budget.
     zcdp = Price(Allowance("zcdp", Fraction(8)))
     error = margin_error(zcdp, 10, (2, 2), weights)
-    steps = Steps(wanted_margin_error=error / 0.5)
+    monkeypatch.setattr(budget_split, "WANTED_MARGIN_ERROR", error / 0.5)
     assert split_budget(zcdp, 10, (2, 2), weights, steps).margins == pytest.approx(0.25)
 
 
@@ -497,16 +503,15 @@ def test_the_parts_never_add_up_to_more_than_the_whole(total, route, withheld):
     price = Price(Allowance(route, Fraction(1, 2)))
     steps = Steps()
     drowned = steps.under_noise(drowned=True)
-    without = replace(steps, second_round=False)
-    for each in (steps, steps.under_noise(), drowned, steps.in_quiet(), without):
+    for each in (steps, steps.under_noise(), drowned, steps.in_quiet()):
         weights = margin_weights(COUNTS)
         split = split_budget(price, total, COUNTS, weights, each, withheld=withheld)
         choices = split.choice * (len(COUNTS) - 1)
-        parts = each.total_share + split.margins + choices + split.first + split.second
+        parts = TOTAL_SHARE + split.margins + choices + split.first + split.second
         assert 1 - 1e-6 < parts + withheld <= 1
         assert each.least_margins * (1 - 1.02 * withheld) <= split.margins <= each.most_margins
         assert min(split.first, split.choice) > 0
-        assert (split.second > 0) == each.second_round
+        assert split.second > 0
 
 
 @pytest.mark.parametrize("route", ["pure", "zcdp"])
@@ -554,10 +559,9 @@ def test_without_noise_the_released_tables_are_those_of_the_table():
     # Residuals have tests of their own (test_residual_release.py).
     released, _ = release_blocks(
         codes,
-        COUNTS,
+        Domain(COUNTS, ORDERED),
         budget_filter,
         stream,
-        ordered=ORDERED,
         rows=500,
         steps=Steps(residuals=False),
     )
@@ -582,11 +586,9 @@ def test_public_shares_are_used_and_not_measured():
     known = [np.array([0.2, 0.3, 0.5]), None, None, None, None]
     released, _ = release_blocks(
         codes,
-        COUNTS,
+        Domain(COUNTS, ORDERED, public=tuple(known)),
         budget_filter,
         stream,
-        ordered=ORDERED,
-        public=known,
         rows=100,
         steps=Steps(residuals=False),
     )
@@ -597,7 +599,7 @@ def test_public_shares_are_used_and_not_measured():
 
 
 def test_features_that_must_stay_whole_keep_their_categories():
-    released, _, _ = released_of(1.0, 1e-9, whole=(True,) * 5)
+    released, _, _ = released_of(1.0, 1e-9, apart=range(5))
     assert released.sizes == COUNTS
     merged, _, _ = released_of(1.0, 1e-9)
     assert sum(merged.sizes) < sum(COUNTS)

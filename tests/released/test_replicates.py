@@ -11,21 +11,21 @@ from pegsynth.inference.combining_rules import PART
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.mechanisms.residuals import centred
 from pegsynth.methods.released import row_replicates as weighing
+from pegsynth.methods.released.domain import Domain
 from pegsynth.methods.released.draw import draw_rows, fine_shares, plain_margins
 from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.plain import plain_targets
 from pegsynth.methods.released.replicates import Source, own_noise_tables
 from pegsynth.methods.released.row_replicates import Measurement, Replicates, Signs
-from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
 
 RULES = (Rule.of({0: [0], 3: [1]}), Rule.of({1: [2], 4: [0, 1]}))
-APART = (True, True, False, True, True)
+APART = (0, 1, 3, 4)
 
 
-def source_of(epsilon=3.0, delta=1e-9, *, rules=(), whole=(), **more):
-    released, _, events = released_of(epsilon, delta, rules=rules, whole=whole)
+def source_of(epsilon=3.0, delta=1e-9, *, rules=(), apart=(), **more):
+    released, _, events = released_of(epsilon, delta, rules=rules, apart=apart)
     return Source(released, events, rules=rules, **more)
 
 
@@ -243,7 +243,7 @@ def test_the_same_published_numbers_and_two_originals_give_identical_replicates(
         budget_filter = Replayed(whole_of(3.0, 1e-9), stream, script=script)
         codes = table_of_codes(seed=seed)[: 3000 - seed]
         released, _ = release_blocks(
-            codes, COUNTS, budget_filter, stream, ordered=ORDERED, rows=1000
+            codes, Domain(COUNTS, ORDERED), budget_filter, stream, rows=1000
         )
         script = list(budget_filter.script) if script is None else script
         found.append(weighted(Source(released, budget_filter.events)))
@@ -256,7 +256,7 @@ def test_the_same_published_numbers_and_two_originals_give_identical_replicates(
 
 
 def test_no_row_breaks_a_rule():
-    source = source_of(rules=RULES, whole=APART)
+    source = source_of(rules=RULES, apart=APART)
     codes, weights = weighted(source)
     assert not any(rule.broken_by(codes).any() for rule in RULES)
     assert (weights.sum(axis=1) > 0).all()
@@ -271,7 +271,7 @@ def public_release(epsilon=0.3):
     budget_filter = PrivacyFilter(whole_of(epsilon, 1e-9), stream)
     public = (shares, None, None, None, None)
     released, _ = release_blocks(
-        table_of_codes(), COUNTS, budget_filter, stream, ordered=ORDERED, public=public, rows=1000
+        table_of_codes(), Domain(COUNTS, ORDERED, public=public), budget_filter, stream, rows=1000
     )
     return shares, Source(released, budget_filter.events)
 
@@ -283,8 +283,8 @@ def test_public_shares_stay_what_they_are_in_every_replicate():
         np.testing.assert_array_equal(
             released.one_ways[0].counts, source.released.one_ways[0].counts
         )
-        np.testing.assert_allclose(fine_shares(released, Steps())[0], shares, rtol=0.02)
-        levels = plain_margins(released, Steps().plain()).shares[0]
+        np.testing.assert_allclose(fine_shares(released)[0], shares, rtol=0.02)
+        levels = plain_margins(released).shares[0]
         merged = np.bincount(released.levels[0], shares)
         np.testing.assert_allclose(levels, merged, rtol=0.05)
 
@@ -341,7 +341,7 @@ def test_a_ledger_of_another_release_is_refused():
 def test_plain_targets_look_at_counts_only_and_agree_with_their_margins():
     source = source_of()
     released = source.released
-    margins = plain_margins(released, Steps().plain())
+    margins = plain_margins(released)
     targets = dict(plain_targets(released, margins))
     for feature in range(len(COUNTS)):
         np.testing.assert_allclose(targets[(feature,)].sum(), margins.total)

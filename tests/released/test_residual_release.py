@@ -14,10 +14,12 @@ from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.mechanisms.residuals import residual_of
 from pegsynth.methods.released.asked_counts import asked_counts
 from pegsynth.methods.released.counted import MergedRows
+from pegsynth.methods.released.domain import Domain
 from pegsynth.methods.released.draw import draw_rows, plain_margins, rebuild
 from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.level_merging import Merging
-from pegsynth.methods.released.pair_plan import PairNetwork, pairs_are_quiet, plan_pairs
+from pegsynth.methods.released.pair_plan import pairs_are_quiet, plan_pairs
+from pegsynth.methods.released.pair_pool import PairNetwork
 from pegsynth.methods.released.pair_residuals import (
     PairEstimates,
     cell_noise,
@@ -138,7 +140,7 @@ def test_exact_residuals_give_back_the_table_with_and_without_shrinkage():
         for one, column, count in zip(released.one_ways, table_of_codes().T, COUNTS, strict=True)
     )
     known = replace(released, one_ways=ones, total=(3000, 1e-3), residuals=tuple(exact))
-    margins = plain_margins(known, Steps().plain())
+    margins = plain_margins(known)
     found = PairEstimates.of(exact, released.sizes)
     for pair in PAIRS:
         true = table.count(pair).reshape([released.sizes[f] for f in pair])
@@ -174,7 +176,7 @@ def released_of_independent(seed):
     codes = np.repeat(np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.uint8), 25_000, axis=0)
     stream = RandomStream(seed)
     budget_filter = PrivacyFilter(whole_of(1.0, 1e-9), stream)
-    return release_blocks(codes, (2, 2), budget_filter, stream, ordered=(False, False), rows=100)
+    return release_blocks(codes, Domain((2, 2), (False, False)), budget_filter, stream, rows=100)
 
 
 def test_quiet_tables_of_independent_features_have_no_block_and_can_be_read(monkeypatch):
@@ -213,7 +215,7 @@ def test_all_pairs_are_not_measured_where_a_law_of_them_would_not_fit_in_memory(
     for counts, measured in (((1000, 900, 2), True), ((2000, 2000, 2), False)):
         assert pairs_are_quiet(price, 10**9, counts, (), Steps()) is measured
         shares = [np.full(count, 1 / count) for count in counts]
-        merging = Merging(Steps(), (False,) * 3, (True,) * 3, (), ())
+        merging = Merging(True, (False,) * 3, (True,) * 3, (), ())
         plan = plan_pairs(price, 0.5, shares, 1e9, merging, Steps())
         assert bool(plan.pairs) is measured
 
@@ -225,7 +227,6 @@ def test_a_network_places_dependent_features_next_to_each_other():
     assert network.order([0, 1, 2])[:2] == [0, 2]
     assert network.heads_of(2, [0, 1]) == (0,)
     assert network.heads_of(1, [0, 2]) == ()
-    assert network.order([0, 1, 2], last=[0])[-1] == 0
 
 
 # File, rows, replicates

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegsynth.mechanisms.privacy_filter import Price
-from pegsynth.methods.released.fit import margin_error, margin_weights
+from pegsynth.methods.released.budget_split import margin_error, margin_weights
 from pegsynth.privacy import UnitBound
 
 if TYPE_CHECKING:

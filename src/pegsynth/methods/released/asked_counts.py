@@ -209,7 +209,7 @@ def _expected(
         )
     extra = tuple(table for table in released.extra if not any(table is each for each in holding))
     steps = steps.under_noise() if released.loud else steps
-    rows = min(pool_rows(released, max(round(released_total(released)), 1), steps), MODEL_ROWS)
+    rows = min(pool_rows(released, max(round(released_total(released)), 1)), MODEL_ROWS)
     pool = Pool(released.sizes, rows, stream, rules=rules, threads=threads)
     residuals = tuple(t for t in released.residuals if not set(features) <= set(t.features))
     rebuild(replace(released, extra=extra, residuals=residuals), pool, steps)

@@ -25,13 +25,24 @@ from pegsynth.methods.released.counted import CountedTable
 from pegsynth.methods.released.details import Allowed, Detail
 from pegsynth.methods.released.published import NoisyTable
 from pegsynth.methods.released.row_pool import Features
-from pegsynth.methods.released.steps import Steps
 
 Codes = NDArray[np.uint32]
 
 MAP_PURPOSES = frozenset({"rows that a map explains", "map"})
 """What the ledger calls the noise of this search; replicates keep its maps as they are."""
 
+_DEPENDENCE = 0.008
+"""What the search for one dependence costs, half for the choice and half for its check."""
+MOST_MAP = 0.03
+"""The most that one map costs, and all of them with their searches."""
+MOST_DEPENDENCES = 0.12
+_AUDIBLE = 0.08
+"""The part of the rows that the noise of the choice may reach."""
+_UNEXPLAINED = 0.002
+"""The part of the rows that a map may leave unexplained."""
+MOST_TABLE_CELLS = 40_000
+"""No table of several features has more cells, nor any of them more levels."""
+MOST_LEVELS = 2_000
 _LOT_CELLS = 1 << 22
 _LEAST_VARIED = 0.1
 _SLACK = 0.05
@@ -59,33 +70,32 @@ class Search:
     shares: Sequence[Float64]
     total: float
     budget_filter: PrivacyFilter
-    steps: Steps
     closed: Collection[int] = ()
 
     def run(self) -> tuple[NoisyTable, ...]:
         """Find dependences one after the other, until one fails its check."""
-        steps, found = self.steps, list[NoisyTable]()
+        found = list[NoisyTable]()
         pairs = self._candidates()
         if not self._is_audible(len(pairs)):
             return ()
         scores, explained, counts = self._looked_at(pairs)
         spent = 0.0
-        while spent + steps.dependence + steps.most_map <= steps.most_dependences:
+        while spent + _DEPENDENCE + MOST_MAP <= MOST_DEPENDENCES:
             open_pairs = [pair for pair in pairs if _is_open(pair, found)]
             if not open_pairs:
                 break
             index = self.budget_filter.choose(
                 [scores[pair] for pair in open_pairs],
-                steps.dependence / 2,
+                _DEPENDENCE / 2,
                 purpose="dependence",
                 among="pairs of features, the first of which tells the second",
                 features_of=open_pairs.__getitem__,
             )
             pair = open_pairs[index]
-            spent += steps.dependence
+            spent += _DEPENDENCE
             if not self._is_told(explained[pair], pair):
                 break
-            share = map_share(self.budget_filter.price, self.shares, self.total, pair, steps)
+            share = map_share(self.budget_filter.price, self.shares, self.total, pair)
             noisy, deviation = self.budget_filter.measure(
                 counts(pair),
                 share,
@@ -103,13 +113,13 @@ class Search:
         usable = [
             feature
             for feature, size in enumerate(sizes)
-            if feature not in self.closed and 2 <= size <= self.steps.most_levels
+            if feature not in self.closed and 2 <= size <= MOST_LEVELS
         ]
         largest = [float(line.max()) for line in self.shares]
         varied = [1.0 - float(np.square(line).sum()) for line in self.shares]
         found: list[Features] = []
         for pair in combinations(usable, 2):
-            if sizes[pair[0]] * sizes[pair[1]] > self.steps.most_cells:
+            if sizes[pair[0]] * sizes[pair[1]] > MOST_TABLE_CELLS:
                 continue
             found += [
                 (teller, told)
@@ -122,13 +132,13 @@ class Search:
 
     def _is_audible(self, candidates: int) -> bool:
         """Say whether a choice among so many could find a dependence at all."""
-        if not candidates or not self.steps.dependence:
+        if not candidates:
             return False
         price = self.budget_filter.price
-        scale = price.deviation(self.steps.dependence / 2)
+        scale = price.deviation(_DEPENDENCE / 2)
         if price.allowance.route == "pure":
             scale *= math.sqrt(2)
-        return scale * math.log(candidates + 1) <= self.steps.audible * self.total
+        return scale * math.log(candidates + 1) <= _AUDIBLE * self.total
 
     def _looked_at(
         self, pairs: list[Features]
@@ -160,11 +170,11 @@ class Search:
         """Measure how many rows the best map explains, and say whether it is next to all."""
         noisy, deviation = self.budget_filter.measure(
             np.array([explained], dtype=np.int64),
-            self.steps.dependence / 2,
+            _DEPENDENCE / 2,
             purpose="rows that a map explains",
             features=pair,
         )
-        least = self.total * (1 - self.steps.unexplained) - 3 * deviation
+        least = self.total * (1 - _UNEXPLAINED) - 3 * deviation
         return float(noisy[0]) >= least
 
 
@@ -184,13 +194,11 @@ def overlap(counts: Int64, expected: Float64) -> int:
     return int(np.minimum(counts, np.rint(expected).astype(np.int64)).sum())
 
 
-def map_share(
-    price: Price, shares: Sequence[Float64], total: float, pair: Features, steps: Steps
-) -> float:
+def map_share(price: Price, shares: Sequence[Float64], total: float, pair: Features) -> float:
     """Return the least part of the whole that maps nearly all rows, as one-way counts say."""
     teller, told = pair
     counts, others = shares[teller] * total, len(shares[told]) - 1
-    low, high = _LEAST_MAP, steps.most_map
+    low, high = _LEAST_MAP, MOST_MAP
     if low >= high or _wrong(counts, others, price.deviation(low)) <= _WRONG * total:
         return min(low, high)
     for _ in range(_HALVINGS):

@@ -14,22 +14,21 @@ from pegsynth.kernels.arrays import Float64
 from pegsynth.kernels.pool_loops import uniforms
 from pegsynth.methods.released.dependences import agreed_shares, tell, told_details
 from pegsynth.methods.released.details import Detail
-from pegsynth.methods.released.first_round import block_counts, block_shares
+from pegsynth.methods.released.first_round import place_block
 from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.pair_residuals import PAIR
-from pegsynth.methods.released.plain import plain_targets
-from pegsynth.methods.released.pool_fit import (
+from pegsynth.methods.released.one_way import (
     Margins,
-    PoolFit,
     anchored,
     common_total,
     one_way_shares,
 )
+from pegsynth.methods.released.pair_pool import PairModel
+from pegsynth.methods.released.pair_residuals import PAIR
+from pegsynth.methods.released.plain import plain_targets
 from pegsynth.methods.released.published import Released
-from pegsynth.methods.released.residual_round import ResidualFit
+from pegsynth.methods.released.rounds import MOST_POOL, rows_at_once
 from pegsynth.methods.released.row_pool import Pool
 from pegsynth.methods.released.rows import choose_rows, exchange_rows
-from pegsynth.methods.released.second_round import MOST_POOL, rows_at_once
 from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream
 from pegsynth.schema.rules import Rule
@@ -37,6 +36,10 @@ from pegsynth.schema.rules import Rule
 Codes = NDArray[np.uint32]
 
 LOT = MOST_POOL
+POOL_ROWS = 200_000
+"""Small tables get a pool of so many rows, but at most so many times those asked for."""
+_MOST_POOLS = 4.0
+_SWEEPS = 10
 MOST_POOLS_FOR_GIVEN = 64
 _SMALLEST_GIVEN = 1 << 14
 _POOLS_TO_JUDGE_BY = 8
@@ -63,14 +66,14 @@ def draw_rows(
     steps = steps or Steps()
     steps = steps.under_noise() if released.loud else steps
 
-    def fresh(size: int) -> PoolFit:
+    def fresh(size: int) -> JointFit:
         pool = Pool(released.sizes, size, stream, rules=rules, threads=threads)
         return rebuild(released, pool, steps)
 
     lot = lot_rows(released)
     for start in range(0, rows, lot):
         wanted = min(lot, rows - start)
-        size = pool_rows(released, wanted, steps)
+        size = pool_rows(released, wanted)
         if given:
             yield _given(released, wanted, size, stream, given, fresh)
         else:
@@ -82,25 +85,23 @@ def lot_rows(released: Released) -> int:
     return rows_at_once(len(released.residuals), LOT)
 
 
-def pool_rows(released: Released, rows: int, steps: Steps) -> int:
+def pool_rows(released: Released, rows: int) -> int:
     """Return the rows of the pool: several times those wanted where the table is small."""
     count = max(released.total[0], 1)
-    times = min(max(steps.pool_rows / count, 1.0), steps.most_pools) if steps.larger_pool else 1.0
+    times = min(max(POOL_ROWS / count, 1.0), _MOST_POOLS)
     lot = lot_rows(released)
     larger = max(math.ceil(rows * times), 1)
     return larger if lot == LOT else min(larger, max(rows, lot))
 
 
-def rebuild(released: Released, pool: Pool, steps: Steps) -> PoolFit:
+def rebuild(released: Released, pool: Pool, steps: Steps) -> JointFit:
     """Fill a pool by the blocks and weigh it to every table that was released."""
     if released.by_pairs:
         return _by_residuals(released, pool, steps)
     fit = JointFit(pool, fill(released, pool, steps), steps)
-    if not steps.second_round:
-        pool.weigh(fit.margins.total)
-        return fit
     if not steps.shrink:
         return _raked(released, pool, steps)
+    pool.weigh(fit.margins.total)
     fit.start(released.blocks)
     for table in released.extra:
         fit.take(table)
@@ -110,15 +111,19 @@ def rebuild(released: Released, pool: Pool, steps: Steps) -> PoolFit:
     return fit
 
 
-def _by_residuals(released: Released, pool: Pool, steps: Steps) -> PoolFit:
+def _by_residuals(released: Released, pool: Pool, steps: Steps) -> JointFit:
     """Fill a pool by blocks or the residuals of all pairs, and weigh it to all tables."""
     some = bool(released.blocks)
-    margins = fill(released, pool, steps) if some else start_margins(released, steps)
-    fit = ResidualFit(pool, margins, steps)
-    fit.draw(released.residuals, released.order, released.blocks)
+    margins = fill(released, pool, steps) if some else start_margins(released, smooth=steps.shrink)
+    fit, model = (
+        JointFit(pool, margins, steps),
+        PairModel.of(released.residuals, pool, margins, steps),
+    )
+    if not some:
+        model.draw(pool, margins, steps, released.order)
     if not steps.shrink:
         return _raked(released, pool, steps)
-    fit.begin()
+    model.start(fit, released.blocks)
     for table in released.residuals:
         if len(table.features) > PAIR:
             fit.take_residual(table)
@@ -126,19 +131,18 @@ def _by_residuals(released: Released, pool: Pool, steps: Steps) -> PoolFit:
     return fit
 
 
-def _raked(released: Released, pool: Pool, steps: Steps) -> PoolFit:
+def _raked(released: Released, pool: Pool, steps: Steps) -> JointFit:
     """Rake a pool to the published tables as they are, without any shrinkage (R28)."""
-    fit = PoolFit(pool, plain_margins(released, steps), steps)
-    fit.meet(plain_targets(released, fit.margins), steps.last_sweeps)
+    fit = JointFit(pool, plain_margins(released), steps)
+    fit.meet(plain_targets(released, fit.margins), _SWEEPS)
     return fit
 
 
 def fill(released: Released, pool: Pool, steps: Steps) -> Margins:
     """Fill a pool by the blocks; return the one-way counts."""
-    margins = start_margins(released, steps)
-    if steps.fold:
-        for block in released.blocks:
-            margins.fold(block, block.features)
+    margins = start_margins(released, smooth=steps.shrink)
+    for block in released.blocks:
+        margins.fold(block, block.features)
     drawn = {block.features[-1]: block for block in released.blocks}
     details = {detail.feature: detail for detail in released.details}
     for feature in released.order:
@@ -147,40 +151,35 @@ def fill(released: Released, pool: Pool, steps: Steps) -> Margins:
             details[feature].place(pool, margins.shares[parent], margins.shares[feature])
             continue
         if feature in drawn:
-            block = drawn[feature]
-            counts = block_counts(block, pool, margins, steps)
-            shares = block_shares(block, counts, margins)
-            heads = block.features[:-1]
+            place_block(drawn[feature], pool, margins, steps)
         else:
-            shares, heads = margins.shares[feature][None, :], ()
-        pool.draw(feature, heads, shares)
+            pool.draw(feature, (), margins.shares[feature][None, :])
     return margins
 
 
-def plain_margins(released: Released, steps: Steps) -> Margins:
+def plain_margins(released: Released) -> Margins:
     """Return the one-way counts as all published tables give them together (R28)."""
-    margins = start_margins(released, steps)
-    if steps.fold:
-        for table in (*released.blocks, *released.extra):
-            margins.fold(table, table.features)
+    margins = start_margins(released, smooth=False)
+    for table in (*released.blocks, *released.extra):
+        margins.fold(table, table.features)
     return margins
 
 
-def start_margins(released: Released, steps: Steps) -> Margins:
+def start_margins(released: Released, *, smooth: bool = True) -> Margins:
     """Return the one-way counts on merged levels, before any table has improved them."""
     total = released_total(released)
     one_ways = anchored(released.one_ways, released.public, total)
-    shares = fine_shares(released, steps)
+    shares = fine_shares(released, smooth=smooth)
     return Margins.of(one_ways, released.levels, shares, total, released.details)
 
 
-def fine_shares(released: Released, steps: Steps) -> tuple[Float64, ...]:
+def fine_shares(released: Released, *, smooth: bool = True) -> tuple[Float64, ...]:
     """Return the shares of all categories of every feature."""
     total = released_total(released)
     one_ways = anchored(released.one_ways, released.public, total)
     lines = zip(one_ways, released.ordered, released.public, strict=True)
     shares = [
-        one_way_shares(table, total, smooth=steps.smooth and ordered and not public)
+        one_way_shares(table, total, smooth=smooth and ordered and not public)
         for table, ordered, public in lines
     ]
     return agreed_shares(shares, told_of(released))
@@ -197,7 +196,7 @@ def released_total(released: Released) -> float:
     return common_total(released.total, [table for table, public in lines if not public])
 
 
-def take_rows(released: Released, fit: PoolFit, rows: int, stream: RandomStream) -> Codes:
+def take_rows(released: Released, fit: JointFit, rows: int, stream: RandomStream) -> Codes:
     """Choose rows from a weighted pool, let all tables fit better, and split the levels."""
     chosen = exchange_rows(fit, choose_rows(fit, rows), fit.steps.exchange)
     return _codes(released, fit, chosen, stream)
@@ -205,25 +204,27 @@ def take_rows(released: Released, fit: PoolFit, rows: int, stream: RandomStream)
 
 def _codes(
     released: Released,
-    fit: PoolFit,
+    fit: JointFit,
     chosen: NDArray[np.int64],
     stream: RandomStream,
     given: Mapping[int, int] | None = None,
 ) -> Codes:
     # Rows leave in random order: their places in the pool say nothing, but look sorted.
     chosen = chosen[fit.pool.permutation(len(chosen))]
-    return level_codes(released, fit.pool.columns[:, chosen], fit.steps, stream, given)
+    columns = fit.pool.columns[:, chosen]
+    return level_codes(released, columns, stream, given, smooth=fit.steps.shrink)
 
 
 def level_codes(
     released: Released,
     columns: NDArray[np.uint16],
-    steps: Steps,
     stream: RandomStream,
     given: Mapping[int, int] | None = None,
+    *,
+    smooth: bool = True,
 ) -> Codes:
     """Return categories for rows on merged levels, a line of these for every feature."""
-    shares = fine_shares(released, steps)
+    shares = fine_shares(released, smooth=smooth)
     words = stream.substream()
     rows = columns.shape[1]
     codes = np.empty((rows, len(released.levels)), dtype=np.uint32)
@@ -243,7 +244,7 @@ def _given(
     size: int,
     stream: RandomStream,
     given: Mapping[int, int],
-    fresh: Callable[[int], PoolFit],
+    fresh: Callable[[int], JointFit],
 ) -> Codes:
     """Condition pools on given values until there are enough rows."""
     found: list[Codes] = []

@@ -19,7 +19,8 @@ from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.released.counted import MergedTable
-from pegsynth.methods.released.pool_fit import Margins
+from pegsynth.methods.released.dependences import MOST_TABLE_CELLS
+from pegsynth.methods.released.one_way import Margins
 from pegsynth.methods.released.published import NoisyTable
 from pegsynth.methods.released.row_pool import Features, Pool, Ruled, cell_count
 from pegsynth.methods.released.smoothing import on_simplex, shrunken
@@ -57,8 +58,7 @@ class FirstRound:
         )
         distances, cells = candidates[:, 2:].T
         scores: list[int] = (distances - whole_penalty(penalty * cells)).tolist()
-        if self.steps.leave_alone or not scores:
-            scores += [0] * len(left)
+        scores += [0] * len(left)
         index = self.budget_filter.choose(
             scores,
             self.choice_share,
@@ -103,7 +103,7 @@ class FirstRound:
         """
         sizes = self.pool.sizes
         wanted = {
-            heads: [f for f in left if cell_count((*heads, f), sizes) <= self.steps.most_cells]
+            heads: [f for f in left if cell_count((*heads, f), sizes) <= MOST_TABLE_CELLS]
             for heads in self._new_heads()
         }
         self.table.ask([(*heads, f) for heads, features in wanted.items() for f in features])
@@ -148,7 +148,7 @@ class FirstRound:
         for count in range(self.steps.heads):
             for chosen in combinations(others, count):
                 heads = tuple(sorted((*chosen, newest)))
-                if cell_count(heads, self.pool.sizes) <= self.steps.most_cells:
+                if cell_count(heads, self.pool.sizes) <= MOST_TABLE_CELLS:
                     yield heads
 
 
@@ -158,6 +158,12 @@ def whole_penalty(amounts: Float64) -> Int64:
     Scores must fit in 64 bits whatever the table holds: the bound is public.
     """
     return np.rint(np.minimum(amounts, MOST_PENALTY)).astype(np.int64)
+
+
+def place_block(block: NoisyTable, pool: Pool, margins: Margins, steps: Steps) -> None:
+    """Draw the feature of a block given its heads."""
+    counts = block_counts(block, pool, margins, steps)
+    pool.draw(block.features[-1], block.features[:-1], block_shares(block, counts, margins))
 
 
 def block_counts(block: NoisyTable, pool: Pool, margins: Margins, steps: Steps) -> Float64:

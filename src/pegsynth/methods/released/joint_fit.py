@@ -27,15 +27,16 @@ All of it is post-processing of paid-for numbers (R11).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.residuals import centred
+from pegsynth.methods.released.one_way import Margins
 from pegsynth.methods.released.ordered_products import (
     TWO_LEVELS,
     AddedProducts,
@@ -51,10 +52,10 @@ from pegsynth.methods.released.pair_residuals import (
     projected,
     summed_noise,
 )
-from pegsynth.methods.released.pool_fit import PoolFit, UInt16
 from pegsynth.methods.released.published import NoisyTable
-from pegsynth.methods.released.row_pool import MOST_CELLS, Features, cell_count
+from pegsynth.methods.released.row_pool import MOST_CELLS, Features, Pool, UInt16, cell_count
 from pegsynth.methods.released.smoothing import Axes
+from pegsynth.methods.released.steps import Steps
 
 CLOSENESS = np.geomspace(2.0**-24, 2.0**8, 33)
 """Values of c that likelihoods are taken for."""
@@ -64,100 +65,131 @@ _LEAST_TOTAL = 1e-6
 _MOST_TILTED = 3
 _ALL_ANEW = 10
 _ALL_SWEPT = 160
+_FIRST_SWEEPS, _LAST_SWEEPS = 4, 10
+_CLOSER_THAN_IT_IS = 0.6
+MOST_FACTOR = 3.0
+"""The most by which one turn of a table scales the weights of a cell."""
 _MOST_AIMS = 1 << 25
 """Cells of rows, over all tables, that are looked at when rows are taken from the pool."""
 
 
+@dataclass(eq=False)
+class FittedTable:
+    """A table that weights should meet, and the potentials of its cells.
+
+    Parameters
+    ----------
+    features, keys
+        What it is about, and the cell of every row in it.
+    noisy, variance
+        What was measured, and the variance of the noise on its cells.
+    potentials
+        Logarithms of the factors by which it scales the weights of its cells.
+    likelihoods
+        How likely its distance from the pool is under every `CLOSENESS`.
+    residual
+        What its residual was measured as, in rows (R27). It says nothing of margins, so what a
+        pair should meet is made of it and of the one-way counts of the weights, and a triple of
+        it and of the margins that the weights give it.
+    products
+        The product of scores in every cell of a pair, where a sum of products is met and not a
+        table; it has one potential.
+    """
+
+    features: Features
+    keys: UInt16
+    noisy: Float64
+    variance: Float64
+    potentials: Float64
+    likelihoods: Float64
+    residual: Float64 | None = None
+    products: Float64 | None = None
+
+    def by_cell(self, potentials: Float64) -> Float64:
+        """Return potentials of all cells; that of a sum of products is multiplied out."""
+        return potentials if self.products is None else potentials[0] * self.products
+
+
 @dataclass
-class JointFit(PoolFit):
+class JointFit:
     """A pool whose weights meet noisy tables by their precisions.
 
     Parameters
     ----------
-    noisy, variances
-        What was measured of each table, and the variance of the noise on its cells.
-    potentials
-        Logarithms of the factors by which each table scales the weights of its cells.
-    likelihoods
-        For each table, how likely its distance from the pool is under every `CLOSENESS`.
+    tables
+        What the weights should meet; the one-way counts of all features stand first.
     closeness
         The c in use.
+    times_closer
+        How many times the likely closeness is used. The pool was drawn by some of the same noisy
+        counts, and looks closer than it is.
     base
         The weights to stay close to.
-    places
-        Where a table stands, or its residual (True).
-    residuals
-        By place: what a residual was measured as, in rows (R27). It says nothing of margins, so
-        what a pair should meet is made of it and of `ones`, and a triple of it and of the margins
-        that the weights give it.
     ones
         One-way counts of the weighted pool when they had their last turn.
     products
         Sums of products of ordered features, which noise does not bend.
-    tilts
-        By place: the product of scores in every cell of a pair, where a sum of products is met
-        and not a table.
+    raked
+        Whether tables are met as they are, without a look at noise.
     """
 
-    noisy: list[Float64] = field(default_factory=list)
-    variances: list[Float64] = field(default_factory=list)
-    potentials: list[Float64] = field(default_factory=list)
-    likelihoods: list[Float64] = field(default_factory=list)
+    pool: Pool
+    margins: Margins
+    steps: Steps
+    tables: list[FittedTable] = field(default_factory=list)
     closeness: float = _NEVER_SAID
+    times_closer: float = _CLOSER_THAN_IT_IS
     base: Float64 = field(default_factory=lambda: np.zeros(0))
-    places: dict[tuple[Features, bool], int] = field(default_factory=dict)
-    residuals: dict[int, Float64] = field(default_factory=dict)
     ones: list[Float64] = field(default_factory=list)
     products: AddedProducts = field(default_factory=lambda: AddedProducts({}))
-    tilts: dict[int, Float64] = field(default_factory=dict)
+    raked: bool = False
 
-    def start(self, blocks: Sequence[NoisyTable]) -> None:
-        """Weigh all rows alike, then meet the one-way counts and the blocks."""
-        self.pool.weigh(self.margins.total)
-        self._begin_here()
-        for block in blocks:
-            self._measured(block)
-        self._settle_closeness()
-        self.sweep()
-
-    def _begin_here(self) -> None:
-        """Take the weights as they are for those to stay close to; add the one-way counts."""
+    def start(
+        self, blocks: Sequence[NoisyTable] = (), residuals: Sequence[NoisyTable] = ()
+    ) -> None:
+        """Meet one-way counts, blocks and residuals, staying close to the weights as they are."""
         self.base = self.pool.weights.copy()
         for feature in range(len(self.pool.sizes)):
             self._add((feature,), *self.margins.known(feature))
-        super().sweep(1)
-        self._look_at_ones()
+        self.sweep()
+        for residual in residuals:
+            self._measured_residual(residual)
+        for block in blocks:
+            self._measured(block)
+        self._settle_closeness()
+        # What is left over after residuals should be what they do not tell.
+        self.sweep(_FIRST_SWEEPS if residuals else 1)
 
     def take(self, table: NoisyTable) -> bool:
         """Add a measured table, and say whether it moved by more than its noise."""
         noise = MEAN_ABSOLUTE_NORMAL * table.deviation * len(table.counts)
-        if self.steps.fold:
-            self.margins.fold(table, table.features)
-            for feature in table.features:
-                self._replace(feature, *self.margins.known(feature))
-        return self._moved_by(self._measured(table), table.features) > noise
+        self.margins.fold(table, table.features)
+        for feature in table.features:
+            self._replace(self.tables[feature], *self.margins.known(feature))
+        return self._moved_by(self._measured(table)) > noise
 
     def take_residual(self, table: NoisyTable) -> bool:
         """Add a measured residual, and say whether it moved by more than its noise."""
-        levels = [self.pool.sizes[each] for each in table.features]
-        place = self._measured_residual(table, levels)
-        return self._moved_by(place, table.features) > summed_noise(table.deviation, levels)
+        fitted = self._measured_residual(table)
+        return self._moved_by(fitted) > summed_noise(table.deviation, self._levels(table.features))
 
-    def sweep(self, times: int = 1, only: Sequence[int] = ()) -> None:
+    def meet(self, targets: Sequence[tuple[Features, Float64]], sweeps: int) -> None:
+        """Weigh all rows alike, then rake them to these tables as they are (R28)."""
+        self.pool.weigh(self.margins.total)
+        self.raked, nothing = True, np.zeros(0)
+        self.tables = [
+            FittedTable(features, self.pool.keys(features), counts, *[nothing] * 3)
+            for features, counts in targets
+        ]
+        self._scale_by(self.tables * sweeps)
+
+    def sweep(self, times: int = 1, only: Collection[FittedTable] = ()) -> None:
         """Scale the weights by tables in turn, all or some; one-way counts, known best, last."""
         count = len(self.pool.sizes)
-        others = [place for place in only or range(len(self.keys)) if place >= count]
+        others = [each for each in self.tables[count:] if not only or each in only]
         for _ in range(times):
-            if others:
-                super().sweep(1, others)
-            super().sweep(1, range(count))
-            self._look_at_ones()
-
-    def _look_at_ones(self) -> None:
-        def work(feature: int) -> Float64:
-            return self.expected(self.keys[feature], self.pool.sizes[feature])
-
-        self.ones = self.pool.each(work, range(len(self.pool.sizes)))
+            self._scale_by([*others, *self.tables[:count]])
+            self.ones = self.pool.each(self._expected, self.tables[:count])
 
     def finish(self, levels: Sequence[Int64], ordered: Sequence[bool]) -> None:
         """Come to rest, and meet the sums of products of ordered features.
@@ -167,249 +199,232 @@ class JointFit(PoolFit):
         bias.
         """
         self._add_products(standard_scores(levels, ordered, self.margins))
-        self.sweep(self.steps.last_sweeps)
+        self.sweep(_LAST_SWEEPS)
         # Noise below zero everywhere says nothing.
         if not self.pool.weights.sum() > _LEAST_TOTAL * self.margins.total:
             self.pool.weights = self.base.copy()
 
-    def _add_products(self, scores: Mapping[int, Float64]) -> None:
-        self.products = AddedProducts(scores)
-        for place in range(len(self.pool.sizes), len(self.features)):
-            features = self.features[place]
-            levels = [self.pool.sizes[each] for each in features]
-            variance = float(self.variances[place][0])
-            if place not in self.residuals:
-                self.products.add(features, levels, self.noisy[place], variance)
-            elif len(features) == PAIR:
-                cells = self._wanted(place, self.noisy[place])
-                variance *= cells.size / free_cells(levels)
-                self.products.add(features, levels, cells, variance, residual=True)
-        for pair, precision in self.products.precisions.items():
-            self.tilts[len(self.features)] = self.products.by_cell(pair)
-            self.features.append(pair)
-            self.keys.append(self._keys_of(pair))
-            self.potentials.append(np.zeros(1))
-            self.noisy.append(np.array([self.products.mean(pair)]))
-            self.variances.append(np.array([1 / precision]))
-
-    def _keys_of(self, features: Features) -> UInt16:
-        """Return the cell of every row, which a table of the same features may have already."""
-        if features in self.features[:-1]:
-            return self.keys[self.features.index(features)]
-        return self.pool.keys(features)
-
     def aims(self) -> list[tuple[UInt16, Float64]]:
-        """Return the measured tables and, as far as there is room, all other pairs.
+        """Return tables that rows should meet which are taken from the pool.
 
-        A measured table should be what it would be after a turn of its own: where sweeps have not
-        come to rest, rows get nearer to it than the weights. Of other pairs rows should meet
-        what the weights add up to, which they would be off from by sampling alone.
+        Each has the cell of every row of the pool, and what to add up to in all cells. These are
+        the measured tables and, as far as there is room, all other pairs. A measured table should
+        be what it would be after a turn of its own: where sweeps have not come to rest, rows get
+        nearer to it than the weights. Of other pairs rows should meet what the weights add up to,
+        which they would be off from by sampling alone.
         """
-        if not self.keys:
+        if self.raked:
+            return [(table.keys, table.noisy) for table in self.tables]
+        if not self.tables:
             return []  # nothing was fitted
-        sizes, rows = self.pool.sizes, self.pool.rows
-        self.ones = [self._after_its_turn(feature) for feature in range(len(sizes))]
-        found = list(self.ones)
-        tables = [place for place in range(len(sizes), len(self.keys)) if place not in self.tilts]
-        found += [self._tilted(place, self._after_its_turn(place)) for place in tables]
-        room = _MOST_AIMS // rows - len(found)
-        measured = {self.features[place] for place in tables}
+        sizes = self.pool.sizes
+        ones = self.tables[: len(sizes)]
+        measured = [each for each in self.tables[len(sizes) :] if each.products is None]
+        self.ones = [self._after_its_turn(each) for each in ones]
+        found = [(each.keys, cells) for each, cells in zip(ones, self.ones, strict=True)]
+        found += [
+            (each.keys, self._tilted(each.features, self._after_its_turn(each)))
+            for each in measured
+        ]
+        known = {each.features for each in measured}
         others = [
             pair
             for pair in combinations(range(len(sizes)), 2)
-            if pair not in measured and cell_count(pair, sizes) <= MOST_CELLS
+            if pair not in known and cell_count(pair, sizes) <= MOST_CELLS
         ]
-        keys = [self.keys[place] for place in (*range(len(sizes)), *tables)]
-        aims = list(zip(keys, found, strict=True))
-        if len(others) <= room:
-            aims += [(self.pool.keys(pair), self.pool.expected(pair)) for pair in others]
-        return aims
+        if len(others) <= _MOST_AIMS // self.pool.rows - len(found):
+            found += [(self.pool.keys(pair), self.pool.expected(pair)) for pair in others]
+        return found
 
-    def _tilted(self, place: int, table: Float64) -> Float64:
-        """Return a small table with the sums of products that its features should have.
+    def place(self, features: Features) -> FittedTable:
+        """Return the first table of some features."""
+        return next(each for each in self.tables if each.features == features)
 
-        Products with a feature of two levels are left to the fit, which knows them better than
-        their own table does: others tell of them, too.
-        """
-        features = self.features[place]
-        if len(features) > _MOST_TILTED:
-            return table
-        cells = table.reshape([self.pool.sizes[each] for each in features])
-        margins: dict[Axes, Float64] = {
-            (axis,): self.ones[each] for axis, each in enumerate(features)
-        }
-        tilts = zip(self.products.precisions, self.tilts, strict=True)
-        wanted = {
-            pair: self._product(each)
-            for pair, each in tilts
-            if all(self.pool.sizes[feature] > TWO_LEVELS for feature in pair)
-        }
-        return tilted(cells, features, wanted, self.products.scores, margins).ravel()
+    def _scale_by(self, turns: Sequence[FittedTable]) -> None:
+        """Scale the weights by the cells of one table after the other."""
+        sums = self._expected(turns[0])
+        for table, following in pairwise([*turns, turns[0]]):
+            factors = self._factors(table, sums)
+            cells = self.pool.cells(following.features)
+            sums = self.pool.scale(table.keys, factors, following.keys, cells)
 
-    def _after_its_turn(self, place: int) -> Float64:
-        """Return what the weights would add up to in a table if it had its turn now."""
-        expected = self.expected(self.keys[place], self._cells(place))
-        wanted = soft_potentials(
-            expected,
-            self.potentials[place],
-            self._wanted(place, expected),
-            self.closeness * self.variances[place],
-            math.inf,
+    def _expected(self, table: FittedTable) -> Float64:
+        """Return what the weighted pool expects in the cells of a table."""
+        return kernels.weigh_cells(table.keys, self.pool.weights, self.pool.cells(table.features))
+
+    def _factors(self, table: FittedTable, sums: Float64) -> Float64:
+        """Return by how much the weights in every cell of a table are scaled at its turn."""
+        if self.raked:
+            return kernels.rake_factors(sums, table.noisy, MOST_FACTOR)
+        before, table.potentials = table.potentials, self._potentials(table, sums, MOST_FACTOR)
+        factors: Float64 = np.exp(table.by_cell(table.potentials - before))
+        return factors
+
+    def _potentials(self, table: FittedTable, sums: Float64, most_factor: float) -> Float64:
+        """Return the potentials of a table after a turn, given what weights add up to in it."""
+        softness, most = self.closeness * table.variance, math.log(most_factor)
+        before, wanted = table.potentials, self._wanted(table, sums)
+        if table.products is None:
+            return soft_potentials(sums, before, wanted, softness, most)
+        tilt = tilt_towards(
+            sums, table.products, float(before[0]), float(wanted[0]), float(softness[0]), most
         )
-        table: Float64 = expected * np.exp(wanted - self.potentials[place])
-        # Noise below zero everywhere says nothing.
-        return table if table.sum() > _LEAST_TOTAL * expected.sum() else expected
+        return np.array([tilt])
 
-    def _measured(self, table: NoisyTable) -> int:
+    def _after_its_turn(self, table: FittedTable) -> Float64:
+        """Return what the weights would add up to in a table if it had its turn now."""
+        expected = self._expected(table)
+        moved = self._potentials(table, expected, math.inf) - table.potentials
+        found: Float64 = expected * np.exp(moved)
+        # Noise below zero everywhere says nothing.
+        return found if found.sum() > _LEAST_TOTAL * expected.sum() else expected
+
+    def _wanted(self, table: FittedTable, sums: Float64) -> Float64:
+        """Return what a table should meet at its turn, which the weights add up to `sums` in."""
+        if table.residual is None:
+            return table.noisy
+        if len(table.features) == PAIR:
+            return _with_margins(table.residual, [self.ones[each] for each in table.features])
+        return sums - centred(sums, self._levels(table.features)) + table.residual
+
+    def _measured(self, table: NoisyTable) -> FittedTable:
         """Add a table of counts, or average it with an earlier one by precision."""
         features, counts = in_order(table, self.pool.sizes)
         # The total is known best, so what counts exceed it by is noise.
         counts = counts - (counts.sum() - self.margins.total) / len(counts)
         variance = np.full(len(counts), table.deviation**2)
-        place = self.places.get((features, False))
-        if place is None:
+        known = self._known(features, residual=False)
+        if known is None:
             return self._add(features, counts, variance)
-        mean, variance = _average(self.noisy[place], self.variances[place], counts, variance)
-        self._replace(place, mean, variance)
-        return place
+        return self._replace(known, *_average(known.noisy, known.variance, counts, variance))
 
-    def _measured_residual(self, table: NoisyTable, levels: Sequence[int]) -> int:
+    def _measured_residual(self, table: NoisyTable) -> FittedTable:
         """Add a residual; that of a pair is averaged with an earlier one by precision."""
-        features, told = table.features, projected(table, levels)
+        features, levels = table.features, self._levels(table.features)
+        told = projected(table, levels)
         variance = np.full(len(told), cell_noise(table.deviation, levels) ** 2)
-        spread = free_cells(levels) / len(told)
-        place = self.places.get((features, True))
-        if place is not None:
-            told, variance = _average(self.residuals[place], self.variances[place], told, variance)
+        known = self._known(features, residual=True)
+        if known is not None and known.residual is not None:
+            told, variance = _average(known.residual, known.variance, told, variance)
         if len(features) == PAIR:
             noisy = _with_margins(told, [self.margins.counts(feature) for feature in features])
         else:
-            noisy = _with_residual(self.pool.expected(features), levels, told)
-        if place is None:
-            place = self._add(features, noisy, variance, spread=spread, residual=True)
-        else:
-            self._replace(place, noisy, variance, spread=spread)
-        self.residuals[place] = told
-        return place
-
-    def _add(
-        self,
-        features: Features,
-        noisy: Float64,
-        variance: Float64,
-        *,
-        spread: float = 1.0,
-        residual: bool = False,
-    ) -> int:
-        """Add what was measured of a table; return its place.
-
-        Parameters
-        ----------
-        spread
-            Directions that the noise has for each cell.
-        residual
-            Whether its residual was measured, and not the table itself.
-        """
-        self.places[features, residual] = len(self.features)
-        self.features.append(features)
-        self.keys.append(self.pool.keys(features))
-        self.potentials.append(np.zeros(len(noisy)))
-        for kept in (self.noisy, self.variances, self.likelihoods):
-            kept.append(np.zeros(0))
-        place = len(self.features) - 1
-        self._replace(place, noisy, variance, spread=spread)
-        return place
-
-    def _replace(
-        self, place: int, noisy: Float64, variance: Float64, *, spread: float = 1.0
-    ) -> None:
-        self.noisy[place], self.variances[place] = noisy, variance
-        self.likelihoods[place] = (
-            likely_closeness(noisy, self._unfitted(place), variance) * spread
-            if len(self.features[place]) > 1
-            else np.zeros(len(CLOSENESS))
+            expected = self.pool.expected(features)
+            noisy = expected - centred(expected, levels) + told
+        return (
+            self._add(features, noisy, variance, told)
+            if known is None
+            else self._replace(known, noisy, variance, told)
         )
 
-    def _unfitted(self, place: int) -> Float64:
-        """Return what the pool expected of a table before any table had a say."""
-        return kernels.weigh_cells(self.keys[place], self.base, self._cells(place))
+    def _known(self, features: Features, *, residual: bool) -> FittedTable | None:
+        """Return the table of these features that was measured before, or its residual."""
+        for each in self.tables[len(self.pool.sizes) :]:
+            if each.features == features and (each.residual is not None) == residual:
+                return each
+        return None
+
+    def _add(
+        self, features: Features, noisy: Float64, variance: Float64, residual: Float64 | None = None
+    ) -> FittedTable:
+        """Add what was measured of a table, or of its residual."""
+        keys, nothing = self.pool.keys(features), np.zeros(len(noisy))
+        table = FittedTable(features, keys, noisy, variance, nothing, np.zeros(len(CLOSENESS)))
+        self.tables.append(table)
+        return self._replace(table, noisy, variance, residual)
+
+    def _replace(
+        self,
+        table: FittedTable,
+        noisy: Float64,
+        variance: Float64,
+        residual: Float64 | None = None,
+    ) -> FittedTable:
+        table.noisy, table.variance, table.residual = noisy, variance, residual
+        if len(table.features) > 1:
+            levels = self._levels(table.features)
+            # The noise of a residual has fewer directions than there are cells.
+            spread = 1.0 if residual is None else free_cells(levels) / math.prod(levels)
+            # What the pool expected before any table had a say.
+            unfitted = kernels.weigh_cells(table.keys, self.base, len(noisy))
+            table.likelihoods = likely_closeness(noisy, unfitted, variance) * spread
+        return table
 
     def _settle_closeness(self) -> None:
         """Take the closeness that all tables together make most likely."""
-        together = np.sum(self.likelihoods, axis=0)
+        together = np.sum([each.likelihoods for each in self.tables], axis=0)
         if together.any():
-            self.closeness = self._times_closer() * _highest(together)
+            self.closeness = self.times_closer * _highest(together)
 
-    def _times_closer(self) -> float:
-        """Return how many times the likely closeness is used.
-
-        The pool was drawn by some of the same noisy counts, and looks closer than it is.
-        """
-        return self.steps.closer_than_it_is
-
-    def _factors(self, table: int, sums: Float64) -> Float64:
-        if table in self.tilts:
-            return self._tilting_factors(table, sums)
-        potentials = soft_potentials(
-            sums,
-            self.potentials[table],
-            self._wanted(table, sums),
-            self.closeness * self.variances[table],
-            math.log(self.steps.most_factor),
-        )
-        factors: Float64 = np.exp(potentials - self.potentials[table])
-        self.potentials[table] = potentials
-        return factors
-
-    def _tilting_factors(self, place: int, sums: Float64) -> Float64:
-        """Return by how much cells are scaled so that a sum of products is met, softly."""
-        before, tilt = float(self.potentials[place][0]), self._tilt(place, sums)
-        self.potentials[place] = np.array([tilt])
-        factors: Float64 = np.exp((tilt - before) * self.tilts[place])
-        return factors
-
-    def _tilt(self, place: int, sums: Float64) -> float:
-        softness = self.closeness * float(self.variances[place][0])
-        before, wanted = float(self.potentials[place][0]), float(self.noisy[place][0])
-        most = math.log(self.steps.most_factor)
-        return tilt_towards(sums, self.tilts[place], before, wanted, softness, most)
-
-    def _product(self, place: int) -> float:
-        """Return what the weights would add up to in a sum of products if it had its turn now.
-
-        Under loud noise that is what they add up to already, whatever was measured.
-        """
-        products = self.tilts[place]
-        sums = self.expected(self.keys[place], len(products))
-        moved = self._tilt(place, sums) - float(self.potentials[place][0])
-        return float((sums * np.exp(moved * products)) @ products)
-
-    def _wanted(self, table: int, sums: Float64) -> Float64:
-        """Return what a table should meet at its turn, which the weights add up to `sums` in."""
-        if table not in self.residuals:
-            return self.noisy[table]
-        features, residual = self.features[table], self.residuals[table]
-        if len(features) == PAIR:
-            return _with_margins(residual, [self.ones[feature] for feature in features])
-        return _with_residual(sums, [self.pool.sizes[each] for each in features], residual)
-
-    def _moved_by(self, place: int, features: Features) -> float:
+    def _moved_by(self, table: FittedTable) -> float:
         """Fit a table that was added; return how far it alone moves what is expected of it."""
         self._settle_closeness()
-        expected = self.expected(self.keys[place], self._cells(place))
-        moved = float(np.abs(self._after_its_turn(place) - expected).sum())
-        self.sweep(only=self._near(features))
+        moved = float(np.abs(self._after_its_turn(table) - self._expected(table)).sum())
+        self.sweep(only=self._near(table.features))
         return moved
 
-    def _near(self, features: Features) -> list[int]:
+    def _near(self, features: Features) -> list[FittedTable]:
         """Return the tables to scale by after one was added: where they are many, those it moves.
 
         These share a feature with it. All have their turn now and then, and at the end.
         """
-        count = len(self.features)
+        count = len(self.tables)
         if count <= _ALL_SWEPT or count % _ALL_ANEW == 0:
             return []
-        return [place for place in range(count) if set(features) & set(self.features[place])]
+        return [each for each in self.tables if set(features) & set(each.features)]
+
+    def _add_products(self, scores: Mapping[int, Float64]) -> None:
+        """Let the sums of products of ordered features be met, each like a table."""
+        self.products = AddedProducts(scores)
+        for table in self.tables[len(self.pool.sizes) :]:
+            levels, variance = self._levels(table.features), float(table.variance[0])
+            if table.residual is None:
+                self.products.add(table.features, levels, table.noisy, variance)
+            elif len(levels) == PAIR:
+                cells = self._wanted(table, table.noisy)
+                variance *= cells.size / free_cells(levels)
+                self.products.add(table.features, levels, cells, variance, residual=True)
+        known = {each.features: each.keys for each in self.tables}
+        for pair, precision in self.products.precisions.items():
+            keys = known[pair] if pair in known else self.pool.keys(pair)
+            measured, spread = np.array([self.products.mean(pair)]), np.array([1 / precision])
+            added = self.products.by_cell(pair)
+            start, nothing = np.zeros(1), np.zeros(len(CLOSENESS))
+            self.tables.append(
+                FittedTable(pair, keys, measured, spread, start, nothing, products=added)
+            )
+
+    def _tilted(self, features: Features, table: Float64) -> Float64:
+        """Return a small table with the sums of products that its features should have.
+
+        Products with a feature of two levels are left to the fit, which knows them better than
+        their own table does: others tell of them, too.
+        """
+        if len(features) > _MOST_TILTED:
+            return table
+        cells = table.reshape(self._levels(features))
+        margins: dict[Axes, Float64] = {
+            (axis,): self.ones[each] for axis, each in enumerate(features)
+        }
+        wanted = {
+            (each.features[0], each.features[1]): self._product(each)
+            for each in self.tables
+            if each.products is not None and min(self._levels(each.features)) > TWO_LEVELS
+        }
+        return tilted(cells, features, wanted, self.products.scores, margins).ravel()
+
+    def _product(self, table: FittedTable) -> float:
+        """Return what the weights would add up to in a sum of products if it had its turn now.
+
+        Under loud noise that is what they add up to already, whatever was measured.
+        """
+        sums = self._expected(table)
+        moved = self._potentials(table, sums, MOST_FACTOR) - table.potentials
+        whole = sums * np.exp(table.by_cell(moved))
+        return float(whole @ table.by_cell(np.ones(1)))
+
+    def _levels(self, features: Features) -> list[int]:
+        return [self.pool.sizes[each] for each in features]
 
 
 def soft_potentials(
@@ -480,11 +495,6 @@ def _with_margins(residual: Float64, margins: Sequence[Float64]) -> Float64:
     told -= rows.sum() / (len(rows) * len(columns))
     table: Float64 = told.ravel() + residual
     return table
-
-
-def _with_residual(table: Float64, levels: Sequence[int], residual: Float64) -> Float64:
-    """Return a table with another residual."""
-    return table - centred(table, levels) + residual
 
 
 def in_order(table: NoisyTable, sizes: Sequence[int]) -> tuple[Features, Float64]:

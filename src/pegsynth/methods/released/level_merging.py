@@ -9,15 +9,15 @@ import numpy as np
 
 from pegsynth.codec.levels import alone, merged, merged_along
 from pegsynth.kernels.arrays import Float64, Int64
+from pegsynth.methods.released.dependences import MOST_LEVELS
 from pegsynth.methods.released.details import Detail, within_parent
-from pegsynth.methods.released.steps import Steps
 
 
 @dataclass(frozen=True)
 class Merging:
     """By which public figures categories merge into levels."""
 
-    steps: Steps
+    merge: bool
     ordered: Sequence[bool]
     whole: Sequence[bool]
     above: Sequence[Sequence[Int64]]
@@ -29,7 +29,7 @@ class Merging:
 
         Categories merge only where they tell the same levels, so what is told comes first.
         """
-        enough = max(least, total / self.steps.most_levels)
+        enough = max(least, total / MOST_LEVELS)
         lines: dict[int, Int64] = {}
         first = [each.feature for each in reversed(self.told)]
         for feature in (*first, *(i for i in range(len(shares)) if i not in first)):
@@ -44,7 +44,7 @@ class Merging:
     def _line(
         self, feature: int, counts: Float64, enough: float, telling: Sequence[Int64]
     ) -> Int64:
-        if not self.steps.merge or len(counts) <= 2 or (self.whole and self.whole[feature]):
+        if not self.merge or len(counts) <= 2 or (self.whole and self.whole[feature]):
             return alone(len(counts))
         parents = [within_parent(each) for each in self.details if each.feature == feature]
         if telling:

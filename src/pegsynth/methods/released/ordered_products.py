@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.residuals import centred
-from pegsynth.methods.released.pool_fit import Margins
+from pegsynth.methods.released.one_way import Margins
 from pegsynth.methods.released.published import Released
 from pegsynth.methods.released.smoothing import Axes, fitted_to, says_something
 

@@ -2,19 +2,12 @@
 
 Public figures decide, and noisy ones that were paid for: the domain, the budget, the noisy number
 of rows, and the levels that noisy one-way counts leave. The table itself is not looked at.
-
-Order and heads by pair tables that are known already: nothing is chosen privately.
-
-The feature that depends on the others most comes first; then always the one that depends most on
-one placed before. Its heads are those that it depends on most. Its distribution given the heads
-has their pair tables and no interaction beyond them (maximum entropy), by iterative scaling.
-All of it is post-processing of paid-for numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,18 +19,36 @@ from pegsynth.methods.released.details import Detail
 from pegsynth.methods.released.level_merging import Merging
 from pegsynth.methods.released.pair_residuals import (
     cell_noise,
-    dependence,
     noise_on_pairs,
     pair_weights,
     residual_pairs,
     saved_by_residuals,
 )
-from pegsynth.methods.released.pool_fit import Margins
-from pegsynth.methods.released.row_pool import Features, Pool, cell_count
-from pegsynth.methods.released.second_round import pairs_at_once
-from pegsynth.methods.released.smoothing import fitted_to
-from pegsynth.methods.released.steps import Steps
+from pegsynth.methods.released.rounds import pairs_at_once
+from pegsynth.methods.released.row_pool import Features
+from pegsynth.methods.released.steps import FIRST_ROUND, Steps
 
+_MERGED_PAIRS_BELOW = 0.03
+"""The noise on all pairs up to which they are measured where only merging makes it so low."""
+_MOST_PAIRS = 600
+"""More pairs, or levels, take too much time and memory."""
+_MOST_LEVELS = 3_000
+_PAIRS_SHARE = 0.97
+"""All pairs get between these parts of what one-way counts leave."""
+_LEAST_PAIRS = 0.4
+_WANTED_PAIR_ERROR = 0.002
+"""The error of pairs that is worth paying for."""
+_MERGE_BELOW = 2.0
+"""Categories with fewer rows than so many deviations of the noise on a pair merge."""
+_LEAST_LEVELS = 0.5
+"""The part of all categories that must be left as levels."""
+_TOLD_TOGETHER = 0.85
+"""Pairs have so much in common that they are off by this part of their noise."""
+_LEAST_WHOLE = 0.5
+"""What one-way counts and pairs get together, at the least."""
+_LEAST_MARGINS = 0.2
+"""One-way counts beside all pairs get between these parts of the budget."""
+_MOST_MARGINS = 0.6
 _ANY_CELLS = 1 << 40
 
 
@@ -79,12 +90,12 @@ def pairs_are_quiet(
         Rows that are to be drawn.
     """
     pairs = residual_pairs(category_counts, details)
-    most = pairs_at_once(max(rows, total), steps.most_pairs)
-    if not (steps.residuals and steps.second_round and 0 < len(pairs) <= most):
+    most = pairs_at_once(max(rows, total), _MOST_PAIRS)
+    if not (steps.residuals and 0 < len(pairs) <= most):
         return False
-    if sum(category_counts) > steps.most_pair_levels:
+    if sum(category_counts) > _MOST_LEVELS:
         return False
-    share = steps.pairs_share * (1 - steps.least_margins)
+    share = _PAIRS_SHARE * (1 - steps.least_margins)
     noise = noise_on_pairs(price, share, pairs, category_counts, total)
     return noise <= bearable_noise(pairs, category_counts, steps)
 
@@ -119,13 +130,13 @@ def margins_beside_pairs(
     """
     pairs = residual_pairs(category_counts, details)
     ones = math.sqrt(2) * margin_error
-    apart = steps.told_together * noise_on_pairs(price, 1.0, pairs, category_counts, total)
-    wanted = steps.wanted_pair_error
+    apart = _TOLD_TOGETHER * noise_on_pairs(price, 1.0, pairs, category_counts, total)
+    wanted = _WANTED_PAIR_ERROR
     if price.allowance.route == "pure":
         ones, apart, wanted = math.sqrt(ones), math.sqrt(apart), math.sqrt(wanted)
     needed = ((ones + apart) / wanted) ** 2
-    whole = min(max(needed, steps.least_all_pairs), 1.0)
-    least, most = steps.least_beside_pairs, steps.most_beside_pairs
+    whole = min(max(needed, _LEAST_WHOLE), 1.0)
+    least, most = _LEAST_MARGINS, _MOST_MARGINS
     return min(max(whole * ones / (ones + apart), least), most)
 
 
@@ -151,30 +162,30 @@ def plan_pairs(
     """
     fine = [len(line) for line in shares]
     every = _worth_measuring(residual_pairs(fine, merging.details, most_cells=_ANY_CELLS), merging)
-    if not (steps.residuals and steps.second_round and every and rest > 0):
+    if not (steps.residuals and every and rest > 0):
         return PairPlan()
-    least = steps.pairs_merge_below * _usual_noise(price, steps.pairs_share * rest, every, fine)
+    least = _MERGE_BELOW * _usual_noise(price, _PAIRS_SHARE * rest, every, fine)
     levels = merging.levels(shares, total, least)
     sizes = level_counts(levels)
     pairs = _worth_measuring(residual_pairs(sizes, merging.details), merging)
     # Few levels make little noise because they tell little.
-    few = sum(sizes) < steps.pairs_least_levels * sum(fine)
+    few = sum(sizes) < _LEAST_LEVELS * sum(fine)
     # Every pair takes memory and time for each row of the pool.
-    most = pairs_at_once(max(rows, round(total)), steps.most_pairs)
+    most = pairs_at_once(max(rows, round(total)), _MOST_PAIRS)
     # A law of all pairs takes memory and time for every two levels.
-    many = sum(sizes) > steps.most_pair_levels
+    many = sum(sizes) > _MOST_LEVELS
     if few or many or not 0 < len(pairs) <= most:
         return PairPlan()
     whole = noise_on_pairs(price, rest, pairs, sizes, total)
-    needed = (whole / steps.wanted_pair_error) ** 2
-    part = min(max(needed, steps.least_pairs), steps.pairs_share)
+    needed = (whole / _WANTED_PAIR_ERROR) ** 2
+    part = min(max(needed, _LEAST_PAIRS), _PAIRS_SHARE)
     bearable = bearable_noise(pairs, sizes, steps)
     if noise_on_pairs(price, part * rest, every, fine, total) > bearable_noise(every, fine, steps):
         # What is quiet only after merging tells less than it seems to.
-        bearable = min(bearable, steps.merged_pairs_below)
+        bearable = min(bearable, _MERGED_PAIRS_BELOW)
     if noise_on_pairs(price, part * rest, pairs, sizes, total) > bearable:
         return PairPlan()
-    first = steps.first_round * (1 - part) * rest if part <= steps.blocks_beside_pairs else 0.0
+    first = FIRST_ROUND * (1 - part) * rest if part <= steps.blocks_beside_pairs else 0.0
     return PairPlan(tuple(pairs), levels, part * rest, first)
 
 
@@ -194,86 +205,3 @@ def _usual_noise(
         deviation = price.residual_deviation(share * float(weight), levels)
         found.append(cell_noise(deviation, levels))
     return float(np.median(found))
-
-
-_MOST_CELLS = 20_000
-_PASSES = 10
-_LEAST = 1e-9
-
-
-@dataclass(frozen=True)
-class PairNetwork:
-    """Pair tables, and how features are drawn by them.
-
-    Parameters
-    ----------
-    tables
-        Estimated counts of every known pair.
-    """
-
-    tables: Mapping[Features, Float64]
-    strength: Mapping[Features, float]
-    sizes: tuple[int, ...]
-    heads: int
-
-    @classmethod
-    def of(
-        cls, tables: Mapping[Features, Float64], sizes: tuple[int, ...], steps: Steps
-    ) -> PairNetwork:
-        """Judge the pairs by their mutual information."""
-        return cls(tables, dependence(tables), sizes, steps.heads)
-
-    def order(self, features: Sequence[int], last: Collection[int] = ()) -> list[int]:
-        """Return features in the order of drawing; some may have to come last."""
-        turn = [each for each in features if each not in last]
-        placed: list[int] = []
-        for group in (turn, [each for each in features if each in last]):
-            left = list(group)
-            while left:
-                following = max(left, key=lambda each: (self._pull(each, placed or left), -each))
-                left.remove(following)
-                placed.append(following)
-        return placed
-
-    def _pull(self, feature: int, others: Sequence[int]) -> float:
-        found = [self.of_pair(feature, other) for other in others if other != feature]
-        return max(found, default=0.0)
-
-    def of_pair(self, first: int, second: int) -> float:
-        """Return how much two features depend on each other; 0 if that was not measured."""
-        return self.strength.get((min(first, second), max(first, second)), 0.0)
-
-    def heads_of(self, feature: int, placed: Sequence[int]) -> Features:
-        """Return the heads of a feature among those placed before it."""
-        found: list[int] = []
-        cells = self.sizes[feature]
-        for other in sorted(placed, key=lambda each: (-self.of_pair(feature, each), each)):
-            if len(found) == self.heads or self.of_pair(feature, other) <= 0:
-                break
-            if cells * self.sizes[other] <= _MOST_CELLS:
-                found.append(other)
-                cells *= self.sizes[other]
-        return tuple(sorted(found))
-
-    def shares(self, feature: int, heads: Features, pool: Pool, margins: Margins) -> Float64:
-        """Return the distribution of a feature for every key of its heads."""
-        own = margins.shares[feature]
-        known = pool.counts(heads) / pool.rows
-        shape = [*(self.sizes[each] for each in heads), self.sizes[feature]]
-        wanted: dict[tuple[int, ...], Float64] = {}
-        last = len(heads)
-        for place, head in enumerate(heads):
-            table = self._pair(head, feature)
-            wanted[place, last] = table / table.sum()
-        if last > 1:
-            wanted[tuple(range(last))] = known.reshape(shape[:-1])
-        start = np.outer(known, own) + _LEAST / cell_count(heads, self.sizes)
-        cells = fitted_to(start.reshape(shape), wanted, passes=_PASSES).reshape(-1, shape[-1])
-        sums = cells.sum(axis=1, keepdims=True)
-        given: Float64 = np.where(sums > 0, cells / np.where(sums > 0, sums, 1.0), own)
-        return given
-
-    def _pair(self, first: int, second: int) -> Float64:
-        if first < second:
-            return self.tables[first, second]
-        return self.tables[second, first].T

@@ -19,7 +19,7 @@ from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.mechanisms.residuals import centred
 from pegsynth.methods.released.counted import MergedTable
 from pegsynth.methods.released.details import Detail
-from pegsynth.methods.released.pool_fit import Margins
+from pegsynth.methods.released.one_way import Margins
 from pegsynth.methods.released.published import NoisyTable
 from pegsynth.methods.released.row_pool import Features, cell_count
 from pegsynth.methods.released.smoothing import fitted_to, on_simplex, ratio_weights, shrunken

@@ -22,7 +22,7 @@ from pegsynth.mechanisms.noise import add_noise
 from pegsynth.mechanisms.residuals import centred
 from pegsynth.methods.released.dependences import MAP_PURPOSES
 from pegsynth.methods.released.draw import fine_shares, released_total
-from pegsynth.methods.released.pool_fit import PoolFit
+from pegsynth.methods.released.joint_fit import JointFit
 from pegsynth.methods.released.published import NoisyTable, Released
 from pegsynth.methods.released.row_pool import Pool
 from pegsynth.privacy import Event, NoisyCounts, NoisyResiduals, NoisySums
@@ -112,7 +112,7 @@ def _matches(event: Law, deviation: float) -> bool:
 def perturbed(
     released: Released,
     laws: Laws,
-    fit: PoolFit,
+    fit: JointFit,
     stream: RandomStream,
     *,
     count: int,
@@ -243,7 +243,7 @@ class Resample:
     sizes: tuple[int, ...]
 
     @classmethod
-    def of(cls, released: Released, fit: PoolFit, words: Words, design_effect: float) -> Resample:
+    def of(cls, released: Released, fit: JointFit, words: Words, design_effect: float) -> Resample:
         """Prepare to draw as many rows as were counted, if these are not too many."""
         total = released_total(released)
         drawn = min(max(round(total), 1), MOST_DRAWN)
@@ -258,7 +258,7 @@ class Resample:
             drawn,
             math.sqrt(design_effect * total / drawn),
             np.concatenate(lines),
-            np.concatenate(fine_shares(released, fit.steps)),
+            np.concatenate(fine_shares(released)),
             released.sizes,
         )
 

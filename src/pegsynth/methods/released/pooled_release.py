@@ -16,12 +16,12 @@ import numpy as np
 
 from pegsynth.codec.pooled_positions import Pooling
 from pegsynth.errors import ModelError, ParameterError
-from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.base import Sampler
 from pegsynth.methods.drawn_features import clamped_codes
 from pegsynth.methods.pricing import unit_bound
 from pegsynth.methods.released.details import Detail, details_of
+from pegsynth.methods.released.domain import Domain, public_lines
 from pegsynth.methods.released.draw import LOT, draw_rows
 from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.next_rows import POOL_ROWS, NextRows
@@ -29,7 +29,6 @@ from pegsynth.methods.released.published import Released
 from pegsynth.methods.released.released_blocks import (
     ReleasedPlan,
     allowance_of,
-    public_lines,
     steps_of,
 )
 from pegsynth.methods.released.released_description import describe_released
@@ -48,7 +47,6 @@ from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream, Words
 from pegsynth.schema.panel import PRIVATE
 from pegsynth.schema.parents import ancestors
-from pegsynth.schema.rules import Rule
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Codes, Rows
@@ -78,28 +76,6 @@ class PooledFit:
     fresh: bool = False
 
 
-@dataclass(frozen=True)
-class Design:
-    """What a release of blocks has to know of a table, by feature and from public figures."""
-
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
-    ordered: tuple[bool, ...]
-    rules: tuple[Rule, ...]
-    details: tuple[Detail, ...]
-    above: tuple[Sequence[Int64], ...]
-    public: tuple[Float64 | None, ...]
-    apart: frozenset[int]
-    rows_per_unit: int
-
-    @property
-    def whole(self) -> list[bool]:
-        """For every feature whether its categories must stay apart."""
-        spoken_of = {place for rule in self.rules for place, _ in rule.forbidden} | self.apart
-        spoken_of |= {detail.parent for detail in self.details}
-        return [place in spoken_of for place in range(len(self.sizes))]
-
-
 def is_pooled(schema: Schema) -> bool:
     """Say whether the codebook of a folded table asks for pooled transitions."""
     return schema.panel is not None and schema.panel.wide and schema.panel.pooled
@@ -127,26 +103,25 @@ def check_pooled(schema: Schema, budget: Budget, options: Any) -> None:
             )
 
 
-def first_design(schema: Schema, options: Any) -> Design:
+def first_domain(schema: Schema, options: Any) -> Domain:
     """Return the table of first rows."""
     pooling = Pooling(schema)
     places = {place: number for number, place in enumerate(pooling.first)}
     features = [schema.features[place] for place in pooling.first]
     lines = public_lines(schema)
-    return Design(
-        tuple(feature.name for feature in features),
+    return Domain(
         tuple(feature.category_count for feature in features),
         tuple(feature.kind != "nominal" for feature in features),
+        tuple(feature.name for feature in features),
         pooling.first_rules,
         _moved(details_of(schema), places),
         tuple(ancestors(feature) for feature in features),
         tuple(lines[place] for place in pooling.first),
         frozenset(places[place] for place in clamped_codes(schema, options)),
-        1,
     )
 
 
-def transition_design(schema: Schema) -> Design:
+def transition_domain(schema: Schema) -> Domain:
     """Return the table of transitions."""
     pooling = Pooling(schema)
     features, size = pooling.features, len(pooling.given)
@@ -156,19 +131,17 @@ def transition_design(schema: Schema) -> Design:
     for part, start in ((pooling.given, 0), (pooling.following, size)):
         own = {each.origin: start + n for n, each in enumerate(part) if each.origin is not None}
         found += [each for each in _moved(details, fixed | own) if each.feature >= start]
-    return Design(
-        tuple(each.name for each in features),
+    return Domain(
         tuple(each.size for each in features),
         tuple(each.ordered for each in features),
+        tuple(each.name for each in features),
         pooling.rules,
         tuple(found),
         tuple(
             () if each.origin is None else ancestors(schema.features[each.origin])
             for each in features
         ),
-        (None,) * len(features),
-        frozenset(),
-        pooling.panel.most - 1,
+        rows_per_unit=pooling.panel.most - 1,
     )
 
 
@@ -199,40 +172,34 @@ def fit_pooled(
 ) -> tuple[PooledFit, ReleasedPlan]:
     """Spend the budget on wide rows; return what may be published and what it cost."""
     pooling = Pooling(schema)
-    first, transitions = first_design(schema, plan.options), transition_design(schema)
+    first, transitions = first_domain(schema, plan.options), transition_domain(schema)
     tables = (codes[:, list(pooling.first)], pooling.pairs(codes))
     found: list[Released] = []
     spent: list[Event] = [*unit_bound(schema)]
-    for design, rows, part in zip(
+    for domain, rows, part in zip(
         (first, transitions), tables, parts_of(allowance_of(plan.budget)), strict=True
     ):
         budget_filter = filter_of(
             part,
             stream,
-            rows_per_unit=design.rows_per_unit,
+            rows_per_unit=domain.rows_per_unit,
             threads=threads,
-            names=design.names,
+            names=domain.names,
             rest=plan.budget.paid is not None,
         )
         released, _ = release_blocks(
             rows,
-            design.sizes,
+            domain,
             budget_filter,
             stream,
-            ordered=design.ordered,
-            public=design.public,
-            whole=design.whole,
-            details=design.details,
-            above=design.above,
             rows=min(plan.options.rows, LOT) if plan.options.rows else None,
             steps=steps or steps_of(plan),
-            rules=design.rules,
             threads=threads,
             progress=progress,
         )
         found.append(released)
         events = budget_filter.events
-        spent += events if design is first else _pooled_events(events, design.rows_per_unit)
+        spent += events if domain is first else _pooled_events(events, domain.rows_per_unit)
     return PooledFit(found[0], found[1], fresh=True), replace(plan, spent=tuple(spent))
 
 
@@ -250,7 +217,7 @@ def loaded_pooled(stored: StoredModel, schema: Schema, plan: ReleasedPlan | None
     """Rebuild both releases, checked against the schema."""
     if plan is None:
         raise ModelError("it does not hold what its method needs")
-    first, transitions = first_design(schema, plan.options), transition_design(schema)
+    first, transitions = first_domain(schema, plan.options), transition_domain(schema)
     return PooledFit(
         loaded_under(stored, PREFIX, first.sizes, first.details),
         loaded_under(stored, TRANSITIONS, transitions.sizes, transitions.details),
@@ -274,8 +241,8 @@ class PooledSampler(Sampler):
         check_pooled(schema, plan.budget, plan.options)
         self._fit, self._plan, self._threads = fit, plan, threads
         self._pooling = Pooling(schema)
-        self._first = first_design(schema, plan.options)
-        self._transitions = transition_design(schema)
+        self._first = first_domain(schema, plan.options)
+        self._transitions = transition_domain(schema)
         places = {place: number for number, place in enumerate(self._pooling.first)}
         given = clamped_codes(schema, plan.options)
         self._given = {places[place]: code for place, code in given.items()}

@@ -25,7 +25,8 @@ from pegsynth.methods.gibbs.order import check_head_count
 from pegsynth.methods.pricing import rows_of_a_unit, unit_bound
 from pegsynth.methods.released.calibration import Added, Calibration
 from pegsynth.methods.released.declared_plan import settle_declared
-from pegsynth.methods.released.details import check_details, details_of, hierarchies, parents_of
+from pegsynth.methods.released.details import check_details
+from pegsynth.methods.released.domain import domain_of
 from pegsynth.methods.released.draw import LOT, draw_rows, level_codes, released_total, take_rows
 from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.measuring_sums import CodedValues, ValueTable, measure_analyses
@@ -119,7 +120,7 @@ def settle_released(method: str, schema: Schema, budget: Budget, options: Any) -
     settle_declared(schema)
     if max(schema.category_counts) > MOST_CATEGORIES:
         raise ParameterError(f"{method} takes at most {MOST_CATEGORIES} categories of a feature")
-    for feature, apart in zip(schema.features, _kept_apart(schema, options), strict=True):
+    for feature, apart in zip(schema.features, domain_of(schema, options).whole, strict=True):
         if apart and feature.category_count > MOST_APART:
             raise ParameterError(
                 f"feature {feature.name!r}: with rules, details or --where {method} takes at "
@@ -184,20 +185,12 @@ def fit_released(
     )
     released, ready = release_blocks(
         rows_of,
-        schema.category_counts,
+        domain_of(schema, plan.options),
         budget_filter,
         stream,
-        ordered=[feature.kind != "nominal" for feature in schema.features],
-        public=public_lines(schema),
-        whole=_kept_apart(schema, plan.options),
-        details=details_of(schema),
-        above=hierarchies(schema),
         rows=min(rows, LOT) if rows else None,
         steps=steps or steps_of(plan),
-        rules=schema.rules,
-        first=_first(schema),
-        wanted=declared.tables,
-        withheld=declared.withheld,
+        declared=declared,
         threads=threads,
         progress=progress,
     )
@@ -227,31 +220,8 @@ def _model_rows(
 ) -> pl.DataFrame:
     """Return values of rows that were drawn from what was released so far."""
     chosen = choose_rows(fit, min(fit.pool.rows, MODEL_ROWS))
-    codes = level_codes(released, fit.pool.columns[:, chosen], fit.steps, stream)
+    codes = level_codes(released, fit.pool.columns[:, chosen], stream)
     return decode_values(codes.astype(schema.code_dtype), schema, shapes, stream)
-
-
-def _first(schema: Schema) -> int | None:
-    """Return the number of rows of a panel's unit, which settles what is absent (R24)."""
-    if schema.panel is None or not schema.panel.wide:
-        return None
-    return schema.index(schema.panel.count)
-
-
-def public_lines(schema: Schema) -> list[NDArray[np.float64] | None]:
-    """Return the public shares of every feature, None where the schema states none."""
-    return [
-        np.array(feature.shares) / math.fsum(feature.shares) if feature.shares else None
-        for feature in schema.features
-    ]
-
-
-def _kept_apart(schema: Schema, options: Any) -> list[bool]:
-    """Say which features must keep their categories apart: those that anything speaks of."""
-    ruled = {feature for rule in schema.rules for feature, _ in rule.forbidden}
-    apart = ruled | parents_of(schema) | set(clamped_codes(schema, options))
-    apart |= {schema.index(name) for table in schema.tables_wanted for name in table.features}
-    return [feature in apart for feature in range(len(schema.features))]
 
 
 class ReleasedSampler(Sampler):
@@ -353,7 +323,7 @@ class ReleasedSampler(Sampler):
         """Return what the rows of a pool add to declared sums, once they have values."""
         if self.calibration is None:
             raise ParameterError("the model declares no analysis")
-        codes = level_codes(self._fit.released, pool.columns, steps_of(self._plan), stream)
+        codes = level_codes(self._fit.released, pool.columns, stream)
         frame = decode_values(
             codes.astype(self._schema.code_dtype), self._schema, self._shapes, stream
         )

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from pegsynth.kernels.arrays import Float64
 from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.methods.plan_model import PublicFigures, figures_of
-from pegsynth.methods.released.fit import block_deviation, margin_weights, split_budget
-from pegsynth.methods.released.pooled_release import is_pooled, parts_of, transition_design
+from pegsynth.methods.released.budget_split import block_deviation, margin_weights, split_budget
+from pegsynth.methods.released.domain import public_lines
+from pegsynth.methods.released.pooled_release import is_pooled, parts_of, transition_domain
 from pegsynth.methods.released.released_blocks import (
     ReleasedPlan,
     allowance_of,
     price_of,
-    public_lines,
 )
 from pegsynth.methods.released.steps import Steps
 
@@ -57,8 +57,8 @@ def _measured_table(schema: Schema, plan: ReleasedPlan) -> _MeasuredTable:
     if not is_pooled(schema):
         lines = public_lines(schema)
         return _MeasuredTable(schema.category_counts, lines, price_of(plan), rows_in)
-    design = transition_design(schema)
-    price = Price(parts_of(allowance_of(plan.budget))[1], design.rows_per_unit)
+    domain = transition_domain(schema)
+    price = Price(parts_of(allowance_of(plan.budget))[1], domain.rows_per_unit)
     # How many rows units have is not known before: half of what they may.
-    half = -(-design.rows_per_unit // 2)
-    return _MeasuredTable(design.sizes, design.public, price, rows_in * half)
+    half = -(-domain.rows_per_unit // 2)
+    return _MeasuredTable(domain.sizes, domain.public, price, rows_in * half)

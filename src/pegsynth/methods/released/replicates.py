@@ -69,7 +69,7 @@ class Source:
         laws = Laws.of(self.released, self.events)
         total = max(round(released_total(self.released)), 1)
         steps = self.usual_steps()
-        size = min(pool_rows(self.released, total, steps), MODEL_ROWS)
+        size = min(pool_rows(self.released, total), MODEL_ROWS)
         pool = Pool(self.released.sizes, size, stream, rules=self.rules, threads=threads)
         fit = rebuild(self.released, pool, steps)
         return perturbed(

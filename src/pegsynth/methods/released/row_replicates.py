@@ -40,7 +40,6 @@ from pegsynth.methods.released.perturbed import Law, Laws, fresh_noise
 from pegsynth.methods.released.published import NoisyTable, Released
 from pegsynth.methods.released.replicates import Source
 from pegsynth.methods.released.row_pool import MOST_CELLS, cell_keys
-from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream, Words
 
 UInt16 = NDArray[np.uint16]
@@ -123,7 +122,7 @@ def published_measurements(
     released: Released, laws: Laws, stream: RandomStream, count: int
 ) -> list[Measurement]:
     """Return every noisy table of a model with fresh noise, one-way counts last."""
-    margins = start_margins(released, Steps())
+    margins = start_margins(released)
     products = AddedProducts(standard_scores(released.levels, released.ordered, margins))
     found = []
     folded = Folded(released, count)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Float64, Int64
-from pegsynth.methods.released.pool_fit import PoolFit
+from pegsynth.methods.released.joint_fit import JointFit
 from pegsynth.methods.released.row_pool import Pool
 
 UInt16 = NDArray[np.uint16]
@@ -19,7 +19,7 @@ _FEW_ROWS = 250_000
 _LINES_AT_A_TIME = 4096
 
 
-def choose_rows(fit: PoolFit, rows: int) -> Int64:
+def choose_rows(fit: JointFit, rows: int) -> Int64:
     """Choose pool rows by systematic sampling along the features that were placed first.
 
     The number of times that a row is chosen differs from its weight by less than 1, and
@@ -43,7 +43,7 @@ def _systematic(reached: Float64, count: int, offset: float) -> Int64:
     return places
 
 
-def exchange_rows(fit: PoolFit, chosen: Int64, passes: int) -> Int64:
+def exchange_rows(fit: JointFit, chosen: Int64, passes: int) -> Int64:
     """Replace rows by others of the pool where all tables together then fit better."""
     pool, rows = fit.pool, len(chosen)
     aims = fit.aims() if passes and rows else []

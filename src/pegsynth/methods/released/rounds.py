@@ -1,15 +1,14 @@
-"""How many tables the second round looks at, and how often: what processor and memory allow.
+"""The second round: measure what the weighted pool predicts worst, fit it to that, repeat.
 
-Everything here follows from public figures and the noisy number of rows. A candidate costs one
-pass over the pool whenever its distance is taken, and the memory of its cells.
-
-The second round: measure what the weighted pool predicts worst, fit it to that, repeat.
+How many tables it looks at, and how often, follows from what processor and memory allow, from
+public figures and the noisy number of rows. A candidate costs one pass over the pool whenever its
+distance is taken, and the memory of its cells.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -19,6 +18,7 @@ from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.released.counted import MergedTable
+from pegsynth.methods.released.dependences import MOST_TABLE_CELLS
 from pegsynth.methods.released.first_round import whole_penalty
 from pegsynth.methods.released.joint_fit import JointFit
 from pegsynth.methods.released.pair_residuals import MEAN_ABSOLUTE_NORMAL, PAIR, summed_noise
@@ -38,6 +38,10 @@ _FEW_TABLES = 700
 _LEAST_ROWS = 1 << 14
 _CHEAP_VISITS = 320_000_000
 _ROUNDS_PER_FEATURE = 2
+_ALL_ANEW = 10
+_MOST_TRIPLES = 400
+TRIPLE_DIVISOR, RESIDUAL_DIVISOR = 4, 2
+"""What scores of triples are divided by, whole tables and residuals: a pair serves more figures."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ def cheap_to_score(candidates: int, pool_rows: int) -> bool:
 
 def rounds_for(features: int, least: int) -> int:
     """Return the most tables of the second round: more where there are many features."""
-    return max(least, _ROUNDS_PER_FEATURE * features)
+    return max(least, _ROUNDS_PER_FEATURE * features) if least else 0
 
 
 def spread_out(tables: Sequence[Features], pool: Pool) -> list[Features]:
@@ -103,12 +107,21 @@ def spread_out(tables: Sequence[Features], pool: Pool) -> list[Features]:
     return [tables[index] for index in order]
 
 
-_ALL_ANEW = 10
-
-
 @dataclass
-class SecondRound:
-    """Chooses and measures tables of a confidential table that the pool predicts badly."""
+class Round:
+    """Chooses and measures tables of a confidential table that the pool predicts badly.
+
+    Of a pair its residual is measured where that has less noise (R27): margins are known
+    already, and are not paid for again. Where the residuals of all pairs were measured before,
+    nothing else is: of triples, and once more of pairs that deserve less noise.
+
+    Parameters
+    ----------
+    left_share, share
+        Parts of the whole budget: what is left, and what a table takes.
+    links
+        Where all pairs were measured: the pairs of a feature and one that it was drawn by.
+    """
 
     table: MergedTable
     fit: JointFit
@@ -116,21 +129,17 @@ class SecondRound:
     steps: Steps
     left_share: float
     share: float
+    links: Collection[Features] | None = None
     measured: int = 0
     candidates: dict[Features, Int64] = field(default_factory=dict)
     distances: dict[Features, int] = field(default_factory=dict)
     linked: set[Features] = field(default_factory=set)
     renewed: int = 1
-
     tables: list[NoisyTable] = field(default_factory=list)
     residuals: list[NoisyTable] = field(default_factory=list)
 
     def next(self) -> bool:
-        """Choose the next table, measure it and fit the pool; False when the budget is used up.
-
-        Of a pair its residual is measured where that has less noise (R27): margins are known
-        already, and are not paid for again.
-        """
+        """Choose the next table, measure it and fit the pool; False when the budget is used up."""
         if self.measured >= self.steps.rounds or self.left_share < 0.2 * self.share:
             return False
         last = self.measured == self.steps.rounds - 1 or self.left_share < 1.2 * self.share
@@ -145,19 +154,23 @@ class SecondRound:
                 self._scores(tables, share - choice),
                 choice,
                 purpose="second round",
-                among="tables of two or three features" if self.steps.triples else "pairs",
+                among=self._among(),
                 features_of=tables.__getitem__,
             )
         ]
         self.left_share -= share
         self.measured += 1
-        self.linked.update(combinations(chosen, 2))
-        self._forget(chosen)
         moved = self._measure(chosen, share - choice)
-        if self.steps.anneal and not moved:
+        self._forget(chosen)
+        if not moved:
             # Its noise has drowned this one.
             self.share *= 2
         return True
+
+    def _among(self) -> str:
+        if self.links is not None:
+            return "residuals of two or three features"
+        return "tables of two or three features" if self.steps.triples else "pairs"
 
     def _measure(self, features: Features, share: float) -> bool:
         """Measure a table or its residual; say whether it moved the pool by more than noise."""
@@ -180,7 +193,9 @@ class SecondRound:
         Under rho it always has. Laplace noise on the residual of 2 x 2 levels is as loud as that
         on the table, and louder for any others.
         """
-        if not self.steps.residual_tables or self.budget_filter.route == "pure":
+        if self.links is not None:
+            return True
+        if self.budget_filter.route == "pure":
             return False
         return len(features) == PAIR and min(self._levels(features)) > 1
 
@@ -213,13 +228,12 @@ class SecondRound:
             shape: self._noise(features, share)
             for shape, features in dict(zip(shapes, tables, strict=True)).items()
         }
-        noise = np.array([noise_of[shape] for shape in shapes])
-        penalties = whole_penalty(noise).tolist()
-        scores = []
-        for features, penalty in zip(tables, penalties, strict=True):
-            score = self.distances[features] - penalty
-            scores.append(score if len(features) == 2 else score // self.steps.triple_divisor)
-        return scores
+        penalties = whole_penalty(np.array([noise_of[shape] for shape in shapes])).tolist()
+        divisor = TRIPLE_DIVISOR if self.links is None else RESIDUAL_DIVISOR
+        return [
+            (self.distances[features] - penalty) // (1 if len(features) == PAIR else divisor)
+            for features, penalty in zip(tables, penalties, strict=True)
+        ]
 
     def _forget(self, measured: Features) -> None:
         """Drop all distances; where they are many only those that a measured table changes most.
@@ -227,6 +241,9 @@ class SecondRound:
         Those are pairs that share a feature with it, and triples that share a pair; the
         others are taken anew now and then, ever more rarely.
         """
+        if self.links is not None:
+            # Measured twice, it has so little noise that the pool's own error is the larger one.
+            del self.candidates[measured]
         if cheap_to_score(len(self.candidates), self.fit.pool.rows):
             self.distances.clear()
         elif self.measured >= _ALL_ANEW * self.renewed:
@@ -237,42 +254,68 @@ class SecondRound:
             del self.distances[features]
 
     def _find_candidates(self, deviation: float) -> None:
-        """Pairs, and triples with two pairs of which something was measured (paid output)."""
+        """Look for tables to choose from; which are looked at does not depend on the table."""
         sizes = self.fit.pool.sizes
-        features = range(len(sizes))
-        wanted: list[Features] = [] if self.candidates else list(combinations(features, 2))
-        wanted = [table for table in wanted if cell_count(table, sizes) <= self.steps.most_cells]
+        if self.links is None:
+            wanted = [*self._all_pairs(), *self._new_triples(deviation)]
+        else:
+            wanted = [] if self.measured else self._beside_all_pairs(self.links)
+        small = [t for t in wanted if cell_count(t, sizes) <= MOST_TABLE_CELLS]
         room = Room.of(len(sizes) * (len(sizes) - 1) // 2, self.fit.pool.rows)
-        if len(room.half().part(wanted, sizes)) < len(wanted):
-            wanted = sorted(room.half().part(spread_out(wanted, self.fit.pool), sizes))
-        if self.steps.triples:
-            covered = {
-                triple for table in self.fit.features for triple in combinations(sorted(table), 3)
-            }
-            wanted += [
-                triple
-                for triple in self._linked_triples()
-                if triple not in self.candidates
-                and triple not in covered
-                and MEAN_ABSOLUTE_NORMAL * deviation * cell_count(triple, sizes)
-                <= self.fit.margins.total
-            ]
-        small = [t for t in wanted if cell_count(t, sizes) <= self.steps.most_cells]
         small = room.left(self.candidates, sizes).part(small, sizes)
         self.table.ask(small)
         self.candidates.update((table, self.table.count(table)) for table in small)
 
-    def _linked_triples(self) -> list[Features]:
-        if not self.linked:
-            for table in self.fit.features:
-                self.linked.update(combinations(sorted(table), 2))
-        near: dict[int, set[int]] = {}
-        for left, right in self.linked:
-            near.setdefault(left, set()).add(right)
-            near.setdefault(right, set()).add(left)
-        found = {
-            tuple(sorted((middle, *ends)))
-            for middle, others in near.items()
-            for ends in combinations(sorted(others), 2)
-        }
-        return sorted(found)
+    def _all_pairs(self) -> list[Features]:
+        """Return all pairs, at first, or as many as there is room for."""
+        sizes, pool = self.fit.pool.sizes, self.fit.pool
+        if self.candidates:
+            return []
+        pairs = [
+            pair
+            for pair in combinations(range(len(sizes)), PAIR)
+            if cell_count(pair, sizes) <= MOST_TABLE_CELLS
+        ]
+        room = Room.of(len(sizes) * (len(sizes) - 1) // 2, pool.rows).half()
+        if len(room.part(pairs, sizes)) < len(pairs):
+            return sorted(room.part(spread_out(pairs, pool), sizes))
+        return pairs
+
+    def _new_triples(self, deviation: float) -> list[Features]:
+        """Return triples with two pairs of which something was measured (paid output)."""
+        if not self.steps.triples:
+            return []
+        measured = [table.features for table in self.fit.tables]
+        covered = {triple for table in measured for triple in combinations(table, 3)}
+        self.linked.update(pair for table in measured for pair in combinations(table, PAIR))
+        sizes = self.fit.pool.sizes
+        return [
+            triple
+            for triple in triples_along(self.linked)
+            if triple not in self.candidates
+            and triple not in covered
+            and MEAN_ABSOLUTE_NORMAL * deviation * cell_count(triple, sizes)
+            <= self.fit.margins.total
+        ]
+
+    def _beside_all_pairs(self, links: Collection[Features]) -> list[Features]:
+        """Return pairs of a feature and a head of its, and triples that hold two of these."""
+        known = [table.features for table in self.fit.tables if table.residual is not None]
+        wanted = [pair for pair in known if pair in links]
+        if self.steps.triples:
+            wanted += triples_along(links)[:_MOST_TRIPLES]
+        return [table for table in wanted if min(self._levels(table)) > 1]
+
+
+def triples_along(links: Iterable[Features]) -> list[Features]:
+    """Return the triples of features of which two pairs are linked."""
+    near: dict[int, set[int]] = {}
+    for left, right in links:
+        near.setdefault(left, set()).add(right)
+        near.setdefault(right, set()).add(left)
+    found = {
+        tuple(sorted((middle, *ends)))
+        for middle, others in near.items()
+        for ends in combinations(sorted(others), PAIR)
+    }
+    return sorted(found)
