@@ -338,7 +338,7 @@ def test_noise_and_choices_are_called_by_the_seam_alone():
     """Replicates put noise of their own on zeros, which look at no count."""
     allowed = {
         "mechanisms/answers.py": {"add_noise", "choose"},
-        "methods/released/perturbed.py": {"add_noise"},
+        "methods/released/replicates.py": {"add_noise"},
         "methods/released/shape_replicates.py": {"add_noise"},
     }
     found = {}

@@ -12,7 +12,7 @@ import numpy as np
 
 from pegsynth.inference import combine
 from pegsynth.mechanisms.noise import add_noise
-from pegsynth.methods.released import perturbed as perturbing
+from pegsynth.methods.released import replicates as perturbing
 from pegsynth.methods.released import row_replicates as weighing
 from pegsynth.methods.released.draw import draw_rows, fine_shares
 from pegsynth.methods.released.published import NoisyTable, Released

@@ -23,8 +23,8 @@ from pegsynth.methods.released.dependences import (
 from pegsynth.methods.released.domain import Domain
 from pegsynth.methods.released.draw import draw_rows, take_rows
 from pegsynth.methods.released.fit import release_blocks
-from pegsynth.methods.released.perturbed import Laws
 from pegsynth.methods.released.published import NoisyTable
+from pegsynth.methods.released.replicates import Laws
 from pegsynth.methods.released.steps import Steps
 from pegsynth.methods.released.stored_released import loaded_released, stored_released
 from pegsynth.methods.stored_model import StoredModel

@@ -16,8 +16,7 @@ from pegsynth.methods.released.one_way import Margins, with_floor
 from pegsynth.methods.released.pair_pool import PairModel, follow
 from pegsynth.methods.released.pair_residuals import PairEstimates, free_cells
 from pegsynth.methods.released.published import NoisyTable
-from pegsynth.methods.released.rounds import pairs_at_once, rows_at_once
-from pegsynth.methods.released.row_pool import Pool
+from pegsynth.methods.released.row_pool import Pool, pairs_at_once, rows_at_once
 from pegsynth.methods.released.smoothing import ratio_weights, shrunken
 from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream

@@ -20,7 +20,7 @@ from scipy import stats
 
 from pegsynth.inference.combining_rules import PART
 from pegsynth.methods.released.draw import rebuild
-from pegsynth.methods.released.perturbed import Laws, perturbed, split_counts
+from pegsynth.methods.released.replicates import Laws, perturbed, split_counts
 from pegsynth.methods.released.row_pool import Pool
 from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream

@@ -16,7 +16,7 @@ import numpy as np
 from pegsynth.kernels.arrays import Float64
 from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.methods.released.domain import Domain
-from pegsynth.methods.released.pair_plan import margins_beside_pairs, pairs_are_quiet
+from pegsynth.methods.released.pair_residuals import margins_beside_pairs, pairs_are_quiet
 from pegsynth.methods.released.steps import FIRST_ROUND, TOTAL_SHARE, Steps
 
 _LOUD_ABOVE, _QUIET_BELOW = 3.0, 0.5

@@ -25,6 +25,7 @@ from pegsynth.methods.released.counted import CountedTable
 from pegsynth.methods.released.details import Allowed, Detail
 from pegsynth.methods.released.published import NoisyTable
 from pegsynth.methods.released.row_pool import Features
+from pegsynth.methods.released.steps import MOST_DEPENDENCES, MOST_LEVELS, MOST_TABLE_CELLS
 
 Codes = NDArray[np.uint32]
 
@@ -34,15 +35,11 @@ MAP_PURPOSES = frozenset({"rows that a map explains", "map"})
 _DEPENDENCE = 0.008
 """What the search for one dependence costs, half for the choice and half for its check."""
 MOST_MAP = 0.03
-"""The most that one map costs, and all of them with their searches."""
-MOST_DEPENDENCES = 0.12
+"""The most that one map costs."""
 _AUDIBLE = 0.08
 """The part of the rows that the noise of the choice may reach."""
 _UNEXPLAINED = 0.002
 """The part of the rows that a map may leave unexplained."""
-MOST_TABLE_CELLS = 40_000
-"""No table of several features has more cells, nor any of them more levels."""
-MOST_LEVELS = 2_000
 _LOT_CELLS = 1 << 22
 _LEAST_VARIED = 0.1
 _SLACK = 0.05

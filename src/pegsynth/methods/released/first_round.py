@@ -19,12 +19,11 @@ from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.released.counted import MergedTable
-from pegsynth.methods.released.dependences import MOST_TABLE_CELLS
 from pegsynth.methods.released.one_way import Margins
 from pegsynth.methods.released.published import NoisyTable
 from pegsynth.methods.released.row_pool import Features, Pool, Ruled, cell_count
 from pegsynth.methods.released.smoothing import on_simplex, shrunken
-from pegsynth.methods.released.steps import Steps
+from pegsynth.methods.released.steps import MOST_TABLE_CELLS, Steps
 
 MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)
 MOST_PENALTY = float(1 << 60)

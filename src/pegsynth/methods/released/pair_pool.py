@@ -22,8 +22,7 @@ from pegsynth.methods.released.joint_fit import CLOSENESS, JointFit, likely_clos
 from pegsynth.methods.released.one_way import Margins
 from pegsynth.methods.released.pair_residuals import PAIR, PairEstimates, dependence, free_cells
 from pegsynth.methods.released.published import NoisyTable
-from pegsynth.methods.released.rounds import MOST_POOL, rows_at_once
-from pegsynth.methods.released.row_pool import Features, Pool, cell_count
+from pegsynth.methods.released.row_pool import MOST_POOL, Features, Pool, cell_count, rows_at_once
 from pegsynth.methods.released.smoothing import fitted_to
 from pegsynth.methods.released.steps import Steps
 

@@ -174,7 +174,7 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit | PooledFit"]):
     def describe(self, model: Model, *, confidential: bool) -> Iterable[str]:
         """Yield the published tables, their levels and their noise."""
         from pegsynth.methods.released.pooled_release import describe_pooled, is_pooled
-        from pegsynth.methods.released.released_description import describe_released
+        from pegsynth.methods.released.stored_released import describe_released
 
         if is_pooled(model.schema):
             return describe_pooled(model.content, model.schema)

@@ -31,10 +31,14 @@ from pegsynth.methods.released.released_blocks import (
     allowance_of,
     steps_of,
 )
-from pegsynth.methods.released.released_description import describe_released
 from pegsynth.methods.released.replicates import Source, own_noise_tables
 from pegsynth.methods.released.steps import Steps
-from pegsynth.methods.released.stored_released import PREFIX, TRANSITIONS, loaded_under
+from pegsynth.methods.released.stored_released import (
+    PREFIX,
+    TRANSITIONS,
+    describe_released,
+    loaded_under,
+)
 from pegsynth.privacy import (
     Allowance,
     Event,

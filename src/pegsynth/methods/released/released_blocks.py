@@ -27,7 +27,14 @@ from pegsynth.methods.released.calibration import Added, Calibration
 from pegsynth.methods.released.declared_plan import settle_declared
 from pegsynth.methods.released.details import check_details
 from pegsynth.methods.released.domain import domain_of
-from pegsynth.methods.released.draw import LOT, draw_rows, level_codes, released_total, take_rows
+from pegsynth.methods.released.draw import (
+    LOT,
+    choose_rows,
+    draw_rows,
+    level_codes,
+    released_total,
+    take_rows,
+)
 from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.measuring_sums import CodedValues, ValueTable, measure_analyses
 from pegsynth.methods.released.published import Released
@@ -38,7 +45,6 @@ from pegsynth.methods.released.replicates import (
     own_noise_versions,
 )
 from pegsynth.methods.released.row_replicates import FITTED_ROWS, Replicates
-from pegsynth.methods.released.rows import choose_rows
 from pegsynth.methods.released.steps import Steps
 from pegsynth.methods.released.sum_design import STEPS
 from pegsynth.privacy import Allowance, Budget, Event, UnitBound, Unspent

@@ -18,24 +18,17 @@ from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.released.counted import MergedTable
-from pegsynth.methods.released.dependences import MOST_TABLE_CELLS
 from pegsynth.methods.released.first_round import whole_penalty
 from pegsynth.methods.released.joint_fit import JointFit
 from pegsynth.methods.released.pair_residuals import MEAN_ABSOLUTE_NORMAL, PAIR, summed_noise
 from pegsynth.methods.released.published import NoisyTable
 from pegsynth.methods.released.row_pool import Features, Pool, cell_count
-from pegsynth.methods.released.steps import Steps
+from pegsynth.methods.released.steps import MOST_TABLE_CELLS, Steps
 
-MOST_POOL = 1 << 20
-"""The most rows of a pool; fewer where it has to meet very many tables."""
 _MOST_VISITS = 2_000_000_000
 """Rows of the pool that are visited when the distances of all pairs are taken: seconds."""
 _MOST_CELLS = 1 << 24
 _LEAST_CANDIDATES = 800
-_MOST_NUMBERED = 1 << 28
-"""Cells that the rows of a pool are in, over all tables: half a gigabyte."""
-_FEW_TABLES = 700
-_LEAST_ROWS = 1 << 14
 _CHEAP_VISITS = 320_000_000
 _ROUNDS_PER_FEATURE = 2
 _ALL_ANEW = 10
@@ -77,18 +70,6 @@ class Room:
         reached = np.cumsum([cell_count(table, sizes) for table in tables])
         fitting = int(np.searchsorted(reached, self.cells, side="right"))
         return list(tables[: min(fitting, self.tables)])
-
-
-def pairs_at_once(rows: int, least: int) -> int:
-    """Return the most pairs that may all be measured, each of which numbers the pool's rows."""
-    return max(least, _MOST_NUMBERED // max(rows, 1))
-
-
-def rows_at_once(tables: int, most: int) -> int:
-    """Return the most rows of a pool, at most so many, if it has to meet so many tables."""
-    if tables <= _FEW_TABLES:
-        return most
-    return min(most, max(_MOST_NUMBERED // tables, _LEAST_ROWS))
 
 
 def cheap_to_score(candidates: int, pool_rows: int) -> bool:

@@ -29,6 +29,12 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
+MOST_POOL = 1 << 20
+"""The most rows of a pool; fewer where it has to meet very many tables."""
+_MOST_NUMBERED = 1 << 28
+"""Cells that the rows of a pool are in, over all tables: half a gigabyte."""
+_FEW_TABLES = 700
+_LEAST_ROWS = 1 << 14
 MOST_CELLS = 1 << 16
 _REDRAWN = 1 << 14
 _PART = 1 << 16
@@ -310,6 +316,18 @@ class Ruled:
         sums = odds.sum(axis=1, keepdims=True)
         counted: Float64 = together @ (odds / np.where(sums > 0, sums, 1.0))
         return counted
+
+
+def pairs_at_once(rows: int, least: int) -> int:
+    """Return the most pairs that may all be measured, each of which numbers the pool's rows."""
+    return max(least, _MOST_NUMBERED // max(rows, 1))
+
+
+def rows_at_once(tables: int, most: int) -> int:
+    """Return the most rows of a pool, at most so many, if it has to meet so many tables."""
+    if tables <= _FEW_TABLES:
+        return most
+    return min(most, max(_MOST_NUMBERED // tables, _LEAST_ROWS))
 
 
 def cell_keys(columns: UInt16, features: Features, sizes: Sequence[int]) -> UInt16:

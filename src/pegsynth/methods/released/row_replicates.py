@@ -36,9 +36,8 @@ from pegsynth.methods.released.draw import released_total, start_margins
 from pegsynth.methods.released.joint_fit import soft_potentials
 from pegsynth.methods.released.ordered_products import AddedProducts, standard_scores, tilt_towards
 from pegsynth.methods.released.pair_residuals import PAIR, cell_noise, free_cells, projected
-from pegsynth.methods.released.perturbed import Law, Laws, fresh_noise
 from pegsynth.methods.released.published import NoisyTable, Released
-from pegsynth.methods.released.replicates import Source
+from pegsynth.methods.released.replicates import Law, Laws, Source, fresh_noise
 from pegsynth.methods.released.row_pool import MOST_CELLS, cell_keys
 from pegsynth.random import RandomStream, Words
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pegsynth.methods.released.dependences import MOST_DEPENDENCES
-
 TOTAL_SHARE = 0.01
 """What the noisy number of rows costs, as a part of the whole budget."""
 FIRST_ROUND = 0.48
 """What blocks get of the budget that one-way counts leave; the second round has the rest."""
+MOST_DEPENDENCES = 0.12
+"""What the search for features that others tell costs at the most."""
+MOST_TABLE_CELLS = 40_000
+"""No table of several features has more cells, nor any of them more levels."""
+MOST_LEVELS = 2_000
 
 
 @dataclass(frozen=True)
