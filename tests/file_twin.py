@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pegsynth.auditing.interference import Answers
 from pegsynth.cli import release_commands, working
+from pegsynth.options import Publication
 from pegsynth.pipeline.request import Request
 
 ROWS = 30
@@ -52,9 +53,7 @@ def everything(build, schema, folder: Path, kind: str) -> dict[str, bytes]:
             out / "schema.toml",
             out / "release",
             request(),
-            force=False,
-            public_only=True,
-            table_format=kind,
+            Publication(public_only=True, table_format=kind),
         )
     found = {"model.pegs": (out / "model.pegs").read_bytes(), "printed": said.getvalue().encode()}
     for path in (out / "release").rglob("*"):

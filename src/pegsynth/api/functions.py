@@ -6,7 +6,6 @@ does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,8 @@ from pegsynth.api.fitted import FittedModel, SavedModel, as_fitted
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods.forecast import Forecast
 from pegsynth.methods.session import Session
-from pegsynth.options._kinds import keywords, python_names
+from pegsynth.options import Publication
+from pegsynth.options._kinds import keywords, made_of, python_names
 from pegsynth.pipeline.drawn_tables import table_schema
 from pegsynth.pipeline.request import Request, registered_options
 from pegsynth.pipeline.running import booked_run, booked_table, open_draws, settle
@@ -189,21 +189,12 @@ def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
     return Request.of(**options).planned(book)
 
 
-@keywords(Request, without=_ELSEWHERE, more=registered_options)
+@keywords(Publication, Request, without=_ELSEWHERE, more=registered_options)
 def release(
     data: Any,
     schema: Schema | str | Path,
     *,
     folder: str | Path,
-    force: bool = False,
-    public_only: bool = False,
-    table_format: str = "csv",
-    weights_inside: bool = False,
-    k: int | None = None,
-    k_features: Sequence[str] = (),
-    round_to: Mapping[str, float] | None = None,
-    about: Any = None,
-    languages: Sequence[str] = (),
     progress: bool | Progress | None = None,
     **options: Any,
 ) -> Release:
@@ -230,33 +221,26 @@ def release(
         Who publishes what and why: the name of an ``about.toml``, or its content as a mapping.
     languages
         Languages of PRIVACY.md beside English: de, fr, es, pt.
+    holdout, target, formulas
+        For the internal report: real rows that the synthesizer never saw, a feature to predict
+        in real rows, and regressions to compare.
+    quality, quality_tables
+        The part of epsilon that buys noisy distances to the original, published in
+        QUALITY.json, and tables that are named for it beside single features and pairs.
+    accept
+        A file of criteria: publish only if the figures of `quality` meet them.
     **options
         Those of `synthesize`; of `pegs-once`, rows have 20 replicate weights unless `replicates`
         is another number, or 0.
     """
-    from pegsynth.publishing.about import About
-    from pegsynth.publishing.facts import Papers
     from pegsynth.publishing.fill_folder import make_folder
-    from pegsynth.publishing.policy import Policy
-    from pegsynth.publishing.privacy_pages import check_languages
 
     check_threads()
+    publication = made_of(Publication, options)
     request = Request.of(**options)
     source = _source(data, request)
     with shown(progress) as told:
-        made = make_folder(
-            source,
-            schema,
-            Path(folder),
-            request,
-            force=force,
-            public_only=public_only,
-            table_format=table_format,
-            weights_inside=weights_inside,
-            policy=Policy.of(k, k_features, round_to),
-            papers=Papers(About.of(about), check_languages(languages)),
-            progress=told,
-        )
+        made = make_folder(source, schema, Path(folder), request, publication, progress=told)
     return Release.load(made.folder)
 
 

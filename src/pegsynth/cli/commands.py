@@ -9,6 +9,7 @@ import typer
 
 from pegsynth.cli import flags
 from pegsynth.cli.verify_command import verify
+from pegsynth.options import Publication
 
 if TYPE_CHECKING:
     from pegsynth.pipeline.request import Request
@@ -237,103 +238,16 @@ def release(
     data: flags.Data,
     schema: flags.SchemaFile,
     output: flags.Output,
+    publication: Publication,
     second: flags.SecondData = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an earlier release or an empty folder.")
-    ] = False,
-    public_only: Annotated[
-        bool, typer.Option("--public-only", help="Do not write the internal folder.")
-    ] = False,
-    table_format: Annotated[
-        str, typer.Option("--format", help="Files of the tables: csv or parquet.")
-    ] = "csv",
-    weights_inside: Annotated[
-        bool,
-        typer.Option(
-            "--weights-inside",
-            help="Write replicate weights into the table, and not into a file beside it.",
-        ),
-    ] = False,
-    k: Annotated[
-        int | None,
-        typer.Option(
-            "--k",
-            help="Blank --k-features in synthetic rows whose combination fewer rows share; policy, "
-            "no further protection.",
-        ),
-    ] = None,
-    k_features: Annotated[
-        str | None,
-        typer.Option(
-            "--k-features", metavar="F,F", help="Features for --k [default: quasi-identifiers]."
-        ),
-    ] = None,
-    round_to: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--round", metavar="F=STEP", help="Round a synthetic number to multiples; policy too."
-        ),
-    ] = None,
-    about: Annotated[
-        Path | None,
-        typer.Option("--about", help="about.toml: who publishes what, for whom and why."),
-    ] = None,
-    language: Annotated[
-        str | None,
-        typer.Option(
-            "--language",
-            metavar="L,L",
-            help="PRIVACY.md in further languages: de, fr, es, pt.",
-        ),
-    ] = None,
-    holdout: Holdout = None,
-    target: Target = None,
-    formula: Formulas = None,
-    quality: Annotated[
-        float | None,
-        typer.Option(
-            "--quality",
-            metavar="SHARE",
-            help="Part of --epsilon that buys noisy distances to the original, published in "
-            "QUALITY.json with intervals, such as 0.1.",
-        ),
-    ] = None,
-    quality_table: Annotated[
-        list[str] | None,
-        typer.Option("--quality-table", metavar="F,F", help="Another table for --quality."),
-    ] = None,
-    accept: Annotated[
-        Path | None,
-        typer.Option(
-            "--accept", help="Publish only if figures of --quality meet the criteria in this file."
-        ),
-    ] = None,
     *,
     request: Request,
 ) -> None:
     """Write a release folder: public/ may be published, internal/ may not."""
     from pegsynth.cli import release_commands
-    from pegsynth.publishing.about import About
-    from pegsynth.publishing.bought_quality import Bought
-    from pegsynth.publishing.facts import Papers
-    from pegsynth.publishing.judging import Judging
-    from pegsynth.publishing.policy import Policy
-    from pegsynth.publishing.privacy_pages import check_languages
 
-    release_commands.release(
-        _source(data if second is None else (data, second), request),
-        schema,
-        output,
-        request,
-        force=force,
-        public_only=public_only,
-        table_format=table_format,
-        weights_inside=weights_inside,
-        policy=Policy.of(k, k_features, round_to),
-        papers=Papers(About.of(about), check_languages(language)),
-        judging=Judging(holdout, target, tuple(formula or ())),
-        bought=Bought.of(quality, quality_table, accept),
-    )
+    source = _source(data if second is None else (data, second), request)
+    release_commands.release(source, schema, output, request, publication)
 
 
 @flags.taking(

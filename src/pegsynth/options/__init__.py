@@ -1,591 +1,55 @@
 """Every option of a release, declared once: name, type, default and help.
 
-The options of a method are one frozen dataclass, put together from the groups here
+The options of a method are one frozen dataclass, put together from the groups in `_methods`
 (`RowOptions`, `KeyOptions`, ..). `BudgetOptions` say what may be spent, `RunOptions` and
-`SourceOptions` how the work is done and where the table is. `pegsynth.pipeline.request.Request` is
-all of them together, as a command or a call states them. All are public choices. What the user
-left open is None here; the method settles it from the schema and the budget, never from the
-data.
+`SourceOptions` how the work is done and where the table is, `Publication` what a release folder
+takes. `pegsynth.pipeline.request.Request` is all of them together but the last, as a command or a
+call states them. All are public choices.
 
 The flags of the command line, the keyword arguments in Python, their checks, the help texts
 and docs/options.md are made of these declarations. Which method takes an option follows from
 the dataclass of the method (`pegsynth.methods`).
 """
 
-from __future__ import annotations
-
-import re
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
-
-from pegsynth.errors import ParameterError, SchemaError
-from pegsynth.options._kinds import check_options, option
+from pegsynth.options._methods import (
+    AUTO,
+    DEFAULT_BLOCK_SIZE,
+    MOST_REPLICATES,
+    MOST_VISITS,
+    PAPER_METHOD,
+    REPLICATES,
+    BlockSizeOptions,
+    CapOptions,
+    GivenOptions,
+    HeadOptions,
+    KeyOptions,
+    LogLinearOptions,
+    MethodChoice,
+    MethodOptions,
+    Order,
+    PartialOptions,
+    PriorKind,
+    PriorOptions,
+    ProperOptions,
+    ReplicateOptions,
+    RowOptions,
+    SweepOptions,
+)
+from pegsynth.options._runs import (
+    DEFAULT_IMPUTATIONS,
+    BookOptions,
+    BudgetOptions,
+    CompletionOptions,
+    EngineOptions,
+    How,
+    Publication,
+    RunOptions,
+    SourceOptions,
+)
 from pegsynth.options.weight_names import WEIGHT, named_weights
-from pegsynth.runtime import usable_processors
 
-if TYPE_CHECKING:
-    from pegsynth.privacy import Shares
-    from pegsynth.schema import Schema
-    from pegsynth.schema.dialect import Dialect
-
-Order = Literal["public", "private", "data"]
-PriorKind = Literal["uniform", "marginal", "levels"]
-How = Literal["model", "values", "labels"]
-
-AUTO = "auto"
-PAPER_METHOD = "pegs"
-"""What ``auto`` takes without a total epsilon; also draws from a model without a budget."""
-
-_WEIGHT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,23}")
-_BY_SCHEMA = "as the schema says"
-MOST_VISITS = 2**31
-MOST_REPLICATES = 1000
-REPLICATES = 20
-"""Replicate weights of a release, unless another number is stated."""
-DEFAULT_BLOCK_SIZE = 10
-DEFAULT_IMPUTATIONS = 3
-
-
-def _method_names() -> tuple[str, ...]:
-    from pegsynth.methods import names
-
-    return (AUTO, *names())
-
-
-@dataclass(frozen=True)
-class MethodChoice:
-    """Which method makes the rows."""
-
-    method: str = option(
-        AUTO,
-        "choice",
-        lambda: f"{', '.join(_method_names())}; auto: the smallest predicted error.",
-        choices=_method_names,
-    )
-
-
-@dataclass(frozen=True)
-class MethodOptions:
-    """What the options of every method have in common: they are checked when they are made."""
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-
-@dataclass(frozen=True)
-class RowOptions(MethodOptions):
-    """How many rows; every method takes these.
-
-    Parameters
-    ----------
-    rows, datasets
-        n rows in each of K datasets; rows may be None where the price does not grow with
-        them.
-    rows_in
-        Public or rounded number of original rows.
-    """
-
-    rows: int | None = option(None, "whole", "Rows of each synthetic table.")
-    datasets: int = option(1, "whole", "How many synthetic tables.")
-    rows_in: int | None = option(
-        None, "whole", "Public or rounded number of original rows, if it is public."
-    )
-
-
-@dataclass(frozen=True)
-class HeadOptions(MethodOptions):
-    """How many features each feature is drawn from.
-
-    Parameters
-    ----------
-    heads
-        Head features per target, m.
-    """
-
-    heads: int | None = option(None, "whole", "Head features per target.", least=0, unless="2")
-
-
-@dataclass(frozen=True)
-class KeyOptions(HeadOptions):
-    """How a table is cut into blocks by hashed keys.
-
-    Parameters
-    ----------
-    tail_bits
-        Tail bits, t. The paper takes 1. A bit by XOR tells next to nothing of the target and
-        halves the rows of every entry (R22), so there is none unless it is asked for.
-    order
-        ``public``: heads from the schema. ``private``: chosen by the exponential mechanism
-        and paid for. ``data``: the paper's mutual information, recorded as not private (R10).
-    order_rows
-        About how many rows ``data`` looks at, spread over the table; None for all.
-    """
-
-    tail_bits: int = option(
-        0,
-        "whole",
-        "Tail bits of the key, 0 to 16; the paper's 1 halves every entry and tells next to "
-        "nothing (R22).",
-        least=0,
-    )
-    order: Order | None = option(
-        None,
-        "choice",
-        "Where heads come from: public, private (paid) or data (the paper's; not private).",
-        choices=get_args(Order),
-        harmless=("public",),
-        unless="private with --epsilon if the schema lists no heads, else public",
-    )
-    order_rows: int | None = option(None, "whole", "Rows that --order data looks at.", unless="all")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.order_rows is not None and self.order != "data":
-            raise ParameterError(
-                "--order-rows goes with --order data; a private order is paid by the row and "
-                "looks at all of them"
-            )
-
-
-@dataclass(frozen=True)
-class PriorOptions(MethodOptions):
-    """Where virtual rows come from.
-
-    Parameters
-    ----------
-    prior
-        ``uniform`` virtual rows, or in proportion to a paid ``marginal``; or ``levels``: small
-        categories are merged by paid counts before anything is drawn, neighbours where there
-        is an order, and virtual rows are in proportion to what the levels hold (R25).
-    """
-
-    prior: PriorKind | None = option(
-        None,
-        "choice",
-        "Virtual rows: uniform, marginal (paid), or levels (paid; small neighbours merged).",
-        choices=get_args(PriorKind),
-        unless="levels with --epsilon, marginal for pegs-capped, else uniform",
-        harmless=("uniform",),
-    )
-
-
-@dataclass(frozen=True)
-class SweepOptions(MethodOptions):
-    """How rows come out of sweeps over seed rows.
-
-    Parameters
-    ----------
-    sweeps
-        Sweeps per row, S.
-    seed_pool
-        ``uniform``, a paid ``marginal``, the name of a public file of rows, or
-        ``original`` rows, which leaves no guarantee.
-    """
-
-    sweeps: int = option(1, "whole", "Gibbs sweeps per row.")
-    seed_pool: str | Path | None = option(
-        None,
-        "path",
-        "Where chains start: uniform, marginal (paid), a file of public rows, or original (no "
-        "guarantee).",
-        unless="marginal with --epsilon, else uniform",
-        harmless=("uniform",),
-    )
-
-
-@dataclass(frozen=True)
-class BlockSizeOptions(MethodOptions):
-    """How many rows a block has before what it visited is reset.
-
-    Parameters
-    ----------
-    block_size
-        Rows per block of ``pegs-rs``, B.
-    """
-
-    block_size: int = option(DEFAULT_BLOCK_SIZE, "whole", "Rows per block of pegs-rs.")
-
-
-@dataclass(frozen=True)
-class CapOptions(MethodOptions):
-    """How visits are capped.
-
-    Parameters
-    ----------
-    visits, chains
-        Visit cap T and parallel chains G of ``pegs-capped``.
-    urn
-        Whether its drawn values go back into their entry (R17), which is cheaper when
-        epsilon is large; None lets the price decide.
-    """
-
-    visits: int | None = option(
-        None, "whole", "Visit cap of pegs-capped.", unless="from rows and schema"
-    )
-    chains: int | None = option(None, "whole", "Chains of pegs-capped.", unless="4")
-    urn: bool | None = option(
-        None,
-        "flag",
-        "Whether pegs-capped puts drawn values back into their entry.",
-        unless="if cheaper",
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.visits is not None and self.visits > MOST_VISITS:
-            raise ParameterError(f"--visits must be at most {MOST_VISITS}; it was {self.visits}")
-        if self.urn and (self.chains or 1) > 1:
-            raise ParameterError("--urn draws one chain; leave out --chains")
-
-
-@dataclass(frozen=True)
-class GivenOptions(MethodOptions):
-    """Which features keep a given value.
-
-    Parameters
-    ----------
-    where
-        Features and the value that each keeps in every row; they are not drawn.
-    """
-
-    where: tuple[tuple[str, str], ...] = option(
-        (), "values", "Keep a feature at this value.", metavar="FEATURE=VALUE"
-    )
-
-
-@dataclass(frozen=True)
-class PartialOptions(SweepOptions, GivenOptions):
-    """Which features of the original rows are replaced.
-
-    Parameters
-    ----------
-    synthesize
-        Features to replace in the original rows, all others being kept as they are; no
-        guarantee holds then.
-    """
-
-    synthesize: tuple[str, ...] = option(
-        (), "names", "Replace only these features of the original rows.", metavar="F,F"
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.synthesize and (self.where or self.seed_pool not in (None, "original")):
-            raise ParameterError(
-                "--synthesize starts from the original rows; leave out --where and --seed-pool"
-            )
-
-
-@dataclass(frozen=True)
-class LogLinearOptions(MethodOptions):
-    """Whether a table of all cells is smoothed.
-
-    Parameters
-    ----------
-    log_linear
-        Whether ``contingency`` draws from a log-linear fit of all pairs instead of counts.
-    """
-
-    log_linear: bool = option(
-        False, "flag", "Let contingency draw from a log-linear fit of all pairs."
-    )
-
-
-@dataclass(frozen=True)
-class ProperOptions(MethodOptions):
-    """Whether parameters are redrawn for every dataset.
-
-    Parameters
-    ----------
-    proper
-        Whether imputation models are refitted for every dataset with Bayesian-bootstrap
-        weights, which redraws their parameters (R16).
-    """
-
-    proper: bool = option(
-        False, "flag", "Refit mi, cart or forest for every dataset (redrawn weights)."
-    )
-
-
-@dataclass(frozen=True)
-class ReplicateOptions(MethodOptions):
-    """How the noise of released counts gets into intervals (R28).
-
-    Parameters
-    ----------
-    replicates
-        K replicate weights of every row, 0 for none; a release has 20 by default, where its
-        method can make them.
-    weight_name
-        What the column of weights is called; the replicates have _1, _2, .. behind it.
-    shared_noise
-        Whether several tables are drawn from the same noisy counts; otherwise each has
-        sampling and noise of its own.
-    """
-
-    replicates: int | None = option(
-        None, "whole", "Replicate weights of rows, for intervals; 0 for none.", least=0
-    )
-    weight_name: str = option(
-        WEIGHT,
-        "text",
-        "Column of the weight; replicates are called NAME_1, NAME_2, ..",
-        metavar="NAME",
-    )
-    shared_noise: bool = option(
-        False,
-        "flag",
-        "Draw several tables from the same noisy counts; intervals then leave the noise out.",
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        # R, Stata, SAS and SPSS take such names, with the number of a replicate behind.
-        if not _WEIGHT_NAME.fullmatch(self.weight_name):
-            raise ParameterError(
-                "--weight-name is a letter and up to 23 letters, digits and underscores; choose "
-                "such a name"
-            )
-        if self.replicates == 1 or (self.replicates or 0) > MOST_REPLICATES:
-            raise ParameterError(
-                f"--replicates must be 0, or 2 to {MOST_REPLICATES}; it was {self.replicates}"
-            )
-
-    @property
-    def weight_names(self) -> tuple[str, ...]:
-        """The columns that weights add: that of the published counts, and K replicates."""
-        return named_weights(self.weight_name, self.replicates or 0)
-
-
-@dataclass(frozen=True)
-class CompletionOptions:
-    """Whether missing values of synthetic rows are imputed from synthetic rows (R23).
-
-    Parameters
-    ----------
-    complete
-        Whether there are completed versions of every table; they cost nothing.
-    imputations
-        r, how many of each.
-    """
-
-    complete: bool = option(
-        False, "flag", "Impute missing values from synthetic rows, which costs nothing."
-    )
-    imputations: int | None = option(
-        None,
-        "whole",
-        "Completed versions of each table, with --complete.",
-        least=2,
-        unless=str(DEFAULT_IMPUTATIONS),
-    )
-
-    @property
-    def versions(self) -> int:
-        """Completed versions of each table; 0 where none were asked for."""
-        return (self.imputations or DEFAULT_IMPUTATIONS) if self.complete else 0
-
-
-@dataclass(frozen=True)
-class BudgetOptions:
-    """What may be spent: exactly one of epsilon (with or without delta), epsilon per row, l, alpha.
-
-    Parameters
-    ----------
-    epsilon, delta
-        The total for everything together.
-    epsilon_per_row
-        The paper's convention.
-    l
-        Entropy l-diversity instead of differential privacy.
-    alpha
-        Virtual rows per category.
-    shares
-        How epsilon is split over order, marginals and draws.
-    """
-
-    epsilon: float | None = option(None, "number", "Total epsilon for everything together.")
-    delta: float | None = option(None, "number", "Delta that goes with --epsilon.")
-    epsilon_per_row: float | None = option(
-        None, "number", "Epsilon per synthetic row, as the paper counts."
-    )
-    l: float | None = option(None, "number", "Entropy l-diversity instead.")  # noqa: E741
-    alpha: float | None = option(None, "number", "Virtual rows per category; 0: unperturbed.")
-    shares: Shares | None = option(
-        None,
-        "shares",
-        "Share of --epsilon for order, marginals or draws.",
-        flag="--share",
-        metavar="NAME=SHARE",
-        unless="0.1, 0.1, 0.8",
-    )
-    no_guarantee: bool = option(
-        False, "flag", "Perturb with --synthesize although nothing can hold."
-    )
-
-
-@dataclass(frozen=True)
-class BookOptions:
-    """Where it is written down what was spent on a table, over all runs.
-
-    Parameters
-    ----------
-    book
-        A budget book: what a run can cost is reserved there before the table is read, and a
-        run that it does not cover is refused.
-    """
-
-    book: Path | None = option(
-        None,
-        "file",
-        "Budget book of the table (pegs book): what the run can cost is reserved there before "
-        "anything is read, or refused.",
-        metavar="FILE",
-    )
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How the work is done.
-
-    Parameters
-    ----------
-    decode
-        ``model``: numbers inside their bin follow a model of the other features, where they
-        were measured; ``values``: they are drawn one by one; ``labels``: bins are written.
-    wide
-        Whether a panel is written with one row for each unit, not with its rows (R24).
-    seed
-        For tests and studies: reproducible, and without any guarantee.
-    resume
-        For files: where to save counts on the way (CONFIDENTIAL) and go on from; deleted at
-        the end.
-    """
-
-    decode: How | None = option(
-        None,
-        "choice",
-        "Numbers inside their bin: model (they follow the other features), values (drawn one by "
-        "one), or labels of bins.",
-        choices=get_args(How),
-        unless="model for numbers that were measured, else values",
-    )
-    threads: int | None = option(None, "whole", "Threads.", unless="all")
-    wide: bool = option(
-        False, "flag", "Write a panel with one row for each unit, as it is modelled."
-    )
-    seed: int | None = option(
-        None, "whole", "Reproducible draws for tests; the guarantee is then none.", least=-(10**12)
-    )
-    accept_unreviewed_schema: bool = option(
-        False, "flag", "Go on although nobody reviewed the schema; recorded as not private."
-    )
-    resume: Path | None = option(
-        None,
-        "file",
-        "Save counts here on the way (CONFIDENTIAL), and go on from there; deleted at the end.",
-        metavar="FILE",
-    )
-
-    @property
-    def thread_count(self) -> int:
-        """Threads to use."""
-        return self.threads or usable_processors()
-
-
-@dataclass(frozen=True)
-class SourceOptions:
-    """Which rows are the table, and how it is written.
-
-    Parameters
-    ----------
-    table, query
-        A table as the database spells it, or a SELECT.
-    query_is_rowwise
-        The caller's word that the query or view selects rows one by one.
-    separator, decimal, thousands, encoding
-        How a text file is written, where that is not what the schema says under ``[table]``.
-    analyses
-        A file of analyses and tables that a release is to hold, besides those of the schema.
-    """
-
-    table: str | None = option(None, "text", "Table of the database to read, as it spells it.")
-    query: str | None = option(None, "text", "SELECT to run on the database instead of a table.")
-    query_is_rowwise: bool = option(
-        False,
-        "flag",
-        "You declare that the query or view selects rows one by one; recorded.",
-    )
-    separator: str | None = option(
-        None, "text", "What stands between the fields of a text file.", unless=_BY_SCHEMA
-    )
-    decimal: str | None = option(
-        None, "text", "Decimal mark of numbers that are text.", unless=_BY_SCHEMA
-    )
-    thousands: str | None = option(
-        None, "text", "Mark between groups of three digits.", unless=_BY_SCHEMA
-    )
-    encoding: str | None = option(None, "text", "Encoding of a text file.", unless=_BY_SCHEMA)
-    analyses: Path | None = option(
-        None,
-        "file",
-        "TOML file of analyses and tables that the release is to hold (R26).",
-        unless=_BY_SCHEMA,
-    )
-
-    @property
-    def dialect(self) -> Dialect:
-        """What was said of how the table is written; nothing, mostly."""
-        from pegsynth.schema.dialect import Dialect
-
-        try:
-            return Dialect(
-                self.separator or "", self.decimal or "", self.thousands or "", self.encoding or ""
-            )
-        except SchemaError as error:
-            raise ParameterError(f"--{error}") from None
-
-    def written(self, schema: Schema) -> Schema:
-        """Return a schema with what was said here of how the table is written, and wanted."""
-        stated = self.dialect
-        if stated:
-            schema = replace(schema, dialect=stated.over(schema.dialect))
-        if self.analyses is None:
-            return schema
-        from pegsynth.schema.declared import load_declared
-
-        analyses, tables = load_declared(self.analyses)
-        try:
-            return replace(
-                schema,
-                analyses=(*schema.analyses, *analyses),
-                tables_wanted=(*schema.tables_wanted, *tables),
-            )
-        except SchemaError as error:
-            raise SchemaError(f"{self.analyses}: {error}") from None
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """Where the work is done: on this machine, or on a Spark cluster."""
-
-    engine: Literal["local", "spark"] = option(
-        "local",
-        "choice",
-        "local: this machine; spark: a cluster (pegsynth[spark]).",
-        choices=("local", "spark"),
-    )
-    master: str | None = option(
-        None,
-        "text",
-        "Cluster of --engine spark.",
-        metavar="URL",
-        unless="Spark's own setting",
-    )
-
-
-METHOD_GROUPS = (
+GROUPS = (
+    MethodChoice,
     RowOptions,
     HeadOptions,
     KeyOptions,
@@ -598,12 +62,6 @@ METHOD_GROUPS = (
     LogLinearOptions,
     ProperOptions,
     ReplicateOptions,
-)
-"""Groups that the options of methods are put together from."""
-
-GROUPS = (
-    MethodChoice,
-    *METHOD_GROUPS,
     CompletionOptions,
     BudgetOptions,
     BookOptions,
@@ -611,3 +69,45 @@ GROUPS = (
     SourceOptions,
     EngineOptions,
 )
+"""The groups whose options together are a `Request`."""
+
+COMMAND_GROUPS = (Publication,)
+"""Groups that commands take as values of their own."""
+
+__all__ = [
+    "AUTO",
+    "COMMAND_GROUPS",
+    "DEFAULT_BLOCK_SIZE",
+    "DEFAULT_IMPUTATIONS",
+    "GROUPS",
+    "MOST_REPLICATES",
+    "MOST_VISITS",
+    "PAPER_METHOD",
+    "REPLICATES",
+    "WEIGHT",
+    "BlockSizeOptions",
+    "BookOptions",
+    "BudgetOptions",
+    "CapOptions",
+    "CompletionOptions",
+    "EngineOptions",
+    "GivenOptions",
+    "HeadOptions",
+    "How",
+    "KeyOptions",
+    "LogLinearOptions",
+    "MethodChoice",
+    "MethodOptions",
+    "Order",
+    "PartialOptions",
+    "PriorKind",
+    "PriorOptions",
+    "ProperOptions",
+    "Publication",
+    "ReplicateOptions",
+    "RowOptions",
+    "RunOptions",
+    "SourceOptions",
+    "SweepOptions",
+    "named_weights",
+]

@@ -8,6 +8,7 @@ A group of options is a frozen dataclass whose fields are made by `option`;
 from __future__ import annotations
 
 import inspect
+import math
 import numbers
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,7 +21,21 @@ from typing import Any, Literal, ParamSpec, TypeVar
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError, with_notes_of
 
 Kind = Literal[
-    "whole", "number", "flag", "choice", "text", "path", "file", "values", "names", "shares"
+    "whole",
+    "number",
+    "flag",
+    "choice",
+    "text",
+    "path",
+    "file",
+    "values",
+    "names",
+    "shares",
+    "steps",
+    "texts",
+    "tables",
+    "rows",
+    "document",
 ]
 METADATA = "option"
 LARGEST_WHOLE = 10**12
@@ -28,6 +43,7 @@ _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z]|[a-z])(?![\w-])")
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
+_Group = TypeVar("_Group")
 
 
 @dataclass(frozen=True)
@@ -39,7 +55,8 @@ class Option:
     kind
         What its values are: a whole number of at least 1, a number, yes or no, one of
         `choices`, a text, a word or the name of a file, a file, values of features, names
-        of features, or shares of a budget.
+        of features, shares of a budget, steps of numeric features, texts, lists of names, or
+        rows or a document, which are files on the command line.
     help
         One line for ``--help`` and for the docs; or what makes it.
     choices
@@ -75,6 +92,16 @@ class Option:
         """The values that a choice may have."""
         return self.choices() if callable(self.choices) else self.choices
 
+    @property
+    def typed(self) -> Any:
+        """The type of what is typed on the command line."""
+        return _KINDS[self.kind][0]
+
+    @property
+    def several(self) -> bool:
+        """Whether it has several values, and none of them unless it is stated."""
+        return self.kind == "names" or self.typed == list[str]
+
     def flag_of(self, name: str) -> str:
         """Return the flag of this option."""
         return self.flag or flag_of(name)
@@ -82,8 +109,8 @@ class Option:
     def checked(self, name: str, value: Any) -> Any:
         """Return a value in its plain form, refusing one of another kind by its flag."""
         if value is None:
-            return () if self.kind in ("values", "names") else None
-        return _CHECKS[self.kind](self, self.flag_of(name), value)
+            return () if self.several and self.kind != "shares" else None
+        return _KINDS[self.kind][1](self, self.flag_of(name), value)
 
 
 def option(
@@ -113,6 +140,11 @@ def own_options(group: type) -> dict[str, tuple[Option, Any]]:
         for each in fields(group)
         if METADATA in each.metadata and each.name in group.__annotations__
     }
+
+
+def made_of(group: type[_Group], options: dict[str, Any]) -> _Group:
+    """Take the options of a group out of some, and return them as one value."""
+    return group(**{name: options.pop(name) for name in declared(group) if name in options})
 
 
 def check_options(group: Any) -> None:
@@ -249,36 +281,80 @@ def _shares(each: Option, flag: str, value: Any) -> Any:
     return Shares(**stated)
 
 
-_CHECKS: Mapping[Kind, Callable[[Option, str, Any], Any]] = {
-    "whole": _whole,
-    "number": _number,
-    "flag": _yes_or_no,
-    "choice": _choice,
-    "text": _text,
-    "path": _path,
-    "file": _file,
-    "values": _values,
-    "names": _names,
-    "shares": _shares,
+def _steps(each: Option, flag: str, value: Any) -> tuple[tuple[str, Any], ...]:
+    """Return features with the multiples they are rounded to: a mapping, or texts FEATURE=STEP."""
+    if isinstance(value, Mapping):
+        return tuple(value.items())
+    found = []
+    for text in value:
+        name, _, step = text.rpartition("=")
+        try:
+            found.append((name, float(step)))
+        except ValueError:
+            name = ""
+        if not name or math.isnan(found[-1][1]):
+            raise ParameterError(f"{flag} is written FEATURE=STEP, as {flag} charge=100") from None
+    return tuple(found)
+
+
+def _texts(each: Option, flag: str, value: Any) -> tuple[str, ...]:
+    return tuple(_text(each, flag, text) for text in ([value] if isinstance(value, str) else value))
+
+
+def _tables(each: Option, flag: str, value: Any) -> tuple[tuple[str, ...], ...]:
+    """Return lists of names, each a sequence or one text with commas."""
+    lists = [text.split(",") if isinstance(text, str) else text for text in value]
+    return tuple(tuple(_text(each, flag, name).strip() for name in names) for names in lists)
+
+
+def _as_it_is(each: Option, flag: str, value: Any) -> Any:
+    """Return rows or a document; what reads them refuses what it cannot read."""
+    return value
+
+
+_KINDS: Mapping[Kind, tuple[Any, Callable[[Option, str, Any], Any]]] = {
+    "whole": (int, _whole),
+    "number": (float, _number),
+    "flag": (bool, _yes_or_no),
+    "choice": (str, _choice),
+    "text": (str, _text),
+    "path": (str, _path),
+    "file": (Path, _file),
+    "values": (list[str], _values),
+    "names": (str, _names),
+    "shares": (list[str], _shares),
+    "steps": (list[str], _steps),
+    "texts": (list[str], _texts),
+    "tables": (list[str], _tables),
+    "rows": (str, _as_it_is),
+    "document": (Path, _as_it_is),
 }
+"""What is typed on the command line, and how a value becomes plain or is refused."""
 
 
 # Options as keyword arguments in Python
 
 
-def in_python(message: str) -> str:
-    """Return a message that calls options by their arguments and not by their flags."""
-    return _FLAG.sub(lambda found: found[1].replace("-", "_"), message)
+def in_python(message: str, renamed: Mapping[str, str] | None = None) -> str:
+    """Return a message that calls options by their arguments and not by their flags.
+
+    Parameters
+    ----------
+    renamed
+        Flags that are not spelled as their arguments, with these.
+    """
+    known = renamed or {}
+    return _FLAG.sub(lambda found: known.get(found[0], found[1].replace("-", "_")), message)
 
 
 @contextmanager
-def python_names() -> Iterator[None]:
+def python_names(renamed: Mapping[str, str] | None = None) -> Iterator[None]:
     """Let errors name the arguments of the caller, who typed no flags."""
     try:
         yield
     except PegsynthError as error:
         message = str(error)
-        if (spoken := in_python(message)) == message:
+        if (spoken := in_python(message, renamed)) == message:
             raise
         raise with_notes_of(type(error)(spoken), error) from None
 
@@ -309,6 +385,7 @@ def keywords(
         for each in fields(group)
         if METADATA in each.metadata and each.name not in without
     }
+    renamed = {each.flag: name for name, each in declared(*groups).items() if each.flag}
 
     def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         own = inspect.signature(function)
@@ -318,7 +395,7 @@ def keywords(
         @wraps(function)
         def call(*positional: _Parameters.args, **given: _Parameters.kwargs) -> _Result:
             refuse_unknown(given, {*known, *more()}, function.__name__)
-            with python_names():
+            with python_names(renamed):
                 return function(*positional, **{**defaults, **given})
 
         call.__signature__ = own.replace(  # type: ignore[attr-defined]

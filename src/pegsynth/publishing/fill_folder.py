@@ -24,7 +24,7 @@ from pegsynth.inference.choice import weights_of
 from pegsynth.methods.base import Model
 from pegsynth.methods.released.asked_counts import asked_frame
 from pegsynth.methods.session import Session
-from pegsynth.options import How
+from pegsynth.options import How, Publication
 from pegsynth.options.weight_names import ROW, weight_file
 from pegsynth.pipeline.drawn_tables import (
     completed_versions,
@@ -40,6 +40,7 @@ from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.privacy.statement import rows_counted
 from pegsynth.progress import Progress, quiet
+from pegsynth.publishing.about import About
 from pegsynth.publishing.bought_quality import (
     Bought,
     NotAcceptedError,
@@ -52,6 +53,7 @@ from pegsynth.publishing.folder import check_folder, is_release, new_folder, sea
 from pegsynth.publishing.judging import NO_JUDGING, Judging
 from pegsynth.publishing.papers import finish_papers, header_of, marks_of, write_privacy
 from pegsynth.publishing.policy import NO_POLICY, Policy
+from pegsynth.publishing.privacy_pages import check_languages
 from pegsynth.publishing.quality import (
     quality_fields,
     quality_html,
@@ -101,35 +103,11 @@ def make_folder(
     schema: Path | str | Schema,
     folder: Path,
     request: Request,
+    publication: Publication,
     *,
-    force: bool = False,
-    public_only: bool = False,
-    table_format: str = "csv",
-    weights_inside: bool = False,
-    policy: Policy = NO_POLICY,
-    papers: Papers = NO_PAPERS,
-    judging: Judging = NO_JUDGING,
-    bought: Bought | None = None,
     progress: Progress = quiet,
 ) -> Made:
     """Synthesize a table into a release folder, whole or not at all.
-
-    Parameters
-    ----------
-    policy
-        What is done to synthetic rows before they are published.
-    papers
-        Who publishes, and in which languages the promise is stated.
-    force
-        Replace an earlier release or an empty folder.
-    public_only
-        Do not write ``internal/``.
-    weights_inside
-        Write replicate weights into the table, and not into a file beside it.
-    judging
-        What the internal report measures beside the tables.
-    bought
-        What of its distance to the original is bought, and what it must meet (R34).
 
     Raises
     ------
@@ -137,14 +115,13 @@ def make_folder(
         The figures that were bought do not meet the criteria. What was spent stands in
         ``FOLDER.refused-1.privacy.json``, and in the book.
     """
+    table_format, public_only = publication.table_format, publication.public_only
     _check_format(table_format)
-    check_folder(folder, force=force)
+    check_folder(folder, force=publication.force)
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
-    if judging and public_only:
-        raise ParameterError(
-            "--holdout, --target and --formula are for the internal report, which --public-only "
-            "leaves out; drop one of them"
-        )
+    papers = Papers(About.of(publication.about), check_languages(publication.languages))
+    judging, bought = Judging.of(publication), Bought.of(publication)
+    policy = Policy.of(publication)
     judging.check(book)
     policy = policy.settled(
         book, labels=request.decode == "labels", completed=bool(request.versions)
@@ -170,12 +147,12 @@ def make_folder(
         progress=progress,
     ) as draws:
         try:
-            with new_folder(folder, force=force) as fresh:
+            with new_folder(folder, force=publication.force) as fresh:
                 write_folder(
                     fresh,
                     draws,
                     table_format="parquet" if table_format == "parquet" else "csv",
-                    weights_inside=weights_inside,
+                    weights_inside=publication.weights_inside,
                     public_only=public_only,
                     policy=policy,
                     papers=papers,
