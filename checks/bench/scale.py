@@ -27,8 +27,9 @@ from pegsynth.methods.gibbs.blocks import disintegrate
 from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.methods.session import Session
 from pegsynth.pipeline.drawn_tables import decoded, decoder_of
+from pegsynth.pipeline.fitting import fit
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import Settled, fit
+from pegsynth.pipeline.settling import Settled
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.tables.table_input import open_table

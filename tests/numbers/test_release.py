@@ -12,7 +12,7 @@ from command import check_refused, done, pegs
 from pegsynth.errors import BudgetError, ModelError, ParameterError
 from pegsynth.methods import methods
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import settle
+from pegsynth.pipeline.settling import settle
 from pegsynth.privacy import Ledger, NoisyCounts
 from pegsynth.schema import Feature, Schema
 from pegsynth.storage.model_file import load_model

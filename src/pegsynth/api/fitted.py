@@ -228,7 +228,7 @@ class SavedModel:
         request = Request.of(rows=rows, datasets=datasets or 1, **given, **options)
         with locked(self.path):
             saved = open_saved(self.path, request)
-            with saved.booked(request):
+            with saved.booked():
                 tables = _sampled(saved.session, rows, datasets, request, self._finish)
                 saved.commit()
         return tables

@@ -16,9 +16,10 @@ from pegsynth.methods.session import Session
 from pegsynth.options import Publication
 from pegsynth.options._kinds import keywords, made_of, python_names
 from pegsynth.pipeline.drawn_tables import table_schema
+from pegsynth.pipeline.fitting import fit as fit_table
 from pegsynth.pipeline.request import Request, registered_options
-from pegsynth.pipeline.running import booked_run, booked_table, open_draws, settle
-from pegsynth.pipeline.running import fit as fit_table
+from pegsynth.pipeline.running import booked_run, booked_table, open_draws
+from pegsynth.pipeline.settling import settle
 from pegsynth.progress import Progress, shown
 from pegsynth.publishing.result import Release
 from pegsynth.runtime import check_threads, usable_processors
@@ -97,10 +98,8 @@ def synthesize(
     check_threads()
     request = Request.of(**options)
     source = _source(data, request)
-    with (
-        shown(progress) as told,
-        open_draws(source, schema, request, progress=told) as draws,
-    ):
+    settled = settle(schema, request, data=source)
+    with shown(progress) as told, open_draws(source, settled, progress=told) as draws:
         kind = draws.reader.frame_kind
         frames: list[Any] = []
         completed: list[list[Any]] = []

@@ -23,7 +23,8 @@ from pegsynth.cli.working import (
 from pegsynth.errors import BudgetError, DataError, ParameterError
 from pegsynth.methods.session import Session
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import booked_run, open_saved, settle
+from pegsynth.pipeline.running import booked_run, open_saved
+from pegsynth.pipeline.settling import settle
 from pegsynth.spark.cluster_files import check_free, refuse_lakehouse_files
 from pegsynth.spark.cluster_fit import check_method, check_plan, count_model
 from pegsynth.spark.sampling import check_drawing, check_drawn, check_sampler, write_rows
@@ -70,7 +71,7 @@ def sample(model_file: Path, output: str, ledger_file: Path | None, request: Req
     with locked(model_file):
         saved = open_saved(model_file, request)
         check_sampler(saved.session)
-        with open_session(request.master) as spark, saved.booked(request):
+        with open_session(request.master) as spark, saved.booked():
             _write(
                 saved.session,
                 spark,

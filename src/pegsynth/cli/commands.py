@@ -9,7 +9,7 @@ import typer
 
 from pegsynth.cli import flags
 from pegsynth.cli.verify_command import verify
-from pegsynth.options import Publication
+from pegsynth.options import DraftOptions, EvaluateOptions, LimitOptions, Publication
 
 if TYPE_CHECKING:
     from pegsynth.pipeline.request import Request
@@ -17,19 +17,7 @@ if TYPE_CHECKING:
 
 
 Threads = Annotated[int | None, flags.of("threads")]
-Table = Annotated[str | None, flags.of("table")]
-Query = Annotated[str | None, flags.of("query")]
 RowsIn = Annotated[int | None, flags.of("rows_in")]
-Holdout = Annotated[
-    str | None, typer.Option("--holdout", help="Real rows that the synthesizer never saw.")
-]
-Target = Annotated[
-    str | None, typer.Option("--target", metavar="F", help="Feature to predict in real rows.")
-]
-Formulas = Annotated[
-    list[str] | None,
-    typer.Option("--formula", metavar="TEXT", help="Regression, such as 'charge ~ age + C(sev)'."),
-]
 _ROWS_IF_ANY = "Rows of each synthetic table; none with --synthesize."
 
 
@@ -79,67 +67,14 @@ def draft_schema(
         ),
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Where to write.")] = None,
-    codebook: Annotated[
-        Path | None,
-        typer.Option(
-            "--from", help="A codebook to take it from instead of a table; no row is read."
-        ),
-    ] = None,
-    feature: Annotated[
-        str | None,
-        typer.Option("--feature", help="The feature of a --from list of codes and labels."),
-    ] = None,
-    export: Annotated[
-        str | None,
-        typer.Option("--to", help="Write SCHEMA as frictionless, ddi, csvw or sdv instead."),
-    ] = None,
-    min_count: Annotated[
-        int | None,
-        typer.Option(
-            "--min-count",
-            help="Values with fewer rows are not listed: texts and codes become (other), numbers "
-            "are measured. 10 unless stated; 1 lists every value.",
-        ),
-    ] = None,
-    bins: Annotated[
-        int | None, typer.Option("--bins", help="Bins of numeric columns; 20 if they are listed.")
-    ] = None,
-    binning: Annotated[
-        str,
-        typer.Option(
-            "--binning",
-            help="private: a release measures edges; equal-width or quantile: read off the data.",
-        ),
-    ] = "private",
-    private: Annotated[
-        bool,
-        typer.Option(
-            "--private",
-            help="Read no row: a release finds categories and measures edges, and pays for them.",
-        ),
-    ] = False,
-    types: Annotated[
-        str | None,
-        typer.Option(
-            "--types",
-            help="With --private: types of columns that declare none, as age=int64,pay=double.",
-        ),
-    ] = None,
-    unit: Annotated[
-        str | None, typer.Option("--unit", help="Column that names whom a row belongs to.")
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace a schema that somebody has reviewed.")
-    ] = False,
     *,
+    options: DraftOptions,
     request: Request,
 ) -> None:
     """Draft a schema from DATA or a codebook, or check, show, review, count or export one."""
     from pegsynth.cli import schema_commands
 
-    wishes = schema_commands.DraftWishes(min_count, bins, binning, unit, force, private, types)
-    asked = schema_commands.SchemaRequest(what or [], output, codebook, feature, export, wishes)
-    schema_commands.run(asked, request)
+    schema_commands.run(what or [], output, options, request)
 
 
 @flags.taking(
@@ -346,6 +281,7 @@ def impute(
     imputing.run(synthetic, schema, output, imputations=imputations, seed=seed, threads=threads)
 
 
+@flags.taking("threads", "table", "query", *flags.WRITTEN)
 def evaluate(
     original: Annotated[
         str, typer.Argument(metavar="ORIGINAL", help="The confidential table, as DATA elsewhere.")
@@ -354,62 +290,14 @@ def evaluate(
         list[str], typer.Argument(metavar="SYNTHETIC", help="One or more synthetic tables.")
     ],
     schema: flags.SchemaFile,
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", help="HTML page to write; figures go in a folder beside it."),
-    ] = None,
-    json: Annotated[
-        Path | None, typer.Option("--json", help="metrics.json to write, every figure in it.")
-    ] = None,
-    holdout: Holdout = None,
-    target: Target = None,
-    known: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--known",
-            metavar="F,F",
-            help="Features that an intruder knows [default: quasi-identifiers]; one list, or one "
-            "for each --infer.",
-        ),
-    ] = None,
-    infer: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--infer", metavar="F", help="Feature that is inferred [default: sensitive ones]."
-        ),
-    ] = None,
-    formula: Formulas = None,
-    per_record: Annotated[
-        bool,
-        typer.Option("--per-record", help="Also a line for every row, beside the JSON; internal."),
-    ] = False,
-    ledger: Annotated[
-        Path | None,
-        typer.Option("--ledger", help="The privacy.json of the release, for the page."),
-    ] = None,
-    threads: Threads = None,
-    table: Table = None,
-    query: Query = None,
-    separator: Annotated[str | None, flags.of("separator")] = None,
-    decimal: Annotated[str | None, flags.of("decimal")] = None,
-    thousands: Annotated[str | None, flags.of("thousands")] = None,
-    encoding: Annotated[str | None, flags.of("encoding")] = None,
+    *,
+    options: EvaluateOptions,
+    request: Request,
 ) -> None:
     """Judge synthetic tables by their original, whoever made them; CONFIDENTIAL."""
     from pegsynth.cli import evaluating
-    from pegsynth.options import SourceOptions
-    from pegsynth.tables.table_input import named_source
 
-    given = {
-        name: value
-        for name, value in locals().items()
-        if name in evaluating.Wishes.__dataclass_fields__
-    }
-    source = named_source(original, table=table, query=query)
-    written = SourceOptions(
-        separator=separator, decimal=decimal, thousands=thousands, encoding=encoding
-    )
-    evaluating.run(source, synthetic, schema, evaluating.Wishes(**given, written=written))
+    evaluating.run(_source(original, request), synthetic, schema, options, request)
 
 
 def compare(
@@ -519,6 +407,7 @@ def tables(
     asking.tables(model, of, output, level=level)
 
 
+@flags.taking()
 def book(
     what: Annotated[
         list[str],
@@ -528,50 +417,12 @@ def book(
             "or give back an entry that has read nothing (withdraw BOOK NUMBER).",
         ),
     ],
-    epsilon: Annotated[
-        float | None, typer.Option("--epsilon", help="Limit for everything together.")
-    ] = None,
-    epsilon_per_year: Annotated[
-        float | None,
-        typer.Option("--epsilon-per-year", help="Limit for every calendar year (UTC)."),
-    ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option("--delta", help="Delta of the limits [default: none, pure runs only]."),
-    ] = None,
-    unit: Annotated[
-        str | None,
-        typer.Option("--unit", help="Unit column that every run protects [default: single rows]."),
-    ] = None,
-    private_categories: Annotated[
-        bool,
-        typer.Option(
-            "--private-categories", help="Set a tenth of delta aside for categories that are found."
-        ),
-    ] = False,
-    spender: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--spender", metavar="NAME", help="Account that may spend [default: anybody]."
-        ),
-    ] = None,
-    table: Annotated[
-        str | None, typer.Option("--table", help="What the table is called, for readers.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the book as JSON.")] = False,
+    options: LimitOptions,
 ) -> None:
     """Keep the budget of a table over all runs; --book BOOK then goes with every command."""
     from pegsynth.cli import book_commands
 
-    policy = book_commands.stated_policy(
-        epsilon=epsilon,
-        epsilon_per_year=epsilon_per_year,
-        delta=delta,
-        unit=unit,
-        private_categories=private_categories,
-        spenders=spender,
-    )
-    book_commands.run(what, policy, table=table or "", as_json=json)
+    book_commands.run(what, options)
 
 
 @flags.taking(

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 from pegsynth.cli.console import say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import OutputError, ParameterError
-from pegsynth.options._kinds import check_whole
+from pegsynth.options import DraftOptions
 from pegsynth.schema import Schema
-from pegsynth.schema.binning import MAX_BINS
 from pegsynth.schema.codebooks import read_codebook, write_codebook
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.draft import Binning, table_dialect
-from pegsynth.schema.feature import MOST_PRIVATE_BINS
 from pegsynth.schema.tally import FEW_PEOPLE
 from pegsynth.schema.toml import save
 from pegsynth.schema.toml_text import confidential
@@ -28,75 +25,14 @@ if TYPE_CHECKING:
     from pegsynth.pipeline.request import Request
 
 
-@dataclass(frozen=True)
-class DraftWishes:
-    """How a draft is made."""
-
-    min_count: int | None = None
-    bins: int | None = None
-    binning: Any = "private"
-    unit: str | None = None
-    force: bool = False
-    private: bool = False
-    types: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.min_count is not None:
-            check_whole("min_count", self.min_count)
-        least, most = (2, MOST_PRIVATE_BINS) if self.binning == "private" else (1, MAX_BINS)
-        if self.bins is not None and not least <= self.bins <= most:
-            raise ParameterError(
-                f"--bins must be from {least} to {most:,} with --binning {self.binning}; it was "
-                f"{self.bins}"
-            )
-        if self.binning not in get_args(Binning):
-            raise ParameterError(
-                f"--binning is private, equal-width or quantile, not {self.binning!r}"
-            )
-        looking = self.min_count is not None or self.bins is not None or self.binning != "private"
-        if self.private and looking:
-            raise ParameterError(
-                "--private reads no row; leave out --min-count, --bins and --binning"
-            )
-        if self.types is not None and not self.private:
-            raise ParameterError("--types goes with --private; a draft from rows sees the types")
-
-    @property
-    def declared(self) -> dict[str, str]:
-        """Types that were stated, by column."""
-        found = {}
-        for item in filter(None, (self.types or "").split(",")):
-            name, mark, dtype = item.rpartition("=")
-            if not mark or not name.strip() or not dtype.strip():
-                raise ParameterError("--types must be as age=int64,pay=double")
-            found[name.strip()] = dtype.strip()
-        return found
-
-
-@dataclass(frozen=True)
-class SchemaRequest:
-    """What was asked of the command.
+def run(words: Sequence[str], output: Path | None, options: DraftOptions, request: Request) -> None:
+    """Find out what was asked for, and do it.
 
     Parameters
     ----------
     words
         A table; or an action and a schema file.
-    codebook, feature
-        A codebook to take the schema from, and the feature that a list of codes is about.
-    export
-        The form to write a schema in.
     """
-
-    words: Sequence[str]
-    output: Path | None
-    codebook: Path | None
-    feature: str | None
-    export: str | None
-    wishes: DraftWishes
-
-
-def run(asked: SchemaRequest, request: Request) -> None:
-    """Find out what was asked for, and do it."""
     from pegsynth.cli import schema_review, schema_showing
 
     actions: dict[str, Callable[[Path], None]] = {
@@ -104,55 +40,55 @@ def run(asked: SchemaRequest, request: Request) -> None:
         "show": schema_showing.show,
         "review": schema_review.review,
     }
-    first = asked.words[0] if asked.words else ""
-    if first == "count" and asked.codebook is None and asked.export is None:
-        _count(asked, request)
+    first = words[0] if words else ""
+    if first == "count" and options.codebook is None and options.export is None:
+        _count(words, output, request)
         return
-    if first in actions and asked.codebook is None and asked.export is None:
-        if len(asked.words) != 2:
+    if first in actions and options.codebook is None and options.export is None:
+        if len(words) != 2:
             raise ParameterError(
                 f"pegs schema {first} takes one schema file; a table called {first} is ./{first}"
             )
-        actions[first](Path(asked.words[1]))
+        actions[first](Path(words[1]))
         return
-    wanted = 0 if asked.codebook is not None else 1
-    if len(asked.words) != wanted:
+    wanted = 0 if options.codebook is not None else 1
+    if len(words) != wanted:
         raise ParameterError(
             "pegs schema takes one table, or one schema file with --to, or --from CODEBOOK and no "
             "table, or check, show or review and a schema file, or count, a schema file and a table"
         )
-    if asked.output is None:
+    if output is None:
         raise ParameterError("pegs schema needs -o FILE for what it writes")
-    if asked.codebook is not None:
-        take(asked.codebook, asked.output, asked.feature, force=asked.wishes.force)
+    if options.codebook is not None:
+        take(options.codebook, output, options.feature, force=options.force)
         return
-    source = asked.words[0]
-    if asked.export is not None:
-        give(Path(source), asked.output, asked.export)
+    source = words[0]
+    if options.export is not None:
+        give(Path(source), output, options.export)
         return
-    draft(_source(source, request), asked.output, asked.wishes, request.dialect)
+    draft(_source(source, request), output, options, request.dialect)
 
 
-def _count(asked: SchemaRequest, request: Request) -> None:
+def _count(words: Sequence[str], output: Path | None, request: Request) -> None:
     """Count rows by a codebook, for a person who may see the table."""
     from pegsynth.cli import schema_showing
 
-    if len(asked.words) != 3:
+    if len(words) != 3:
         raise ParameterError(
             "pegs schema count takes a schema file and its table; a table called count is ./count"
         )
-    file, source = Path(asked.words[1]), _source(asked.words[2], request)
-    if asked.output is not None:
-        check_target(asked.output)
-        check_not_inputs((asked.output,), source, file)
-    schema_showing.count(file, source, asked.output)
+    file, source = Path(words[1]), _source(words[2], request)
+    if output is not None:
+        check_target(output)
+        check_not_inputs((output,), source, file)
+    schema_showing.count(file, source, output)
 
 
 def _source(data: str, request: Request) -> Any:
     return named_source(data, table=request.table, query=request.query)
 
 
-def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None:
+def draft(data: Any, output: Path, wishes: DraftOptions, stated: Dialect) -> None:
     """Draft a schema and say what to do with it; a reviewed one is replaced with `force` only."""
     check_replaceable(output, force=wishes.force)
     check_not_inputs((output,), data)
@@ -165,7 +101,7 @@ def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None
             reader,
             min_count=wishes.min_count,
             bins=wishes.bins,
-            binning=wishes.binning,
+            binning=cast("Binning", wishes.binning),
             unit=wishes.unit,
         )
     schema.save(output)
@@ -183,7 +119,7 @@ def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None
     )
 
 
-def _draft_unseen(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None:
+def _draft_unseen(data: Any, output: Path, wishes: DraftOptions, stated: Dialect) -> None:
     """Draft a schema from names and declared types, and say what is still to be reviewed."""
     with open_table(data, dialect=stated) as reader:
         schema = Schema.draft(reader, unit=wishes.unit, private=True, types=wishes.declared)

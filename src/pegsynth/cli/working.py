@@ -29,19 +29,17 @@ from pegsynth.methods.checkpoint import resuming
 from pegsynth.methods.gibbs.trace import TraceStep
 from pegsynth.methods.session import Session
 from pegsynth.pipeline.drawn_tables import table_schema
+from pegsynth.pipeline.fitting import fit as fit_table
 from pegsynth.pipeline.request import Request
 from pegsynth.pipeline.running import (
-    LEAST_ROOM,
     booked_run,
     booked_table,
-    check_output,
     open_draws,
     open_saved,
     publish_table,
-    settle,
     to_be_saved,
 )
-from pegsynth.pipeline.running import fit as fit_table
+from pegsynth.pipeline.settling import LEAST_ROOM, check_output, settle
 from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -102,29 +100,19 @@ def synthesize(
     ledger_path = ledger_path_of(output, ledger_file)
     check_writable(output)
     check_not_inputs((output, ledger_path), data, schema_file, resume=request.resume)
-    check_output(output, request.written(Schema.load(schema_file)), request)
+    settled = settle(schema_file, request, data=data)
+    check_output(output, settled.schema if request.wide else settled.book, settled.request)
     with (
         progress_bar() as progress,
-        open_draws(data, schema_file, request, progress=progress) as draws,
+        open_draws(data, settled, progress=progress) as draws,
     ):
         # A database that is read and written must not wait for itself.
         draws.reader.close()
         earlier = holds_ledger(ledger_path)
-        publish_table(
-            draws.session,
-            output,
-            ledger_path,
-            rows=request.rows or 0,
-            how=request.decode,
-            kept=draws.kept,
-            complete=request.complete,
-            wide=request.wide,
-            threads=request.thread_count,
-            progress=progress,
-        )
+        publish_table(draws, output, ledger_path, progress=progress)
     _say_published(draws.session, ledger_path, earlier=earlier, remembered=False)
     say_booking(draws.booking, draws.session.ledger)
-    say_method(draws.settled.notes)
+    say_method(settled.notes)
 
 
 def _say_published(session: Session, ledger_path: Path, *, earlier: bool, remembered: bool) -> None:
@@ -186,21 +174,10 @@ def sample(
     check_not_inputs((output, ledger_path), str(model_file), spent_path(model_file))
     with locked(model_file):
         saved = open_saved(model_file, request)
-        check_output(output, table_schema(saved.session.model), request)
+        check_output(output, table_schema(saved.session.model, wide=request.wide), request)
         earlier = holds_ledger(ledger_path)
-        with saved.booked(request) as booking, progress_bar() as progress:
-            publish_table(
-                saved.session,
-                output,
-                ledger_path,
-                rows=request.rows or 0,
-                how=request.decode,
-                commit=saved.commit,
-                complete=request.complete,
-                wide=request.wide,
-                threads=request.thread_count,
-                progress=progress,
-            )
+        with saved.booked() as booking, progress_bar() as progress:
+            publish_table(saved, output, ledger_path, progress=progress)
         _say_published(saved.session, ledger_path, earlier=earlier, remembered=saved.remembered)
         if saved.session.model.plan is None:
             say_booking(booking, saved.session.ledger)
@@ -222,7 +199,7 @@ def trace(model_file: Path, request: Request) -> None:
             raise ParameterError(
                 f"{model_file}: only models of the pegs family have sampling steps"
             )
-        stack.enter_context(saved.booked(request, "trace"))
+        stack.enter_context(saved.booked("trace"))
         session.charge(1)
         counters, limit = sampler.first_chain()
         stream = request.stream()

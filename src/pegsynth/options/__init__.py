@@ -11,6 +11,7 @@ and docs/options.md are made of these declarations. Which method takes an option
 the dataclass of the method (`pegsynth.methods`).
 """
 
+from pegsynth.options._commands import DraftOptions, EvaluateOptions, LimitOptions
 from pegsynth.options._methods import (
     AUTO,
     DEFAULT_BLOCK_SIZE,
@@ -71,7 +72,7 @@ GROUPS = (
 )
 """The groups whose options together are a `Request`."""
 
-COMMAND_GROUPS = (Publication,)
+COMMAND_GROUPS = (Publication, DraftOptions, EvaluateOptions, LimitOptions)
 """Groups that commands take as values of their own."""
 
 __all__ = [
@@ -90,11 +91,14 @@ __all__ = [
     "BudgetOptions",
     "CapOptions",
     "CompletionOptions",
+    "DraftOptions",
     "EngineOptions",
+    "EvaluateOptions",
     "GivenOptions",
     "HeadOptions",
     "How",
     "KeyOptions",
+    "LimitOptions",
     "LogLinearOptions",
     "MethodChoice",
     "MethodOptions",

@@ -35,7 +35,8 @@ from pegsynth.pipeline.drawn_tables import (
     table_schema,
 )
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import Draws, check_output, open_draws
+from pegsynth.pipeline.running import Draws, open_draws
+from pegsynth.pipeline.settling import check_output, settle
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.privacy.statement import rows_counted
@@ -70,7 +71,7 @@ from pegsynth.schema.wide_schema import wide_schema
 from pegsynth.storage.book.booking import NO_BOOKING, Booking
 from pegsynth.tables.atomic import atomic_text
 from pegsynth.tables.reader import TableReader
-from pegsynth.tables.table_input import open_table
+from pegsynth.tables.table_input import open_table, read_once
 from pegsynth.tables.table_output import open_writer
 
 TITLE = "Original and synthetic table side by side"
@@ -118,34 +119,34 @@ def make_folder(
     table_format, public_only = publication.table_format, publication.public_only
     _check_format(table_format)
     check_folder(folder, force=publication.force)
-    book = schema if isinstance(schema, Schema) else Schema.load(schema)
+    settled = settle(schema, request, data=data, publication=publication)
+    book = settled.book
     papers = Papers(About.of(publication.about), check_languages(publication.languages))
     judging, bought = Judging.of(publication), Bought.of(publication)
-    policy = Policy.of(publication)
     judging.check(book)
-    policy = policy.settled(
+    policy = Policy.of(publication).settled(
         book, labels=request.decode == "labels", completed=bool(request.versions)
     )
     papers.about.check(has_unit=bool(book.unit))
     if bought is not None:
-        bought.check(request.written(book))
+        bought.check(book)
     if book.panel is not None and book.panel.tables is not None and not request.wide:
         check_no_policy(policy)
-    check_output(folder / f"synthetic-1.{table_format}", request.written(book), request)
+    check_output(
+        folder / f"synthetic-1.{table_format}",
+        settled.schema if request.wide else book,
+        settled.request,
+    )
     if not public_only:
         check_drawing()
+        if read_once(data):
+            raise ParameterError(
+                "the internal report reads the table once more, and this one can be read once; "
+                "write it to a file first, or leave the report out (--public-only)"
+            )
     replaced = folder.exists() and is_release(folder)
-    quality = None if bought is None else (bought.share, bought.tables)
     refused: NotAcceptedError | None = None
-    with open_draws(
-        data,
-        schema,
-        request,
-        run="release",
-        quality=quality,
-        again="" if public_only else "--public-only",
-        progress=progress,
-    ) as draws:
+    with open_draws(data, settled, run="release", progress=progress) as draws:
         try:
             with new_folder(folder, force=publication.force) as fresh:
                 write_folder(
@@ -169,8 +170,7 @@ def make_folder(
         raise refused
     session = draws.session
     book = table_schema(session.model, wide=request.wide)
-    notes = draws.settled.notes
-    return Made(folder, session.ledger, book, replaced, notes, draws.booking)
+    return Made(folder, session.ledger, book, replaced, settled.notes, draws.booking)
 
 
 def _refused(folder: Path, ledger: Ledger, error: NotAcceptedError) -> NotAcceptedError:
@@ -218,7 +218,7 @@ def write_folder(
         reader: Any = draws.reader
         judged: list[Any] = [str(path) for path in written]
         if draws.in_pairs:
-            book = draws.settled.long or session.model.schema
+            book = draws.settled.book
             reader = open_table(joined_original(draws.reader, book), confidential=True)
             judged = [joined_files(*paths, book) for paths in batched_pairs(written)]
         if request.wide and draws.settled.long is not None:
