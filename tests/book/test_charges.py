@@ -29,8 +29,7 @@ from pegsynth.pipeline import running as pipeline
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.panel import Panel
-from pegsynth.storage.book.book_file import create_book, read_book
-from pegsynth.storage.book.book_page import left_for
+from pegsynth.storage.book.book_file import create_book, left_for, read_book
 from pegsynth.storage.book.book_policy import BookPolicy
 from pegsynth.tables import atomic
 from small_release import small_schema, small_table

@@ -26,8 +26,7 @@ from pegsynth.pipeline.settling import Settled
 from pegsynth.privacy import NoisyCounts, Selection, Unspent
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.storage.model_file import load_model, read_manifest, save_model
-from pegsynth.storage.model_manifest import SHAREABLE, UNCOVERED
+from pegsynth.storage.model_file import SHAREABLE, UNCOVERED, load_model, read_manifest, save_model
 from pegsynth.tables.table_input import open_table
 
 ONCE = get("pegs-once")

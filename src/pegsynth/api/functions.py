@@ -6,15 +6,20 @@ does.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from pegsynth.api.fitted import FittedModel, SavedModel, as_fitted
 from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.inference.release_views import tables_of
+from pegsynth.methods.completion import check_completable, completed_frames
 from pegsynth.methods.forecast import Forecast
 from pegsynth.methods.session import Session
-from pegsynth.options import Publication
-from pegsynth.options._kinds import keywords, made_of, python_names
+from pegsynth.options import DEFAULT_IMPUTATIONS, Publication
+from pegsynth.options._kinds import check_whole, keywords, made_of, python_names
 from pegsynth.pipeline.drawn_tables import table_schema
 from pegsynth.pipeline.fitting import fit as fit_table
 from pegsynth.pipeline.request import Request, registered_options
@@ -22,15 +27,17 @@ from pegsynth.pipeline.running import booked_run, booked_table, open_draws
 from pegsynth.pipeline.settling import settle
 from pegsynth.progress import Progress, shown
 from pegsynth.publishing.result import Release
+from pegsynth.random import RandomStream
 from pegsynth.runtime import check_threads, usable_processors
 from pegsynth.schema import Schema
 from pegsynth.tables.caller_frames import to_kind, with_index
-from pegsynth.tables.table_input import named_source
+from pegsynth.tables.table_input import named_source, open_table
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
     from pegsynth.evaluation.records import Metrics
     from pegsynth.privacy import Ledger
+
 
 _ELSEWHERE = ("engine", "master")
 _LATER = ("complete", "imputations")
@@ -304,3 +311,96 @@ def _source(data: Any, request: Request) -> Any:
     return named_source(
         data, table=request.table, query=request.query, rowwise=request.query_is_rowwise
     )
+
+
+@python_names()
+def impute(
+    synthetic: Any,
+    schema: Schema | str | Path | None = None,
+    *,
+    imputations: int = DEFAULT_IMPUTATIONS,
+    seed: int | None = None,
+    threads: int | None = None,
+    progress: bool | Progress | None = None,
+) -> list[list[Any]]:
+    """Impute the missing values of synthetic tables, each from its own rows (R23).
+
+    It reads nothing else, so that tables of a release keep what was promised for them. It
+    promises nothing for other tables.
+
+    Parameters
+    ----------
+    synthetic
+        A `Release`, a table, or a list of tables; each a dataframe or the name of a file.
+    schema
+        The codebook of the tables, or the name of its file; that of a release by default.
+    imputations
+        r, how many completed versions of each table.
+    seed
+        Fixes what is drawn.
+
+    Returns
+    -------
+    list of lists
+        For every table its r completed versions, of the same kind as the table.
+    """
+    check_threads()
+    check_whole("imputations", imputations)
+    book = _schema_of(synthetic, schema)
+    check_completable(book)
+    tables = tables_of(synthetic)
+    if not tables:
+        raise ParameterError("there is no table to complete")
+    stream = RandomStream(seed)
+    with shown(progress) as told:
+        return [
+            _completed(
+                table,
+                book,
+                stream.aside(f"table {number}"),
+                imputations=imputations,
+                threads=threads or usable_processors(),
+                progress=told,
+            )
+            for number, table in enumerate(tables, start=1)
+        ]
+
+
+def _schema_of(synthetic: Any, schema: Schema | str | Path | None) -> Schema:
+    found = getattr(synthetic, "schema", None) if schema is None else schema
+    if isinstance(found, Schema):
+        return found
+    if not isinstance(found, str | Path):
+        raise ParameterError("state the schema of the tables")
+    return Schema.load(found)
+
+
+def _completed(
+    table: Any,
+    schema: Schema,
+    stream: RandomStream,
+    *,
+    imputations: int,
+    threads: int,
+    progress: Progress,
+) -> list[Any]:
+    with open_table(table, dialect=schema.dialect) as reader:
+        frame = whole(reader.batches(reader.columns))
+        found = completed_frames(
+            frame,
+            schema,
+            stream,
+            imputations=imputations,
+            source=reader.source,
+            strict=True,
+            threads=threads,
+            progress=progress,
+        )
+        kind = reader.frame_kind
+        return [to_kind(each, kind, like=table if kind else None) for each in found]
+
+
+def whole(batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Put the batches of a table under each other."""
+    parts: Sequence[pl.DataFrame] = list(batches)
+    return pl.concat(parts)

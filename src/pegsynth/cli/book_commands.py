@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pegsynth.cli.console import say
+from pegsynth.cli.notes import say
 from pegsynth.errors import ParameterError, escaped
 from pegsynth.options import LimitOptions
 from pegsynth.privacy.conversion import check_delta
-from pegsynth.storage.book.book_file import create_book, read_book
-from pegsynth.storage.book.book_page import page, plain, spent_line
+from pegsynth.storage.book.book_file import create_book, page, plain, read_book, spent_line
 from pegsynth.storage.book.book_policy import BookPolicy
 from pegsynth.storage.book.booking import add_earlier, withdraw
 

@@ -1,15 +1,26 @@
-"""The commands; each gathers its flags, calls the library and prints."""
+"""The commands that make something, and the list of all; each gathers its flags and does it."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pegsynth.cli import flags
-from pegsynth.cli.verify_command import verify
-from pegsynth.options import DraftOptions, EvaluateOptions, LimitOptions, Publication
+from pegsynth.cli.asking import (
+    audit,
+    book,
+    combine,
+    compare,
+    evaluate,
+    inspect,
+    studio,
+    tables,
+    verify,
+)
+from pegsynth.options import DraftOptions, Publication
 
 if TYPE_CHECKING:
     from pegsynth.pipeline.request import Request
@@ -17,7 +28,6 @@ if TYPE_CHECKING:
 
 
 Threads = Annotated[int | None, flags.of("threads")]
-RowsIn = Annotated[int | None, flags.of("rows_in")]
 _ROWS_IF_ANY = "Rows of each synthetic table; none with --synthesize."
 
 
@@ -109,9 +119,29 @@ def plan(
     request: Request,
 ) -> None:
     """Show what every pegs method could do with a budget; reads no data."""
-    from pegsynth.cli import planning
+    from pegsynth.errors import BudgetError
+    from pegsynth.schema import Schema
+    from pegsynth.schema.wide_schema import wide_schema
+    from pegsynth.tables.atomic import check_target
 
-    planning.show(schema, request, curve)
+    if curve is not None:
+        check_target(curve.with_suffix(".svg"))
+    book = Schema.load(schema)
+    found = request.planned(book)
+    print(*found.lines(), sep="\n")
+    for note in found.notes:
+        print(f"\n{note}")
+    if found.best is None:
+        raise BudgetError(
+            "no method can meet this budget; raise epsilon, add delta or draw fewer rows"
+        )
+    errors = found.curve()
+    print("\nPredicted for the best method at other budgets:", *errors.lines(), sep="\n")
+    if curve is not None:
+        errors.plot().save(curve.with_suffix(""))
+    # The choice is that of --method auto: methods that do not take a flag are left out.
+    _, (choice, *_) = request.settled(wide_schema(request.written(book)))
+    print(f"\nChoice: {choice.removeprefix('Method: ')}")
 
 
 @flags.taking(
@@ -142,12 +172,14 @@ def synthesize_table(
     request: Request,
 ) -> None:
     """Write one synthetic table, and its ledger first."""
-    from pegsynth.cli import cluster, working
-
-    source = _source(data, request)
+    source = flags.source(data, request)
     if request.engine == "spark":
+        from pegsynth.cli import cluster
+
         cluster.synthesize(source, schema, _folder(output, output_table), ledger, request)
     else:
+        from pegsynth.cli import working
+
         working.synthesize(source, schema, _target(output, output_table), ledger, request)
 
 
@@ -181,7 +213,7 @@ def release(
     """Write a release folder: public/ may be published, internal/ may not."""
     from pegsynth.cli import release_commands
 
-    source = _source(data if second is None else (data, second), request)
+    source = flags.source(data if second is None else (data, second), request)
     release_commands.release(source, schema, output, request, publication)
 
 
@@ -212,10 +244,10 @@ def fit(
     request: Request,
 ) -> None:
     """Count DATA into a model file (CONFIDENTIAL), with or without a budget."""
-    from pegsynth.cli import cluster, working
-
-    engines = {"local": working, "spark": cluster}
-    engines[request.engine].fit(_source(data, request), schema, output, request)
+    engine = "cluster" if request.engine == "spark" else "working"
+    import_module(f"pegsynth.cli.{engine}").fit(
+        flags.source(data, request), schema, output, request
+    )
 
 
 @flags.taking(
@@ -247,11 +279,13 @@ def sample(
     A model fitted with a budget spends from it and takes no other; for one without,
     state a budget here.
     """
-    from pegsynth.cli import cluster, working
-
     if request.engine == "spark":
+        from pegsynth.cli import cluster
+
         cluster.sample(model, _folder(output, output_table), ledger, request)
     else:
+        from pegsynth.cli import working
+
         working.sample(model, _target(output, output_table), ledger, request)
 
 
@@ -276,153 +310,9 @@ def impute(
 
     Tables of a release keep what was promised for them; nothing is promised for others.
     """
-    from pegsynth.cli import imputing
+    from pegsynth.cli import working
 
-    imputing.run(synthetic, schema, output, imputations=imputations, seed=seed, threads=threads)
-
-
-@flags.taking("threads", "table", "query", *flags.WRITTEN)
-def evaluate(
-    original: Annotated[
-        str, typer.Argument(metavar="ORIGINAL", help="The confidential table, as DATA elsewhere.")
-    ],
-    synthetic: Annotated[
-        list[str], typer.Argument(metavar="SYNTHETIC", help="One or more synthetic tables.")
-    ],
-    schema: flags.SchemaFile,
-    *,
-    options: EvaluateOptions,
-    request: Request,
-) -> None:
-    """Judge synthetic tables by their original, whoever made them; CONFIDENTIAL."""
-    from pegsynth.cli import evaluating
-
-    evaluating.run(_source(original, request), synthetic, schema, options, request)
-
-
-def compare(
-    releases: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RELEASE", help="Folders of releases with their internal/, or metrics.json."
-        ),
-    ],
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", help="HTML page to write; figures go in a folder beside it."),
-    ] = None,
-) -> None:
-    """Put releases of one table side by side: promises, figures, risk and utility; CONFIDENTIAL."""
-    from pegsynth.cli import comparing
-
-    comparing.run(releases, report)
-
-
-def combine(
-    estimates: Annotated[
-        Path,
-        typer.Argument(
-            metavar="ESTIMATES",
-            help="A CSV of term, estimate, and variance or std_error; a line per dataset and term. "
-            "Completed tables: with columns dataset and imputation.",
-        ),
-    ],
-    rule: Annotated[
-        str | None,
-        typer.Option(
-            "--rule",
-            help="plug-in, fully (the paper's), partial, shared-urn, own-noise, or nested for "
-            "completed tables [default: by the ledger, else plug-in].",
-        ),
-    ] = None,
-    rows: Annotated[
-        int | None, typer.Option("--rows", help="Rows of each synthetic table.")
-    ] = None,
-    rows_in: RowsIn = None,
-    ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="The privacy.json of the release.")
-    ] = None,
-    level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95,
-    analysis: Annotated[
-        str | None,
-        typer.Option(
-            "--analysis",
-            metavar="TEXT",
-            help="What was estimated, such as 'los ~ age + sev': says whether published tables "
-            "hold it, by the ledger.",
-        ),
-    ] = None,
-) -> None:
-    """Combine the estimates from several synthetic tables, by the rule that fits them."""
-    from pegsynth.cli import combining
-
-    combining.run(
-        estimates,
-        rule=rule,
-        rows=rows,
-        rows_in=rows_in,
-        ledger_file=ledger,
-        level=level,
-        analysis=analysis,
-    )
-
-
-def inspect(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE..", help="Models, ledgers or a schema.")
-    ],
-    confidential: Annotated[
-        bool, typer.Option("--confidential", help="Also print figures read off the counts.")
-    ] = False,
-    analysis: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--analysis",
-            metavar="TEXT",
-            help="Whether a model of pegs-once can answer this, such as 'charge ~ age + C(sev)'.",
-        ),
-    ] = None,
-) -> None:
-    """Say what a model, ledger or schema holds; several ledgers are added up."""
-    from pegsynth.cli import inspecting
-
-    raise typer.Exit(inspecting.inspect(files, confidential=confidential, analyses=analysis or ()))
-
-
-def tables(
-    model: flags.ModelFile,
-    of: Annotated[
-        str, typer.Option("--of", metavar="NAMES", help="Features of the table, as zip,MDC.")
-    ],
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="CSV file to write [default: print it].")
-    ] = None,
-    level: Annotated[
-        float, typer.Option("--level", help="How often intervals hold the original's count.")
-    ] = 0.95,
-) -> None:
-    """Print counts that a model of pegs-once holds, with intervals that include the noise."""
-    from pegsynth.cli import inspecting as asking
-
-    asking.tables(model, of, output, level=level)
-
-
-@flags.taking()
-def book(
-    what: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="create|show|add|withdraw BOOK",
-            help="Make a book, print it, put ledgers of earlier releases in (add BOOK LEDGER..), "
-            "or give back an entry that has read nothing (withdraw BOOK NUMBER).",
-        ),
-    ],
-    options: LimitOptions,
-) -> None:
-    """Keep the budget of a table over all runs; --book BOOK then goes with every command."""
-    from pegsynth.cli import book_commands
-
-    book_commands.run(what, options)
+    working.impute(synthetic, schema, output, imputations=imputations, seed=seed, threads=threads)
 
 
 @flags.taking(
@@ -449,61 +339,6 @@ def trace(
     from pegsynth.cli import working
 
     working.trace(model, replace(request, rows=1))
-
-
-def audit(
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method",
-            help="This one only; numbers: measured edges; doors: readers; interference: releases "
-            "of different tables.",
-        ),
-    ] = None,
-    full: Annotated[bool, typer.Option("--full", help="More cases and more releases.")] = False,
-    threads: Threads = None,
-) -> None:
-    """Check the claimed guarantee of the shipped code; exit status 1 if it is broken."""
-    from pegsynth.cli import auditing
-    from pegsynth.runtime import usable_processors
-
-    raise typer.Exit(auditing.run(method, full=full, threads=threads or usable_processors()))
-
-
-def studio(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="The project; made if it is not there.")
-    ] = Path("pegs-studio"),
-    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0: a free one.")] = 0,
-    no_browser: Annotated[
-        bool,
-        typer.Option("--no-browser", help="Print the address, which works once, and open nothing."),
-    ] = False,
-    host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; this machine only.")
-    ] = "127.0.0.1",
-    anyone: Annotated[
-        bool,
-        typer.Option(
-            "--anyone-on-the-network",
-            help="With another --host: whoever reaches it and has the address may see the table.",
-        ),
-    ] = False,
-) -> None:
-    """Open a local page that leads from a table to a release; nothing leaves this machine."""
-    from pegsynth.cli.console import say
-    from pegsynth.studio.server import serve
-
-    serve(folder, port=port, host=host, anyone=anyone, browser=not no_browser, say=say)
-
-
-def _source(data: str | tuple[str, str], request: Request) -> Any:
-    """Return the table, or the two tables, that the flags of a command name."""
-    from pegsynth.tables.table_input import named_source
-
-    return named_source(
-        data, table=request.table, query=request.query, rowwise=request.query_is_rowwise
-    )
 
 
 def _target(output: str, table: str | None) -> Path | DatabaseTarget:

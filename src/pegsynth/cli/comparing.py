@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pegsynth.cli.combining import read_ledger
-from pegsynth.cli.console import say
+from pegsynth.cli.notes import say
 from pegsynth.errors import DataError, ParameterError, legible
 from pegsynth.evaluation.records import Metrics
 from pegsynth.publishing.fill_folder import guarantee_fields

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pegsynth.cli.combining import read_ledger
-from pegsynth.cli.console import progress_bar, say
+from pegsynth.cli.notes import progress_bar, say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import ParameterError, legible
 from pegsynth.evaluation.evaluate import evaluate_files

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.notes import (
+    progress_bar,
+    say,
     say_booking,
     say_constant,
     say_guarantee,

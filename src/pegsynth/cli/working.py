@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pegsynth.cli.console import progress_bar, say
+from pegsynth.api.functions import impute as completed_tables
 from pegsynth.cli.notes import (
     holds_ledger,
+    progress_bar,
+    say,
     say_booking,
     say_budget,
     say_constant,
@@ -41,15 +43,20 @@ from pegsynth.pipeline.running import (
 )
 from pegsynth.pipeline.settling import LEAST_ROOM, check_output, settle
 from pegsynth.privacy import Ledger
+from pegsynth.publishing.completed_texts import completed_name
+from pegsynth.publishing.folder import check_folder, new_folder
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.storage.model_file import read_manifest, save_model
-from pegsynth.storage.model_manifest import notice_of
+from pegsynth.storage.model_file import notice_of, read_manifest, save_model
 from pegsynth.storage.spending import locked, rows_were_drawn, spent_path
 from pegsynth.tables.atomic import check_space, check_target
 from pegsynth.tables.database import DatabaseTarget
+from pegsynth.tables.file_sets import table_format
 from pegsynth.tables.table_input import same_file, table_files
-from pegsynth.tables.table_output import check_writable
+from pegsynth.tables.table_output import check_writable, open_writer
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _WIDEST = 24
 """Characters of a label that are shown."""
@@ -185,7 +192,6 @@ def sample(
 
 def trace(model_file: Path, request: Request) -> None:
     """Print the paper's table of sampling steps for one row."""
-    from pegsynth.cli.working import steps_table
     from pegsynth.methods.gibbs.samplers import BlockSampler
     from pegsynth.methods.gibbs.trace import in_categories, trace_row
 
@@ -252,3 +258,51 @@ def ledger_path_of(output: Path | DatabaseTarget, ledger_file: Path | None) -> P
     if path.resolve() == output.resolve():
         raise ParameterError("--ledger and --output name the same file; choose another")
     return path
+
+
+def impute(
+    synthetic: list[str],
+    schema_file: Path,
+    output: Path,
+    *,
+    imputations: int,
+    seed: int | None,
+    threads: int | None,
+) -> None:
+    """Complete the tables and write all versions, or none."""
+    one_file = table_format(output) is not None
+    if one_file:
+        check_writable(output)
+        check_not_inputs((output,), synthetic[0], schema_file)
+        if len(synthetic) > 1 or imputations > 1:
+            raise ParameterError(
+                f"{output}: {len(synthetic) * imputations} tables do not go into one file; name a "
+                "folder with -o, or state --imputations 1 and one table"
+            )
+    else:
+        check_folder(output, force=False)
+    schema = Schema.load(schema_file)
+    with progress_bar() as progress:
+        completed = completed_tables(
+            synthetic,
+            schema,
+            imputations=imputations,
+            seed=seed,
+            threads=threads,
+            progress=progress,
+        )
+    if one_file:
+        _write_completed(output, completed[0][0], schema)
+        say(f"{output}: 1 completed table.")
+        return
+    with new_folder(output) as fresh:
+        for number, versions in enumerate(completed, start=1):
+            suffix = "parquet" if table_format(synthetic[number - 1]) == "parquet" else "csv"
+            for version, frame in enumerate(versions, start=1):
+                _write_completed(fresh / completed_name(number, version, suffix), frame, schema)
+    say(f"{output}: {len(completed) * imputations} completed tables.")
+
+
+def _write_completed(path: Path, frame: pl.DataFrame, schema: Schema) -> None:
+    with open_writer(path, codebook=schema) as writer:
+        writer.write(frame)

@@ -8,10 +8,12 @@ method's affair. Every number is checked against the schema before it is used.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +22,22 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from pegsynth.errors import ModelError, ParameterError, SchemaError
+from pegsynth.errors import ModelError, ParameterError, PegsynthError, SchemaError
 from pegsynth.methods import get
-from pegsynth.methods.base import Model
+from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.session import Session, Spent
 from pegsynth.methods.stored_model import Arrays, Cells, StoredModel
-from pegsynth.options import PAPER_METHOD
-from pegsynth.privacy import Ledger
+from pegsynth.options import PAPER_METHOD, Order, PriorKind
+from pegsynth.privacy import Budget, Ledger
+from pegsynth.privacy.calibrate import DEFAULT_SCALE
+from pegsynth.privacy.privacy_json import event_from_builtins, event_to_builtins
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.dtypes import dtype_name, polars_dtype
 from pegsynth.schema.toml import dumps, loads
-from pegsynth.storage.model_manifest import Manifest, notice_of, restored_plan, stored_plan
 from pegsynth.storage.shapes import shape_arrays, stored_shapes
 from pegsynth.storage.spending import adopt_spent, locked, write_spent
+from pegsynth.tables.caller_frames import FrameKind
 from pegsynth.tables.container import (
     Container,
     ContainerError,
@@ -42,6 +46,95 @@ from pegsynth.tables.container import (
     read_container,
     save_container,
 )
+
+NOTICE = "CONFIDENTIAL: exact counts, and perhaps rows, of a confidential table; not for release"
+SHAREABLE = (
+    "SHAREABLE: noisy counts of released blocks, paid for by the events in this file; rows may be "
+    "drawn from it without limit"
+)
+UNCOVERED = (
+    "CONFIDENTIAL: noisy counts of released blocks that no guarantee covers; not for release"
+)
+
+
+class StoredPlan(msgspec.Struct, frozen=True):
+    """A settled plan; its events are enough to recompute the guarantee."""
+
+    draw: dict[str, Any]
+    budget: dict[str, Any]
+    events: str
+    order: Order = "public"
+    prior: PriorKind = "uniform"
+    seed_pool: str = "uniform"
+    numerator: int = 0
+    scale: int = DEFAULT_SCALE
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a model file says about itself; its format is told by the container."""
+
+    format: int = 0
+
+    identity: str
+    schema: str
+    columns: list[str]
+    dtypes: dict[str, str]
+    heads: list[list[int]]
+    tail_bits: int
+    ledger: msgspec.Raw
+    shares: list[list[float]] = []
+    total: float = 1.0
+    recipe: StoredPlan | None = None
+    frame: FrameKind | None = None
+
+
+def notice_of(model: Model) -> str:
+    """Say what may be done with the file of a model."""
+    if not get(model.method).released or model.plan is None:
+        return NOTICE
+    events = (*model.ledger.events, *model.plan.events)
+    covered = Ledger(events, delta=model.plan.budget.delta or 0.0).guarantee.epsilon is not None
+    return SHAREABLE if covered else UNCOVERED
+
+
+def stored_plan(plan: Plan) -> StoredPlan:
+    """Return a plan as the manifest holds it."""
+    budget = {
+        name: getattr(plan.budget, name)
+        for name in ("epsilon", "delta", "epsilon_per_row", "l", "alpha")
+    }
+    options = {each.name: getattr(plan.options, each.name) for each in fields(plan.options)}
+    plain = {name: str(v) if isinstance(v, Path) else v for name, v in options.items()}
+    return StoredPlan(
+        draw={"method": plan.method, **plain},
+        budget=budget,
+        events=json.dumps([event_to_builtins(event) for event in plan.events]),
+        **get(plan.method).store_plan(plan),
+    )
+
+
+def restored_plan(stored: StoredPlan, schema: Schema, model: StoredModel) -> Plan:
+    """Rebuild a plan."""
+    try:
+        method = get(stored.draw["method"])
+        options = method.options(**{n: v for n, v in stored.draw.items() if n != "method"})
+        parts: Mapping[str, Any] = {
+            name: getattr(stored, name) for name in stored.__struct_fields__
+        } | {
+            "events": tuple(event_from_builtins(event) for event in json.loads(stored.events)),
+            "budget": Budget(**stored.budget),
+            "options": options,
+        }
+    except (PegsynthError, KeyError, TypeError, ValueError, RecursionError):
+        raise ModelError("its recipe is damaged") from None
+    try:
+        plan: Plan = method.load_plan(parts, schema, model)
+    except ModelError:
+        raise
+    except (PegsynthError, TypeError, ValueError):
+        raise ModelError("its recipe does not fit its events") from None
+    return plan
+
 
 _PREFIX = "cells of feature "
 _PARTS = {"keys": np.int64, "categories": np.uint32, "counts": np.int64}

@@ -276,7 +276,7 @@ def _codebook_told(project: Project) -> dict[str, Any]:
 
 def _plan_told(project: Project) -> dict[str, Any]:
     # Planning needs every method and its kernels; the first page should not wait for them.
-    from pegsynth.studio import book_view, plan_view
+    from pegsynth.studio import plan_view
 
     file = project.choices.get("book", "")
     try:
@@ -287,17 +287,17 @@ def _plan_told(project: Project) -> dict[str, Any]:
         "plan": plan_view.view(project) if project.schema is not None else None,
         "chosen": {name: project.choices.get(name, "") for name in CHOICES},
         "spelled": spelled_commands.plan(project),
-        "budget": book_view.view(project.folder, file, chosen),
+        "budget": plan_view.book_view(project.folder, file, chosen),
         "book_spelled": spelled_commands.book_show(file) if file else None,
     }
 
 
 def _release_told(project: Project) -> dict[str, Any]:
-    from pegsynth.studio import book_view
+    from pegsynth.studio import plan_view
 
     schema = project.schema
     return {
-        "budget": book_view.view(project.folder, project.choices.get("book", ""), {}),
+        "budget": plan_view.book_view(project.folder, project.choices.get("book", ""), {}),
         "ready": schema is not None and bool(project.data),
         "reviewed": schema is not None and schema.reviewed,
         "spelled": spelled_commands.release(project, project.next_release),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 from pegsynth.api.functions import plan
 from pegsynth.errors import ParameterError, PegsynthError
 from pegsynth.methods import names
 from pegsynth.methods.forecast import Forecast
+from pegsynth.storage.book.book_file import Book, left_for, read_book, spent_line
 from pegsynth.studio.project import Project
 
 _WHOLE = ("rows", "rows_in", "datasets", "replicates", "seed")
@@ -88,3 +90,64 @@ def _promised(epsilon: float | None, delta: float | None) -> str:
     if epsilon is None:
         return "none"
     return f"epsilon {epsilon:.4g}" + (f" at delta {delta:g}" if delta else "")
+
+
+@dataclass(frozen=True)
+class BookView:
+    """A budget book for the page of the plan.
+
+    Parameters
+    ----------
+    spent
+        What was spent of every limit, in words.
+    covered
+        Whether a run with the chosen epsilon fits, in words; `fits` says the same.
+    entries
+        One line for every run: number, time, who, what, state.
+    problem
+        Why the book cannot be read.
+    """
+
+    file: str
+    spent: str = ""
+    covered: str = ""
+    fits: bool = True
+    entries: tuple[tuple[str, ...], ...] = ()
+    problem: str = ""
+
+
+def book_view(folder: Path, file: str, chosen: dict[str, float | int | str]) -> BookView | None:
+    """Return what a book says of a choice; None where no book was named."""
+    if not file:
+        return None
+    try:
+        book = read_book(folder / file)
+    except PegsynthError as error:
+        return BookView(file, problem=str(error))
+    covered, fits = _covered(book, chosen)
+    entries = tuple(
+        (str(each.number), each.time.replace("T", " "), each.by, each.run, each.method, each.state)
+        for each in book.entries
+    )
+    return BookView(file, spent_line(book), covered, fits, entries)
+
+
+def _covered(book: Book, chosen: dict[str, float | int | str]) -> tuple[str, bool]:
+    epsilon, delta = chosen.get("epsilon"), chosen.get("delta") or 0.0
+    if "seed" in chosen:
+        return "A run with a seed has no guarantee; the book will refuse it.", False
+    if isinstance(epsilon, str) or epsilon is None or isinstance(delta, str):
+        return "State an epsilon to see whether it is covered.", False
+    if delta and not book.policy.delta:
+        return "This book takes runs without a delta only; leave delta empty.", False
+    left = left_for(book, delta=float(delta))
+    kind = f"at delta {delta:g}" if delta else "without a delta"
+    if left is None:
+        return f"Nothing is left for a run {kind}.", False
+    if epsilon <= left:
+        return f"Epsilon {epsilon:g} is covered; up to about {left:.4g} is left {kind}.", True
+    return (
+        f"Epsilon {epsilon:g} is not covered: about {left:.4g} is left for one run {kind}. The "
+        "release would be refused before it reads anything.",
+        False,
+    )

@@ -77,7 +77,7 @@ def book_show(file: str) -> Spelled:
     """Show a budget book."""
     code = (
         "from pegsynth.storage.book.book_file import read_book\n"
-        "from pegsynth.storage.book.book_page import page\n\n"
+        "from pegsynth.storage.book.book_file import page\n\n"
         f"print(page(read_book({file!r})))\n"
     )
     return Spelled(("book", "show", file), code)

@@ -1,0 +1,292 @@
+"""The commands that ask: of tables, releases, models, books and the shipped code itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pegsynth.cli import flags
+from pegsynth.options import EvaluateOptions, LimitOptions
+
+if TYPE_CHECKING:
+    from pegsynth.pipeline.request import Request
+
+Threads = Annotated[int | None, flags.of("threads")]
+RowsIn = Annotated[int | None, flags.of("rows_in")]
+
+
+@flags.taking("threads", "table", "query", *flags.WRITTEN)
+def evaluate(
+    original: Annotated[
+        str, typer.Argument(metavar="ORIGINAL", help="The confidential table, as DATA elsewhere.")
+    ],
+    synthetic: Annotated[
+        list[str], typer.Argument(metavar="SYNTHETIC", help="One or more synthetic tables.")
+    ],
+    schema: flags.SchemaFile,
+    *,
+    options: EvaluateOptions,
+    request: Request,
+) -> None:
+    """Judge synthetic tables by their original, whoever made them; CONFIDENTIAL."""
+    from pegsynth.cli import evaluating
+
+    evaluating.run(flags.source(original, request), synthetic, schema, options, request)
+
+
+def compare(
+    releases: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RELEASE", help="Folders of releases with their internal/, or metrics.json."
+        ),
+    ],
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", help="HTML page to write; figures go in a folder beside it."),
+    ] = None,
+) -> None:
+    """Put releases of one table side by side: promises, figures, risk and utility; CONFIDENTIAL."""
+    from pegsynth.cli import comparing
+
+    comparing.run(releases, report)
+
+
+def combine(
+    estimates: Annotated[
+        Path,
+        typer.Argument(
+            metavar="ESTIMATES",
+            help="A CSV of term, estimate, and variance or std_error; a line per dataset and term. "
+            "Completed tables: with columns dataset and imputation.",
+        ),
+    ],
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            "--rule",
+            help="plug-in, fully (the paper's), partial, shared-urn, own-noise, or nested for "
+            "completed tables [default: by the ledger, else plug-in].",
+        ),
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", help="Rows of each synthetic table.")
+    ] = None,
+    rows_in: RowsIn = None,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="The privacy.json of the release.")
+    ] = None,
+    level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95,
+    analysis: Annotated[
+        str | None,
+        typer.Option(
+            "--analysis",
+            metavar="TEXT",
+            help="What was estimated, such as 'los ~ age + sev': says whether published tables "
+            "hold it, by the ledger.",
+        ),
+    ] = None,
+) -> None:
+    """Combine the estimates from several synthetic tables, by the rule that fits them."""
+    from pegsynth.cli import combining
+
+    combining.run(
+        estimates,
+        rule=rule,
+        rows=rows,
+        rows_in=rows_in,
+        ledger_file=ledger,
+        level=level,
+        analysis=analysis,
+    )
+
+
+def inspect(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE..", help="Models, ledgers or a schema.")
+    ],
+    confidential: Annotated[
+        bool, typer.Option("--confidential", help="Also print figures read off the counts.")
+    ] = False,
+    analysis: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--analysis",
+            metavar="TEXT",
+            help="Whether a model of pegs-once can answer this, such as 'charge ~ age + C(sev)'.",
+        ),
+    ] = None,
+) -> None:
+    """Say what a model, ledger or schema holds; several ledgers are added up."""
+    from pegsynth.cli import inspecting
+
+    raise typer.Exit(inspecting.inspect(files, confidential=confidential, analyses=analysis or ()))
+
+
+def tables(
+    model: flags.ModelFile,
+    of: Annotated[
+        str, typer.Option("--of", metavar="NAMES", help="Features of the table, as zip,MDC.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="CSV file to write [default: print it].")
+    ] = None,
+    level: Annotated[
+        float, typer.Option("--level", help="How often intervals hold the original's count.")
+    ] = 0.95,
+) -> None:
+    """Print counts that a model of pegs-once holds, with intervals that include the noise."""
+    from pegsynth.cli import inspecting as asking
+
+    asking.tables(model, of, output, level=level)
+
+
+@flags.taking()
+def book(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="create|show|add|withdraw BOOK",
+            help="Make a book, print it, put ledgers of earlier releases in (add BOOK LEDGER..), "
+            "or give back an entry that has read nothing (withdraw BOOK NUMBER).",
+        ),
+    ],
+    options: LimitOptions,
+) -> None:
+    """Keep the budget of a table over all runs; --book BOOK then goes with every command."""
+    from pegsynth.cli import book_commands
+
+    book_commands.run(what, options)
+
+
+def verify(
+    context: typer.Context,
+    data: flags.Data,
+    release: Annotated[
+        Path, typer.Option("--release", help="Folder of the release that is verified.")
+    ],
+    formula: Annotated[
+        str,
+        typer.Option(
+            "--formula", metavar="TEXT", help="Regression, such as 'charge ~ age + C(sev)'."
+        ),
+    ],
+    epsilon: Annotated[
+        float | None,
+        typer.Option("--epsilon", help="What this question may cost, beside the release."),
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option("--delta", help="Gaussian noise, which is less for many terms.")
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", help="Schema of the original [default: that of the release]."),
+    ] = None,
+    term: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--term", metavar="NAME", help="Coefficient to ask for [default: all but Intercept]."
+        ),
+    ] = None,
+    parts: Annotated[
+        int | None,
+        typer.Option("--parts", help="Parts of the original [default: 10 to 50, by its rows]."),
+    ] = None,
+    tolerance: Annotated[
+        float,
+        typer.Option("--tolerance", help="How much further off a part may be and still agree."),
+    ] = 0.0,
+    rows_in: RowsIn = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", help="Ledger to charge [default: RELEASE.verification.json]."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Reproducible, without guarantee; for tests.")
+    ] = None,
+    book: Annotated[Path | None, flags.of("book")] = None,
+    table: Annotated[str | None, flags.of("table")] = None,
+    query: Annotated[str | None, flags.of("query")] = None,
+    query_is_rowwise: Annotated[bool, flags.of("query_is_rowwise")] = False,
+) -> None:
+    """Ask the original whether an analysis agrees with a release, for a budget of its own."""
+    from pegsynth.cli.notes import say, say_booking, say_guarantee
+    from pegsynth.cli.working import check_not_inputs
+    from pegsynth.errors import escaped
+    from pegsynth.publishing.verify_release import Question, answer
+    from pegsynth.tables.table_input import named_source
+
+    folder = release.parent if release.name == "public" else release
+    file = ledger or folder.with_name(f"{folder.resolve().name}.verification.json")
+    source = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
+    check_not_inputs((file,), source, *[each for each in (schema, book) if each])
+    question = Question(
+        data=source,
+        release=release,
+        ledger=file,
+        formula=formula,
+        epsilon=epsilon,
+        delta=delta,
+        schema=schema,
+        terms=term or (),
+        parts=parts,
+        tolerance=tolerance,
+        rows_in=rows_in,
+        seed=seed,
+        book=book,
+        streams=flags.streams(context),
+    )
+    found, booking = answer(question)
+    for line in str(found).splitlines():
+        print(escaped(line))
+    say(f"Charged to {file}, which holds all questions so far; the release comes on top.")
+    say_guarantee(found.ledger)
+    say_booking(booking, found.ledger)
+
+
+def audit(
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method",
+            help="This one only; numbers: measured edges; doors: readers; interference: releases "
+            "of different tables.",
+        ),
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="More cases and more releases.")] = False,
+    threads: Threads = None,
+) -> None:
+    """Check the claimed guarantee of the shipped code; exit status 1 if it is broken."""
+    from pegsynth.cli import auditing
+    from pegsynth.runtime import usable_processors
+
+    raise typer.Exit(auditing.run(method, full=full, threads=threads or usable_processors()))
+
+
+def studio(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="The project; made if it is not there.")
+    ] = Path("pegs-studio"),
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0: a free one.")] = 0,
+    no_browser: Annotated[
+        bool,
+        typer.Option("--no-browser", help="Print the address, which works once, and open nothing."),
+    ] = False,
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; this machine only.")
+    ] = "127.0.0.1",
+    anyone: Annotated[
+        bool,
+        typer.Option(
+            "--anyone-on-the-network",
+            help="With another --host: whoever reaches it and has the address may see the table.",
+        ),
+    ] = False,
+) -> None:
+    """Open a local page that leads from a table to a release; nothing leaves this machine."""
+    from pegsynth.cli.notes import say
+    from pegsynth.studio.server import serve
+
+    serve(folder, port=port, host=host, anyone=anyone, browser=not no_browser, say=say)
