@@ -108,18 +108,18 @@ def synthesize(
     settled = settle(schema, request, data=source)
     with shown(progress) as told, open_draws(source, settled, progress=told) as draws:
         kind = draws.reader.frame_kind
-        frames: list[Any] = []
-        completed: list[list[Any]] = []
         if draws.in_pairs:
-            frames += [
+            pairs = [
                 tuple(to_kind(each, kind, like=None) for each in pair)
                 for pair in draws.pairs(progress=told)
             ]
-            return Release(frames, draws.session.ledger, table_schema(draws.session.model))
-        for number, frame in enumerate(draws.frames(progress=told), start=1):
-            frames.append(to_kind(frame, kind, like=data if kind else None))
-            versions = draws.completed(frame, number, progress=told)
-            completed.append([to_kind(x, kind, like=data if kind else None) for x in versions])
+            return Release(pairs, draws.session.ledger, table_schema(draws.session.model))
+        like = data if kind else None
+        frames: list[Any] = []
+        completed: list[list[Any]] = []
+        for frame, versions in draws.tables(progress=told):
+            frames.append(to_kind(frame, kind, like=like))
+            completed.append([to_kind(each, kind, like=like) for each in versions])
         if draws.keeps_rows:
             # Rows that are kept keep their names; drawn rows have none.
             frames = [with_index(frame, data) for frame in frames]

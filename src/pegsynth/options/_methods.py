@@ -58,15 +58,9 @@ class MethodOptions:
 
 @dataclass(frozen=True)
 class RowOptions(MethodOptions):
-    """How many rows; every method takes these.
+    """How many rows, n in each of K datasets; every method takes these.
 
-    Parameters
-    ----------
-    rows, datasets
-        n rows in each of K datasets; rows may be None where the price does not grow with
-        them.
-    rows_in
-        Public or rounded number of original rows.
+    `rows` may be None where the price does not grow with them.
     """
 
     rows: int | None = option(None, "whole", "Rows of each synthetic table.")
@@ -78,13 +72,7 @@ class RowOptions(MethodOptions):
 
 @dataclass(frozen=True)
 class HeadOptions(MethodOptions):
-    """How many features each feature is drawn from.
-
-    Parameters
-    ----------
-    heads
-        Head features per target, m.
-    """
+    """How many features each feature is drawn from, m."""
 
     heads: int | None = option(None, "whole", "Head features per target.", least=0, unless="2")
 
@@ -93,16 +81,9 @@ class HeadOptions(MethodOptions):
 class KeyOptions(HeadOptions):
     """How a table is cut into blocks by hashed keys.
 
-    Parameters
-    ----------
-    tail_bits
-        Tail bits, t. The paper takes 1. A bit by XOR tells next to nothing of the target and
-        halves the rows of every entry (R22), so there is none unless it is asked for.
-    order
-        ``public``: heads from the schema. ``private``: chosen by the exponential mechanism
-        and paid for. ``data``: the paper's mutual information, recorded as not private (R10).
-    order_rows
-        About how many rows ``data`` looks at, spread over the table; None for all.
+    The paper takes one tail bit, t. A bit by XOR tells next to nothing of the target and halves the
+    rows of every entry (R22), so there is none unless it is asked for. An order that is read off
+    the `data` is the paper's mutual information, recorded as not private (R10).
     """
 
     tail_bits: int = option(
@@ -135,12 +116,8 @@ class KeyOptions(HeadOptions):
 class PriorOptions(MethodOptions):
     """Where virtual rows come from.
 
-    Parameters
-    ----------
-    prior
-        ``uniform`` virtual rows, or in proportion to a paid ``marginal``; or ``levels``: small
-        categories are merged by paid counts before anything is drawn, neighbours where there
-        is an order, and virtual rows are in proportion to what the levels hold (R25).
+    With ``levels`` small categories are merged by paid counts before anything is drawn, neighbours
+    where there is an order, and virtual rows are in proportion to what the levels hold (R25).
     """
 
     prior: PriorKind | None = option(
@@ -155,16 +132,7 @@ class PriorOptions(MethodOptions):
 
 @dataclass(frozen=True)
 class SweepOptions(MethodOptions):
-    """How rows come out of sweeps over seed rows.
-
-    Parameters
-    ----------
-    sweeps
-        Sweeps per row, S.
-    seed_pool
-        ``uniform``, a paid ``marginal``, the name of a public file of rows, or
-        ``original`` rows, which leaves no guarantee.
-    """
+    """How rows come out of sweeps over seed rows: S sweeps per row."""
 
     sweeps: int = option(1, "whole", "Gibbs sweeps per row.")
     seed_pool: str | Path | None = option(
@@ -179,28 +147,17 @@ class SweepOptions(MethodOptions):
 
 @dataclass(frozen=True)
 class BlockSizeOptions(MethodOptions):
-    """How many rows a block has before what it visited is reset.
-
-    Parameters
-    ----------
-    block_size
-        Rows per block of ``pegs-rs``, B.
-    """
+    """How many rows a block has before what it visited is reset, B."""
 
     block_size: int = option(DEFAULT_BLOCK_SIZE, "whole", "Rows per block of pegs-rs.")
 
 
 @dataclass(frozen=True)
 class CapOptions(MethodOptions):
-    """How visits are capped.
+    """How visits are capped: at T, in G parallel chains.
 
-    Parameters
-    ----------
-    visits, chains
-        Visit cap T and parallel chains G of ``pegs-capped``.
-    urn
-        Whether its drawn values go back into their entry (R17), which is cheaper when
-        epsilon is large; None lets the price decide.
+    Drawn values may go back into their entry (R17), which is cheaper when epsilon is large; None
+    lets the price decide.
     """
 
     visits: int | None = option(
@@ -224,13 +181,7 @@ class CapOptions(MethodOptions):
 
 @dataclass(frozen=True)
 class GivenOptions(MethodOptions):
-    """Which features keep a given value.
-
-    Parameters
-    ----------
-    where
-        Features and the value that each keeps in every row; they are not drawn.
-    """
+    """Which features keep a given value in every row; they are not drawn."""
 
     where: tuple[tuple[str, str], ...] = option(
         (), "values", "Keep a feature at this value.", metavar="FEATURE=VALUE"
@@ -239,13 +190,9 @@ class GivenOptions(MethodOptions):
 
 @dataclass(frozen=True)
 class PartialOptions(SweepOptions, GivenOptions):
-    """Which features of the original rows are replaced.
+    """Which features of the original rows are replaced, all others being kept as they are.
 
-    Parameters
-    ----------
-    synthesize
-        Features to replace in the original rows, all others being kept as they are; no
-        guarantee holds then.
+    No guarantee holds then.
     """
 
     synthesize: tuple[str, ...] = option(
@@ -262,13 +209,7 @@ class PartialOptions(SweepOptions, GivenOptions):
 
 @dataclass(frozen=True)
 class LogLinearOptions(MethodOptions):
-    """Whether a table of all cells is smoothed.
-
-    Parameters
-    ----------
-    log_linear
-        Whether ``contingency`` draws from a log-linear fit of all pairs instead of counts.
-    """
+    """Whether ``contingency`` draws from a log-linear fit of all pairs instead of counts."""
 
     log_linear: bool = option(
         False, "flag", "Let contingency draw from a log-linear fit of all pairs."
@@ -277,13 +218,9 @@ class LogLinearOptions(MethodOptions):
 
 @dataclass(frozen=True)
 class ProperOptions(MethodOptions):
-    """Whether parameters are redrawn for every dataset.
+    """Whether imputation models are refitted for every dataset.
 
-    Parameters
-    ----------
-    proper
-        Whether imputation models are refitted for every dataset with Bayesian-bootstrap
-        weights, which redraws their parameters (R16).
+    Bayesian-bootstrap weights redraw their parameters (R16).
     """
 
     proper: bool = option(
@@ -295,16 +232,8 @@ class ProperOptions(MethodOptions):
 class ReplicateOptions(MethodOptions):
     """How the noise of released counts gets into intervals (R28).
 
-    Parameters
-    ----------
-    replicates
-        K replicate weights of every row, 0 for none; a release has 20 by default, where its
-        method can make them.
-    weight_name
-        What the column of weights is called; the replicates have _1, _2, .. behind it.
-    shared_noise
-        Whether several tables are drawn from the same noisy counts; otherwise each has
-        sampling and noise of its own.
+    A release has 20 replicates by default, where its method can make them. Several tables that do
+    not share their noise have sampling and noise of their own.
     """
 
     replicates: int | None = option(

@@ -101,35 +101,25 @@ class Draws:
         """Yield units and their rows of every dataset, whole."""
         session, request = self.session, self.settled.request
         rows = session.rows_of_a_table(request.rows)
-        told: dict[str, Any] = {"how": request.decode, "progress": progress}
-        for parts in drawn_pairs(session, rows, request.datasets, **told):
+        for parts in drawn_pairs(
+            session, rows, request.datasets, how=request.decode, progress=progress
+        ):
             units, members = zip(*parts, strict=True)
             yield pl.concat(units), pl.concat(members)
 
-    def frames(self, *, progress: Progress = quiet) -> Iterator[pl.DataFrame]:
-        """Yield every synthetic table, whole."""
-        session, request = self.session, self.settled.request
-        rows = session.rows_of_a_table(request.rows)
-        for frames in drawn_frames(
+    def tables(
+        self, *, progress: Progress = quiet
+    ) -> Iterator[tuple[pl.DataFrame, list[pl.DataFrame]]]:
+        """Yield every synthetic table, whole, with its completed versions, if any are wanted."""
+        session, request = self.session, self.request
+        for table, versions in whole_tables(
             session,
-            rows,
-            request.datasets,
-            how=request.decode,
-            wide=request.wide,
+            request,
+            session.rows_of_a_table(request.rows),
+            versions=request.versions,
             progress=progress,
         ):
-            yield self.kept(pl.concat(frames))
-
-    def completed(
-        self, frame: pl.DataFrame, number: int, *, progress: Progress = quiet
-    ) -> list[pl.DataFrame]:
-        """Return the completed versions of a table that were asked for; none, mostly."""
-        request = self.settled.request
-        if not request.complete:
-            return []
-        told: dict[str, Any] = {"threads": request.thread_count, "progress": progress}
-        told |= {"wide": request.wide}
-        return completed_versions(self.session, frame, number, request.versions, **told)
+            yield self.kept(table), versions
 
 
 @contextmanager
@@ -287,6 +277,33 @@ def _drawing_plan(model: Model, request: Request, *, source: str) -> Plan:
     return drawing.plan(model.schema, source=source)
 
 
+def whole_tables(
+    session: Session,
+    request: Request,
+    rows: int,
+    *,
+    versions: int = 0,
+    progress: Progress = quiet,
+) -> Iterator[tuple[pl.DataFrame, list[pl.DataFrame]]]:
+    """Yield every table that is asked for, whole, with so many completed versions (R23)."""
+    how, wide = request.decode, request.wide
+    tables = drawn_frames(session, rows, request.datasets, how=how, wide=wide, progress=progress)
+    for number, frames in enumerate(tables, start=1):
+        table = pl.concat(frames)
+        completed: list[pl.DataFrame] = []
+        if versions:
+            completed = completed_versions(
+                session,
+                table,
+                number,
+                versions,
+                wide=wide,
+                threads=request.thread_count,
+                progress=progress,
+            )
+        yield table, completed
+
+
 def to_be_saved(model: Model, stream: RandomStream) -> Model:
     """Return a model with a ledger that says whether a seed made it."""
     return replace(model, ledger=seeded_ledger(model.ledger)) if stream.seeded else model
@@ -310,8 +327,10 @@ def publish_table(
     )
     if request.complete:
         table = pl.concat(frames)
-        told: dict[str, Any] = {"threads": request.thread_count, "progress": progress, "wide": wide}
-        frames = iter(completed_versions(session, table, 1, 1, **told))
+        threads = request.thread_count
+        frames = iter(
+            completed_versions(session, table, 1, 1, wide=wide, threads=threads, progress=progress)
+        )
     replacing = isinstance(output, Path) and output.exists()
 
     def before() -> None:
