@@ -28,6 +28,7 @@ from pegsynth.schema import Schema
 from pegsynth.tables.atomic import atomic_text, check_target
 from pegsynth.tables.table_input import table_files
 from pegsynth.tables.table_output import write_table
+from pegsynth.views import aligned
 
 PRIVATE = 0o600
 MOST_FAULTS = 20
@@ -115,7 +116,7 @@ def _print(found: Evaluation) -> None:
     """Print the headline figures; those that could not be computed with their reason."""
     records = [_headline(found, name) for name in found.summary]
     known = [record for record in records if record.value is not None]
-    _print_table([_HEADER, *(_line(record) for record in known)])
+    print(*aligned([_HEADER, *(_line(record) for record in known)]), sep="\n")
     for record in records:
         if record.value is None:
             print(f"{record.name}: {record.note or 'not computed'}")
@@ -141,7 +142,7 @@ def _print_regressions(found: Evaluation) -> None:
             (f"  {legible(term)}", *_ends(first), *_ends(second))
             for term, first, second in terms[:MOST_TERMS]
         ]
-        _print_table([_REGRESSION_HEADER, *lines])
+        print(*aligned([_REGRESSION_HEADER, *lines]), sep="\n")
         if len(terms) > MOST_TERMS:
             print(f"  and {len(terms) - MOST_TERMS} more; --json FILE lists them")
         how = next((second.note for _, _, second in terms if second.value is not None), "")
@@ -152,14 +153,6 @@ def _print_regressions(found: Evaluation) -> None:
 def _ends(record: Record) -> tuple[str, ...]:
     figures = (record.value, record.low, record.high)
     return tuple("" if figure is None else f"{figure:.4g}" for figure in figures)
-
-
-def _print_table(lines: Sequence[tuple[str, ...]]) -> None:
-    """Print lines of cells below each other."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = [text.ljust(width) for text, width in zip(line, widths, strict=True)]
-        print("  ".join(cells).rstrip())
 
 
 def _print_verdict(found: Evaluation) -> None:

@@ -25,6 +25,7 @@ from pegsynth.schema.toml import save
 from pegsynth.schema.toml_text import confidential
 from pegsynth.tables.atomic import atomic_text, check_target
 from pegsynth.tables.table_input import named_source, open_table
+from pegsynth.views import aligned
 
 if TYPE_CHECKING:
     from pegsynth.pipeline.request import Request
@@ -263,10 +264,8 @@ def show(file: Path) -> None:
         print(escaped(f"Text: {schema.dialect.said()}"))
     total = sum(feature.category_count for feature in schema.features)
     lines = [HEADER, *(_line(column, total) for column in schema.columns)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    for line in lines:
-        cells = (text.ljust(width) for text, width in zip(line, widths, strict=True))
-        print(escaped("  ".join(cells).rstrip()))
+    for line in aligned(lines):
+        print(escaped(line))
     for column in schema.features:
         if column.recoding is not None:
             print(escaped(f"recoded {column.name}: {column.recoding.said()}"))

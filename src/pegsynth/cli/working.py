@@ -54,6 +54,7 @@ from pegsynth.tables.database import DatabaseTarget
 from pegsynth.tables.file_sets import table_format
 from pegsynth.tables.table_input import same_file, table_files
 from pegsynth.tables.table_output import check_writable, open_writer
+from pegsynth.views import aligned
 
 if TYPE_CHECKING:
     import polars as pl
@@ -75,10 +76,7 @@ def steps_table(schema: Schema, seed: tuple[int, ...], steps: Sequence[TraceStep
     lines.append(["final", *_texts(schema, final)])
     changed = [n for n, a, b in zip(schema.names, seed, final, strict=True) if a != b]
     kept = [n for n, a, b in zip(schema.names, seed, final, strict=True) if a == b]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    body = [
-        "  ".join(t.ljust(w) for t, w in zip(line, widths, strict=True)).rstrip() for line in lines
-    ]
+    body = aligned(lines)
     body.append("")
     body.append(f"differs from the seed row: {', '.join(changed) or 'nothing'}")
     body.append(f"as in the seed row: {', '.join(kept) or 'nothing'}")

@@ -25,6 +25,7 @@ from pegsynth.privacy.conversion import rho_at
 from pegsynth.privacy.rounding import display_up, float_up
 from pegsynth.storage.book.book_policy import FREE, BookPolicy, Cost, added, shown
 from pegsynth.tables.atomic import atomic_text, check_target, holding
+from pegsynth.views import aligned
 
 FORMAT = 1
 NOTICE = "Budget book of one confidential table; keep it with the table, and never an older copy"
@@ -295,7 +296,7 @@ def page(book: Book) -> str:
         most = "nothing" if left is None else f"about epsilon = {left:.4g}"
         lines.append(f"  left for one further run {kind}: {most}")
     if book.entries:
-        lines += ["", *_table(book)]
+        lines += ["", *aligned([_HEADER, *map(_row, book.entries)])]
     for entry in open_entries(book.entries):
         lines.append(_unended(entry))
     return "\n".join(lines)
@@ -311,15 +312,6 @@ def _unended(entry: Entry) -> str:
         f"Entry {entry.number} is reading, or was stopped while it was; it counts in full as long "
         "as it is not settled."
     )
-
-
-def _table(book: Book) -> list[str]:
-    rows = [_HEADER, *map(_row, book.entries)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
 
 
 def _row(entry: Entry) -> tuple[str, ...]:
