@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pegsynth.cli import flags
-from pegsynth.options import EvaluateOptions, LimitOptions
+from pegsynth.options.commands import (
+    CombineOptions,
+    EvaluateOptions,
+    LimitOptions,
+    VerifyOptions,
+)
 
 if TYPE_CHECKING:
     from pegsynth.pipeline.request import Request
+    from pegsynth.random import Streams
 
 Threads = Annotated[int | None, flags.of("threads")]
-RowsIn = Annotated[int | None, flags.of("rows_in")]
 
 
 @flags.taking("threads", "table", "query", *flags.WRITTEN)
@@ -54,6 +60,7 @@ def compare(
     comparing.run(releases, report)
 
 
+@flags.taking()
 def combine(
     estimates: Annotated[
         Path,
@@ -63,44 +70,12 @@ def combine(
             "Completed tables: with columns dataset and imputation.",
         ),
     ],
-    rule: Annotated[
-        str | None,
-        typer.Option(
-            "--rule",
-            help="plug-in, fully (the paper's), partial, shared-urn, own-noise, or nested for "
-            "completed tables [default: by the ledger, else plug-in].",
-        ),
-    ] = None,
-    rows: Annotated[
-        int | None, typer.Option("--rows", help="Rows of each synthetic table.")
-    ] = None,
-    rows_in: RowsIn = None,
-    ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="The privacy.json of the release.")
-    ] = None,
-    level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95,
-    analysis: Annotated[
-        str | None,
-        typer.Option(
-            "--analysis",
-            metavar="TEXT",
-            help="What was estimated, such as 'los ~ age + sev': says whether published tables "
-            "hold it, by the ledger.",
-        ),
-    ] = None,
+    options: CombineOptions,
 ) -> None:
     """Combine the estimates from several synthetic tables, by the rule that fits them."""
     from pegsynth.cli import combining
 
-    combining.run(
-        estimates,
-        rule=rule,
-        rows=rows,
-        rows_in=rows_in,
-        ledger_file=ledger,
-        level=level,
-        analysis=analysis,
-    )
+    combining.run(estimates, options)
 
 
 def inspect(
@@ -161,56 +136,8 @@ def book(
     book_commands.run(what, options)
 
 
-def verify(
-    context: typer.Context,
-    data: flags.Data,
-    release: Annotated[
-        Path, typer.Option("--release", help="Folder of the release that is verified.")
-    ],
-    formula: Annotated[
-        str,
-        typer.Option(
-            "--formula", metavar="TEXT", help="Regression, such as 'charge ~ age + C(sev)'."
-        ),
-    ],
-    epsilon: Annotated[
-        float | None,
-        typer.Option("--epsilon", help="What this question may cost, beside the release."),
-    ] = None,
-    delta: Annotated[
-        float | None, typer.Option("--delta", help="Gaussian noise, which is less for many terms.")
-    ] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option("--schema", help="Schema of the original [default: that of the release]."),
-    ] = None,
-    term: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--term", metavar="NAME", help="Coefficient to ask for [default: all but Intercept]."
-        ),
-    ] = None,
-    parts: Annotated[
-        int | None,
-        typer.Option("--parts", help="Parts of the original [default: 10 to 50, by its rows]."),
-    ] = None,
-    tolerance: Annotated[
-        float,
-        typer.Option("--tolerance", help="How much further off a part may be and still agree."),
-    ] = 0.0,
-    rows_in: RowsIn = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option("--ledger", help="Ledger to charge [default: RELEASE.verification.json]."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Reproducible, without guarantee; for tests.")
-    ] = None,
-    book: Annotated[Path | None, flags.of("book")] = None,
-    table: Annotated[str | None, flags.of("table")] = None,
-    query: Annotated[str | None, flags.of("query")] = None,
-    query_is_rowwise: Annotated[bool, flags.of("query_is_rowwise")] = False,
-) -> None:
+@flags.taking()
+def verify(data: flags.Data, options: VerifyOptions, *, streams: Streams) -> None:
     """Ask the original whether an analysis agrees with a release, for a budget of its own."""
     from pegsynth.cli.notes import say, say_booking, say_guarantee
     from pegsynth.cli.working import check_not_inputs
@@ -218,27 +145,19 @@ def verify(
     from pegsynth.publishing.verify_release import Question, answer
     from pegsynth.tables.table_input import named_source
 
+    told = {each.name: getattr(options, each.name) for each in fields(options)}
+    release, schema, book = options.release, options.schema, options.book
     folder = release.parent if release.name == "public" else release
-    file = ledger or folder.with_name(f"{folder.resolve().name}.verification.json")
-    source = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
-    check_not_inputs((file,), source, *[each for each in (schema, book) if each])
-    question = Question(
-        data=source,
-        release=release,
-        ledger=file,
-        formula=formula,
-        epsilon=epsilon,
-        delta=delta,
-        schema=schema,
-        terms=term or (),
-        parts=parts,
-        tolerance=tolerance,
-        rows_in=rows_in,
-        seed=seed,
-        book=book,
-        streams=flags.streams(context),
+    file = options.ledger or folder.with_name(f"{folder.resolve().name}.verification.json")
+    source = named_source(
+        data,
+        table=told.pop("table"),
+        query=told.pop("query"),
+        rowwise=told.pop("query_is_rowwise"),
     )
-    found, booking = answer(question)
+    check_not_inputs((file,), source, *[each for each in (schema, book) if each])
+    told |= {"data": source, "ledger": file, "terms": options.terms or (), "streams": streams}
+    found, booking = answer(Question(**told))
     for line in str(found).splitlines():
         print(escaped(line))
     say(f"Charged to {file}, which holds all questions so far; the release comes on top.")

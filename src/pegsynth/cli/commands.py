@@ -20,7 +20,8 @@ from pegsynth.cli.asking import (
     tables,
     verify,
 )
-from pegsynth.options import DraftOptions, Publication
+from pegsynth.options import Publication
+from pegsynth.options.commands import DraftOptions
 
 if TYPE_CHECKING:
     from pegsynth.pipeline.request import Request

@@ -19,7 +19,7 @@ from pegsynth.evaluation.risk.risk_tables import NAME as HOLDOUT_FAULT
 from pegsynth.evaluation.utility.pooling import published_noise
 from pegsynth.evaluation.utility.regression_records import SEPARATOR
 from pegsynth.inference.choice import rule_for
-from pegsynth.options import EvaluateOptions
+from pegsynth.options.commands import EvaluateOptions
 from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.fill_folder import guarantee_fields
@@ -55,7 +55,7 @@ def run(
         target=wishes.target,
         known=None if not wishes.known else [text.split(",") for text in wishes.known],
         infer=wishes.infer or None,
-        formulas=wishes.formula or None,
+        formulas=wishes.formulas or None,
         per_record=wishes.per_record,
         threads=request.threads,
         rule=None if ledger is None else rule_for(ledger, len(synthetic)).rule,

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from pegsynth.methods.registry import method_options
-from pegsynth.options import COMMAND_GROUPS, GROUPS
-from pegsynth.options._kinds import METADATA, Option, made_of
+from pegsynth.options import GROUPS
+from pegsynth.options._kinds import METADATA, Option, is_group, made_of
 
 if TYPE_CHECKING:
     from pegsynth.pipeline.request import Request
@@ -101,7 +101,8 @@ def taking(
 ) -> Callable[[Command], Command]:
     """Give a command the flags of these options; it gets them as one argument, `request`.
 
-    An argument of the command that is itself a group of options gets flags in its place.
+    An argument of the command that is itself a group of options gets flags in its place, and
+    `streams` is what makes random streams.
 
     Parameters
     ----------
@@ -115,9 +116,10 @@ def taking(
         own = dict(inspect.signature(command).parameters)
         # Loading what a request is takes longer than printing the help.
         wanted = own.pop("request", None) is not None
+        random = own.pop("streams", None) is not None
         told = SimpleNamespace(__annotations__={n: p.annotation for n, p in own.items()})
         hints = get_type_hints(told, command.__globals__, include_extras=True)
-        groups = {name: hint for name, hint in hints.items() if hint in COMMAND_GROUPS}
+        groups = {name: hint for name, hint in hints.items() if is_group(hint)}
         parameters: list[inspect.Parameter] = []
         for name, parameter in own.items():
             if name in groups:
@@ -133,6 +135,8 @@ def taking(
         @wraps(command)
         def run(context: typer.Context, **given: Any) -> None:
             values = {name: made_of(group, given) for name, group in groups.items()}
+            if random:
+                values["streams"] = streams(context)
             if wanted:
                 from pegsynth.pipeline.request import Request
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pegsynth.errors import ParameterError, SchemaError
-from pegsynth.options._commands import DraftOptions, EvaluateOptions, LimitOptions
 from pegsynth.options._kinds import check_options, option
 from pegsynth.options._methods import (
     AUTO,
@@ -344,12 +343,9 @@ GROUPS = (
 )
 """The groups whose options together are a `Request`."""
 
-COMMAND_GROUPS = (Publication, DraftOptions, EvaluateOptions, LimitOptions)
-"""Groups that commands take as values of their own."""
 
 __all__ = [
     "AUTO",
-    "COMMAND_GROUPS",
     "DEFAULT_BLOCK_SIZE",
     "DEFAULT_IMPUTATIONS",
     "GROUPS",
@@ -363,14 +359,11 @@ __all__ = [
     "BudgetOptions",
     "CapOptions",
     "CompletionOptions",
-    "DraftOptions",
     "EngineOptions",
-    "EvaluateOptions",
     "GivenOptions",
     "HeadOptions",
     "How",
     "KeyOptions",
-    "LimitOptions",
     "LogLinearOptions",
     "MethodChoice",
     "MethodOptions",

@@ -13,7 +13,7 @@ import numbers
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -123,6 +123,12 @@ def option(
     return field(default=default, metadata={METADATA: Option(kind, help, **more)})
 
 
+def again(group: type, name: str) -> Any:
+    """Declare an option that another group has too, in the same words."""
+    each = {each.name: each for each in fields(group)}[name]
+    return field(default=each.default, metadata=each.metadata)
+
+
 def declared(*groups: type) -> dict[str, Option]:
     """Return the options of some groups by name, in their order."""
     return {
@@ -140,6 +146,11 @@ def own_options(group: type) -> dict[str, tuple[Option, Any]]:
         for each in fields(group)
         if METADATA in each.metadata and each.name in group.__annotations__
     }
+
+
+def is_group(kind: Any) -> bool:
+    """Whether a type is a group of declared options."""
+    return is_dataclass(kind) and any(METADATA in each.metadata for each in fields(kind))
 
 
 def made_of(group: type[_Group], options: dict[str, Any]) -> _Group:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -102,17 +102,9 @@ def table_schema(model: Model, *, wide: bool = False) -> Schema:
     return replace(schema, panel=None, unit=None) if wide else long_schema(schema)
 
 
-def decoded(
-    model: Model,
-    chunks: Iterator[Codes],
-    stream: RandomStream,
-    *,
-    how: How | None = None,
-    listed: bool = False,
-    rows: int | None = None,
-    progress: Progress = quiet,
-) -> Iterator[pl.DataFrame]:
-    """Yield code chunks as frames.
+@dataclass(frozen=True)
+class Decoding:
+    """How codes become values.
 
     Parameters
     ----------
@@ -122,7 +114,22 @@ def decoded(
         model where values were measured, else values.
     listed
         As for `Decoder`.
+    rows
+        About how many rows there will be, for the bar.
     """
+
+    how: How | None = None
+    listed: bool = False
+    rows: int | None = None
+    progress: Progress = quiet
+
+
+def decoded(
+    model: Model, chunks: Iterator[Codes], stream: RandomStream, decoding: Decoding | None = None
+) -> Iterator[pl.DataFrame]:
+    """Yield code chunks as frames."""
+    told = decoding or Decoding()
+    how, listed = told.how, told.listed
     check_decoding(how, measured=bool(model.shapes))
     decoder = decoder_of(model, how, listed=listed)
     if model.shapes and how != "labels":
@@ -140,11 +147,11 @@ def decoded(
         )
     words = stream.substream()
     done = 0
-    progress("rows", 0, rows)
+    told.progress("rows", 0, told.rows)
     for codes in chunks:
         yield decoder.decode(codes, words.take(decoder.words_needed(len(codes))))
         done += len(codes)
-        progress("rows", done, rows)
+        told.progress("rows", done, told.rows)
 
 
 def drawn_frames(
@@ -173,7 +180,7 @@ def drawn_frames(
         unfolding = Unfolding(model.schema, tuple(model.columns))
         wide_frames = drawn_frames(session, rows, datasets, how=how, wide=True, progress=progress)
         return [unfolded_frames(unfolding, frames) for frames in wide_frames]
-    told: dict[str, Any] = {"how": how, "listed": listed, "rows": rows, "progress": progress}
+    told = Decoding(how, listed, rows, progress)
     count = getattr(session.plan.options, "replicates", None)
     calibration: Calibration | None = getattr(session.sampler, "calibration", None)
     if calibration is not None and how == "labels":
@@ -199,7 +206,7 @@ def drawn_frames(
 
 
 def _with_codes(
-    model: Model, chunks: Iterator[Codes], stream: RandomStream, told: Mapping[str, Any]
+    model: Model, chunks: Iterator[Codes], stream: RandomStream, told: Decoding
 ) -> Iterator[tuple[Codes, pl.DataFrame]]:
     """Yield code chunks with the frames that they are decoded to; some are read ahead."""
     waiting: deque[Codes] = deque()
@@ -209,7 +216,7 @@ def _with_codes(
             waiting.append(codes)
             yield codes
 
-    for frame in decoded(model, remembered(), stream, **told):
+    for frame in decoded(model, remembered(), stream, told):
         yield waiting.popleft(), frame
 
 
@@ -238,14 +245,14 @@ def _chosen(
     model: Model,
     calibration: Calibration,
     version: tuple[Released, Iterator[Codes]],
-    told: Mapping[str, Any],
+    told: Decoding,
 ) -> Iterator[tuple[Codes, pl.DataFrame]]:
     """Yield as many rows as were asked for, chosen by what their values add (R26)."""
     released, chunks = version
     total = max(released_total(released), 1.0)
     words = session.stream.substream()
     waiting: list[tuple[Codes, pl.DataFrame]] = []
-    left = int(told["rows"])
+    left = told.rows or 0
 
     def flush(rows: int) -> tuple[Codes, pl.DataFrame]:
         codes = np.concatenate([codes for codes, _ in waiting])

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pegsynth.errors import ParameterError
-from pegsynth.options._kinds import check_whole, option
+from pegsynth.options import BookOptions, Publication, RowOptions, SourceOptions
+from pegsynth.options._kinds import again, check_whole, option
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,8 @@ class EvaluateOptions:
         None, "file", "HTML page to write; figures go in a folder beside it."
     )
     json: Path | None = option(None, "file", "metrics.json to write, every figure in it.")
-    holdout: str | None = option(None, "rows", "Real rows that the synthesizer never saw.")
-    target: str | None = option(None, "text", "Feature to predict in real rows.", metavar="F")
+    holdout: str | None = again(Publication, "holdout")
+    target: str | None = again(Publication, "target")
     known: list[str] | None = option(
         None,
         "texts",
@@ -104,9 +105,7 @@ class EvaluateOptions:
     infer: list[str] | None = option(
         None, "texts", "Feature that is inferred [default: sensitive ones].", metavar="F"
     )
-    formula: list[str] | None = option(
-        None, "texts", "Regression, such as 'charge ~ age + C(sev)'.", metavar="TEXT"
-    )
+    formulas: list[str] | None = again(Publication, "formulas")
     per_record: bool = option(
         False, "flag", "Also a line for every row, beside the JSON; internal."
     )
@@ -150,3 +149,63 @@ class LimitOptions:
     )
     table: str | None = option(None, "text", "What the table is called, for readers.")
     json: bool = option(False, "flag", "Print the book as JSON.")
+
+
+@dataclass(frozen=True)
+class CombineOptions:
+    """By which rule estimates are combined, and what is known of their tables."""
+
+    rule: str | None = option(
+        None,
+        "text",
+        "plug-in, fully (the paper's), partial, shared-urn, own-noise, or nested for completed "
+        "tables [default: by the ledger, else plug-in].",
+    )
+    rows: int | None = option(None, "whole", "Rows of each synthetic table.")
+    rows_in: int | None = again(RowOptions, "rows_in")
+    ledger: Path | None = option(None, "file", "The privacy.json of the release.")
+    level: float = option(0.95, "number", "Level of the intervals.")
+    analysis: str | None = option(
+        None,
+        "text",
+        "What was estimated, such as 'los ~ age + sev': says whether published tables hold it, "
+        "by the ledger.",
+        metavar="TEXT",
+    )
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """Which release is verified by which analysis, and what the answer may cost."""
+
+    release: Path = option(..., "file", "Folder of the release that is verified.")
+    formula: str = option(
+        ..., "text", "Regression, such as 'charge ~ age + C(sev)'.", metavar="TEXT"
+    )
+    epsilon: float | None = option(
+        None, "number", "What this question may cost, beside the release."
+    )
+    delta: float | None = option(None, "number", "Gaussian noise, which is less for many terms.")
+    schema: Path | None = option(
+        None, "file", "Schema of the original [default: that of the release]."
+    )
+    terms: list[str] | None = option(
+        None,
+        "texts",
+        "Coefficient to ask for [default: all but Intercept].",
+        flag="--term",
+        metavar="NAME",
+    )
+    parts: int | None = option(
+        None, "whole", "Parts of the original [default: 10 to 50, by its rows]."
+    )
+    tolerance: float = option(0.0, "number", "How much further off a part may be and still agree.")
+    rows_in: int | None = again(RowOptions, "rows_in")
+    ledger: Path | None = option(
+        None, "file", "Ledger to charge [default: RELEASE.verification.json]."
+    )
+    seed: int | None = option(None, "whole", "Reproducible, without guarantee; for tests.")
+    book: Path | None = again(BookOptions, "book")
+    table: str | None = again(SourceOptions, "table")
+    query: str | None = again(SourceOptions, "query")
+    query_is_rowwise: bool = again(SourceOptions, "query_is_rowwise")
