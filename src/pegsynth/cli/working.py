@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.api.functions import impute as completed_tables
 from pegsynth.cli.notes import (
     holds_ledger,
     progress_bar,
@@ -268,6 +267,8 @@ def impute(
     threads: int | None,
 ) -> None:
     """Complete the tables and write all versions, or none."""
+    from pegsynth.api.functions import impute as completed_tables
+
     one_file = table_format(output) is not None
     if one_file:
         check_writable(output)

@@ -12,9 +12,8 @@ from pegsynth.methods import names
 from pegsynth.methods.forecast import Forecast
 from pegsynth.storage.book.book_file import Book, left_for, read_book, spent_line
 from pegsynth.studio.project import Project
+from pegsynth.studio.spelled_commands import OPTIONS
 
-_WHOLE = ("rows", "rows_in", "datasets", "replicates", "seed")
-_NUMBERS = (*_WHOLE, "epsilon", "delta")
 _CHANCES = (0.01, 0.5)
 
 
@@ -33,13 +32,11 @@ def options_of(project: Project) -> dict[str, float | int | str]:
     """Return the choices as the values of options."""
     found: dict[str, float | int | str] = {}
     for name, text in project.choices.items():
-        if name not in _NUMBERS:
-            found[name] = text
-            continue
+        typed = OPTIONS[name].typed
         try:
-            found[name] = int(text) if name in _WHOLE else float(text)
+            found[name] = typed(text) if typed in (int, float) else text
         except ValueError:
-            kind = "a whole number" if name in _WHOLE else "a number"
+            kind = "a whole number" if typed is int else "a number"
             raise ParameterError(f"{name.replace('_', ' ')} must be {kind}") from None
     return found
 
