@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pegsynth.auditing.interference import Answers
-from pegsynth.cli import release_commands, working
+from pegsynth.cli import working
 from pegsynth.options import Publication
 from pegsynth.pipeline.request import Request
 
@@ -48,7 +48,7 @@ def everything(build, schema, folder: Path, kind: str) -> dict[str, bytes]:
         working.fit(build(data), out / "schema.toml", out / "model.pegs", request())
         shutil.rmtree(data)
         data.mkdir()
-        release_commands.release(
+        working.release(
             build(data),
             out / "schema.toml",
             out / "release",

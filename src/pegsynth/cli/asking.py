@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,9 +18,11 @@ from pegsynth.options.commands import (
 )
 
 if TYPE_CHECKING:
+    from pegsynth.auditing.run import Finding
     from pegsynth.pipeline.request import Request
     from pegsynth.random import Streams
 
+_AUDITED = "{:<12} {:<34} {:<12} {:>9} {:>9} {:>9} {:>9}  {}"
 Threads = Annotated[int | None, flags.of("threads")]
 
 
@@ -178,10 +181,52 @@ def audit(
     threads: Threads = None,
 ) -> None:
     """Check the claimed guarantee of the shipped code; exit status 1 if it is broken."""
-    from pegsynth.cli import auditing
+    from pegsynth.auditing.run import audit as findings
+    from pegsynth.auditing.run import audits
+    from pegsynth.errors import ParameterError
     from pegsynth.runtime import usable_processors
 
-    raise typer.Exit(auditing.run(method, full=full, threads=threads or usable_processors()))
+    known = audits()
+    if method is not None and method not in known:
+        raise ParameterError(f"--method is one of {', '.join(known)}, not {method!r}")
+    header = ("method", "release", "audit", "epsilon", "worst", "rho", "worst", "")
+    print(_AUDITED.format(*header), flush=True)
+    broken = 0
+    threads = threads or usable_processors()
+    for finding in findings(method, full=full, threads=threads, command=inside):
+        print(_finding(finding), flush=True)
+        broken += not finding.holds
+        for text in finding.details:
+            print(text, flush=True)
+    print("every claim holds" if not broken else f"{broken} claims are broken")
+    raise typer.Exit(1 if broken else 0)
+
+
+def inside(arguments: Sequence[str], *, streams: Streams) -> None:
+    """Run a command inside this one, which goes on answering signals afterwards."""
+    from pegsynth.cli.main import main
+    from pegsynth.cli.signals import keeping_handlers
+
+    with keeping_handlers():
+        main(arguments, streams=streams)
+
+
+def _finding(finding: Finding) -> str:
+    verdict = "holds" if finding.holds else "BROKEN"
+    return _AUDITED.format(
+        finding.method,
+        finding.name,
+        finding.kind,
+        _figure(finding.claimed),
+        _figure(finding.realised),
+        _figure(finding.claimed_rho),
+        _figure(finding.realised_rho),
+        f"skipped: {finding.skipped}" if finding.skipped else verdict,
+    )
+
+
+def _figure(figure: float | None) -> str:
+    return "" if figure is None else f"{figure:.4f}"
 
 
 def studio(

@@ -61,9 +61,9 @@ def demo(
     rows: Annotated[int, typer.Option("--rows", help="Rows of the synthetic table.")] = 5000,
 ) -> None:
     """Run the whole path on built-in, invented discharge data."""
-    from pegsynth.cli import release_commands
+    from pegsynth.cli import working
 
-    release_commands.demo(output, rows)
+    working.demo(output, rows)
 
 
 @flags.taking("table", "query", *flags.WRITTEN)
@@ -212,10 +212,10 @@ def release(
     request: Request,
 ) -> None:
     """Write a release folder: public/ may be published, internal/ may not."""
-    from pegsynth.cli import release_commands
+    from pegsynth.cli import working
 
     source = flags.source(data if second is None else (data, second), request)
-    release_commands.release(source, schema, output, request, publication)
+    working.release(source, schema, output, request, publication)
 
 
 @flags.taking(

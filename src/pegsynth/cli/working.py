@@ -1,10 +1,8 @@
-"""The table of sampling steps, as text.
-
-What the commands on tables and models do, once their flags are parsed.
-"""
+"""What the commands on tables, models and release folders do, once their flags are parsed."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -22,13 +20,16 @@ from pegsynth.cli.notes import (
     say_ledger_replaced,
     say_method,
     say_model_replaced,
+    say_release_replaced,
 )
-from pegsynth.errors import ParameterError, escaped
+from pegsynth.errors import OutputError, ParameterError, SchemaError, book_notes, escaped
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.checkpoint import resuming
 from pegsynth.methods.gibbs.trace import TraceStep
 from pegsynth.methods.session import Session
+from pegsynth.options import Publication
+from pegsynth.options._kinds import check_whole
 from pegsynth.pipeline.drawn_tables import table_schema
 from pegsynth.pipeline.fitting import fit as fit_table
 from pegsynth.pipeline.request import Request
@@ -57,6 +58,9 @@ from pegsynth.views import aligned
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from pegsynth.publishing.fill_folder import Made
+
 
 _WIDEST = 24
 """Characters of a label that are shown."""
@@ -305,3 +309,94 @@ def impute(
 def _write_completed(path: Path, frame: pl.DataFrame, schema: Schema) -> None:
     with open_writer(path, codebook=schema) as writer:
         writer.write(frame)
+
+
+_STAYS = 200_000
+_REVIEWER = "pegs demo"
+
+
+def release(
+    data: Any,
+    schema: Path | Schema,
+    output: Path,
+    request: Request,
+    publication: Publication,
+    *,
+    quiet: bool = False,
+) -> Made:
+    """Write a release folder and say where to look; quiet: let the caller say it."""
+    from pegsynth.publishing.bought_quality import NotAcceptedError
+    from pegsynth.publishing.fill_folder import make_folder
+
+    check_not_inputs((), data, resume=request.resume)
+    try:
+        with progress_bar() as progress:
+            made = make_folder(data, schema, output, request, publication, progress=progress)
+    except NotAcceptedError as refused:
+        say("\n".join((str(refused), *book_notes(refused))))
+        sys.exit(1)
+    say_method(made.notes)
+    say_constant(made.schema)
+    if quiet:
+        return made
+    say_guarantee(made.ledger)
+    say_booking(made.booking, made.ledger)
+    if made.replaced:
+        say_release_replaced(output)
+    print(_may_leave(output, made.schema, made.ledger, internal=not publication.public_only))
+    return made
+
+
+def _may_leave(output: Path, schema: Schema, ledger: Ledger, *, internal: bool) -> str:
+    """Say what may be published; without a guarantee that is for a person to decide."""
+    if schema.reviewed and ledger.guarantee.kind != "none":
+        kept = f"; {output}/internal may not" if internal else ""
+        return f"{output}/public may be published{kept}."
+    kept = f" {output}/internal may not." if internal else ""
+    return (
+        f"{output}/public carries no guarantee; somebody has to decide whether it may be "
+        f"published.{kept}"
+    )
+
+
+def demo(output: Path, rows: int) -> None:
+    """Draft, review and release built-in data; say what was promised and how close it came."""
+    from pegsynth.datasets import discharge, reviewed_discharge_draft
+    from pegsynth.evaluation import Metrics
+
+    check_whole("rows", rows)
+    _check_demo(output)
+    say(f"Invented hospital discharges: {_STAYS:,} stays, 13 features, no real person among them.")
+    stays = discharge(_STAYS)
+    schema = reviewed_discharge_draft(Schema.draft(stays), _REVIEWER)
+    request = Request(rows=rows, method="auto", epsilon=1.0, delta=1e-9, rows_in=_STAYS)
+    publication = Publication(force=True, holdout=discharge(rows))
+    made = release(stays, schema, output, request, publication, quiet=True)
+    metrics = Metrics.from_json((output / "internal" / "metrics.json").read_bytes())
+    say_guarantee(made.ledger)
+    if (pairs := metrics.record("tvd2")) is not None and pairs.value is not None:
+        say(
+            f"How close: for a table of two features to match the original, {pairs.value:.1%} of "
+            f"its rows would have to change on average (as many real rows: {pairs.baseline:.1%})."
+        )
+    say(
+        f"Open {output}/internal/report.html in a browser: original and synthetic side by side. "
+        f"{output}/public may be published."
+    )
+
+
+def _check_demo(output: Path) -> None:
+    """Refuse a folder that is anything but an earlier demo, which may be replaced unasked."""
+    check_folder(output, force=True)
+    if output.exists() and any(output.iterdir()) and not _is_of_demo(output):
+        raise OutputError(
+            f"cannot write {str(output)!r}: the folder exists and is no earlier demo; choose "
+            "another with -o"
+        )
+
+
+def _is_of_demo(release_folder: Path) -> bool:
+    try:
+        return Schema.load(release_folder / "public" / "schema.toml").reviewer == _REVIEWER
+    except (OSError, SchemaError):
+        return False

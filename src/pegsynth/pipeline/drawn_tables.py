@@ -363,8 +363,11 @@ def check_weight_names(schema: Schema, options: Any) -> None:
 
     SPSS, SAS and most databases do not tell upper from lower case.
     """
+    names = weight_names(options)
+    if not names:
+        return
     taken = {name.casefold() for name in (schema.unit or "", *(c.name for c in schema.columns))}
-    for name in weight_names(options):
+    for name in names:
         if name.casefold() in taken:
             raise ParameterError(
                 f"--replicates adds the column {name!r}, and the schema has one of that name; "

@@ -118,7 +118,6 @@ def settle(
     """
     source = "the schema" if isinstance(schema, Schema) else str(schema)
     written = request.written(schema if isinstance(schema, Schema) else Schema.load(schema))
-    check_weight_names(written, request)
     book, long = written, None
     if written.panel is None:
         if request.wide:
@@ -126,7 +125,6 @@ def settle(
     else:
         _check_panel(written, request)
         book, long = wide_schema(written), written
-        check_weight_names(book, request)
     check_decoding(request.decode, measured=wants_numbers(book))
     if request.complete:
         check_completable(book, dict(request.where))
@@ -137,7 +135,8 @@ def settle(
     buys = publication is not None and publication.quality is not None
     if publication is not None and not buys and request.replicates is None:
         request = request.with_replicates(book)
-        check_weight_names(book, request)
+    for each in (written, book):
+        check_weight_names(each, request)
     check_weights_requested(request)
     if saved and request.unpriced and get(request.method).fits_unpriced:
         if wants_codec(book):
