@@ -160,6 +160,25 @@ def test_the_command_and_python_publish_the_same(tmp_path, flags, arguments):
     assert {name: written[0][name] for name in public} == {n: written[1][n] for n in public}
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"formulas": 3}, "--formula takes a list of values; it was 3"),
+        ({"quality_tables": [3], "quality": 0.1}, "--quality-table takes a list of values"),
+        ({"quality_tables": [["a", 3]], "quality": 0.1}, "--quality-table must be a text"),
+        ({"round_to": 5}, "--round takes a list of values"),
+        ({"round_to": ["=5"]}, "--round is written FEATURE=STEP"),
+        ({"quality": "much"}, "--quality must be a number"),
+        ({"k": 0}, "--k must be a whole number of at least 1"),
+        ({"languages": [3]}, "--language takes names"),
+    ],
+)
+def test_wrong_values_of_a_publication_get_our_message(given, words):
+    with pytest.raises(PegsynthError) as refused:
+        Publication(**given)
+    assert words in str(refused.value)
+
+
 def test_the_page_of_options_is_written_by_its_tool():
     sys.path.insert(0, str(ROOT / "tools"))
     try:

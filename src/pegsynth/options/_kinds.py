@@ -196,36 +196,36 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}.."
 
 
-def _whole(each: Option, flag: str, value: Any) -> int:
+def _whole(each: Option, flag: str, value: object) -> int:
     return check_whole(flag.removeprefix("--"), value, least=each.least)
 
 
-def _number(each: Option, flag: str, value: Any) -> float:
+def _number(each: Option, flag: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise BudgetError(f"{flag} must be a number; it was {_shown(value)}")
     return float(value)
 
 
-def _yes_or_no(each: Option, flag: str, value: Any) -> bool:
+def _yes_or_no(each: Option, flag: str, value: object) -> bool:
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         raise ParameterError(f"{flag} is true or false, not {_shown(value)}")
     return bool(value)
 
 
-def _choice(each: Option, flag: str, value: Any) -> str:
+def _choice(each: Option, flag: str, value: object) -> str:
     if not isinstance(value, str) or value not in each.known:
         known = ", ".join(each.known)
         raise ParameterError(f"{flag} is one of {known}, not {_shown(value)}")
     return value
 
 
-def _text(each: Option, flag: str, value: Any) -> str:
+def _text(each: Option, flag: str, value: object) -> str:
     if not isinstance(value, str):
         raise ParameterError(f"{flag} must be a text; it was {_shown(value)}")
     return value
 
 
-def _path(each: Option, flag: str, value: Any) -> str | Path:
+def _path(each: Option, flag: str, value: object) -> str | Path:
     if not isinstance(value, str | Path):
         raise ParameterError(f"{flag} must be the name of a file; it was {_shown(value)}")
     if not str(value):
@@ -233,11 +233,11 @@ def _path(each: Option, flag: str, value: Any) -> str | Path:
     return value
 
 
-def _file(each: Option, flag: str, value: Any) -> Path:
+def _file(each: Option, flag: str, value: object) -> Path:
     return Path(_path(each, flag, value))
 
 
-def _values(each: Option, flag: str, value: Any) -> tuple[tuple[str, str], ...]:
+def _values(each: Option, flag: str, value: object) -> tuple[tuple[str, str], ...]:
     """Return features with their values: a mapping, pairs, or texts ``FEATURE=VALUE``."""
     if isinstance(value, Mapping):
         return tuple((str(name), _as_value(text)) for name, text in value.items())
@@ -255,12 +255,12 @@ def _values(each: Option, flag: str, value: Any) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _as_value(value: Any) -> str:
+def _as_value(value: object) -> str:
     # A truth value is written as tables write it.
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _names(each: Option, flag: str, value: Any) -> tuple[str, ...]:
+def _names(each: Option, flag: str, value: object) -> tuple[str, ...]:
     """Return names of features: a sequence, or one text with commas."""
     if isinstance(value, str):
         value = value.split(",")
@@ -292,30 +292,43 @@ def _shares(each: Option, flag: str, value: Any) -> Any:
     return Shares(**stated)
 
 
-def _steps(each: Option, flag: str, value: Any) -> tuple[tuple[str, Any], ...]:
+def _several(flag: str, value: object) -> Sequence[object]:
+    """Return values, of which one alone may be a text."""
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, Sequence):
+        raise ParameterError(f"{flag} takes a list of values; it was {_shown(value)}")
+    return value
+
+
+def _steps(each: Option, flag: str, value: object) -> tuple[tuple[str, Any], ...]:
     """Return features with the multiples they are rounded to: a mapping, or texts FEATURE=STEP."""
     if isinstance(value, Mapping):
         return tuple(value.items())
     found = []
-    for text in value:
-        name, _, step = text.rpartition("=")
+    for text in _several(flag, value):
+        name, _, step = _text(each, flag, text).rpartition("=")
         try:
-            found.append((name, float(step)))
+            number = float(step)
         except ValueError:
-            name = ""
-        if not name or math.isnan(found[-1][1]):
-            raise ParameterError(f"{flag} is written FEATURE=STEP, as {flag} charge=100") from None
+            number = math.nan
+        if not name or math.isnan(number):
+            raise ParameterError(f"{flag} is written FEATURE=STEP, as {flag} charge=100")
+        found.append((name, number))
     return tuple(found)
 
 
-def _texts(each: Option, flag: str, value: Any) -> tuple[str, ...]:
-    return tuple(_text(each, flag, text) for text in ([value] if isinstance(value, str) else value))
+def _texts(each: Option, flag: str, value: object) -> tuple[str, ...]:
+    return tuple(_text(each, flag, text) for text in _several(flag, value))
 
 
-def _tables(each: Option, flag: str, value: Any) -> tuple[tuple[str, ...], ...]:
+def _tables(each: Option, flag: str, value: object) -> tuple[tuple[str, ...], ...]:
     """Return lists of names, each a sequence or one text with commas."""
-    lists = [text.split(",") if isinstance(text, str) else text for text in value]
-    return tuple(tuple(_text(each, flag, name).strip() for name in names) for names in lists)
+    found = []
+    for names in _several(flag, value):
+        listed = names.split(",") if isinstance(names, str) else _several(flag, names)
+        found.append(tuple(_text(each, flag, name).strip() for name in listed))
+    return tuple(found)
 
 
 def _as_it_is(each: Option, flag: str, value: Any) -> Any:
@@ -323,7 +336,7 @@ def _as_it_is(each: Option, flag: str, value: Any) -> Any:
     return value
 
 
-_KINDS: Mapping[Kind, tuple[Any, Callable[[Option, str, Any], Any]]] = {
+_KINDS: Mapping[Kind, tuple[Any, Callable[[Option, str, Any], object]]] = {
     "whole": (int, _whole),
     "number": (float, _number),
     "flag": (bool, _yes_or_no),

@@ -37,8 +37,7 @@ from pegsynth.methods.released.replicates import LEAST_REPLICATES
 from pegsynth.methods.released.row_replicates import FITTED_ROWS, Signs, bounded
 from pegsynth.methods.released.shape_replicates import replicated_shapes, reweighed
 from pegsynth.methods.session import Session
-from pegsynth.options import How
-from pegsynth.options.weight_names import WEIGHT
+from pegsynth.options import WEIGHT, How, ReplicateOptions, RowOptions
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
@@ -46,6 +45,7 @@ from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.wide_schema import long_schema
 
 if TYPE_CHECKING:
+    from pegsynth.codec.bin_shape import Shape
     from pegsynth.kernels.arrays import Float64
     from pegsynth.methods.base import Codes
     from pegsynth.methods.released.published import Released
@@ -231,7 +231,7 @@ def _own_models(session: Session, datasets: int) -> list[Model]:
 
 def _shape_replicates(
     model: Model, stream: RandomStream, count: int, *, drawn: bool
-) -> list[dict[str, Any]]:
+) -> list[dict[str, Shape]]:
     """Return the shapes inside bins with fresh noise, and with other rows where asked (R28)."""
     schema = model.schema
     alike = (float(schema.rows_per_unit) if schema.unit else 1.0) if drawn else 0.0
@@ -309,7 +309,7 @@ def _weighted(
         return
     found = session.replicates(np.concatenate([codes for codes, _ in first]), rows, count, stream)
     signs = Signs(stream.substream(), count)
-    shapes: list[dict[str, Any]] = []
+    shapes: list[dict[str, Shape]] = []
     if model.shapes:
         # Rows that are drawn again take their values along.
         shapes = _shape_replicates(model, stream, count, drawn=not found.drawn_by_rows)
@@ -339,10 +339,9 @@ def written_weights(weights: Float64) -> Float64:
     return np.asarray(np.rint(weights * up / down) / up * down)
 
 
-def weight_names(options: Any) -> tuple[str, ...]:
+def weight_names(options: RowOptions) -> tuple[str, ...]:
     """Return the names of the columns of weights; none where none were asked for."""
-    names: tuple[str, ...] = getattr(options, "weight_names", ())
-    return names
+    return options.weight_names if isinstance(options, ReplicateOptions) else ()
 
 
 def published_schema(session: Session, *, wide: bool = False, weights: bool = False) -> Schema:
@@ -358,7 +357,7 @@ def with_weights(schema: Schema, names: tuple[str, ...]) -> Schema:
     return replace(schema, columns=(*schema.columns, *weights))
 
 
-def check_weight_names(schema: Schema, options: Any) -> None:
+def check_weight_names(schema: Schema, options: RowOptions) -> None:
     """Refuse names of weights that the codebook has already, be it for a column that is dropped.
 
     SPSS, SAS and most databases do not tell upper from lower case.
@@ -375,7 +374,7 @@ def check_weight_names(schema: Schema, options: Any) -> None:
             )
 
 
-def check_weights_requested(options: Any) -> None:
+def check_weights_requested(options: ReplicateOptions) -> None:
     """Refuse a name for weights that are not requested."""
     if options.weight_name != WEIGHT and not options.replicates:
         raise ParameterError("--weight-name requires --replicates, which adds the columns")

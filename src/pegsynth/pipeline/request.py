@@ -195,7 +195,7 @@ class Request(
 
     def options_for(
         self, method: Method[Any, Any], *, saved: bool = False, lenient: bool = False
-    ) -> Any:
+    ) -> RowOptions:
         """Return the options of a method, refusing what it does not take.
 
         Parameters
@@ -213,7 +213,7 @@ class Request(
                 others = ", ".join(taking(name))
                 raise ParameterError(f"{each.flag_of(name)} goes with --method {others} only")
         given = {each.name: self.stated(each.name, each.default) for each in fields(method.options)}
-        options = method.options(**given)
+        options: RowOptions = method.options(**given)
         return method.saved_options(options) if saved else options
 
     def settled(
@@ -289,7 +289,7 @@ class Request(
         """Return what is asked of each method by its name: the budget that its codec leaves."""
         book = wide_schema(schema)
 
-        def of(name: str) -> tuple[Budget, Any]:
+        def of(name: str) -> tuple[Budget, RowOptions]:
             method = get(name)
             if able is not None:
                 able(method)

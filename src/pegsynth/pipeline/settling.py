@@ -20,7 +20,7 @@ from pegsynth.methods.base import Plan
 from pegsynth.methods.completion import check_completable
 from pegsynth.methods.released.declared_plan import affordable_tables
 from pegsynth.methods.seed_rows import check_seed_pool
-from pegsynth.options import Publication
+from pegsynth.options import Publication, RowOptions
 from pegsynth.pipeline.drawn_tables import (
     check_decoding,
     check_weight_names,
@@ -80,7 +80,7 @@ class Settled:
         return self.long or self.schema
 
     @cached_property
-    def options(self) -> Any:
+    def options(self) -> RowOptions:
         """The options of the method."""
         return self.request.options_for(get(self.request.method), saved=self.saved)
 
