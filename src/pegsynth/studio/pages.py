@@ -326,6 +326,7 @@ def _plan_told(project: Project) -> dict[str, Any]:
         chosen = {}
     return {
         "plan": plan_view.view(project) if project.schema is not None else None,
+        "fields": plan_view.fields_of(project),
         "chosen": {name: project.choices.get(name, "") for name in CHOICES},
         "spelled": spelled_commands.plan(project),
         "budget": plan_view.book_view(project.folder, file, chosen),

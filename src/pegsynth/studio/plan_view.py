@@ -8,13 +8,41 @@ from pathlib import Path
 
 from pegsynth.api.functions import plan
 from pegsynth.errors import ParameterError, PegsynthError
-from pegsynth.methods import names
 from pegsynth.methods.forecast import Forecast
 from pegsynth.storage.book.book_file import Book, left_for, read_book, spent_line
-from pegsynth.studio.project import Project
+from pegsynth.studio.project import PLANNED, Project
 from pegsynth.studio.spelled_commands import OPTIONS
 
 _CHANCES = (0.01, 0.5)
+
+
+@dataclass(frozen=True)
+class Field:
+    """An option that the form asks for, as it is declared."""
+
+    name: str
+    label: str
+    mode: str
+    choices: tuple[str, ...]
+    value: str
+
+    @property
+    def place(self) -> str:
+        """What the page calls it."""
+        return self.name.replace("_", "-")
+
+
+def fields_of(project: Project) -> dict[str, Field]:
+    """Return what the form of the plan asks for, by name."""
+    modes = {int: "numeric", float: "decimal"}
+    found = {}
+    for name in PLANNED:
+        option = OPTIONS[name]
+        choices = option.known if option.kind == "choice" else ()
+        label = name.capitalize() if choices else option.text.removesuffix(".")
+        value = project.choices.get(name, "")
+        found[name] = Field(name, label, modes.get(option.typed, "text"), choices, value)
+    return found
 
 
 @dataclass(frozen=True)
@@ -25,7 +53,6 @@ class PlanView:
     reason: str
     odds: tuple[str, ...]
     problem: str
-    methods: tuple[str, ...]
 
 
 def options_of(project: Project) -> dict[str, float | int | str]:
@@ -51,18 +78,17 @@ def forecast_of(project: Project) -> Forecast:
 
 def view(project: Project) -> PlanView:
     """Return what the page of the plan shows; a budget that cannot be is told, not raised."""
-    methods = ("auto", *names())
     try:
         found = forecast_of(project)
     except PegsynthError as error:
-        return PlanView((), "", (), str(error), methods)
+        return PlanView((), "", (), str(error))
     lines = [
         (each.method, f"{each.error:.3f}", _promised(each.stated.epsilon, each.stated.delta), "")
         for each in found.predictions
     ]
     lines += [(method, "", "", why) for method, why in found.refused]
     said = f"{found.reason}. {found.warning}" if found.warning else found.reason
-    return PlanView(tuple(lines), said, odds(options_of(project)), "", methods)
+    return PlanView(tuple(lines), said, odds(options_of(project)), "")
 
 
 def odds(chosen: dict[str, float | int | str]) -> tuple[str, ...]:
