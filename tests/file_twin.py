@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pegsynth.auditing.interference import Answers
-from pegsynth.cli import release_commands, working
+from pegsynth.cli import working
+from pegsynth.options import Publication
 from pegsynth.pipeline.request import Request
 
 ROWS = 30
@@ -47,14 +48,12 @@ def everything(build, schema, folder: Path, kind: str) -> dict[str, bytes]:
         working.fit(build(data), out / "schema.toml", out / "model.pegs", request())
         shutil.rmtree(data)
         data.mkdir()
-        release_commands.release(
+        working.release(
             build(data),
             out / "schema.toml",
             out / "release",
             request(),
-            force=False,
-            public_only=True,
-            table_format=kind,
+            Publication(public_only=True, table_format=kind),
         )
     found = {"model.pegs": (out / "model.pegs").read_bytes(), "printed": said.getvalue().encode()}
     for path in (out / "release").rglob("*"):

@@ -7,8 +7,9 @@ import polars as pl
 
 from pegsynth.methods import get
 from pegsynth.methods.session import Session
+from pegsynth.pipeline.fitting import fit
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import Settled, fit
+from pegsynth.pipeline.settling import Settled
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema

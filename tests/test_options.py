@@ -15,7 +15,7 @@ from pegsynth.cli import commands
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError
 from pegsynth.methods import get, names, taking
 from pegsynth.methods.registry import method_options
-from pegsynth.options import AUTO, GROUPS, PAPER_METHOD, KeyOptions
+from pegsynth.options import AUTO, GROUPS, PAPER_METHOD, KeyOptions, Publication
 from pegsynth.options._kinds import declared, in_python, keywords, option, own_options
 from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Shares
@@ -80,6 +80,103 @@ def test_the_commands_have_the_declared_flags():
                 assert flag in parameter.opts, (name, parameter.name)
     release = {parameter.name for parameter in found["release"].params}
     assert set(method_options()) <= release
+
+
+def test_python_releases_with_every_option_of_the_command():
+    app = typer.Typer()
+    commands.register(app)
+    command = typer.main.get_command(app).commands["release"]
+    typed = {each.name: each for each in command.params if each.name != "context"}
+    taken = inspect.signature(pegsynth.release).parameters
+    # The folder is -o, and what two tables are is one argument; `progress` is no flag.
+    assert set(typed) - {"output", "second", "help"} == set(taken) - {"folder", "progress"}
+    for name, (each, default) in own_options(Publication).items():
+        assert typed[name].opts == [each.flag_of(name)]
+        assert taken[name].default == default
+        assert (typed[name].default or ()) == (default or ())
+
+
+@pytest.mark.parametrize(
+    ("flags", "arguments"),
+    [
+        (["--quality", "0.2"], {"quality": 0.2}),
+        (
+            ["--quality", "0.2", "--quality-table", "a,b,c", "--accept", "{}/strict.toml"],
+            {"quality": 0.2, "quality_tables": [["a", "b", "c"]], "accept": "{}/strict.toml"},
+        ),
+        (["--accept", "{}/strict.toml"], {"accept": "{}/strict.toml"}),
+        (
+            ["--holdout", "{}/t.csv", "--target", "a", "--formula", "a ~ b"],
+            {"holdout": TABLE, "target": "a", "formulas": ["a ~ b"]},
+        ),
+        (["--public-only", "--target", "a"], {"public_only": True, "target": "a"}),
+        (
+            ["--k", "3", "--k-features", "a,b", "--format", "parquet", "--language", "de"],
+            {"k": 3, "k_features": ["a", "b"], "table_format": "parquet", "languages": ["de"]},
+        ),
+        (["--k-features", "a"], {"k_features": ["a"]}),
+        (["--round", "a=5"], {"round_to": {"a": 5.0}}),
+        (["--format", "ods"], {"table_format": "ods"}),
+    ],
+)
+def test_the_command_and_python_publish_the_same(tmp_path, flags, arguments):
+    SCHEMA.save(tmp_path / "s.toml")
+    TABLE.write_csv(tmp_path / "t.csv")
+    (tmp_path / "strict.toml").write_text("pair = 0.001\n")
+
+    def placed(given):
+        return given.format(tmp_path) if isinstance(given, str) else given
+
+    told = pegs(
+        *("release", tmp_path / "t.csv", "--schema", tmp_path / "s.toml", "-o", tmp_path / "typed"),
+        *("--method", "marginal", "--rows", 60, "--epsilon", 2, "--delta", 1e-6, "--seed", 3),
+        *map(placed, flags),
+    )
+    budget = {"method": "marginal", "rows": 60, "epsilon": 2.0, "delta": 1e-6, "seed": 3}
+    given = {name: placed(value) for name, value in arguments.items()}
+    said = ""
+    try:
+        pegsynth.release(
+            tmp_path / "t.csv", tmp_path / "s.toml", folder=tmp_path / "typed-2", **budget, **given
+        )
+    except PegsynthError as error:
+        said = str(error).replace(f"{tmp_path}/typed-2", f"{tmp_path}/typed")
+    if said:
+        renamed = {each.flag: name for name, each in declared(Publication).items() if each.flag}
+        assert told.code in (1, 2)
+        assert said in in_python(told.err, renamed)
+        return
+    assert told.code == 0, told.err
+    written = [
+        {
+            str(path.relative_to(tmp_path / name)): path.read_bytes()
+            for path in (tmp_path / name).glob("*/*")
+            if path.is_file()
+        }
+        for name in ("typed", "typed-2")
+    ]
+    assert written[0].keys() == written[1].keys()
+    public = [name for name in written[0] if name.startswith("public/")]
+    assert {name: written[0][name] for name in public} == {n: written[1][n] for n in public}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"formulas": 3}, "--formula takes a list of values; it was 3"),
+        ({"quality_tables": [3], "quality": 0.1}, "--quality-table takes a list of values"),
+        ({"quality_tables": [["a", 3]], "quality": 0.1}, "--quality-table must be a text"),
+        ({"round_to": 5}, "--round takes a list of values"),
+        ({"round_to": ["=5"]}, "--round is written FEATURE=STEP"),
+        ({"quality": "much"}, "--quality must be a number"),
+        ({"k": 0}, "--k must be a whole number of at least 1"),
+        ({"languages": [3]}, "--language takes names"),
+    ],
+)
+def test_wrong_values_of_a_publication_get_our_message(given, words):
+    with pytest.raises(PegsynthError) as refused:
+        Publication(**given)
+    assert words in str(refused.value)
 
 
 def test_the_page_of_options_is_written_by_its_tool():

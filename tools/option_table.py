@@ -24,6 +24,7 @@ from pegsynth.options import (
     PartialOptions,
     PriorOptions,
     ProperOptions,
+    Publication,
     ReplicateOptions,
     RowOptions,
     RunOptions,
@@ -51,6 +52,7 @@ SECTIONS = {
     "How the work is done": (RunOptions,),
     "Which rows, and how they are written": (SourceOptions,),
     "Where the work is done": (EngineOptions,),
+    "What a release folder takes (`pegs release`, `pegsynth.release`)": (Publication,),
 }
 OPENING = """# Options
 

@@ -29,8 +29,9 @@ from pegsynth.codec.codec import encode
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.evaluation import tvd2
 from pegsynth.methods import get
+from pegsynth.pipeline.fitting import fit
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import Settled, fit, settle
+from pegsynth.pipeline.settling import Settled, settle
 from pegsynth.privacy.conversion import rho_at
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature

@@ -26,9 +26,10 @@ from pegsynth.methods.base import Model
 from pegsynth.methods.gibbs.blocks import disintegrate
 from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.methods.session import Session
-from pegsynth.pipeline.drawn_tables import decoded, decoder_of
+from pegsynth.pipeline.drawn_tables import Decoding, decoded, decoder_of
+from pegsynth.pipeline.fitting import fit
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import Settled, fit
+from pegsynth.pipeline.settling import Settled
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.tables.table_input import open_table
@@ -221,7 +222,7 @@ def sample_rows(setting: Setting, model: Model, rows: int) -> None:
     session = Session(model, plan, RandomStream(SEED), threads=THREADS)
     decoder = decoder_of(model, listed=True)
     with open_writer(setting.folder / "drawn.parquet", texts=decoder.listed) as writer:
-        for frame in decoded(model, session.draw(rows)[0], session.stream, listed=True):
+        for frame in decoded(model, session.draw(rows)[0], session.stream, Decoding(listed=True)):
             writer.write(frame)
 
 

@@ -70,7 +70,7 @@ class Failure:
 
 
 def read_through(door: Door, pair: Pair, rows: Sequence[tuple[Any, ...]], folder: Path) -> Reading:
-    """Read rows through a door, as `pegsynth.pipeline.running.fit` would."""
+    """Read rows through a door, as `pegsynth.pipeline.fitting.fit` would."""
     source = door.build(folder, pair, rows)
     try:
         return (door.read or read_here)(source, pair.schema)

@@ -40,10 +40,9 @@ from pegsynth.runtime import __version__ as __version__
 
 if TYPE_CHECKING:
     from pegsynth import datasets, spark
-    from pegsynth.api.completed import impute
     from pegsynth.api.estimator import PeGS
     from pegsynth.api.fitted import published_counts, supported
-    from pegsynth.api.functions import audit, fit, load, plan, release, report, synthesize
+    from pegsynth.api.functions import audit, fit, impute, load, plan, release, report, synthesize
     from pegsynth.errors import (
         BudgetError,
         DataError,
@@ -85,7 +84,7 @@ _HOMES = {
     "published_counts": "pegsynth.api.fitted",
     "procedures": "pegsynth.inference.procedures",
     "replicated": "pegsynth.inference.procedures",
-    "impute": "pegsynth.api.completed",
+    "impute": "pegsynth.api.functions",
     "Budget": "pegsynth.privacy",
     "Ledger": "pegsynth.privacy",
     "datasets": "pegsynth.datasets",

@@ -40,6 +40,15 @@ _CELL, _HEADING = 48, 80
 _WARNING = "color:#b00020;font-weight:bold"
 
 
+def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Return lines of cells as text, the cells of a column below each other."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+
+
 def card(
     title: str,
     lines: Sequence[str] = (),

@@ -33,8 +33,9 @@ from pegsynth.methods.gibbs.samplers import Prepared, prepare
 from pegsynth.methods.ledgers import schema_ledger
 from pegsynth.methods.pricing import PricedPlan
 from pegsynth.methods.session import Session
+from pegsynth.pipeline.fitting import fit
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import Settled, fit, settle
+from pegsynth.pipeline.settling import Settled, settle
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema

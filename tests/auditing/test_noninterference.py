@@ -21,7 +21,7 @@ from pegsynth.auditing.interference_cases import (
     configuration,
     contract_configurations,
 )
-from pegsynth.cli.auditing import command
+from pegsynth.cli.asking import inside as command
 from pegsynth.errors import ParameterError
 from pegsynth.mechanisms import answers, quality_distances
 from pegsynth.mechanisms.noise import add_noise

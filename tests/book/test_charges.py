@@ -29,8 +29,7 @@ from pegsynth.pipeline import running as pipeline
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.panel import Panel
-from pegsynth.storage.book.book_file import create_book, read_book
-from pegsynth.storage.book.book_page import left_for
+from pegsynth.storage.book.book_file import create_book, left_for, read_book
 from pegsynth.storage.book.book_policy import BookPolicy
 from pegsynth.tables import atomic
 from small_release import small_schema, small_table
@@ -480,7 +479,7 @@ def test_two_tables(place, second):
             pegsynth.synthesize(tuple(tables), schema, rows=9, book=place / "b.book", **PAID)
         (check_charged if charged else check_free)(place)
     told = {"folder": place / "r", "rows": 9, "book": place / "b.book"}
-    with pytest.raises(PegsynthError, match="round do not go with two tables"):
+    with pytest.raises(PegsynthError, match="round_to do not go with two tables"):
         pegsynth.release(tuple(pair), schema, **told, k=2, k_features=[feature], **PAID)
     assert left(place) == LIMIT - PRICE
 
@@ -763,13 +762,14 @@ def test_saved_counts_are_rows(place, monkeypatch):
     def broken(*given, **more):
         raise DataError("counts were looked at")
 
-    monkeypatch.setattr("pegsynth.pipeline.running.fit_counted", broken)
+    monkeypatch.setattr("pegsynth.pipeline.fitting.fit_counted", broken)
     check_refused(pegs("fit", *told, "--book", place / "b.book"), "counts were looked at")
     check_charged(place)
 
 
 KILLED = """
 import os, signal, sys
+from pegsynth.pipeline import fitting
 from pegsynth.pipeline import running as pipeline
 from pegsynth.cli.main import main
 
@@ -780,7 +780,7 @@ def killed(*given, **told):
 sys.argv = ["pegs", *sys.argv[1:]]
 main()
 """
-BEFORE = "pipeline.warm_up = killed"
+BEFORE = "fitting.warm_up = killed"
 AFTER = "pipeline.Session = killed"
 
 

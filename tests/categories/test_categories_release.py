@@ -13,7 +13,7 @@ from pegsynth.codec import finding_categories as finding
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.methods import methods
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import settle
+from pegsynth.pipeline.settling import settle
 from pegsynth.privacy import CategoriesFound, Ledger
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.toml import loads

@@ -10,8 +10,9 @@ from pegsynth.errors import DataError, ModelError, OutputError, ParameterError
 from pegsynth.methods import checkpoint as checkpoints
 from pegsynth.methods.checkpoint import NOTICE, Checkpoint, Stage, resuming
 from pegsynth.methods.method_options import PegsOptions
+from pegsynth.pipeline.fitting import fit
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import Settled, fit
+from pegsynth.pipeline.settling import Settled
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.tables.reader import Place

@@ -22,7 +22,7 @@ from contract import (
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError
 from pegsynth.methods import names
 from pegsynth.methods.session import Session
-from pegsynth.pipeline.request import budget_for
+from pegsynth.pipeline.request import Request
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 from small_release import fitted_model, settled_plan
@@ -373,7 +373,7 @@ def test_the_price_of_released_blocks_is_the_budget_whatever_was_measured(entry)
 
 def session_of(entry, rows, datasets=1, **changes):
     settings = {**entry.budget, **changes}
-    budget = budget_for(entry.method, **settings)
+    budget = Request(method=entry.method, **settings).budget
     schema, stream = contract_schema(), RandomStream(3)
     plan = settled_plan(schema, budget, entry.method, rows=rows, datasets=datasets, **entry.options)
     model = fitted_model(contract_table(), schema, plan, stream)

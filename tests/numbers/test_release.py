@@ -12,7 +12,7 @@ from command import check_refused, done, pegs
 from pegsynth.errors import BudgetError, ModelError, ParameterError
 from pegsynth.methods import methods
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import settle
+from pegsynth.pipeline.settling import settle
 from pegsynth.privacy import Ledger, NoisyCounts
 from pegsynth.schema import Feature, Schema
 from pegsynth.storage.model_file import load_model
@@ -193,7 +193,7 @@ def test_a_model_without_a_budget_is_refused(home):
 
 
 def test_damaged_shapes_are_refused(home):
-    from pegsynth.storage.shapes import shape_arrays, stored_shapes
+    from pegsynth.storage.model_file import shape_arrays, stored_shapes
 
     model = pegsynth.fit(TABLE, SCHEMA, method="pegs-once", epsilon=5.0)
     model.save(home / "m.pegs")

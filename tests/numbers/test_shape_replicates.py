@@ -24,8 +24,7 @@ from pegsynth.pipeline import drawn_tables
 from pegsynth.privacy import Allowance
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
-from pegsynth.storage.model_file import load_model
-from pegsynth.storage.shapes import shape_arrays, stored_shapes
+from pegsynth.storage.model_file import load_model, shape_arrays, stored_shapes
 from significance import ALPHA
 
 ROWS, RUNS = 2000, 60

@@ -18,6 +18,7 @@ from pegsynth.codec.measured_numbers import settle
 from pegsynth.codec.measured_rows import count_grid
 from pegsynth.codec.number_grid import grid_schema
 from pegsynth.codec.tree import exact_tree
+from pegsynth.options import Publication
 from pegsynth.publishing.policy import Policy
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.recoding import Recoding
@@ -153,7 +154,7 @@ def test_rounding_stays_within_bounds_and_leaves_codes_for_missing_values_alone(
     )
     frame = pl.DataFrame({"x": [3, 4, 55, 96, 97, -9]})
     schema = Schema((feature,))
-    policy = Policy.of(round_to={"x": 10}).settled(schema)
+    policy = Policy.of(Publication(round_to={"x": 10})).settled(schema)
     (found,) = policy.applied(iter([frame]), schema, None)
     assert found["x"].to_list() == [10, 10, 60, 90, 90, -9]
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import pegsynth
 from command import check_refused, done, pegs
 from pegsynth.errors import ParameterError
+from pegsynth.options import Publication
 from pegsynth.publishing.policy import Policy
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dialect import Dialect
@@ -42,7 +43,7 @@ def published(policy, frames, folder):
 
 
 def test_rare_combinations_are_blanked_with_what_describes_them(tmp_path):
-    found = published(Policy.of(3), [ROWS[:2], ROWS[2:]], tmp_path)
+    found = published(Policy(3), [ROWS[:2], ROWS[2:]], tmp_path)
     assert found["age"].to_list() == [10.0, 20.0, 30.0, None, None, None]
     assert found["zip"].to_list() == ["1", "1", "1", None, None, None]
     assert found["town"].to_list() == ["A", "A", "A", None, None, None]
@@ -65,7 +66,7 @@ def test_suppression_does_what_a_slow_twin_does(tmp_path_factory, rows, k, cut):
         }
     )
     parts = [part for part in (frame[:cut], frame[cut:]) if part.height]
-    found = published(Policy.of(k), parts, tmp_path_factory.mktemp("x"))
+    found = published(Policy(k), parts, tmp_path_factory.mktemp("x"))
     keys = [(age >= 50, place) for age, place in rows]
     counts = Counter(keys)
     kept = [counts[key] >= k for key in keys]
@@ -77,10 +78,12 @@ def test_suppression_does_what_a_slow_twin_does(tmp_path_factory, rows, k, cut):
 
 def test_numbers_are_rounded_first_and_exactly(tmp_path):
     found = published(
-        Policy.of(round_to=["age=0.1"]), [ROWS.with_columns(age=pl.lit(0.32))], tmp_path
+        Policy.of(Publication(round_to=["age=0.1"])),
+        [ROWS.with_columns(age=pl.lit(0.32))],
+        tmp_path,
     )
     assert set(found["age"]) == {0.3}
-    found = published(Policy.of(round_to={"age": 25}), [ROWS], tmp_path)
+    found = published(Policy.of(Publication(round_to={"age": 25})), [ROWS], tmp_path)
     assert found["age"].to_list() == [0.0, 25.0, 25.0, 50.0, 75.0, 75.0]
 
 
@@ -89,13 +92,13 @@ def test_missing_codes_with_a_decimal_comma_are_not_rounded(tmp_path):
         "pay", kind="numeric", edges=(0.0, 9.0), missing=("-9,5",), keep_missing_codes=True
     )
     schema = Schema((pay,), reviewed=True, dialect=Dialect(separator=";", decimal=","))
-    policy = Policy.of(round_to={"pay": 2}).settled(schema)
+    policy = Policy.of(Publication(round_to={"pay": 2})).settled(schema)
     (found,) = policy.applied(iter([pl.DataFrame({"pay": [-9.5, 3.1]})]), schema, tmp_path)
     assert found["pay"].to_list() == [-9.5, 4.0]
 
 
 def test_blanked_features_may_be_missing_in_the_codebook_and_codes_stay():
-    book = Policy.of(2).settled(SCHEMA).codebook(SCHEMA)
+    book = Policy(2).settled(SCHEMA).codebook(SCHEMA)
     assert book["age"].missing == book["zip"].missing == ("",)
     assert book["sex"] == SCHEMA["sex"]
     assert book["zip"].labels[:3] == SCHEMA["zip"].labels
@@ -116,19 +119,19 @@ def test_blanked_features_may_be_missing_in_the_codebook_and_codes_stay():
 )
 def test_bad_policies_are_refused(arguments, words):
     with pytest.raises(ParameterError, match=words):
-        Policy.of(**arguments).settled(SCHEMA)
+        Policy.of(Publication(**arguments)).settled(SCHEMA)
 
 
 def test_completed_versions_would_fill_what_is_blanked():
     with pytest.raises(ParameterError, match="--complete fills what --k blanks"):
-        Policy.of(2).settled(SCHEMA, completed=True)
-    assert not Policy.of().settled(SCHEMA, completed=True)
+        Policy(2).settled(SCHEMA, completed=True)
+    assert not Policy().settled(SCHEMA, completed=True)
 
 
 def test_missing_codes_that_are_kept_apart_stay_apart():
     zips = replace(SCHEMA["zip"], missing=("-9",), keep_missing_codes=True)
     schema = replace(SCHEMA, columns=(SCHEMA["age"], zips, *SCHEMA.columns[2:]))
-    found = Policy.of(2).settled(schema).codebook(schema)["zip"]
+    found = Policy(2).settled(schema).codebook(schema)["zip"]
     assert found.missing == ("-9", "")
     assert found.labels[: zips.category_count] == zips.labels
 
@@ -136,7 +139,7 @@ def test_missing_codes_that_are_kept_apart_stay_apart():
 def test_without_quasi_identifiers_features_have_to_be_named():
     plain = Schema((replace(SCHEMA["sex"]),), reviewed=True)
     with pytest.raises(ParameterError, match="name some with --k-features"):
-        Policy.of(2).settled(plain)
+        Policy(2).settled(plain)
 
 
 def test_a_release_says_that_it_is_policy(tmp_path):

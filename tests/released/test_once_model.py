@@ -20,13 +20,13 @@ from pegsynth.methods.released.released_blocks import fit_released
 from pegsynth.methods.released.stored_released import loaded_released, stored_released
 from pegsynth.methods.session import Session
 from pegsynth.methods.stored_model import StoredModel
-from pegsynth.pipeline.request import Request, budget_for
-from pegsynth.pipeline.running import Settled, fit
+from pegsynth.pipeline.fitting import fit
+from pegsynth.pipeline.request import Request
+from pegsynth.pipeline.settling import Settled
 from pegsynth.privacy import NoisyCounts, Selection, Unspent
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.storage.model_file import load_model, read_manifest, save_model
-from pegsynth.storage.model_manifest import SHAREABLE, UNCOVERED
+from pegsynth.storage.model_file import SHAREABLE, UNCOVERED, load_model, read_manifest, save_model
 from pegsynth.tables.table_input import open_table
 
 ONCE = get("pegs-once")
@@ -43,7 +43,7 @@ def without_residuals(monkeypatch):
 
 def once_model(data=None, schema=None, *, seed=1, rows=200, accept=False, **budget):
     schema = contract_schema() if schema is None else schema
-    stated = budget_for("pegs-once", **({"epsilon": 10.0} | budget))
+    stated = Request(method="pegs-once", **({"epsilon": 10.0} | budget)).budget
     plan = ONCE.settle(schema, stated, ONCE.options(rows=rows))
     data = contract_table() if data is None else data
     request = Request(method="pegs-once", threads=1, accept_unreviewed_schema=accept)
@@ -63,7 +63,7 @@ def test_a_feature_too_wide_to_stay_as_it_is_is_refused():
     wide = Feature("w", categories=tuple(map(str, range(70_000))))
     narrow = Feature("x", categories=("a", "b"))
     schema = Schema((wide, narrow), reviewed=True)
-    budget, options = budget_for("pegs-once", epsilon=1.0), ONCE.options(rows=5)
+    budget, options = Request(method="pegs-once", epsilon=1.0).budget, ONCE.options(rows=5)
     ONCE.settle(schema, budget, options)
     ruled = replace(schema, rules=(Rule.of({0: [1], 1: [1]}),))
     with pytest.raises(ParameterError, match=r"'w'.*65535"):

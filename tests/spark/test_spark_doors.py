@@ -19,7 +19,7 @@ from file_twin import request
 from pegsynth.cli import cluster, working
 from pegsynth.codec.codec import Decoder
 from pegsynth.errors import DataError
-from pegsynth.pipeline.running import settle
+from pegsynth.pipeline.settling import settle
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature
 from pegsynth.spark import arrow_batches, codes

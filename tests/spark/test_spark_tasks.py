@@ -31,7 +31,7 @@ from pegsynth.methods.gibbs.chains import CHUNK_ROWS
 from pegsynth.methods.gibbs.order import public_heads
 from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.methods.released.counted import MergedRows, TableCounter
-from pegsynth.pipeline.drawn_tables import apart_decoder_of, decoded, decoder_of
+from pegsynth.pipeline.drawn_tables import Decoding, apart_decoder_of, decoded, decoder_of
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 from pegsynth.spark import (
@@ -462,7 +462,7 @@ def local_rows(rows, **options):
 
 def decoded_here(opened, rows, how=None):
     (chunks,) = opened.draw(rows)
-    return pl.concat(decoded(opened.model, chunks, opened.stream, how=how))
+    return pl.concat(decoded(opened.model, chunks, opened.stream, Decoding(how)))
 
 
 def numbers(*values):

@@ -12,8 +12,9 @@ from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods import names
 from pegsynth.methods.session import Session
+from pegsynth.pipeline.fitting import fit
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import Settled, fit
+from pegsynth.pipeline.settling import Settled
 from pegsynth.random import RandomStream
 from pegsynth.tables.table_input import open_table
 from studies.paper.arms import Arm, request_of

@@ -10,8 +10,7 @@ import pytest
 from pegsynth.errors import PegsynthError
 from pegsynth.schema import Schema
 from pegsynth.schema.toml import load
-from pegsynth.studio.codebook_changes import apply
-from pegsynth.studio.suggestions import suggestions
+from pegsynth.studio.codebook_changes import apply, suggestions
 
 ROWS = 600
 TABLE = pl.DataFrame(
@@ -102,7 +101,7 @@ def test_all_roles_are_accepted_at_once(file):
 def test_what_every_kind_of_remark_means():
     """The texts are those of `schema.suggest`; a change there must not pass unseen."""
     from pegsynth.schema import suggest
-    from pegsynth.studio.suggestions import _meaning
+    from pegsynth.studio.codebook_changes import _meaning
 
     assert _meaning(suggest.role_note("diagnosis")[0]) == ("role", "sensitive")
     assert _meaning(suggest.role_note("age")[0]) == ("role", "quasi-identifier")

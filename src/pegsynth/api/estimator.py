@@ -14,9 +14,10 @@ from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
 from pegsynth.options import AUTO, How
 from pegsynth.options._kinds import declared, keywords, python_names, refuse_unknown
+from pegsynth.pipeline.fitting import fit as fit_table
 from pegsynth.pipeline.request import Able, Request, registered_options
-from pegsynth.pipeline.running import Settled, booked_run, booked_table, settle
-from pegsynth.pipeline.running import fit as fit_table
+from pegsynth.pipeline.running import booked_run, booked_table
+from pegsynth.pipeline.settling import Settled, settle
 from pegsynth.privacy import Ledger
 from pegsynth.progress import Progress, shown
 from pegsynth.random import RandomStream

@@ -19,12 +19,10 @@ from pegsynth.options._kinds import python_names
 from pegsynth.options.weight_names import WEIGHT
 from pegsynth.pipeline.drawn_tables import (
     check_completes,
-    completed_versions,
-    drawn_frames,
     table_schema,
 )
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import open_saved, to_be_saved
+from pegsynth.pipeline.running import open_saved, to_be_saved, whole_tables
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.result import Release
 from pegsynth.schema import Schema
@@ -228,7 +226,7 @@ class SavedModel:
         request = Request.of(rows=rows, datasets=datasets or 1, **given, **options)
         with locked(self.path):
             saved = open_saved(self.path, request)
-            with saved.booked(request):
+            with saved.booked():
                 tables = _sampled(saved.session, rows, datasets, request, self._finish)
                 saved.commit()
         return tables
@@ -313,20 +311,10 @@ def _sampled(
         raise ParameterError("--imputations goes with --datasets; one table is completed once")
     versions = 1 if datasets is None and request.complete else request.versions
     frames, completed = [], []
-    for number, parts in enumerate(
-        drawn_frames(session, rows, datasets or 1, how=request.decode, wide=request.wide), start=1
-    ):
-        table = pl.concat(parts)
+    asked = replace(request, datasets=datasets or 1)
+    for table, found in whole_tables(session, asked, rows, versions=versions):
         frames.append(finish(table))
         if versions:
-            found = completed_versions(
-                session,
-                table,
-                number,
-                versions,
-                wide=request.wide,
-                threads=request.thread_count,
-            )
             completed.append([finish(each) for each in found])
     if datasets is None:
         return completed[0][0] if completed else frames[0]

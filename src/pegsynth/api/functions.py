@@ -6,30 +6,38 @@ does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from pegsynth.api.fitted import FittedModel, SavedModel, as_fitted
 from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.inference.release_views import tables_of
+from pegsynth.methods.completion import check_completable, completed_frames
 from pegsynth.methods.forecast import Forecast
 from pegsynth.methods.session import Session
-from pegsynth.options._kinds import keywords, python_names
+from pegsynth.options import DEFAULT_IMPUTATIONS, Publication
+from pegsynth.options._kinds import check_whole, keywords, made_of, python_names
 from pegsynth.pipeline.drawn_tables import table_schema
+from pegsynth.pipeline.fitting import fit as fit_table
 from pegsynth.pipeline.request import Request, registered_options
-from pegsynth.pipeline.running import booked_run, booked_table, open_draws, settle
-from pegsynth.pipeline.running import fit as fit_table
+from pegsynth.pipeline.running import booked_run, booked_table, open_draws
+from pegsynth.pipeline.settling import settle
 from pegsynth.progress import Progress, shown
 from pegsynth.publishing.result import Release
+from pegsynth.random import RandomStream
 from pegsynth.runtime import check_threads, usable_processors
 from pegsynth.schema import Schema
 from pegsynth.tables.caller_frames import to_kind, with_index
-from pegsynth.tables.table_input import named_source
+from pegsynth.tables.table_input import named_source, open_table
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
     from pegsynth.evaluation.records import Metrics
     from pegsynth.privacy import Ledger
+
 
 _ELSEWHERE = ("engine", "master")
 _LATER = ("complete", "imputations")
@@ -97,23 +105,21 @@ def synthesize(
     check_threads()
     request = Request.of(**options)
     source = _source(data, request)
-    with (
-        shown(progress) as told,
-        open_draws(source, schema, request, progress=told) as draws,
-    ):
+    settled = settle(schema, request, data=source)
+    with shown(progress) as told, open_draws(source, settled, progress=told) as draws:
         kind = draws.reader.frame_kind
-        frames: list[Any] = []
-        completed: list[list[Any]] = []
         if draws.in_pairs:
-            frames += [
+            pairs = [
                 tuple(to_kind(each, kind, like=None) for each in pair)
                 for pair in draws.pairs(progress=told)
             ]
-            return Release(frames, draws.session.ledger, table_schema(draws.session.model))
-        for number, frame in enumerate(draws.frames(progress=told), start=1):
-            frames.append(to_kind(frame, kind, like=data if kind else None))
-            versions = draws.completed(frame, number, progress=told)
-            completed.append([to_kind(x, kind, like=data if kind else None) for x in versions])
+            return Release(pairs, draws.session.ledger, table_schema(draws.session.model))
+        like = data if kind else None
+        frames: list[Any] = []
+        completed: list[list[Any]] = []
+        for frame, versions in draws.tables(progress=told):
+            frames.append(to_kind(frame, kind, like=like))
+            completed.append([to_kind(each, kind, like=like) for each in versions])
         if draws.keeps_rows:
             # Rows that are kept keep their names; drawn rows have none.
             frames = [with_index(frame, data) for frame in frames]
@@ -189,21 +195,12 @@ def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
     return Request.of(**options).planned(book)
 
 
-@keywords(Request, without=_ELSEWHERE, more=registered_options)
+@keywords(Publication, Request, without=_ELSEWHERE, more=registered_options)
 def release(
     data: Any,
     schema: Schema | str | Path,
     *,
     folder: str | Path,
-    force: bool = False,
-    public_only: bool = False,
-    table_format: str = "csv",
-    weights_inside: bool = False,
-    k: int | None = None,
-    k_features: Sequence[str] = (),
-    round_to: Mapping[str, float] | None = None,
-    about: Any = None,
-    languages: Sequence[str] = (),
     progress: bool | Progress | None = None,
     **options: Any,
 ) -> Release:
@@ -230,33 +227,26 @@ def release(
         Who publishes what and why: the name of an ``about.toml``, or its content as a mapping.
     languages
         Languages of PRIVACY.md beside English: de, fr, es, pt.
+    holdout, target, formulas
+        For the internal report: real rows that the synthesizer never saw, a feature to predict
+        in real rows, and regressions to compare.
+    quality, quality_tables
+        The part of epsilon that buys noisy distances to the original, published in
+        QUALITY.json, and tables that are named for it beside single features and pairs.
+    accept
+        A file of criteria: publish only if the figures of `quality` meet them.
     **options
         Those of `synthesize`; of `pegs-once`, rows have 20 replicate weights unless `replicates`
         is another number, or 0.
     """
-    from pegsynth.publishing.about import About
-    from pegsynth.publishing.facts import Papers
     from pegsynth.publishing.fill_folder import make_folder
-    from pegsynth.publishing.policy import Policy
-    from pegsynth.publishing.privacy_pages import check_languages
 
     check_threads()
+    publication = made_of(Publication, options)
     request = Request.of(**options)
     source = _source(data, request)
     with shown(progress) as told:
-        made = make_folder(
-            source,
-            schema,
-            Path(folder),
-            request,
-            force=force,
-            public_only=public_only,
-            table_format=table_format,
-            weights_inside=weights_inside,
-            policy=Policy.of(k, k_features, round_to),
-            papers=Papers(About.of(about), check_languages(languages)),
-            progress=told,
-        )
+        made = make_folder(source, schema, Path(folder), request, publication, progress=told)
     return Release.load(made.folder)
 
 
@@ -321,3 +311,96 @@ def _source(data: Any, request: Request) -> Any:
     return named_source(
         data, table=request.table, query=request.query, rowwise=request.query_is_rowwise
     )
+
+
+@python_names()
+def impute(
+    synthetic: Any,
+    schema: Schema | str | Path | None = None,
+    *,
+    imputations: int = DEFAULT_IMPUTATIONS,
+    seed: int | None = None,
+    threads: int | None = None,
+    progress: bool | Progress | None = None,
+) -> list[list[Any]]:
+    """Impute the missing values of synthetic tables, each from its own rows (R23).
+
+    It reads nothing else, so that tables of a release keep what was promised for them. It
+    promises nothing for other tables.
+
+    Parameters
+    ----------
+    synthetic
+        A `Release`, a table, or a list of tables; each a dataframe or the name of a file.
+    schema
+        The codebook of the tables, or the name of its file; that of a release by default.
+    imputations
+        r, how many completed versions of each table.
+    seed
+        Fixes what is drawn.
+
+    Returns
+    -------
+    list of lists
+        For every table its r completed versions, of the same kind as the table.
+    """
+    check_threads()
+    check_whole("imputations", imputations)
+    book = _schema_of(synthetic, schema)
+    check_completable(book)
+    tables = tables_of(synthetic)
+    if not tables:
+        raise ParameterError("there is no table to complete")
+    stream = RandomStream(seed)
+    with shown(progress) as told:
+        return [
+            _completed(
+                table,
+                book,
+                stream.aside(f"table {number}"),
+                imputations=imputations,
+                threads=threads or usable_processors(),
+                progress=told,
+            )
+            for number, table in enumerate(tables, start=1)
+        ]
+
+
+def _schema_of(synthetic: Any, schema: Schema | str | Path | None) -> Schema:
+    found = getattr(synthetic, "schema", None) if schema is None else schema
+    if isinstance(found, Schema):
+        return found
+    if not isinstance(found, str | Path):
+        raise ParameterError("state the schema of the tables")
+    return Schema.load(found)
+
+
+def _completed(
+    table: Any,
+    schema: Schema,
+    stream: RandomStream,
+    *,
+    imputations: int,
+    threads: int,
+    progress: Progress,
+) -> list[Any]:
+    with open_table(table, dialect=schema.dialect) as reader:
+        frame = whole(reader.batches(reader.columns))
+        found = completed_frames(
+            frame,
+            schema,
+            stream,
+            imputations=imputations,
+            source=reader.source,
+            strict=True,
+            threads=threads,
+            progress=progress,
+        )
+        kind = reader.frame_kind
+        return [to_kind(each, kind, like=table if kind else None) for each in found]
+
+
+def whole(batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Put the batches of a table under each other."""
+    parts: Sequence[pl.DataFrame] = list(batches)
+    return pl.concat(parts)

@@ -4,66 +4,57 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from pegsynth.cli.console import say
+from pegsynth.cli.notes import say
 from pegsynth.errors import ParameterError, escaped
+from pegsynth.options.commands import LimitOptions
 from pegsynth.privacy.conversion import check_delta
-from pegsynth.storage.book.book_file import create_book, read_book
-from pegsynth.storage.book.book_page import page, plain, spent_line
+from pegsynth.storage.book.book_file import create_book, page, plain, read_book, spent_line
 from pegsynth.storage.book.book_policy import BookPolicy
 from pegsynth.storage.book.booking import add_earlier, withdraw
 
 
-def stated_policy(
-    *,
-    epsilon: float | None,
-    epsilon_per_year: float | None,
-    delta: float | None,
-    unit: str | None,
-    private_categories: bool,
-    spenders: Sequence[str] | None,
-) -> BookPolicy | None:
+def stated_policy(stated: LimitOptions) -> BookPolicy | None:
     """Return the policy that flags state; None if they state nothing."""
-    given = (epsilon, epsilon_per_year, delta, unit, spenders)
-    if not private_categories and all(each is None for each in given):
+    if replace(stated, table=None, json=False) == LimitOptions():
         return None
     return BookPolicy(
-        epsilon=epsilon,
-        epsilon_per_year=epsilon_per_year,
-        delta=0.0 if delta is None else check_delta(delta),
-        unit=escaped(unit or ""),
-        private_categories=private_categories,
-        spenders=tuple(map(escaped, spenders or ())),
+        epsilon=stated.epsilon,
+        epsilon_per_year=stated.epsilon_per_year,
+        delta=0.0 if stated.delta is None else check_delta(stated.delta),
+        unit=escaped(stated.unit or ""),
+        private_categories=stated.private_categories,
+        spenders=tuple(map(escaped, stated.spender or ())),
     )
 
 
-def run(words: Sequence[str], policy: BookPolicy | None, *, table: str, as_json: bool) -> None:
+def run(words: Sequence[str], stated: LimitOptions) -> None:
     """Find out what was asked for, and do it.
 
     Parameters
     ----------
     words
         An action, the book, and what the action takes.
-    policy
-        The limits that were stated, if any were.
     """
+    policy = stated_policy(stated)
     action, path, rest = _parsed(words)
     if action == "create":
         if policy is None:
             raise ParameterError(
                 "pegs book create needs a limit: state --epsilon, --epsilon-per-year or both"
             )
-        create_book(path, policy, table=escaped(table))
+        create_book(path, policy, table=escaped(stated.table or ""))
         say(f"{path}: a new budget book. Name it with --book in every run on the table.")
         return
-    if policy is not None or table:
+    if policy is not None or stated.table:
         raise ParameterError(f"limits are stated when a book is made, not with pegs book {action}")
-    if as_json and action != "show":
+    if stated.json and action != "show":
         raise ParameterError("--json goes with pegs book show")
     if action == "show":
         book = read_book(path)
-        shown = json.dumps(plain(book), indent=1) if as_json else page(book)
+        shown = json.dumps(plain(book), indent=1) if stated.json else page(book)
         print(escaped(shown))
         return
     if action == "withdraw":

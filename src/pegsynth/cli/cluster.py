@@ -21,19 +21,23 @@ from pegsynth.cli.working import (
     save_fitted,
 )
 from pegsynth.errors import BudgetError, DataError, ParameterError
+from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import booked_run, open_saved, settle
+from pegsynth.pipeline.running import booked_run, open_saved
+from pegsynth.pipeline.settling import Settled, settle
+from pegsynth.random import RandomStream
 from pegsynth.spark.cluster_files import check_free, refuse_lakehouse_files
 from pegsynth.spark.cluster_fit import check_method, check_plan, count_model
 from pegsynth.spark.sampling import check_drawing, check_drawn, check_sampler, write_rows
 from pegsynth.spark.spark_session import configured, open_session, spark_errors, unreadable_files
+from pegsynth.storage.book.booking import Booking
 from pegsynth.storage.spending import locked, spent_path
 from pegsynth.tables.atomic import atomic_text, check_target
 from pegsynth.tables.file_sets import EXTENSIONS, refuse_secrets, scheme_of, table_format
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _NAMES_ARE_TEXT = {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}
 
@@ -47,15 +51,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
     check_plan(settled)
     stream = request.stream()
     with booked_run(settled, "fit") as booking, open_session(request.master) as spark:
-        table = _read(spark, source)
-        model = count_model(
-            table,
-            settled,
-            stream,
-            begin=booking.begin,
-            source=source,
-            folder=not Path(source).is_file(),
-        )
+        model = _counted(spark, source, settled, stream, booking)
         ledger = save_fitted(model, output, stream)
         booking.settle(ledger)
     if settled.plan is not None:
@@ -70,7 +66,7 @@ def sample(model_file: Path, output: str, ledger_file: Path | None, request: Req
     with locked(model_file):
         saved = open_saved(model_file, request)
         check_sampler(saved.session)
-        with open_session(request.master) as spark, saved.booked(request):
+        with open_session(request.master) as spark, saved.booked():
             _write(
                 saved.session,
                 spark,
@@ -102,15 +98,7 @@ def synthesize(
         open_session(request.master) as spark,
     ):
         check_free(spark, output)
-        table = _read(spark, source)
-        model = count_model(
-            table,
-            settled,
-            stream,
-            begin=booking.begin,
-            source=source,
-            folder=not Path(source).is_file(),
-        )
+        model = _counted(spark, source, settled, stream, booking)
         session = Session(model, model.plan or settled.plan, stream)
         _write(session, spark, output, ledger_path, request)
         booking.settle(session.ledger)
@@ -160,19 +148,23 @@ def _check_source(data: Any, request: Request) -> str:
     return data
 
 
-def _read(spark: SparkSession, source: str) -> DataFrame:
+def _counted(
+    spark: SparkSession, source: str, settled: Settled, stream: RandomStream, booking: Booking
+) -> Model:
+    """Count the rows of Parquet files, which Spark must be able to read."""
     try:
         # A folder called ward=none must not change how ward=1 is read.
         with unreadable_files(), configured(spark, _NAMES_ARE_TEXT):
             table = spark.read.parquet(source)
             refuse_lakehouse_files(table)
-            return table
     except spark_errors():
         known = ", ".join(name for name, kind in EXTENSIONS.items() if kind == "parquet")
         raise DataError(
             f"{source}: Spark finds no Parquet files ({known}) there that it can read; check the "
             "name, and that every worker sees the same files"
         ) from None
+    begin, folder = booking.begin, not Path(source).is_file()
+    return count_model(table, settled, stream, begin=begin, source=source, folder=folder)
 
 
 def _ledger_path(output: str, ledger_file: Path | None) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 from pegsynth.errors import DataError, ModelError, ParameterError, escaped
 from pegsynth.inference import RULES, Rule, combine
 from pegsynth.inference.pooled_result import text
+from pegsynth.options.commands import CombineOptions
 from pegsynth.privacy import Ledger
 
 
@@ -24,30 +25,21 @@ class _Line:
     variance: float
 
 
-def run(
-    file: Path,
-    *,
-    rule: str | None,
-    rows: int | None,
-    rows_in: int | None,
-    ledger_file: Path | None,
-    level: float,
-    analysis: str | None = None,
-) -> None:
+def run(file: Path, options: CombineOptions) -> None:
     """Read the estimates, combine them and print a table with its notes."""
-    ledger = None if ledger_file is None else read_ledger(ledger_file)
+    ledger = None if options.ledger is None else read_ledger(options.ledger)
     lines = _by_term(_read(file), file)
     combined = combine(
         {term: [line.estimate for line in found] for term, found in lines.items()},
         {term: [line.variance for line in found] for term, found in lines.items()},
-        rule=_rule(rule),
-        rows=rows,
-        rows_in=rows_in,
+        rule=_rule(options.rule),
+        rows=options.rows,
+        rows_in=options.rows_in,
         ledger=ledger,
         imputations=_imputations(next(iter(lines.values()))),
-        analysis=analysis,
+        analysis=options.analysis,
     )
-    print(escaped(text(combined, level)))
+    print(escaped(text(combined, options.level)))
 
 
 def _rule(name: str | None) -> Rule | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pegsynth.cli.combining import read_ledger
-from pegsynth.cli.console import say
+from pegsynth.cli.notes import say
 from pegsynth.errors import DataError, ParameterError, legible
 from pegsynth.evaluation.records import Metrics
 from pegsynth.publishing.fill_folder import guarantee_fields
@@ -19,6 +19,7 @@ from pegsynth.publishing.report.comparison import (
 from pegsynth.publishing.report.drawing import save_chart
 from pegsynth.publishing.report.figure import Table, chart_of
 from pegsynth.tables.atomic import atomic_text, check_target
+from pegsynth.views import aligned
 
 PRIVATE = 0o600
 
@@ -70,9 +71,6 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _print(table: Table) -> None:
-    lines = [table.columns, *table.rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
     print(f"\n{table.caption}")
-    for line in lines:
-        cells = (text.ljust(width) for text, width in zip(line, widths, strict=True))
-        print(legible("  ".join(cells).rstrip()))
+    for line in aligned([table.columns, *table.rows]):
+        print(legible(line))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pegsynth.cli.combining import read_ledger
-from pegsynth.cli.console import progress_bar, say
+from pegsynth.cli.notes import progress_bar, say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import ParameterError, legible
 from pegsynth.evaluation.evaluate import evaluate_files
@@ -20,7 +19,8 @@ from pegsynth.evaluation.risk.risk_tables import NAME as HOLDOUT_FAULT
 from pegsynth.evaluation.utility.pooling import published_noise
 from pegsynth.evaluation.utility.regression_records import SEPARATOR
 from pegsynth.inference.choice import rule_for
-from pegsynth.options import SourceOptions
+from pegsynth.options.commands import EvaluateOptions
+from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.fill_folder import guarantee_fields
 from pegsynth.publishing.report.verdict import with_verdict
@@ -28,6 +28,7 @@ from pegsynth.schema import Schema
 from pegsynth.tables.atomic import atomic_text, check_target
 from pegsynth.tables.table_input import table_files
 from pegsynth.tables.table_output import write_table
+from pegsynth.views import aligned
 
 PRIVATE = 0o600
 MOST_FAULTS = 20
@@ -37,59 +38,16 @@ _HEADER = ("measure", "value", "low", "high", "baseline", "better", "")
 _REGRESSION_HEADER = ("  term", "original", "low", "high", "synthetic", "low", "high")
 
 
-@dataclass(frozen=True)
-class Wishes:
-    """The flags of the command.
-
-    Parameters
-    ----------
-    holdout
-        Real rows that the synthesizer never saw.
-    target, known, infer, formula
-        As for `pegsynth.evaluate`; each known is a text of names with commas.
-    report, json, per_record
-        What to write; figures go in a folder beside the report, figures for every row in a
-        file beside the JSON.
-    ledger
-        The ``privacy.json`` of the release, for the page.
-    written
-        How text files are written, where the schema does not say it.
-    """
-
-    holdout: str | None = None
-    target: str | None = None
-    known: Sequence[str] | None = None
-    infer: Sequence[str] | None = None
-    formula: Sequence[str] | None = None
-    report: Path | None = None
-    json: Path | None = None
-    per_record: bool = False
-    ledger: Path | None = None
-    threads: int | None = None
-    written: SourceOptions = field(default_factory=SourceOptions)
-
-    @property
-    def per_record_file(self) -> Path | None:
-        """Where figures for every row go."""
-        if not self.per_record or self.json is None:
-            return None
-        return self.json.with_name(f"{self.json.stem}-per-record-INTERNAL.parquet")
-
-    @property
-    def figures(self) -> Path | None:
-        """Where the figures of the page go."""
-        return None if self.report is None else self.report.with_name(f"{self.report.stem}-figures")
-
-    @property
-    def outputs(self) -> list[Path]:
-        """Every file that is written under a name of its own."""
-        return [path for path in (self.json, self.report, self.per_record_file) if path is not None]
-
-
-def run(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wishes) -> None:
+def run(
+    original: Any,
+    synthetic: Sequence[str],
+    schema_file: Path,
+    wishes: EvaluateOptions,
+    request: Request,
+) -> None:
     """Evaluate, write what was asked for and print the headline figures."""
     _check(original, synthetic, schema_file, wishes)
-    schema = wishes.written.written(Schema.load(schema_file))
+    schema = request.written(Schema.load(schema_file))
     schema = measured_codebook(original, schema)
     ledger = None if wishes.ledger is None else read_ledger(wishes.ledger)
     options = options_of(
@@ -97,9 +55,9 @@ def run(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wish
         target=wishes.target,
         known=None if not wishes.known else [text.split(",") for text in wishes.known],
         infer=wishes.infer or None,
-        formulas=wishes.formula or None,
+        formulas=wishes.formulas or None,
         per_record=wishes.per_record,
-        threads=wishes.threads,
+        threads=request.threads,
         rule=None if ledger is None else rule_for(ledger, len(synthetic)).rule,
         noise=None if ledger is None else published_noise(ledger, schema),
         ledger=ledger,
@@ -119,12 +77,12 @@ def run(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wish
         say(f"{wishes.per_record_file}: one line for every person; INTERNAL ONLY, never publish.")
 
 
-def _check(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: Wishes) -> None:
+def _check(
+    original: Any, synthetic: Sequence[str], schema_file: Path, wishes: EvaluateOptions
+) -> None:
     """Refuse, before any work, what could not be written."""
     if wishes.per_record and wishes.json is None:
         raise ParameterError("--per-record writes a file beside the JSON; add --json FILE")
-    if wishes.threads is not None and wishes.threads < 1:
-        raise ParameterError("--threads must be at least 1")
     outputs = wishes.outputs
     for path in outputs:
         check_target(path)
@@ -135,7 +93,7 @@ def _check(original: Any, synthetic: Sequence[str], schema_file: Path, wishes: W
     check_not_inputs(outputs, original, *others, *named)
 
 
-def _write(found: Evaluation, ledger: Ledger | None, wishes: Wishes) -> None:
+def _write(found: Evaluation, ledger: Ledger | None, wishes: EvaluateOptions) -> None:
     if wishes.json is not None:
         atomic_text(wishes.json, found.to_json(), mode=PRIVATE)
     if wishes.per_record_file is not None and found.per_record is not None:
@@ -158,7 +116,7 @@ def _print(found: Evaluation) -> None:
     """Print the headline figures; those that could not be computed with their reason."""
     records = [_headline(found, name) for name in found.summary]
     known = [record for record in records if record.value is not None]
-    _print_table([_HEADER, *(_line(record) for record in known)])
+    print(*aligned([_HEADER, *(_line(record) for record in known)]), sep="\n")
     for record in records:
         if record.value is None:
             print(f"{record.name}: {record.note or 'not computed'}")
@@ -184,7 +142,7 @@ def _print_regressions(found: Evaluation) -> None:
             (f"  {legible(term)}", *_ends(first), *_ends(second))
             for term, first, second in terms[:MOST_TERMS]
         ]
-        _print_table([_REGRESSION_HEADER, *lines])
+        print(*aligned([_REGRESSION_HEADER, *lines]), sep="\n")
         if len(terms) > MOST_TERMS:
             print(f"  and {len(terms) - MOST_TERMS} more; --json FILE lists them")
         how = next((second.note for _, _, second in terms if second.value is not None), "")
@@ -195,14 +153,6 @@ def _print_regressions(found: Evaluation) -> None:
 def _ends(record: Record) -> tuple[str, ...]:
     figures = (record.value, record.low, record.high)
     return tuple("" if figure is None else f"{figure:.4g}" for figure in figures)
-
-
-def _print_table(lines: Sequence[tuple[str, ...]]) -> None:
-    """Print lines of cells below each other."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = [text.ljust(width) for text, width in zip(line, widths, strict=True)]
-        print("  ".join(cells).rstrip())
 
 
 def _print_verdict(found: Evaluation) -> None:

@@ -17,9 +17,10 @@ import typer
 
 from pegsynth.methods.registry import method_options
 from pegsynth.options import GROUPS
-from pegsynth.options._kinds import METADATA, Kind, Option
+from pegsynth.options._kinds import METADATA, Option, is_group, made_of
 
 if TYPE_CHECKING:
+    from pegsynth.pipeline.request import Request
     from pegsynth.random import Streams
 
 Data = Annotated[
@@ -70,35 +71,27 @@ ENGINE = ("engine", "master")
 NOISE = ("replicates", "weight_name", "shared_noise")
 COMPLETED = ("complete", "imputations")
 
-_TYPES: dict[Kind, Any] = {
-    "whole": int,
-    "number": float,
-    "flag": bool,
-    "choice": str,
-    "text": str,
-    "path": str,
-    "file": Path,
-    "names": str,
-    "values": list[str],
-    "shares": list[str],
-}
-
 
 def _declared() -> dict[str, tuple[Option, Any]]:
     """Return every option with its default, those of registered methods too."""
-    ours = {
+    return method_options() | {n: o for group in GROUPS for n, o in _options(group).items()}
+
+
+def _options(group: type) -> dict[str, tuple[Option, Any]]:
+    return {
         each.name: (each.metadata[METADATA], each.default)
-        for group in GROUPS
         for each in fields(group)
         if METADATA in each.metadata
     }
-    return method_options() | ours
+
+
+_DECLARED = _declared()
 
 
 def of_registered_methods() -> tuple[str, ...]:
     """Return the options of methods that were registered from outside."""
     ours = {each.name for group in GROUPS for each in fields(group)}
-    return tuple(name for name in method_options() if name not in ours)
+    return tuple(name for name in _DECLARED if name not in ours)
 
 
 def taking(
@@ -107,6 +100,9 @@ def taking(
     **defaults: Any,
 ) -> Callable[[Command], Command]:
     """Give a command the flags of these options; it gets them as one argument, `request`.
+
+    An argument of the command that is itself a group of options gets flags in its place, and
+    `streams` is what makes random streams.
 
     Parameters
     ----------
@@ -119,30 +115,43 @@ def taking(
     def decorate(command: Command) -> Command:
         own = dict(inspect.signature(command).parameters)
         # Loading what a request is takes longer than printing the help.
-        own.pop("request")
+        wanted = own.pop("request", None) is not None
+        random = own.pop("streams", None) is not None
         told = SimpleNamespace(__annotations__={n: p.annotation for n, p in own.items()})
         hints = get_type_hints(told, command.__globals__, include_extras=True)
-        flags = [
-            _parameter(name, (help or {}).get(name, ""), defaults.get(name, _unstated(name)))
-            for name in names
-        ]
-        kept = [p.replace(annotation=hints[name]) for name, p in own.items()]
-        needed = [p for p in (*kept, *flags) if p.default is p.empty]
-        rest = [p for p in (*kept, *flags) if p.default is not p.empty]
+        groups = {name: hint for name, hint in hints.items() if is_group(hint)}
+        parameters: list[inspect.Parameter] = []
+        for name, parameter in own.items():
+            if name in groups:
+                declared = _options(groups[name]).items()
+                parameters += [_parameter(each, *option) for each, option in declared]
+            else:
+                parameters.append(parameter.replace(annotation=hints[name]))
+        for name in names:
+            option, default = _DECLARED[name]
+            default = defaults.get(name, default)
+            parameters.append(_parameter(name, option, default, (help or {}).get(name, "")))
 
         @wraps(command)
         def run(context: typer.Context, **given: Any) -> None:
-            from pegsynth.pipeline.request import Request
+            values = {name: made_of(group, given) for name, group in groups.items()}
+            if random:
+                values["streams"] = streams(context)
+            if wanted:
+                from pegsynth.pipeline.request import Request
 
-            options = {name: given.pop(name) for name in names}
-            command(**given, request=Request.of(**options, streams=streams(context)))
+                options = {name: given.pop(name) for name in names}
+                values["request"] = Request.of(**options, streams=streams(context))
+            command(**given, **values)
 
         known = inspect.Parameter(
             "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
         )
-        parameters = [p.replace(kind=known.kind) for p in (known, *needed, *rest)]
+        # What is needed comes first.
+        parameters.sort(key=lambda each: each.default is not each.empty)
+        parameters = [each.replace(kind=known.kind) for each in (known, *parameters)]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
         del run.__wrapped__
         return run
 
@@ -158,29 +167,25 @@ def streams(context: typer.Context) -> Streams:
 
 def of(name: str) -> Any:
     """Return the flag of one option, for a command that has few others of a release."""
-    option, default = _declared()[name]
-    return _flag(name, option, "", default)
+    option, default = _DECLARED[name]
+    return _flag(name, option, default)
 
 
-def _unstated(name: str) -> Any:
-    option, default = _declared()[name]
-    return None if option.kind in ("values", "names", "shares") else default
-
-
-def _parameter(name: str, said: str, default: Any) -> inspect.Parameter:
-    option, _ = _declared()[name]
-    kind, empty = _TYPES[option.kind], inspect.Parameter.empty
+def _parameter(name: str, option: Option, default: Any, said: str = "") -> inspect.Parameter:
+    if option.several:
+        default = None
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=empty if default is ... else default,
+        default=inspect.Parameter.empty if default is ... else default,
         annotation=Annotated[
-            kind | None if default is None else kind, _flag(name, option, said, default)
+            option.typed | None if default is None else option.typed,
+            _flag(name, option, default, said),
         ],
     )
 
 
-def _flag(name: str, option: Option, said: str, default: Any) -> Any:
+def _flag(name: str, option: Option, default: Any, said: str = "") -> Any:
     flag = option.flag_of(name)
     if option.kind == "flag" and default is None:
         # A flag that is off by default has no other side.
@@ -189,3 +194,12 @@ def _flag(name: str, option: Option, said: str, default: Any) -> Any:
     if option.unless:
         text = f"{text.removesuffix('.')} [default: {option.unless}]."
     return typer.Option(flag, help=said or text, metavar=option.metavar or None)
+
+
+def source(data: str | tuple[str, str], request: Request) -> Any:
+    """Return the table, or the two tables, that the flags of a command name."""
+    from pegsynth.tables.table_input import named_source
+
+    return named_source(
+        data, table=request.table, query=request.query, rowwise=request.query_is_rowwise
+    )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pegsynth.api.fitted import published_counts, supported
-from pegsynth.cli.console import say
+from pegsynth.cli.notes import say
 from pegsynth.errors import ModelError, ParameterError, escaped
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
@@ -25,8 +25,7 @@ from pegsynth.privacy.privacy_json import event_to_builtins
 from pegsynth.privacy.rounding import display_up
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.storage.model_file import load_model, read_manifest
-from pegsynth.storage.model_manifest import notice_of
+from pegsynth.storage.model_file import load_model, notice_of, read_manifest
 from pegsynth.storage.spending import read_spent
 from pegsynth.tables.atomic import atomic_text, check_target
 from pegsynth.tables.table_input import same_file

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pegsynth.cli.console import say
 from pegsynth.codec.measured_numbers import constant_numbers
-from pegsynth.errors import PegsynthError
+from pegsynth.errors import PegsynthError, escaped
 from pegsynth.methods import get
 from pegsynth.methods.session import Session
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
+from pegsynth.progress import shown as progress_bar
 from pegsynth.schema import Schema
-from pegsynth.storage.book.book_file import read_book
-from pegsynth.storage.book.book_page import spent_line
+from pegsynth.storage.book.book_file import read_book, spent_line
 from pegsynth.storage.book.booking import NO_BOOKING, Booking
 
 
@@ -109,3 +109,11 @@ def say_model_replaced(path: Path) -> None:
 def say_release_replaced(path: Path) -> None:
     """Remind that an earlier release, if it is out, counts too."""
     say(f"Note: {path} replaces an earlier release; if that was published, both add up.")
+
+
+__all__ = ["progress_bar", "say"]
+
+
+def say(text: str) -> None:
+    """Print one line for people on standard error."""
+    print(escaped(text), file=sys.stderr)

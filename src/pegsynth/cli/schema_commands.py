@@ -4,155 +4,95 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast
 
-from pegsynth.cli.console import say
+from pegsynth.cli.notes import say
 from pegsynth.cli.working import check_not_inputs
-from pegsynth.errors import OutputError, ParameterError
-from pegsynth.options._kinds import check_whole
-from pegsynth.schema import Schema
-from pegsynth.schema.binning import MAX_BINS
+from pegsynth.codec.codebook_counts import count_rows
+from pegsynth.errors import OutputError, ParameterError, escaped
+from pegsynth.options.commands import DraftOptions
+from pegsynth.schema import Feature, Schema
+from pegsynth.schema.assumed import assumed
+from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.codebooks import read_codebook, write_codebook
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.draft import Binning, table_dialect
-from pegsynth.schema.feature import MOST_PRIVATE_BINS
+from pegsynth.schema.rule_text import said
 from pegsynth.schema.tally import FEW_PEOPLE
+from pegsynth.schema.temporal import bound_text
 from pegsynth.schema.toml import save
 from pegsynth.schema.toml_text import confidential
 from pegsynth.tables.atomic import atomic_text, check_target
 from pegsynth.tables.table_input import named_source, open_table
+from pegsynth.views import aligned
 
 if TYPE_CHECKING:
     from pegsynth.pipeline.request import Request
 
 
-@dataclass(frozen=True)
-class DraftWishes:
-    """How a draft is made."""
-
-    min_count: int | None = None
-    bins: int | None = None
-    binning: Any = "private"
-    unit: str | None = None
-    force: bool = False
-    private: bool = False
-    types: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.min_count is not None:
-            check_whole("min_count", self.min_count)
-        least, most = (2, MOST_PRIVATE_BINS) if self.binning == "private" else (1, MAX_BINS)
-        if self.bins is not None and not least <= self.bins <= most:
-            raise ParameterError(
-                f"--bins must be from {least} to {most:,} with --binning {self.binning}; it was "
-                f"{self.bins}"
-            )
-        if self.binning not in get_args(Binning):
-            raise ParameterError(
-                f"--binning is private, equal-width or quantile, not {self.binning!r}"
-            )
-        looking = self.min_count is not None or self.bins is not None or self.binning != "private"
-        if self.private and looking:
-            raise ParameterError(
-                "--private reads no row; leave out --min-count, --bins and --binning"
-            )
-        if self.types is not None and not self.private:
-            raise ParameterError("--types goes with --private; a draft from rows sees the types")
-
-    @property
-    def declared(self) -> dict[str, str]:
-        """Types that were stated, by column."""
-        found = {}
-        for item in filter(None, (self.types or "").split(",")):
-            name, mark, dtype = item.rpartition("=")
-            if not mark or not name.strip() or not dtype.strip():
-                raise ParameterError("--types must be as age=int64,pay=double")
-            found[name.strip()] = dtype.strip()
-        return found
-
-
-@dataclass(frozen=True)
-class SchemaRequest:
-    """What was asked of the command.
+def run(words: Sequence[str], output: Path | None, options: DraftOptions, request: Request) -> None:
+    """Find out what was asked for, and do it.
 
     Parameters
     ----------
     words
         A table; or an action and a schema file.
-    codebook, feature
-        A codebook to take the schema from, and the feature that a list of codes is about.
-    export
-        The form to write a schema in.
     """
-
-    words: Sequence[str]
-    output: Path | None
-    codebook: Path | None
-    feature: str | None
-    export: str | None
-    wishes: DraftWishes
-
-
-def run(asked: SchemaRequest, request: Request) -> None:
-    """Find out what was asked for, and do it."""
-    from pegsynth.cli import schema_review, schema_showing
+    from pegsynth.cli import schema_review
 
     actions: dict[str, Callable[[Path], None]] = {
-        "check": schema_showing.check,
-        "show": schema_showing.show,
+        "check": check,
+        "show": show,
         "review": schema_review.review,
     }
-    first = asked.words[0] if asked.words else ""
-    if first == "count" and asked.codebook is None and asked.export is None:
-        _count(asked, request)
+    first = words[0] if words else ""
+    if first == "count" and options.codebook is None and options.export is None:
+        _count(words, output, request)
         return
-    if first in actions and asked.codebook is None and asked.export is None:
-        if len(asked.words) != 2:
+    if first in actions and options.codebook is None and options.export is None:
+        if len(words) != 2:
             raise ParameterError(
                 f"pegs schema {first} takes one schema file; a table called {first} is ./{first}"
             )
-        actions[first](Path(asked.words[1]))
+        actions[first](Path(words[1]))
         return
-    wanted = 0 if asked.codebook is not None else 1
-    if len(asked.words) != wanted:
+    wanted = 0 if options.codebook is not None else 1
+    if len(words) != wanted:
         raise ParameterError(
             "pegs schema takes one table, or one schema file with --to, or --from CODEBOOK and no "
             "table, or check, show or review and a schema file, or count, a schema file and a table"
         )
-    if asked.output is None:
+    if output is None:
         raise ParameterError("pegs schema needs -o FILE for what it writes")
-    if asked.codebook is not None:
-        take(asked.codebook, asked.output, asked.feature, force=asked.wishes.force)
+    if options.codebook is not None:
+        take(options.codebook, output, options.feature, force=options.force)
         return
-    source = asked.words[0]
-    if asked.export is not None:
-        give(Path(source), asked.output, asked.export)
+    source = words[0]
+    if options.export is not None:
+        give(Path(source), output, options.export)
         return
-    draft(_source(source, request), asked.output, asked.wishes, request.dialect)
+    draft(_source(source, request), output, options, request.dialect)
 
 
-def _count(asked: SchemaRequest, request: Request) -> None:
+def _count(words: Sequence[str], output: Path | None, request: Request) -> None:
     """Count rows by a codebook, for a person who may see the table."""
-    from pegsynth.cli import schema_showing
-
-    if len(asked.words) != 3:
+    if len(words) != 3:
         raise ParameterError(
             "pegs schema count takes a schema file and its table; a table called count is ./count"
         )
-    file, source = Path(asked.words[1]), _source(asked.words[2], request)
-    if asked.output is not None:
-        check_target(asked.output)
-        check_not_inputs((asked.output,), source, file)
-    schema_showing.count(file, source, asked.output)
+    file, source = Path(words[1]), _source(words[2], request)
+    if output is not None:
+        check_target(output)
+        check_not_inputs((output,), source, file)
+    count(file, source, output)
 
 
 def _source(data: str, request: Request) -> Any:
     return named_source(data, table=request.table, query=request.query)
 
 
-def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None:
+def draft(data: Any, output: Path, wishes: DraftOptions, stated: Dialect) -> None:
     """Draft a schema and say what to do with it; a reviewed one is replaced with `force` only."""
     check_replaceable(output, force=wishes.force)
     check_not_inputs((output,), data)
@@ -165,7 +105,7 @@ def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None
             reader,
             min_count=wishes.min_count,
             bins=wishes.bins,
-            binning=wishes.binning,
+            binning=cast("Binning", wishes.binning),
             unit=wishes.unit,
         )
     schema.save(output)
@@ -183,7 +123,7 @@ def draft(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None
     )
 
 
-def _draft_unseen(data: Any, output: Path, wishes: DraftWishes, stated: Dialect) -> None:
+def _draft_unseen(data: Any, output: Path, wishes: DraftOptions, stated: Dialect) -> None:
     """Draft a schema from names and declared types, and say what is still to be reviewed."""
     with open_table(data, dialect=stated) as reader:
         schema = Schema.draft(reader, unit=wishes.unit, private=True, types=wishes.declared)
@@ -279,3 +219,106 @@ def _identifiers(names: Sequence[str], most: int = 10) -> str:
         return ""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"Dropped as identifiers: {', '.join(map(repr, names[:most]))}{more}. "
+
+
+HEADER: tuple[str, ...] = (
+    *("feature", "role", "kind", "levels", "pair cells", "values", "missing", "else"),
+)
+_WIDTH = 44
+
+
+def check(file: Path) -> None:
+    """Validate a schema file, and say what will be assumed."""
+    schema = Schema.load(file)
+    print(escaped(f"{file}: valid, {len(schema.features)} features, {len(schema.rules)} rules."))
+    for line in assumed(schema):
+        print(escaped(f"  {line}"))
+
+
+def count(file: Path, data: Any, output: Path | None) -> None:
+    """Say how many rows fit a schema; nothing of it may be published."""
+    schema = Schema.load(file)
+    found = count_rows(data, schema)
+    print(f"{found.rows:,} rows.")
+    for each in found.features:
+        if each.refused:
+            print(
+                escaped(
+                    f"{each.name}: {each.unlisted:,} values are not listed and {each.missing:,} "
+                    "are missing; a release would refuse the table."
+                )
+            )
+    for rule, broken in zip(schema.rules, found.broken, strict=True):
+        told = "cannot be counted yet" if broken is None else f"{broken:,} rows break it"
+        print(escaped(f"rule {rule.label or ''}: never {said(rule, schema.features)}: {told}"))
+    if output is not None:
+        atomic_text(output, found.to_json(), mode=0o600)
+    say("CONFIDENTIAL: figures of the data under no guarantee; nothing of them may be published.")
+
+
+def show(file: Path) -> None:
+    """Print the codebook as a table."""
+    schema = Schema.load(file)
+    print(escaped(_unit(schema)))
+    if schema.dialect:
+        print(escaped(f"Text: {schema.dialect.said()}"))
+    total = sum(feature.category_count for feature in schema.features)
+    lines = [HEADER, *(_line(column, total) for column in schema.columns)]
+    for line in aligned(lines):
+        print(escaped(line))
+    for column in schema.features:
+        if column.recoding is not None:
+            print(escaped(f"recoded {column.name}: {column.recoding.said()}"))
+        if column.parent is not None:
+            print(escaped(f"detail {column.name}: drawn given {column.parent}"))
+    for rule in schema.rules:
+        drafted = " (found in the data)" if rule.drafted_from_data else ""
+        print(escaped(f"rule {rule.label or ''}: never {said(rule, schema.features)}{drafted}"))
+    print(
+        "levels: categories with those for unlisted, not applicable and missing values. pair "
+        "cells: noisy counts of all its pairs with others, over which a budget is spread."
+    )
+
+
+def _unit(schema: Schema) -> str:
+    most = f", at most {schema.rows_per_unit} rows"
+    if schema.panel is not None:
+        most = f", at most {schema.panel.most} rows, folded in the order of {schema.panel.time!r}"
+    unit = "a row" if schema.unit is None else f"{schema.unit!r}{most}"
+    return f"Unit: {unit}. Reviewed: {'yes' if schema.reviewed else 'no'}."
+
+
+def _line(column: Feature, total: int) -> tuple[str, ...]:
+    if column.dropped:
+        return (column.name, column.role, "", "", "", "dropped", "", "")
+    if column.label_of is not None:
+        return (column.name, column.role, "", "", "", f"describes {column.label_of!r}", "", "")
+    levels = column.category_count
+    open_ = column.private_edges or column.private_categories
+    return (
+        column.name,
+        column.role,
+        column.kind,
+        *(("private", "") if open_ else (str(levels), f"{levels * (total - levels):,}")),
+        _values(column),
+        ", ".join(map(repr, column.missing)) or "refused",
+        "(other)" if column.unknown == "category" else "refused",
+    )
+
+
+def _values(column: Feature) -> str:
+    labels = column.labels[: column.bin_count]
+    if column.private_categories:
+        text = "categories found privately"
+    elif column.private_edges:
+        text = "edges measured privately"
+    elif column.binned:
+        low, high = (
+            bound_text(column, edge) if column.kind in TEMPORAL else f"{edge:g}"
+            for edge in column.public_bounds
+        )
+        text = f"{len(labels)} bins from {low} to {high}"
+    else:
+        named = dict(column.value_labels)
+        text = ", ".join(f"{each} {named[each]}" if each in named else each for each in labels)
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 2]}.."

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pegsynth.cli.console import say
+from pegsynth.cli.notes import say
 from pegsynth.errors import ParameterError, PegsynthError, escaped
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.assumed import assumed

@@ -1,19 +1,18 @@
-"""The table of sampling steps, as text.
-
-What the commands on tables and models do, once their flags are parsed.
-"""
+"""What the commands on tables, models and release folders do, once their flags are parsed."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.notes import (
     holds_ledger,
+    progress_bar,
+    say,
     say_booking,
     say_budget,
     say_constant,
@@ -21,37 +20,47 @@ from pegsynth.cli.notes import (
     say_ledger_replaced,
     say_method,
     say_model_replaced,
+    say_release_replaced,
 )
-from pegsynth.errors import ParameterError, escaped
+from pegsynth.errors import OutputError, ParameterError, SchemaError, book_notes, escaped
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.checkpoint import resuming
 from pegsynth.methods.gibbs.trace import TraceStep
 from pegsynth.methods.session import Session
+from pegsynth.options import Publication
+from pegsynth.options._kinds import check_whole
 from pegsynth.pipeline.drawn_tables import table_schema
+from pegsynth.pipeline.fitting import fit as fit_table
 from pegsynth.pipeline.request import Request
 from pegsynth.pipeline.running import (
-    LEAST_ROOM,
     booked_run,
     booked_table,
-    check_output,
     open_draws,
     open_saved,
     publish_table,
-    settle,
     to_be_saved,
 )
-from pegsynth.pipeline.running import fit as fit_table
+from pegsynth.pipeline.settling import LEAST_ROOM, check_output, settle
 from pegsynth.privacy import Ledger
+from pegsynth.publishing.completed_texts import completed_name
+from pegsynth.publishing.folder import check_folder, new_folder
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.storage.model_file import read_manifest, save_model
-from pegsynth.storage.model_manifest import notice_of
+from pegsynth.storage.model_file import notice_of, read_manifest, save_model
 from pegsynth.storage.spending import locked, rows_were_drawn, spent_path
 from pegsynth.tables.atomic import check_space, check_target
 from pegsynth.tables.database import DatabaseTarget
+from pegsynth.tables.file_sets import table_format
 from pegsynth.tables.table_input import same_file, table_files
-from pegsynth.tables.table_output import check_writable
+from pegsynth.tables.table_output import check_writable, open_writer
+from pegsynth.views import aligned
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pegsynth.publishing.fill_folder import Made
+
 
 _WIDEST = 24
 """Characters of a label that are shown."""
@@ -70,10 +79,7 @@ def steps_table(schema: Schema, seed: tuple[int, ...], steps: Sequence[TraceStep
     lines.append(["final", *_texts(schema, final)])
     changed = [n for n, a, b in zip(schema.names, seed, final, strict=True) if a != b]
     kept = [n for n, a, b in zip(schema.names, seed, final, strict=True) if a == b]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    body = [
-        "  ".join(t.ljust(w) for t, w in zip(line, widths, strict=True)).rstrip() for line in lines
-    ]
+    body = aligned(lines)
     body.append("")
     body.append(f"differs from the seed row: {', '.join(changed) or 'nothing'}")
     body.append(f"as in the seed row: {', '.join(kept) or 'nothing'}")
@@ -102,29 +108,19 @@ def synthesize(
     ledger_path = ledger_path_of(output, ledger_file)
     check_writable(output)
     check_not_inputs((output, ledger_path), data, schema_file, resume=request.resume)
-    check_output(output, request.written(Schema.load(schema_file)), request)
+    settled = settle(schema_file, request, data=data)
+    check_output(output, settled.schema if request.wide else settled.book, settled.request)
     with (
         progress_bar() as progress,
-        open_draws(data, schema_file, request, progress=progress) as draws,
+        open_draws(data, settled, progress=progress) as draws,
     ):
         # A database that is read and written must not wait for itself.
         draws.reader.close()
         earlier = holds_ledger(ledger_path)
-        publish_table(
-            draws.session,
-            output,
-            ledger_path,
-            rows=request.rows or 0,
-            how=request.decode,
-            kept=draws.kept,
-            complete=request.complete,
-            wide=request.wide,
-            threads=request.thread_count,
-            progress=progress,
-        )
+        publish_table(draws, output, ledger_path, progress=progress)
     _say_published(draws.session, ledger_path, earlier=earlier, remembered=False)
     say_booking(draws.booking, draws.session.ledger)
-    say_method(draws.settled.notes)
+    say_method(settled.notes)
 
 
 def _say_published(session: Session, ledger_path: Path, *, earlier: bool, remembered: bool) -> None:
@@ -186,21 +182,10 @@ def sample(
     check_not_inputs((output, ledger_path), str(model_file), spent_path(model_file))
     with locked(model_file):
         saved = open_saved(model_file, request)
-        check_output(output, table_schema(saved.session.model), request)
+        check_output(output, table_schema(saved.session.model, wide=request.wide), request)
         earlier = holds_ledger(ledger_path)
-        with saved.booked(request) as booking, progress_bar() as progress:
-            publish_table(
-                saved.session,
-                output,
-                ledger_path,
-                rows=request.rows or 0,
-                how=request.decode,
-                commit=saved.commit,
-                complete=request.complete,
-                wide=request.wide,
-                threads=request.thread_count,
-                progress=progress,
-            )
+        with saved.booked() as booking, progress_bar() as progress:
+            publish_table(saved, output, ledger_path, progress=progress)
         _say_published(saved.session, ledger_path, earlier=earlier, remembered=saved.remembered)
         if saved.session.model.plan is None:
             say_booking(booking, saved.session.ledger)
@@ -208,7 +193,6 @@ def sample(
 
 def trace(model_file: Path, request: Request) -> None:
     """Print the paper's table of sampling steps for one row."""
-    from pegsynth.cli.working import steps_table
     from pegsynth.methods.gibbs.samplers import BlockSampler
     from pegsynth.methods.gibbs.trace import in_categories, trace_row
 
@@ -222,7 +206,7 @@ def trace(model_file: Path, request: Request) -> None:
             raise ParameterError(
                 f"{model_file}: only models of the pegs family have sampling steps"
             )
-        stack.enter_context(saved.booked(request, "trace"))
+        stack.enter_context(saved.booked("trace"))
         session.charge(1)
         counters, limit = sampler.first_chain()
         stream = request.stream()
@@ -275,3 +259,144 @@ def ledger_path_of(output: Path | DatabaseTarget, ledger_file: Path | None) -> P
     if path.resolve() == output.resolve():
         raise ParameterError("--ledger and --output name the same file; choose another")
     return path
+
+
+def impute(
+    synthetic: list[str],
+    schema_file: Path,
+    output: Path,
+    *,
+    imputations: int,
+    seed: int | None,
+    threads: int | None,
+) -> None:
+    """Complete the tables and write all versions, or none."""
+    from pegsynth.api.functions import impute as completed_tables
+
+    one_file = table_format(output) is not None
+    if one_file:
+        check_writable(output)
+        check_not_inputs((output,), synthetic[0], schema_file)
+        if len(synthetic) > 1 or imputations > 1:
+            raise ParameterError(
+                f"{output}: {len(synthetic) * imputations} tables do not go into one file; name a "
+                "folder with -o, or state --imputations 1 and one table"
+            )
+    else:
+        check_folder(output, force=False)
+    schema = Schema.load(schema_file)
+    with progress_bar() as progress:
+        completed = completed_tables(
+            synthetic,
+            schema,
+            imputations=imputations,
+            seed=seed,
+            threads=threads,
+            progress=progress,
+        )
+    if one_file:
+        _write_completed(output, completed[0][0], schema)
+        say(f"{output}: 1 completed table.")
+        return
+    with new_folder(output) as fresh:
+        for number, versions in enumerate(completed, start=1):
+            suffix = "parquet" if table_format(synthetic[number - 1]) == "parquet" else "csv"
+            for version, frame in enumerate(versions, start=1):
+                _write_completed(fresh / completed_name(number, version, suffix), frame, schema)
+    say(f"{output}: {len(completed) * imputations} completed tables.")
+
+
+def _write_completed(path: Path, frame: pl.DataFrame, schema: Schema) -> None:
+    with open_writer(path, codebook=schema) as writer:
+        writer.write(frame)
+
+
+_STAYS = 200_000
+_REVIEWER = "pegs demo"
+
+
+def release(
+    data: Any,
+    schema: Path | Schema,
+    output: Path,
+    request: Request,
+    publication: Publication,
+    *,
+    quiet: bool = False,
+) -> Made:
+    """Write a release folder and say where to look; quiet: let the caller say it."""
+    from pegsynth.publishing.bought_quality import NotAcceptedError
+    from pegsynth.publishing.fill_folder import make_folder
+
+    check_not_inputs((), data, resume=request.resume)
+    try:
+        with progress_bar() as progress:
+            made = make_folder(data, schema, output, request, publication, progress=progress)
+    except NotAcceptedError as refused:
+        say("\n".join((str(refused), *book_notes(refused))))
+        sys.exit(1)
+    say_method(made.notes)
+    say_constant(made.schema)
+    if quiet:
+        return made
+    say_guarantee(made.ledger)
+    say_booking(made.booking, made.ledger)
+    if made.replaced:
+        say_release_replaced(output)
+    print(_may_leave(output, made.schema, made.ledger, internal=not publication.public_only))
+    return made
+
+
+def _may_leave(output: Path, schema: Schema, ledger: Ledger, *, internal: bool) -> str:
+    """Say what may be published; without a guarantee that is for a person to decide."""
+    if schema.reviewed and ledger.guarantee.kind != "none":
+        kept = f"; {output}/internal may not" if internal else ""
+        return f"{output}/public may be published{kept}."
+    kept = f" {output}/internal may not." if internal else ""
+    return (
+        f"{output}/public carries no guarantee; somebody has to decide whether it may be "
+        f"published.{kept}"
+    )
+
+
+def demo(output: Path, rows: int) -> None:
+    """Draft, review and release built-in data; say what was promised and how close it came."""
+    from pegsynth.datasets import discharge, reviewed_discharge_draft
+    from pegsynth.evaluation import Metrics
+
+    check_whole("rows", rows)
+    _check_demo(output)
+    say(f"Invented hospital discharges: {_STAYS:,} stays, 13 features, no real person among them.")
+    stays = discharge(_STAYS)
+    schema = reviewed_discharge_draft(Schema.draft(stays), _REVIEWER)
+    request = Request(rows=rows, method="auto", epsilon=1.0, delta=1e-9, rows_in=_STAYS)
+    publication = Publication(force=True, holdout=discharge(rows))
+    made = release(stays, schema, output, request, publication, quiet=True)
+    metrics = Metrics.from_json((output / "internal" / "metrics.json").read_bytes())
+    say_guarantee(made.ledger)
+    if (pairs := metrics.record("tvd2")) is not None and pairs.value is not None:
+        say(
+            f"How close: for a table of two features to match the original, {pairs.value:.1%} of "
+            f"its rows would have to change on average (as many real rows: {pairs.baseline:.1%})."
+        )
+    say(
+        f"Open {output}/internal/report.html in a browser: original and synthetic side by side. "
+        f"{output}/public may be published."
+    )
+
+
+def _check_demo(output: Path) -> None:
+    """Refuse a folder that is anything but an earlier demo, which may be replaced unasked."""
+    check_folder(output, force=True)
+    if output.exists() and any(output.iterdir()) and not _is_of_demo(output):
+        raise OutputError(
+            f"cannot write {str(output)!r}: the folder exists and is no earlier demo; choose "
+            "another with -o"
+        )
+
+
+def _is_of_demo(release_folder: Path) -> bool:
+    try:
+        return Schema.load(release_folder / "public" / "schema.toml").reviewer == _REVIEWER
+    except (OSError, SchemaError):
+        return False

@@ -1,11 +1,10 @@
 """Every option of a release, declared once: name, type, default and help.
 
-The options of a method are one frozen dataclass, put together from the groups here
+The options of a method are one frozen dataclass, put together from the groups in `_methods`
 (`RowOptions`, `KeyOptions`, ..). `BudgetOptions` say what may be spent, `RunOptions` and
-`SourceOptions` how the work is done and where the table is. `pegsynth.pipeline.request.Request` is
-all of them together, as a command or a call states them. All are public choices. What the user
-left open is None here; the method settles it from the schema and the budget, never from the
-data.
+`SourceOptions` how the work is done and where the table is, `Publication` what a release folder
+takes. `pegsynth.pipeline.request.Request` is all of them together but the last, as a command or a
+call states them. All are public choices.
 
 The flags of the command line, the keyword arguments in Python, their checks, the help texts
 and docs/options.md are made of these declarations. Which method takes an option follows from
@@ -14,13 +13,36 @@ the dataclass of the method (`pegsynth.methods`).
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.options._kinds import check_options, option
+from pegsynth.options._methods import (
+    AUTO,
+    DEFAULT_BLOCK_SIZE,
+    MOST_REPLICATES,
+    MOST_VISITS,
+    PAPER_METHOD,
+    REPLICATES,
+    BlockSizeOptions,
+    CapOptions,
+    GivenOptions,
+    HeadOptions,
+    KeyOptions,
+    LogLinearOptions,
+    MethodChoice,
+    MethodOptions,
+    Order,
+    PartialOptions,
+    PriorKind,
+    PriorOptions,
+    ProperOptions,
+    ReplicateOptions,
+    RowOptions,
+    SweepOptions,
+)
 from pegsynth.options.weight_names import WEIGHT, named_weights
 from pegsynth.runtime import usable_processors
 
@@ -29,345 +51,17 @@ if TYPE_CHECKING:
     from pegsynth.schema import Schema
     from pegsynth.schema.dialect import Dialect
 
-Order = Literal["public", "private", "data"]
-PriorKind = Literal["uniform", "marginal", "levels"]
 How = Literal["model", "values", "labels"]
 
-AUTO = "auto"
-PAPER_METHOD = "pegs"
-"""What ``auto`` takes without a total epsilon; also draws from a model without a budget."""
-
-_WEIGHT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,23}")
-_BY_SCHEMA = "as the schema says"
-MOST_VISITS = 2**31
-MOST_REPLICATES = 1000
-REPLICATES = 20
-"""Replicate weights of a release, unless another number is stated."""
-DEFAULT_BLOCK_SIZE = 10
 DEFAULT_IMPUTATIONS = 3
-
-
-def _method_names() -> tuple[str, ...]:
-    from pegsynth.methods import names
-
-    return (AUTO, *names())
-
-
-@dataclass(frozen=True)
-class MethodChoice:
-    """Which method makes the rows."""
-
-    method: str = option(
-        AUTO,
-        "choice",
-        lambda: f"{', '.join(_method_names())}; auto: the smallest predicted error.",
-        choices=_method_names,
-    )
-
-
-@dataclass(frozen=True)
-class MethodOptions:
-    """What the options of every method have in common: they are checked when they are made."""
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-
-@dataclass(frozen=True)
-class RowOptions(MethodOptions):
-    """How many rows; every method takes these.
-
-    Parameters
-    ----------
-    rows, datasets
-        n rows in each of K datasets; rows may be None where the price does not grow with
-        them.
-    rows_in
-        Public or rounded number of original rows.
-    """
-
-    rows: int | None = option(None, "whole", "Rows of each synthetic table.")
-    datasets: int = option(1, "whole", "How many synthetic tables.")
-    rows_in: int | None = option(
-        None, "whole", "Public or rounded number of original rows, if it is public."
-    )
-
-
-@dataclass(frozen=True)
-class HeadOptions(MethodOptions):
-    """How many features each feature is drawn from.
-
-    Parameters
-    ----------
-    heads
-        Head features per target, m.
-    """
-
-    heads: int | None = option(None, "whole", "Head features per target.", least=0, unless="2")
-
-
-@dataclass(frozen=True)
-class KeyOptions(HeadOptions):
-    """How a table is cut into blocks by hashed keys.
-
-    Parameters
-    ----------
-    tail_bits
-        Tail bits, t. The paper takes 1. A bit by XOR tells next to nothing of the target and
-        halves the rows of every entry (R22), so there is none unless it is asked for.
-    order
-        ``public``: heads from the schema. ``private``: chosen by the exponential mechanism
-        and paid for. ``data``: the paper's mutual information, recorded as not private (R10).
-    order_rows
-        About how many rows ``data`` looks at, spread over the table; None for all.
-    """
-
-    tail_bits: int = option(
-        0,
-        "whole",
-        "Tail bits of the key, 0 to 16; the paper's 1 halves every entry and tells next to "
-        "nothing (R22).",
-        least=0,
-    )
-    order: Order | None = option(
-        None,
-        "choice",
-        "Where heads come from: public, private (paid) or data (the paper's; not private).",
-        choices=get_args(Order),
-        harmless=("public",),
-        unless="private with --epsilon if the schema lists no heads, else public",
-    )
-    order_rows: int | None = option(None, "whole", "Rows that --order data looks at.", unless="all")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.order_rows is not None and self.order != "data":
-            raise ParameterError(
-                "--order-rows goes with --order data; a private order is paid by the row and "
-                "looks at all of them"
-            )
-
-
-@dataclass(frozen=True)
-class PriorOptions(MethodOptions):
-    """Where virtual rows come from.
-
-    Parameters
-    ----------
-    prior
-        ``uniform`` virtual rows, or in proportion to a paid ``marginal``; or ``levels``: small
-        categories are merged by paid counts before anything is drawn, neighbours where there
-        is an order, and virtual rows are in proportion to what the levels hold (R25).
-    """
-
-    prior: PriorKind | None = option(
-        None,
-        "choice",
-        "Virtual rows: uniform, marginal (paid), or levels (paid; small neighbours merged).",
-        choices=get_args(PriorKind),
-        unless="levels with --epsilon, marginal for pegs-capped, else uniform",
-        harmless=("uniform",),
-    )
-
-
-@dataclass(frozen=True)
-class SweepOptions(MethodOptions):
-    """How rows come out of sweeps over seed rows.
-
-    Parameters
-    ----------
-    sweeps
-        Sweeps per row, S.
-    seed_pool
-        ``uniform``, a paid ``marginal``, the name of a public file of rows, or
-        ``original`` rows, which leaves no guarantee.
-    """
-
-    sweeps: int = option(1, "whole", "Gibbs sweeps per row.")
-    seed_pool: str | Path | None = option(
-        None,
-        "path",
-        "Where chains start: uniform, marginal (paid), a file of public rows, or original (no "
-        "guarantee).",
-        unless="marginal with --epsilon, else uniform",
-        harmless=("uniform",),
-    )
-
-
-@dataclass(frozen=True)
-class BlockSizeOptions(MethodOptions):
-    """How many rows a block has before what it visited is reset.
-
-    Parameters
-    ----------
-    block_size
-        Rows per block of ``pegs-rs``, B.
-    """
-
-    block_size: int = option(DEFAULT_BLOCK_SIZE, "whole", "Rows per block of pegs-rs.")
-
-
-@dataclass(frozen=True)
-class CapOptions(MethodOptions):
-    """How visits are capped.
-
-    Parameters
-    ----------
-    visits, chains
-        Visit cap T and parallel chains G of ``pegs-capped``.
-    urn
-        Whether its drawn values go back into their entry (R17), which is cheaper when
-        epsilon is large; None lets the price decide.
-    """
-
-    visits: int | None = option(
-        None, "whole", "Visit cap of pegs-capped.", unless="from rows and schema"
-    )
-    chains: int | None = option(None, "whole", "Chains of pegs-capped.", unless="4")
-    urn: bool | None = option(
-        None,
-        "flag",
-        "Whether pegs-capped puts drawn values back into their entry.",
-        unless="if cheaper",
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.visits is not None and self.visits > MOST_VISITS:
-            raise ParameterError(f"--visits must be at most {MOST_VISITS}; it was {self.visits}")
-        if self.urn and (self.chains or 1) > 1:
-            raise ParameterError("--urn draws one chain; leave out --chains")
-
-
-@dataclass(frozen=True)
-class GivenOptions(MethodOptions):
-    """Which features keep a given value.
-
-    Parameters
-    ----------
-    where
-        Features and the value that each keeps in every row; they are not drawn.
-    """
-
-    where: tuple[tuple[str, str], ...] = option(
-        (), "values", "Keep a feature at this value.", metavar="FEATURE=VALUE"
-    )
-
-
-@dataclass(frozen=True)
-class PartialOptions(SweepOptions, GivenOptions):
-    """Which features of the original rows are replaced.
-
-    Parameters
-    ----------
-    synthesize
-        Features to replace in the original rows, all others being kept as they are; no
-        guarantee holds then.
-    """
-
-    synthesize: tuple[str, ...] = option(
-        (), "names", "Replace only these features of the original rows.", metavar="F,F"
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.synthesize and (self.where or self.seed_pool not in (None, "original")):
-            raise ParameterError(
-                "--synthesize starts from the original rows; leave out --where and --seed-pool"
-            )
-
-
-@dataclass(frozen=True)
-class LogLinearOptions(MethodOptions):
-    """Whether a table of all cells is smoothed.
-
-    Parameters
-    ----------
-    log_linear
-        Whether ``contingency`` draws from a log-linear fit of all pairs instead of counts.
-    """
-
-    log_linear: bool = option(
-        False, "flag", "Let contingency draw from a log-linear fit of all pairs."
-    )
-
-
-@dataclass(frozen=True)
-class ProperOptions(MethodOptions):
-    """Whether parameters are redrawn for every dataset.
-
-    Parameters
-    ----------
-    proper
-        Whether imputation models are refitted for every dataset with Bayesian-bootstrap
-        weights, which redraws their parameters (R16).
-    """
-
-    proper: bool = option(
-        False, "flag", "Refit mi, cart or forest for every dataset (redrawn weights)."
-    )
-
-
-@dataclass(frozen=True)
-class ReplicateOptions(MethodOptions):
-    """How the noise of released counts gets into intervals (R28).
-
-    Parameters
-    ----------
-    replicates
-        K replicate weights of every row, 0 for none; a release has 20 by default, where its
-        method can make them.
-    weight_name
-        What the column of weights is called; the replicates have _1, _2, .. behind it.
-    shared_noise
-        Whether several tables are drawn from the same noisy counts; otherwise each has
-        sampling and noise of its own.
-    """
-
-    replicates: int | None = option(
-        None, "whole", "Replicate weights of rows, for intervals; 0 for none.", least=0
-    )
-    weight_name: str = option(
-        WEIGHT,
-        "text",
-        "Column of the weight; replicates are called NAME_1, NAME_2, ..",
-        metavar="NAME",
-    )
-    shared_noise: bool = option(
-        False,
-        "flag",
-        "Draw several tables from the same noisy counts; intervals then leave the noise out.",
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        # R, Stata, SAS and SPSS take such names, with the number of a replicate behind.
-        if not _WEIGHT_NAME.fullmatch(self.weight_name):
-            raise ParameterError(
-                "--weight-name is a letter and up to 23 letters, digits and underscores; choose "
-                "such a name"
-            )
-        if self.replicates == 1 or (self.replicates or 0) > MOST_REPLICATES:
-            raise ParameterError(
-                f"--replicates must be 0, or 2 to {MOST_REPLICATES}; it was {self.replicates}"
-            )
-
-    @property
-    def weight_names(self) -> tuple[str, ...]:
-        """The columns that weights add: that of the published counts, and K replicates."""
-        return named_weights(self.weight_name, self.replicates or 0)
+_BY_SCHEMA = "as the schema says"
 
 
 @dataclass(frozen=True)
 class CompletionOptions:
     """Whether missing values of synthetic rows are imputed from synthetic rows (R23).
 
-    Parameters
-    ----------
-    complete
-        Whether there are completed versions of every table; they cost nothing.
-    imputations
-        r, how many of each.
+    There are then r completed versions of every table; they cost nothing.
     """
 
     complete: bool = option(
@@ -389,21 +83,7 @@ class CompletionOptions:
 
 @dataclass(frozen=True)
 class BudgetOptions:
-    """What may be spent: exactly one of epsilon (with or without delta), epsilon per row, l, alpha.
-
-    Parameters
-    ----------
-    epsilon, delta
-        The total for everything together.
-    epsilon_per_row
-        The paper's convention.
-    l
-        Entropy l-diversity instead of differential privacy.
-    alpha
-        Virtual rows per category.
-    shares
-        How epsilon is split over order, marginals and draws.
-    """
+    """What may be spent: one of epsilon (with or without delta), epsilon per row, l, alpha."""
 
     epsilon: float | None = option(None, "number", "Total epsilon for everything together.")
     delta: float | None = option(None, "number", "Delta that goes with --epsilon.")
@@ -427,14 +107,7 @@ class BudgetOptions:
 
 @dataclass(frozen=True)
 class BookOptions:
-    """Where it is written down what was spent on a table, over all runs.
-
-    Parameters
-    ----------
-    book
-        A budget book: what a run can cost is reserved there before the table is read, and a
-        run that it does not cover is refused.
-    """
+    """Where it is written down what was spent on a table, over all runs."""
 
     book: Path | None = option(
         None,
@@ -449,18 +122,7 @@ class BookOptions:
 class RunOptions:
     """How the work is done.
 
-    Parameters
-    ----------
-    decode
-        ``model``: numbers inside their bin follow a model of the other features, where they
-        were measured; ``values``: they are drawn one by one; ``labels``: bins are written.
-    wide
-        Whether a panel is written with one row for each unit, not with its rows (R24).
-    seed
-        For tests and studies: reproducible, and without any guarantee.
-    resume
-        For files: where to save counts on the way (CONFIDENTIAL) and go on from; deleted at
-        the end.
+    A seed is for tests and studies. A panel that is `wide` is written as it is folded (R24).
     """
 
     decode: How | None = option(
@@ -496,19 +158,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """Which rows are the table, and how it is written.
-
-    Parameters
-    ----------
-    table, query
-        A table as the database spells it, or a SELECT.
-    query_is_rowwise
-        The caller's word that the query or view selects rows one by one.
-    separator, decimal, thousands, encoding
-        How a text file is written, where that is not what the schema says under ``[table]``.
-    analyses
-        A file of analyses and tables that a release is to hold, besides those of the schema.
-    """
+    """Which rows are the table, and how it is written, where the schema does not say it."""
 
     table: str | None = option(None, "text", "Table of the database to read, as it spells it.")
     query: str | None = option(None, "text", "SELECT to run on the database instead of a table.")
@@ -585,7 +235,93 @@ class EngineOptions:
     )
 
 
-METHOD_GROUPS = (
+@dataclass(frozen=True)
+class Publication:
+    """What a release folder takes beside its rows; files are read when the folder is made.
+
+    Rounding and blanking are policy and no further protection (R31). `quality` buys distances out
+    of epsilon (R34). In Python `holdout` may be a table, and `about` the content of its file.
+    """
+
+    force: bool = option(False, "flag", "Replace an earlier release or an empty folder.")
+    public_only: bool = option(False, "flag", "Do not write the internal folder.")
+    table_format: str = option(
+        "csv", "text", "Files of the tables: csv or parquet.", flag="--format"
+    )
+    weights_inside: bool = option(
+        False,
+        "flag",
+        "Write replicate weights into the table, and not into a file beside it.",
+    )
+    k: int | None = option(
+        None,
+        "whole",
+        "Blank --k-features in synthetic rows whose combination fewer rows share; policy, no "
+        "further protection.",
+    )
+    k_features: tuple[str, ...] = option(
+        (), "names", "Features for --k.", metavar="F,F", unless="quasi-identifiers"
+    )
+    round_to: tuple[tuple[str, float], ...] = option(
+        None,
+        "steps",
+        "Round a synthetic number to multiples; policy too.",
+        flag="--round",
+        metavar="F=STEP",
+    )
+    about: Any = option(None, "document", "about.toml: who publishes what, for whom and why.")
+    languages: tuple[str, ...] = option(
+        (),
+        "names",
+        "PRIVACY.md in further languages: de, fr, es, pt.",
+        flag="--language",
+        metavar="L,L",
+    )
+    holdout: Any = option(None, "rows", "Real rows that the synthesizer never saw.")
+    target: str | None = option(None, "text", "Feature to predict in real rows.", metavar="F")
+    formulas: tuple[str, ...] = option(
+        (),
+        "texts",
+        "Regression, such as 'charge ~ age + C(sev)'.",
+        flag="--formula",
+        metavar="TEXT",
+    )
+    quality: float | None = option(
+        None,
+        "number",
+        "Part of --epsilon that buys noisy distances to the original, published in QUALITY.json "
+        "with intervals, such as 0.1.",
+        metavar="SHARE",
+    )
+    quality_tables: tuple[tuple[str, ...], ...] = option(
+        (), "tables", "Another table for --quality.", flag="--quality-table", metavar="F,F"
+    )
+    accept: Path | None = option(
+        None, "file", "Publish only if figures of --quality meet the criteria in this file."
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if self.k_features and self.k is None:
+            raise ParameterError("--k-features goes with --k; state how many rows must be alike")
+        if self.quality is None and (self.quality_tables or self.accept is not None):
+            raise ParameterError(
+                "--quality-table and --accept go with --quality SHARE, which pays for them"
+            )
+        if self.evaluates and self.public_only:
+            raise ParameterError(
+                "--holdout, --target and --formula are for the internal report, which "
+                "--public-only leaves out; drop one of them"
+            )
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether the internal report is to measure more than the tables."""
+        return self.holdout is not None or bool(self.target or self.formulas)
+
+
+GROUPS = (
+    MethodChoice,
     RowOptions,
     HeadOptions,
     KeyOptions,
@@ -598,12 +334,6 @@ METHOD_GROUPS = (
     LogLinearOptions,
     ProperOptions,
     ReplicateOptions,
-)
-"""Groups that the options of methods are put together from."""
-
-GROUPS = (
-    MethodChoice,
-    *METHOD_GROUPS,
     CompletionOptions,
     BudgetOptions,
     BookOptions,
@@ -611,3 +341,42 @@ GROUPS = (
     SourceOptions,
     EngineOptions,
 )
+"""The groups whose options together are a `Request`."""
+
+
+__all__ = [
+    "AUTO",
+    "DEFAULT_BLOCK_SIZE",
+    "DEFAULT_IMPUTATIONS",
+    "GROUPS",
+    "MOST_REPLICATES",
+    "MOST_VISITS",
+    "PAPER_METHOD",
+    "REPLICATES",
+    "WEIGHT",
+    "BlockSizeOptions",
+    "BookOptions",
+    "BudgetOptions",
+    "CapOptions",
+    "CompletionOptions",
+    "EngineOptions",
+    "GivenOptions",
+    "HeadOptions",
+    "How",
+    "KeyOptions",
+    "LogLinearOptions",
+    "MethodChoice",
+    "MethodOptions",
+    "Order",
+    "PartialOptions",
+    "PriorKind",
+    "PriorOptions",
+    "ProperOptions",
+    "Publication",
+    "ReplicateOptions",
+    "RowOptions",
+    "RunOptions",
+    "SourceOptions",
+    "SweepOptions",
+    "named_weights",
+]

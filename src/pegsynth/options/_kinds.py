@@ -8,11 +8,12 @@ A group of options is a frozen dataclass whose fields are made by `option`;
 from __future__ import annotations
 
 import inspect
+import math
 import numbers
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -20,7 +21,21 @@ from typing import Any, Literal, ParamSpec, TypeVar
 from pegsynth.errors import BudgetError, ParameterError, PegsynthError, with_notes_of
 
 Kind = Literal[
-    "whole", "number", "flag", "choice", "text", "path", "file", "values", "names", "shares"
+    "whole",
+    "number",
+    "flag",
+    "choice",
+    "text",
+    "path",
+    "file",
+    "values",
+    "names",
+    "shares",
+    "steps",
+    "texts",
+    "tables",
+    "rows",
+    "document",
 ]
 METADATA = "option"
 LARGEST_WHOLE = 10**12
@@ -28,6 +43,7 @@ _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z]|[a-z])(?![\w-])")
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
+_Group = TypeVar("_Group")
 
 
 @dataclass(frozen=True)
@@ -39,7 +55,8 @@ class Option:
     kind
         What its values are: a whole number of at least 1, a number, yes or no, one of
         `choices`, a text, a word or the name of a file, a file, values of features, names
-        of features, or shares of a budget.
+        of features, shares of a budget, steps of numeric features, texts, lists of names, or
+        rows or a document, which are files on the command line.
     help
         One line for ``--help`` and for the docs; or what makes it.
     choices
@@ -75,6 +92,16 @@ class Option:
         """The values that a choice may have."""
         return self.choices() if callable(self.choices) else self.choices
 
+    @property
+    def typed(self) -> Any:
+        """The type of what is typed on the command line."""
+        return _KINDS[self.kind][0]
+
+    @property
+    def several(self) -> bool:
+        """Whether it has several values, and none of them unless it is stated."""
+        return self.kind == "names" or self.typed == list[str]
+
     def flag_of(self, name: str) -> str:
         """Return the flag of this option."""
         return self.flag or flag_of(name)
@@ -82,8 +109,8 @@ class Option:
     def checked(self, name: str, value: Any) -> Any:
         """Return a value in its plain form, refusing one of another kind by its flag."""
         if value is None:
-            return () if self.kind in ("values", "names") else None
-        return _CHECKS[self.kind](self, self.flag_of(name), value)
+            return () if self.several and self.kind != "shares" else None
+        return _KINDS[self.kind][1](self, self.flag_of(name), value)
 
 
 def option(
@@ -94,6 +121,12 @@ def option(
 ) -> Any:
     """Declare an option of a group; see `Option`."""
     return field(default=default, metadata={METADATA: Option(kind, help, **more)})
+
+
+def again(group: type, name: str) -> Any:
+    """Declare an option that another group has too, in the same words."""
+    each = {each.name: each for each in fields(group)}[name]
+    return field(default=each.default, metadata=each.metadata)
 
 
 def declared(*groups: type) -> dict[str, Option]:
@@ -113,6 +146,16 @@ def own_options(group: type) -> dict[str, tuple[Option, Any]]:
         for each in fields(group)
         if METADATA in each.metadata and each.name in group.__annotations__
     }
+
+
+def is_group(kind: Any) -> bool:
+    """Whether a type is a group of declared options."""
+    return is_dataclass(kind) and any(METADATA in each.metadata for each in fields(kind))
+
+
+def made_of(group: type[_Group], options: dict[str, Any]) -> _Group:
+    """Take the options of a group out of some, and return them as one value."""
+    return group(**{name: options.pop(name) for name in declared(group) if name in options})
 
 
 def check_options(group: Any) -> None:
@@ -153,36 +196,36 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}.."
 
 
-def _whole(each: Option, flag: str, value: Any) -> int:
+def _whole(each: Option, flag: str, value: object) -> int:
     return check_whole(flag.removeprefix("--"), value, least=each.least)
 
 
-def _number(each: Option, flag: str, value: Any) -> float:
+def _number(each: Option, flag: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise BudgetError(f"{flag} must be a number; it was {_shown(value)}")
     return float(value)
 
 
-def _yes_or_no(each: Option, flag: str, value: Any) -> bool:
+def _yes_or_no(each: Option, flag: str, value: object) -> bool:
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         raise ParameterError(f"{flag} is true or false, not {_shown(value)}")
     return bool(value)
 
 
-def _choice(each: Option, flag: str, value: Any) -> str:
+def _choice(each: Option, flag: str, value: object) -> str:
     if not isinstance(value, str) or value not in each.known:
         known = ", ".join(each.known)
         raise ParameterError(f"{flag} is one of {known}, not {_shown(value)}")
     return value
 
 
-def _text(each: Option, flag: str, value: Any) -> str:
+def _text(each: Option, flag: str, value: object) -> str:
     if not isinstance(value, str):
         raise ParameterError(f"{flag} must be a text; it was {_shown(value)}")
     return value
 
 
-def _path(each: Option, flag: str, value: Any) -> str | Path:
+def _path(each: Option, flag: str, value: object) -> str | Path:
     if not isinstance(value, str | Path):
         raise ParameterError(f"{flag} must be the name of a file; it was {_shown(value)}")
     if not str(value):
@@ -190,11 +233,11 @@ def _path(each: Option, flag: str, value: Any) -> str | Path:
     return value
 
 
-def _file(each: Option, flag: str, value: Any) -> Path:
+def _file(each: Option, flag: str, value: object) -> Path:
     return Path(_path(each, flag, value))
 
 
-def _values(each: Option, flag: str, value: Any) -> tuple[tuple[str, str], ...]:
+def _values(each: Option, flag: str, value: object) -> tuple[tuple[str, str], ...]:
     """Return features with their values: a mapping, pairs, or texts ``FEATURE=VALUE``."""
     if isinstance(value, Mapping):
         return tuple((str(name), _as_value(text)) for name, text in value.items())
@@ -212,12 +255,12 @@ def _values(each: Option, flag: str, value: Any) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _as_value(value: Any) -> str:
+def _as_value(value: object) -> str:
     # A truth value is written as tables write it.
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _names(each: Option, flag: str, value: Any) -> tuple[str, ...]:
+def _names(each: Option, flag: str, value: object) -> tuple[str, ...]:
     """Return names of features: a sequence, or one text with commas."""
     if isinstance(value, str):
         value = value.split(",")
@@ -249,36 +292,93 @@ def _shares(each: Option, flag: str, value: Any) -> Any:
     return Shares(**stated)
 
 
-_CHECKS: Mapping[Kind, Callable[[Option, str, Any], Any]] = {
-    "whole": _whole,
-    "number": _number,
-    "flag": _yes_or_no,
-    "choice": _choice,
-    "text": _text,
-    "path": _path,
-    "file": _file,
-    "values": _values,
-    "names": _names,
-    "shares": _shares,
+def _several(flag: str, value: object) -> Sequence[object]:
+    """Return values, of which one alone may be a text."""
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, Sequence):
+        raise ParameterError(f"{flag} takes a list of values; it was {_shown(value)}")
+    return value
+
+
+def _steps(each: Option, flag: str, value: object) -> tuple[tuple[str, Any], ...]:
+    """Return features with the multiples they are rounded to: a mapping, or texts FEATURE=STEP."""
+    if isinstance(value, Mapping):
+        return tuple(value.items())
+    found = []
+    for text in _several(flag, value):
+        name, _, step = _text(each, flag, text).rpartition("=")
+        try:
+            number = float(step)
+        except ValueError:
+            number = math.nan
+        if not name or math.isnan(number):
+            raise ParameterError(f"{flag} is written FEATURE=STEP, as {flag} charge=100")
+        found.append((name, number))
+    return tuple(found)
+
+
+def _texts(each: Option, flag: str, value: object) -> tuple[str, ...]:
+    return tuple(_text(each, flag, text) for text in _several(flag, value))
+
+
+def _tables(each: Option, flag: str, value: object) -> tuple[tuple[str, ...], ...]:
+    """Return lists of names, each a sequence or one text with commas."""
+    found = []
+    for names in _several(flag, value):
+        listed = names.split(",") if isinstance(names, str) else _several(flag, names)
+        found.append(tuple(_text(each, flag, name).strip() for name in listed))
+    return tuple(found)
+
+
+def _as_it_is(each: Option, flag: str, value: Any) -> Any:
+    """Return rows or a document; what reads them refuses what it cannot read."""
+    return value
+
+
+_KINDS: Mapping[Kind, tuple[Any, Callable[[Option, str, Any], object]]] = {
+    "whole": (int, _whole),
+    "number": (float, _number),
+    "flag": (bool, _yes_or_no),
+    "choice": (str, _choice),
+    "text": (str, _text),
+    "path": (str, _path),
+    "file": (Path, _file),
+    "values": (list[str], _values),
+    "names": (str, _names),
+    "shares": (list[str], _shares),
+    "steps": (list[str], _steps),
+    "texts": (list[str], _texts),
+    "tables": (list[str], _tables),
+    "rows": (str, _as_it_is),
+    "document": (Path, _as_it_is),
 }
+"""What is typed on the command line, and how a value becomes plain or is refused."""
 
 
 # Options as keyword arguments in Python
 
 
-def in_python(message: str) -> str:
-    """Return a message that calls options by their arguments and not by their flags."""
-    return _FLAG.sub(lambda found: found[1].replace("-", "_"), message)
+def in_python(message: str, renamed: Mapping[str, str] | None = None) -> str:
+    """Return a message that calls options by their arguments and not by their flags.
+
+    Parameters
+    ----------
+    renamed
+        Flags that are not spelled as their arguments, with these.
+    """
+    known = renamed or {}
+    return _FLAG.sub(lambda found: known.get(found[0], found[1].replace("-", "_")), message)
 
 
 @contextmanager
-def python_names() -> Iterator[None]:
+def python_names(renamed: Mapping[str, str] | None = None) -> Iterator[None]:
     """Let errors name the arguments of the caller, who typed no flags."""
     try:
         yield
     except PegsynthError as error:
         message = str(error)
-        if (spoken := in_python(message)) == message:
+        if (spoken := in_python(message, renamed)) == message:
             raise
         raise with_notes_of(type(error)(spoken), error) from None
 
@@ -309,6 +409,7 @@ def keywords(
         for each in fields(group)
         if METADATA in each.metadata and each.name not in without
     }
+    renamed = {each.flag: name for name, each in declared(*groups).items() if each.flag}
 
     def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         own = inspect.signature(function)
@@ -318,7 +419,7 @@ def keywords(
         @wraps(function)
         def call(*positional: _Parameters.args, **given: _Parameters.kwargs) -> _Result:
             refuse_unknown(given, {*known, *more()}, function.__name__)
-            with python_names():
+            with python_names(renamed):
                 return function(*positional, **{**defaults, **given})
 
         call.__signature__ = own.replace(  # type: ignore[attr-defined]

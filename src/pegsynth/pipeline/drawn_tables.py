@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +37,7 @@ from pegsynth.methods.released.replicates import LEAST_REPLICATES
 from pegsynth.methods.released.row_replicates import FITTED_ROWS, Signs, bounded
 from pegsynth.methods.released.shape_replicates import replicated_shapes, reweighed
 from pegsynth.methods.session import Session
-from pegsynth.options import How
-from pegsynth.options.weight_names import WEIGHT
+from pegsynth.options import WEIGHT, How, ReplicateOptions, RowOptions
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
@@ -46,6 +45,7 @@ from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.wide_schema import long_schema
 
 if TYPE_CHECKING:
+    from pegsynth.codec.bin_shape import Shape
     from pegsynth.kernels.arrays import Float64
     from pegsynth.methods.base import Codes
     from pegsynth.methods.released.published import Released
@@ -102,17 +102,9 @@ def table_schema(model: Model, *, wide: bool = False) -> Schema:
     return replace(schema, panel=None, unit=None) if wide else long_schema(schema)
 
 
-def decoded(
-    model: Model,
-    chunks: Iterator[Codes],
-    stream: RandomStream,
-    *,
-    how: How | None = None,
-    listed: bool = False,
-    rows: int | None = None,
-    progress: Progress = quiet,
-) -> Iterator[pl.DataFrame]:
-    """Yield code chunks as frames.
+@dataclass(frozen=True)
+class Decoding:
+    """How codes become values.
 
     Parameters
     ----------
@@ -122,7 +114,22 @@ def decoded(
         model where values were measured, else values.
     listed
         As for `Decoder`.
+    rows
+        About how many rows there will be, for the bar.
     """
+
+    how: How | None = None
+    listed: bool = False
+    rows: int | None = None
+    progress: Progress = quiet
+
+
+def decoded(
+    model: Model, chunks: Iterator[Codes], stream: RandomStream, decoding: Decoding | None = None
+) -> Iterator[pl.DataFrame]:
+    """Yield code chunks as frames."""
+    told = decoding or Decoding()
+    how, listed = told.how, told.listed
     check_decoding(how, measured=bool(model.shapes))
     decoder = decoder_of(model, how, listed=listed)
     if model.shapes and how != "labels":
@@ -140,11 +147,11 @@ def decoded(
         )
     words = stream.substream()
     done = 0
-    progress("rows", 0, rows)
+    told.progress("rows", 0, told.rows)
     for codes in chunks:
         yield decoder.decode(codes, words.take(decoder.words_needed(len(codes))))
         done += len(codes)
-        progress("rows", done, rows)
+        told.progress("rows", done, told.rows)
 
 
 def drawn_frames(
@@ -173,7 +180,7 @@ def drawn_frames(
         unfolding = Unfolding(model.schema, tuple(model.columns))
         wide_frames = drawn_frames(session, rows, datasets, how=how, wide=True, progress=progress)
         return [unfolded_frames(unfolding, frames) for frames in wide_frames]
-    told: dict[str, Any] = {"how": how, "listed": listed, "rows": rows, "progress": progress}
+    told = Decoding(how, listed, rows, progress)
     count = getattr(session.plan.options, "replicates", None)
     calibration: Calibration | None = getattr(session.sampler, "calibration", None)
     if calibration is not None and how == "labels":
@@ -199,7 +206,7 @@ def drawn_frames(
 
 
 def _with_codes(
-    model: Model, chunks: Iterator[Codes], stream: RandomStream, told: Mapping[str, Any]
+    model: Model, chunks: Iterator[Codes], stream: RandomStream, told: Decoding
 ) -> Iterator[tuple[Codes, pl.DataFrame]]:
     """Yield code chunks with the frames that they are decoded to; some are read ahead."""
     waiting: deque[Codes] = deque()
@@ -209,7 +216,7 @@ def _with_codes(
             waiting.append(codes)
             yield codes
 
-    for frame in decoded(model, remembered(), stream, **told):
+    for frame in decoded(model, remembered(), stream, told):
         yield waiting.popleft(), frame
 
 
@@ -224,7 +231,7 @@ def _own_models(session: Session, datasets: int) -> list[Model]:
 
 def _shape_replicates(
     model: Model, stream: RandomStream, count: int, *, drawn: bool
-) -> list[dict[str, Any]]:
+) -> list[dict[str, Shape]]:
     """Return the shapes inside bins with fresh noise, and with other rows where asked (R28)."""
     schema = model.schema
     alike = (float(schema.rows_per_unit) if schema.unit else 1.0) if drawn else 0.0
@@ -238,14 +245,14 @@ def _chosen(
     model: Model,
     calibration: Calibration,
     version: tuple[Released, Iterator[Codes]],
-    told: Mapping[str, Any],
+    told: Decoding,
 ) -> Iterator[tuple[Codes, pl.DataFrame]]:
     """Yield as many rows as were asked for, chosen by what their values add (R26)."""
     released, chunks = version
     total = max(released_total(released), 1.0)
     words = session.stream.substream()
     waiting: list[tuple[Codes, pl.DataFrame]] = []
-    left = int(told["rows"])
+    left = told.rows or 0
 
     def flush(rows: int) -> tuple[Codes, pl.DataFrame]:
         codes = np.concatenate([codes for codes, _ in waiting])
@@ -302,7 +309,7 @@ def _weighted(
         return
     found = session.replicates(np.concatenate([codes for codes, _ in first]), rows, count, stream)
     signs = Signs(stream.substream(), count)
-    shapes: list[dict[str, Any]] = []
+    shapes: list[dict[str, Shape]] = []
     if model.shapes:
         # Rows that are drawn again take their values along.
         shapes = _shape_replicates(model, stream, count, drawn=not found.drawn_by_rows)
@@ -332,10 +339,9 @@ def written_weights(weights: Float64) -> Float64:
     return np.asarray(np.rint(weights * up / down) / up * down)
 
 
-def weight_names(options: Any) -> tuple[str, ...]:
+def weight_names(options: RowOptions) -> tuple[str, ...]:
     """Return the names of the columns of weights; none where none were asked for."""
-    names: tuple[str, ...] = getattr(options, "weight_names", ())
-    return names
+    return options.weight_names if isinstance(options, ReplicateOptions) else ()
 
 
 def published_schema(session: Session, *, wide: bool = False, weights: bool = False) -> Schema:
@@ -351,13 +357,16 @@ def with_weights(schema: Schema, names: tuple[str, ...]) -> Schema:
     return replace(schema, columns=(*schema.columns, *weights))
 
 
-def check_weight_names(schema: Schema, options: Any) -> None:
+def check_weight_names(schema: Schema, options: RowOptions) -> None:
     """Refuse names of weights that the codebook has already, be it for a column that is dropped.
 
     SPSS, SAS and most databases do not tell upper from lower case.
     """
+    names = weight_names(options)
+    if not names:
+        return
     taken = {name.casefold() for name in (schema.unit or "", *(c.name for c in schema.columns))}
-    for name in weight_names(options):
+    for name in names:
         if name.casefold() in taken:
             raise ParameterError(
                 f"--replicates adds the column {name!r}, and the schema has one of that name; "
@@ -365,7 +374,7 @@ def check_weight_names(schema: Schema, options: Any) -> None:
             )
 
 
-def check_weights_requested(options: Any) -> None:
+def check_weights_requested(options: ReplicateOptions) -> None:
     """Refuse a name for weights that are not requested."""
     if options.weight_name != WEIGHT and not options.replicates:
         raise ParameterError("--weight-name requires --replicates, which adds the columns")

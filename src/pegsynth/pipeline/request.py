@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pegsynth.codec.paying import (
@@ -163,21 +164,38 @@ class Request(
     @property
     def budget(self) -> Budget:
         """The stated budget."""
-        given = {name: getattr(self, name) for name in (*_BUDGETS, "delta", "shares")}
-        try:
-            return budget_for(
-                self.method or PAPER_METHOD,
-                partial=bool(self.synthesize),
-                no_guarantee=self.no_guarantee,
-                **given,
+        return self.budget_of(self.method or PAPER_METHOD)
+
+    def budget_of(self, name: str) -> Budget:
+        """Return the stated budget for a method; those without any proof take none."""
+        stated, partial = not self.unpriced, bool(self.synthesize)
+        if partial and stated and not self.no_guarantee:
+            raise BudgetError(
+                "partially synthetic tables publish their other columns as they are, so no budget "
+                "can hold; leave it out, or perturb without a guarantee with --no-guarantee"
             )
+        if name != AUTO and not get(name).has_proof:
+            if stated:
+                raise BudgetError(
+                    f"{name} has no privacy guarantee at any price; leave the budget out"
+                )
+            return Budget(alpha=0.0)
+        return Budget(alpha=0.0) if partial and not stated else self._stated_budget
+
+    @cached_property
+    def _stated_budget(self) -> Budget:
+        given = {name: getattr(self, name) for name in (*_BUDGETS, "delta")}
+        try:
+            return Budget(**given, shares=self.shares or Shares())
         except BudgetError as error:
             # `privacy` knows no flags, so the message is completed here.
-            raise BudgetError(_with_flags(str(error))) from None
+            raise BudgetError(
+                _BUDGET_WORDS.sub(lambda found: "--" + found[0].replace(" ", "-"), str(error))
+            ) from None
 
     def options_for(
         self, method: Method[Any, Any], *, saved: bool = False, lenient: bool = False
-    ) -> Any:
+    ) -> RowOptions:
         """Return the options of a method, refusing what it does not take.
 
         Parameters
@@ -195,7 +213,7 @@ class Request(
                 others = ", ".join(taking(name))
                 raise ParameterError(f"{each.flag_of(name)} goes with --method {others} only")
         given = {each.name: self.stated(each.name, each.default) for each in fields(method.options)}
-        options = method.options(**given)
+        options: RowOptions = method.options(**given)
         return method.saved_options(options) if saved else options
 
     def settled(
@@ -212,9 +230,12 @@ class Request(
         able
             Refuses methods that ``auto`` must not take.
         """
+        found = self._declared_method(schema)
+        if found is None and self.method != AUTO:
+            return replace(self, method=self.method or PAPER_METHOD), ()
         partial = bool(self.synthesize)
-        method, reason = self._declared_method(schema) or settle_method(
-            self.method or PAPER_METHOD,
+        method, reason = found or settle_method(
+            AUTO,
             self.planned_schema(schema),
             self.asked(schema, saved=saved, able=able),
             epsilon=self.epsilon,
@@ -268,14 +289,14 @@ class Request(
         """Return what is asked of each method by its name: the budget that its codec leaves."""
         book = wide_schema(schema)
 
-        def of(name: str) -> tuple[Budget, Any]:
+        def of(name: str) -> tuple[Budget, RowOptions]:
             method = get(name)
             if able is not None:
                 able(method)
             if (book.analyses or book.tables_wanted) and not method.released:
                 raise ParameterError(_NOT_DECLARED)
             options = self.options_for(method, saved=saved, lenient=lenient)
-            budget = replace(self, method=name).budget
+            budget = self.budget_of(name)
             if not wants_codec(book):
                 return budget, options
             rows = self.rows_in or self.rows
@@ -383,7 +404,7 @@ class Request(
         schema = wide_schema(schema)
         if not schema.unsettled:
             return schema
-        budget = replace(self, method=AUTO).budget if self.epsilon is not None else None
+        budget = self.budget_of(AUTO) if self.epsilon is not None else None
         private = budget is not None
         seen = foreseen(
             measured_positions(schema),
@@ -398,45 +419,6 @@ def registered_options() -> tuple[str, ...]:
     """Return the options of methods that were registered from outside."""
     ours = Request.__dataclass_fields__
     return tuple(name for name in method_options() if name not in ours)
-
-
-def _with_flags(message: str) -> str:
-    """Call the ways of stating a budget by their flags."""
-    return _BUDGET_WORDS.sub(lambda found: "--" + found[0].replace(" ", "-"), message)
-
-
-def budget_for(
-    method: str,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    epsilon_per_row: float | None = None,
-    l: float | None = None,  # noqa: E741
-    alpha: float | None = None,
-    shares: Shares | None = None,
-    partial: bool = False,
-    no_guarantee: bool = False,
-) -> Budget:
-    """Return the stated budget of a method; those without any proof take none."""
-    stated = any(value is not None for value in (epsilon, delta, epsilon_per_row, l, alpha))
-    if partial and stated and not no_guarantee:
-        raise BudgetError(
-            "partially synthetic tables publish their other columns as they are, so no budget can "
-            "hold; leave it out, or perturb without a guarantee with --no-guarantee"
-        )
-    chosen = get(method) if method != AUTO else None
-    if (chosen is None or chosen.has_proof) and (stated or not partial):
-        return Budget(
-            epsilon=epsilon,
-            delta=delta,
-            epsilon_per_row=epsilon_per_row,
-            l=l,
-            alpha=alpha,
-            shares=shares or Shares(),
-        )
-    if stated:
-        raise BudgetError(f"{method} has no privacy guarantee at any price; leave the budget out")
-    return Budget(alpha=0.0)
 
 
 def check_reviewed(schema: Schema, budget: Budget, *, accept: bool, source: str) -> None:

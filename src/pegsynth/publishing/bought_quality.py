@@ -21,6 +21,7 @@ from pegsynth.errors import ParameterError, PegsynthError, legible
 from pegsynth.kernels.arrays import Codes
 from pegsynth.mechanisms.quality_distances import BoughtFigures, QualityPlan, buy, cell_counts
 from pegsynth.methods.released.declared_plan import AnalysedTable, analysed_tables
+from pegsynth.options import Publication
 from pegsynth.pipeline.running import Draws
 from pegsynth.schema import Schema
 from pegsynth.schema.dtypes import unit_text
@@ -56,18 +57,12 @@ class Bought:
     criteria: tuple[tuple[str, float], ...] = ()
 
     @classmethod
-    def of(
-        cls, share: float | None, tables: Sequence[str] | None, criteria: Path | None
-    ) -> Bought | None:
-        """Make it of the texts of flags; None where nothing is bought."""
-        if share is None:
-            if tables or criteria is not None:
-                raise ParameterError(
-                    "--quality-table and --accept go with --quality SHARE, which pays for them"
-                )
+    def of(cls, publication: Publication) -> Bought | None:
+        """Return what a publication buys; None where it buys nothing."""
+        if publication.quality is None:
             return None
-        named = tuple(tuple(n.strip() for n in text.split(",")) for text in tables or ())
-        return cls(share, named, () if criteria is None else read_criteria(criteria))
+        criteria = () if publication.accept is None else read_criteria(publication.accept)
+        return cls(publication.quality, publication.quality_tables, criteria)
 
     def check(self, schema: Schema) -> None:
         """Refuse a criterion that no bought figure could answer, before anything is spent."""

@@ -24,7 +24,7 @@ from pegsynth.inference.choice import weights_of
 from pegsynth.methods.base import Model
 from pegsynth.methods.released.asked_counts import asked_frame
 from pegsynth.methods.session import Session
-from pegsynth.options import How
+from pegsynth.options import How, Publication
 from pegsynth.options.weight_names import ROW, weight_file
 from pegsynth.pipeline.drawn_tables import (
     completed_versions,
@@ -35,11 +35,13 @@ from pegsynth.pipeline.drawn_tables import (
     table_schema,
 )
 from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import Draws, check_output, open_draws
+from pegsynth.pipeline.running import Draws, open_draws
+from pegsynth.pipeline.settling import check_output, settle
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.privacy.statement import rows_counted
 from pegsynth.progress import Progress, quiet
+from pegsynth.publishing.about import About
 from pegsynth.publishing.bought_quality import (
     Bought,
     NotAcceptedError,
@@ -52,6 +54,7 @@ from pegsynth.publishing.folder import check_folder, is_release, new_folder, sea
 from pegsynth.publishing.judging import NO_JUDGING, Judging
 from pegsynth.publishing.papers import finish_papers, header_of, marks_of, write_privacy
 from pegsynth.publishing.policy import NO_POLICY, Policy
+from pegsynth.publishing.privacy_pages import check_languages
 from pegsynth.publishing.quality import (
     quality_fields,
     quality_html,
@@ -68,7 +71,7 @@ from pegsynth.schema.wide_schema import wide_schema
 from pegsynth.storage.book.booking import NO_BOOKING, Booking
 from pegsynth.tables.atomic import atomic_text
 from pegsynth.tables.reader import TableReader
-from pegsynth.tables.table_input import open_table
+from pegsynth.tables.table_input import open_table, read_once
 from pegsynth.tables.table_output import open_writer
 
 TITLE = "Original and synthetic table side by side"
@@ -101,35 +104,11 @@ def make_folder(
     schema: Path | str | Schema,
     folder: Path,
     request: Request,
+    publication: Publication,
     *,
-    force: bool = False,
-    public_only: bool = False,
-    table_format: str = "csv",
-    weights_inside: bool = False,
-    policy: Policy = NO_POLICY,
-    papers: Papers = NO_PAPERS,
-    judging: Judging = NO_JUDGING,
-    bought: Bought | None = None,
     progress: Progress = quiet,
 ) -> Made:
     """Synthesize a table into a release folder, whole or not at all.
-
-    Parameters
-    ----------
-    policy
-        What is done to synthetic rows before they are published.
-    papers
-        Who publishes, and in which languages the promise is stated.
-    force
-        Replace an earlier release or an empty folder.
-    public_only
-        Do not write ``internal/``.
-    weights_inside
-        Write replicate weights into the table, and not into a file beside it.
-    judging
-        What the internal report measures beside the tables.
-    bought
-        What of its distance to the original is bought, and what it must meet (R34).
 
     Raises
     ------
@@ -137,45 +116,44 @@ def make_folder(
         The figures that were bought do not meet the criteria. What was spent stands in
         ``FOLDER.refused-1.privacy.json``, and in the book.
     """
+    table_format, public_only = publication.table_format, publication.public_only
     _check_format(table_format)
-    check_folder(folder, force=force)
-    book = schema if isinstance(schema, Schema) else Schema.load(schema)
-    if judging and public_only:
-        raise ParameterError(
-            "--holdout, --target and --formula are for the internal report, which --public-only "
-            "leaves out; drop one of them"
-        )
+    check_folder(folder, force=publication.force)
+    settled = settle(schema, request, data=data, publication=publication)
+    book = settled.book
+    papers = Papers(About.of(publication.about), check_languages(publication.languages))
+    judging, bought = Judging.of(publication), Bought.of(publication)
     judging.check(book)
-    policy = policy.settled(
+    policy = Policy.of(publication).settled(
         book, labels=request.decode == "labels", completed=bool(request.versions)
     )
     papers.about.check(has_unit=bool(book.unit))
     if bought is not None:
-        bought.check(request.written(book))
+        bought.check(book)
     if book.panel is not None and book.panel.tables is not None and not request.wide:
         check_no_policy(policy)
-    check_output(folder / f"synthetic-1.{table_format}", request.written(book), request)
+    check_output(
+        folder / f"synthetic-1.{table_format}",
+        settled.schema if request.wide else book,
+        settled.request,
+    )
     if not public_only:
         check_drawing()
+        if read_once(data):
+            raise ParameterError(
+                "the internal report reads the table once more, and this one can be read once; "
+                "write it to a file first, or leave the report out (--public-only)"
+            )
     replaced = folder.exists() and is_release(folder)
-    quality = None if bought is None else (bought.share, bought.tables)
     refused: NotAcceptedError | None = None
-    with open_draws(
-        data,
-        schema,
-        request,
-        run="release",
-        quality=quality,
-        again="" if public_only else "--public-only",
-        progress=progress,
-    ) as draws:
+    with open_draws(data, settled, run="release", progress=progress) as draws:
         try:
-            with new_folder(folder, force=force) as fresh:
+            with new_folder(folder, force=publication.force) as fresh:
                 write_folder(
                     fresh,
                     draws,
                     table_format="parquet" if table_format == "parquet" else "csv",
-                    weights_inside=weights_inside,
+                    weights_inside=publication.weights_inside,
                     public_only=public_only,
                     policy=policy,
                     papers=papers,
@@ -192,8 +170,7 @@ def make_folder(
         raise refused
     session = draws.session
     book = table_schema(session.model, wide=request.wide)
-    notes = draws.settled.notes
-    return Made(folder, session.ledger, book, replaced, notes, draws.booking)
+    return Made(folder, session.ledger, book, replaced, settled.notes, draws.booking)
 
 
 def _refused(folder: Path, ledger: Ledger, error: NotAcceptedError) -> NotAcceptedError:
@@ -241,7 +218,7 @@ def write_folder(
         reader: Any = draws.reader
         judged: list[Any] = [str(path) for path in written]
         if draws.in_pairs:
-            book = draws.settled.long or session.model.schema
+            book = draws.settled.book
             reader = open_table(joined_original(draws.reader, book), confidential=True)
             judged = [joined_files(*paths, book) for paths in batched_pairs(written)]
         if request.wide and draws.settled.long is not None:

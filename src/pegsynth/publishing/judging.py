@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegsynth.errors import DataError
+from pegsynth.options import Publication
 from pegsynth.schema import Schema
 
 
@@ -27,8 +28,10 @@ class Judging:
     target: str | None = None
     formulas: tuple[str, ...] = ()
 
-    def __bool__(self) -> bool:
-        return self.holdout is not None or bool(self.target or self.formulas)
+    @classmethod
+    def of(cls, publication: Publication) -> Judging:
+        """Return what a publication asks of the report."""
+        return cls(publication.holdout, publication.target, publication.formulas)
 
     def check(self, schema: Schema) -> None:
         """Refuse, before any budget is spent, what could not be measured afterwards."""

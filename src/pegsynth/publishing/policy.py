@@ -7,7 +7,7 @@ All of it is a function of the synthetic rows, so it costs nothing and protects 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +19,7 @@ import polars as pl
 from pegsynth.codec.column_decoding import multiples_inside
 from pegsynth.codec.encoding import ColumnEncoder, special_number
 from pegsynth.errors import ParameterError
-from pegsynth.options._kinds import check_whole
+from pegsynth.options import Publication
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.number_text import NumberText
 
@@ -45,20 +45,9 @@ class Policy:
     round_to: tuple[tuple[str, float], ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        k: int | None = None,
-        k_features: Sequence[str] | str | None = None,
-        round_to: Mapping[str, float] | Sequence[str] | None = None,
-    ) -> Policy:
-        """Make a policy of arguments, or of the texts of flags."""
-        if k is not None:
-            k = check_whole("k", k)
-        names = k_features.split(",") if isinstance(k_features, str) else tuple(k_features or ())
-        if names and k is None:
-            raise ParameterError("--k-features goes with --k; state how many rows must be alike")
-        pairs = round_to.items() if isinstance(round_to, Mapping) else map(_pair, round_to or ())
-        return cls(k, tuple(name.strip() for name in names), tuple(pairs))
+    def of(cls, publication: Publication) -> Policy:
+        """Return the policy of a publication."""
+        return cls(publication.k, publication.k_features, publication.round_to)
 
     def __bool__(self) -> bool:
         return self.k is not None or bool(self.round_to)
@@ -169,17 +158,6 @@ class Policy:
 
 
 NO_POLICY = Policy()
-
-
-def _pair(text: str) -> tuple[str, float]:
-    name, mark, number = text.rpartition("=")
-    try:
-        step = float(number)
-    except ValueError:
-        step = math.nan
-    if not mark or not name or math.isnan(step):
-        raise ParameterError("--round is written FEATURE=STEP, as --round charge=100")
-    return name, step
 
 
 def _check_rounded(schema: Schema, name: str, step: Any, *, labels: bool) -> None:

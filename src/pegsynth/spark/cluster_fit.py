@@ -31,7 +31,8 @@ from pegsynth.methods.base import Method, Model
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger
 from pegsynth.options._kinds import python_names
-from pegsynth.pipeline.running import Settled, fit_counted, left_over, pay_for_codec, with_codec
+from pegsynth.pipeline.fitting import fit_counted, pay_for_codec
+from pegsynth.pipeline.settling import Settled
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.declared_types import check_declared
@@ -282,7 +283,7 @@ def count_model(
     source: str = "the DataFrame",
     folder: bool = False,
 ) -> Model:
-    """Count a DataFrame into a model, as `pegsynth.pipeline.running.fit` does with a table.
+    """Count a DataFrame into a model, as `pegsynth.pipeline.fitting.fit` does with a table.
 
     Parameters
     ----------
@@ -311,11 +312,9 @@ def count_model(
     words = UnitWords.of(df, stream) if schema.unit is not None else None
     shapes: Mapping[str, Any] = {}
     if wants_codec(schema):
-        codec = pay_for_codec(
-            settled, partial(_codec_counts, df, schema, words, source=source), stream
-        )
-        schema, shapes, settled = codec.schema, codec.shapes, with_codec(settled, codec)
-        ledger = ledger.add(*codec.events, *left_over(settled))
+        counted = partial(_codec_counts, df, schema, words, source=source)
+        settled, codec, paid = pay_for_codec(settled, counted, stream)
+        schema, shapes, ledger = settled.schema, codec.shapes, ledger.add(*paid)
         if words is not None:
             # The local engine reserves words once more for rows that are chosen already.
             stream.substreams(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,10 +112,11 @@ def write_rows(
     with new_folder(spark, path, before=before) as folder:
         session.charge(rows)
         with session.drawing(), plain_errors("drawing rows"):
+            job = _Job(session, rows, spark, folder, how, tasks)
             if isinstance(sampler, CappedSampler):
-                _draw_capped(session, sampler, rows, spark, folder, how, tasks)
+                _draw_capped(job, sampler)
             else:
-                _draw_chunks(session, sampler, rows, spark, folder, how, tasks)
+                _draw_chunks(job, sampler)
 
 
 def check_drawn(method: Method[Any, Any]) -> None:
@@ -159,15 +160,20 @@ def _one_chain() -> ParameterError:
     )
 
 
-def _draw_chunks(
-    session: Session,
-    restarted: RestartedSampler,
-    rows: int,
-    spark: SparkSession,
-    folder: str,
-    how: How | None,
-    tasks: int,
-) -> None:
+@dataclass(frozen=True)
+class _Job:
+    """Rows to be drawn on a cluster, in so many tasks, into a folder."""
+
+    session: Session
+    rows: int
+    spark: SparkSession
+    folder: str
+    how: How | None
+    tasks: int
+
+
+def _draw_chunks(job: _Job, restarted: RestartedSampler) -> None:
+    session, spark, rows = job.session, job.spark, job.rows
     stream, schedule = session.stream, restarted.schedule
     chunks = -(-rows // schedule.chunk_rows)
     words = Stream(
@@ -176,25 +182,18 @@ def _draw_chunks(
         levels=stream.substreams(1) if restarted.splitter else 0,
         values=stream.substreams(1),
     )
-    sampler = _sampler(session, restarted, how)
+    sampler = _sampler(session, restarted, job.how)
     with _shared(spark, sampler) as shared:
         task = DrawChunks(shared, schedule, rows, words)
         types = arrow_batches.spark_types(sampler.decoder.schema)
-        numbers = spark.range(0, chunks, 1, min(tasks, chunks))
-        _write(mapped(numbers, task, types), f"{folder}/table")
+        numbers = spark.range(0, chunks, 1, min(job.tasks, chunks))
+        _write(mapped(numbers, task, types), f"{job.folder}/table")
 
 
-def _draw_capped(
-    session: Session,
-    capped: CappedSampler,
-    rows: int,
-    spark: SparkSession,
-    folder: str,
-    how: How | None,
-    tasks: int,
-) -> None:
+def _draw_capped(job: _Job, capped: CappedSampler) -> None:
     """Run the chains and write what they drew; then put the rows in random order (R13)."""
-    stream, chains = session.stream, capped.chains
+    session, spark, rows = job.session, job.spark, job.rows
+    folder, stream, chains = job.folder, session.stream, capped.chains
     words = Stream(
         stream.shared_key,
         rows=stream.substreams(chains),
@@ -202,8 +201,8 @@ def _draw_capped(
         levels=stream.substreams(1) if capped.splitter else 0,
         values=stream.substreams(1),
     )
-    buckets = max(1, min(tasks, -(-rows // (1 << 13))))
-    sampler = _sampler(session, capped, how)
+    buckets = max(1, min(job.tasks, -(-rows // (1 << 13))))
+    sampler = _sampler(session, capped, job.how)
     with _shared(spark, sampler) as shared:
         limits = chain_limits(capped.visits, chains)
         task = RunChains(shared, rows, limits, capped.sweeps, buckets, words)

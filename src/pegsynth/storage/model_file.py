@@ -8,32 +8,38 @@ method's affair. Every number is checked against the schema before it is used.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from pegsynth.errors import ModelError, ParameterError, SchemaError
+from pegsynth.codec.bin_shape import Shape, ShapeSource
+from pegsynth.codec.number_grid import LEVELS, Grid
+from pegsynth.codec.tree import FORMAT as TREE_FORMAT
+from pegsynth.codec.tree import SUM_NODES, Level, NumberTree
+from pegsynth.errors import ModelError, ParameterError, PegsynthError, SchemaError
 from pegsynth.methods import get
-from pegsynth.methods.base import Model
+from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.session import Session, Spent
 from pegsynth.methods.stored_model import Arrays, Cells, StoredModel
-from pegsynth.options import PAPER_METHOD
-from pegsynth.privacy import Ledger
+from pegsynth.options import PAPER_METHOD, Order, PriorKind
+from pegsynth.privacy import Budget, Ledger
+from pegsynth.privacy.calibrate import DEFAULT_SCALE
+from pegsynth.privacy.privacy_json import event_from_builtins, event_to_builtins
 from pegsynth.random import RandomStream
-from pegsynth.schema import Schema
+from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dtypes import dtype_name, polars_dtype
 from pegsynth.schema.toml import dumps, loads
-from pegsynth.storage.model_manifest import Manifest, notice_of, restored_plan, stored_plan
-from pegsynth.storage.shapes import shape_arrays, stored_shapes
 from pegsynth.storage.spending import adopt_spent, locked, write_spent
+from pegsynth.tables.caller_frames import FrameKind
 from pegsynth.tables.container import (
     Container,
     ContainerError,
@@ -42,6 +48,95 @@ from pegsynth.tables.container import (
     read_container,
     save_container,
 )
+
+NOTICE = "CONFIDENTIAL: exact counts, and perhaps rows, of a confidential table; not for release"
+SHAREABLE = (
+    "SHAREABLE: noisy counts of released blocks, paid for by the events in this file; rows may be "
+    "drawn from it without limit"
+)
+UNCOVERED = (
+    "CONFIDENTIAL: noisy counts of released blocks that no guarantee covers; not for release"
+)
+
+
+class StoredPlan(msgspec.Struct, frozen=True):
+    """A settled plan; its events are enough to recompute the guarantee."""
+
+    draw: dict[str, Any]
+    budget: dict[str, Any]
+    events: str
+    order: Order = "public"
+    prior: PriorKind = "uniform"
+    seed_pool: str = "uniform"
+    numerator: int = 0
+    scale: int = DEFAULT_SCALE
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a model file says about itself; its format is told by the container."""
+
+    format: int = 0
+
+    identity: str
+    schema: str
+    columns: list[str]
+    dtypes: dict[str, str]
+    heads: list[list[int]]
+    tail_bits: int
+    ledger: msgspec.Raw
+    shares: list[list[float]] = []
+    total: float = 1.0
+    recipe: StoredPlan | None = None
+    frame: FrameKind | None = None
+
+
+def notice_of(model: Model) -> str:
+    """Say what may be done with the file of a model."""
+    if not get(model.method).released or model.plan is None:
+        return NOTICE
+    events = (*model.ledger.events, *model.plan.events)
+    covered = Ledger(events, delta=model.plan.budget.delta or 0.0).guarantee.epsilon is not None
+    return SHAREABLE if covered else UNCOVERED
+
+
+def stored_plan(plan: Plan) -> StoredPlan:
+    """Return a plan as the manifest holds it."""
+    budget = {
+        name: getattr(plan.budget, name)
+        for name in ("epsilon", "delta", "epsilon_per_row", "l", "alpha")
+    }
+    options = {each.name: getattr(plan.options, each.name) for each in fields(plan.options)}
+    plain = {name: str(v) if isinstance(v, Path) else v for name, v in options.items()}
+    return StoredPlan(
+        draw={"method": plan.method, **plain},
+        budget=budget,
+        events=json.dumps([event_to_builtins(event) for event in plan.events]),
+        **get(plan.method).store_plan(plan),
+    )
+
+
+def restored_plan(stored: StoredPlan, schema: Schema, model: StoredModel) -> Plan:
+    """Rebuild a plan."""
+    try:
+        method = get(stored.draw["method"])
+        options = method.options(**{n: v for n, v in stored.draw.items() if n != "method"})
+        parts: Mapping[str, Any] = {
+            name: getattr(stored, name) for name in stored.__struct_fields__
+        } | {
+            "events": tuple(event_from_builtins(event) for event in json.loads(stored.events)),
+            "budget": Budget(**stored.budget),
+            "options": options,
+        }
+    except (PegsynthError, KeyError, TypeError, ValueError, RecursionError):
+        raise ModelError("its recipe is damaged") from None
+    try:
+        plan: Plan = method.load_plan(parts, schema, model)
+    except ModelError:
+        raise
+    except (PegsynthError, TypeError, ValueError):
+        raise ModelError("its recipe does not fit its events") from None
+    return plan
+
 
 _PREFIX = "cells of feature "
 _PARTS = {"keys": np.int64, "categories": np.uint32, "counts": np.int64}
@@ -172,7 +267,9 @@ def _read(path: Path, *, with_arrays: bool = True) -> tuple[Manifest, Arrays]:
     try:
         with path.open("rb") as handle:
             found = read_container(handle, kind=KIND, format_=FORMAT, with_arrays=with_arrays)
-        return replace(decoded(found, Manifest), format=found.format), dict(found.arrays)
+        return msgspec.structs.replace(decoded(found, Manifest), format=found.format), dict(
+            found.arrays
+        )
     except OtherFormatError as error:
         raise ModelError(error.message(path, KIND, FORMAT)) from None
     except OSError:
@@ -206,3 +303,129 @@ def _public_part(manifest: Manifest, path: str | Path) -> tuple[Schema, Ledger]:
 
 def _foreign(path: str | Path, why: str) -> ModelError:
     return ModelError(f"{path}: {why}; make the model again with pegs fit")
+
+
+_SHAPE = "shape of feature "
+_SHAPE_PARTS = ("low", "high", "reached", "shares", "unit")
+_TREE = "tree"
+"""Deviations of its levels, whether they are Laplace noise's, whether edges were private, and the
+ends of the grid if they were."""
+_MOST_LEVELS, _MOST_ROWS, _MOST_SUM = 8, 1 << 53, 1 << 60
+
+
+def shape_arrays(shapes: Mapping[str, Shape]) -> dict[str, NDArray[Any]]:
+    """Return shapes as arrays; features are told by their place among the shapes' names."""
+    found: dict[str, NDArray[Any]] = {}
+    for name, shape in shapes.items():
+        parts = {**shape.arrays(), "unit": np.array([shape.header()["unit"]], dtype=np.float64)}
+        if shape.source is not None:
+            parts |= _source_arrays(shape.source)
+        found |= {f"{_SHAPE}{name}: {part}": array for part, array in parts.items()}
+    return found
+
+
+def _source_arrays(source: ShapeSource) -> dict[str, NDArray[Any]]:
+    tree = source.tree
+    deviations = [level.deviation for level in tree.levels]
+    about = [float(tree.laplace), float(source.bounds is not None), *(source.bounds or (0.0, 0.0))]
+    # A level at which nothing was looked at has a deviation of 0 and no arrays.
+    levels = {f"tree {part}": array for part, array in tree.arrays().items() if len(array)}
+    return {_TREE: np.array([*deviations, *about]), **levels}
+
+
+def stored_shapes(arrays: Mapping[str, NDArray[Any]], schema: Schema) -> dict[str, Shape]:
+    """Rebuild shapes, checked against the schema."""
+    found: dict[str, Shape] = {}
+    for name in schema.names:
+        held = {part: arrays.get(f"{_SHAPE}{name}: {part}") for part in _SHAPE_PARTS}
+        if all(array is None for array in held.values()):
+            continue
+        shape = _checked_shape(schema, name, held)
+        mine = {
+            part: arrays[key]
+            for part in (_TREE, *_tree_parts())
+            if (key := f"{_SHAPE}{name}: {part}") in arrays
+        }
+        if mine:
+            shape = replace(shape, source=_checked_source(schema[name], mine))
+        found[name] = shape
+    return found
+
+
+def _tree_parts() -> list[str]:
+    return [f"tree {part}{level}" for level in range(_MOST_LEVELS) for part in ("nodes", "counts")]
+
+
+def _checked_source(feature: Feature, held: Mapping[str, NDArray[Any]]) -> ShapeSource:
+    """Rebuild the tree of a shape, checked against its grid."""
+    damaged = ModelError(f"the tree of feature {feature.name!r} does not fit the schema")
+    wanted = {part: np.float64 if part == _TREE else np.int64 for part in held}
+    if any(array.dtype != wanted[part] or array.ndim != 1 for part, array in held.items()):
+        raise damaged
+    try:
+        *deviations, laplace, private, low, high = held[_TREE].tolist()
+        nothing = np.zeros(0, dtype=np.int64)
+        arrays = {
+            f"{part}{level}": held[f"tree {part}{level}"] if deviation else nothing
+            for level, deviation in enumerate(deviations)
+            for part in ("nodes", "counts")
+        }
+        # Edges were made of the grid, so they lie in it.
+        inside = low <= feature.edges[0] < feature.edges[-1] <= high
+        if laplace not in (0.0, 1.0) or private not in (0.0, 1.0) or (private and not inside):
+            raise damaged
+        header = {
+            "format": TREE_FORMAT,
+            "name": feature.name,
+            "deviations": deviations,
+            "laplace": laplace,
+        }
+        bounds = (low, high) if private else None
+        source = ShapeSource(NumberTree.restored(header, arrays), bounds)
+        grid = source.grid(feature)
+    except (PegsynthError, ValueError, IndexError, TypeError, KeyError):
+        raise damaged from None
+    fits = len(source.tree.levels) >= LEVELS and all(
+        len(level.nodes) == len(level.counts)
+        and 0 <= level.deviation < np.inf
+        and (level.nodes >= 0).all()
+        and (level.counts > -_MOST_ROWS).all()
+        and (level.counts < _MOST_ROWS).all()
+        and (number == 0 or (level.nodes < grid.nodes(number)).all())
+        for number, level in enumerate(source.tree.levels[:LEVELS])
+    )
+    first, sums = source.tree.levels[0], source.tree.levels[LEVELS:]
+    fits &= all(_is_sum(each, grid) for each in sums)
+    if not (fits and source.tree.noisy and len(first.nodes) >= grid.nodes(0)):
+        raise damaged
+    return source
+
+
+def _is_sum(level: Level, grid: Grid) -> bool:
+    """Whether a level is a clipped sum on a grid (R21)."""
+    if len(level.nodes) != SUM_NODES or len(level.counts) != 1 or not 0 < level.deviation < np.inf:
+        return False
+    centre, bound, rows, steps = level.nodes.tolist()
+    inside = 0 <= min(centre, bound) < max(centre, bound) < grid.cells
+    return inside and min(rows, steps) > 0 and abs(int(level.counts[0])) < _MOST_SUM
+
+
+def _checked_shape(schema: Schema, name: str, held: Mapping[str, Any]) -> Shape:
+    damaged = ModelError(f"the shape of feature {name!r} does not fit the schema")
+    lines = [held[part] for part in _SHAPE_PARTS]
+    if any(line is None or line.dtype != np.float64 or line.ndim != 1 for line in lines):
+        raise damaged
+    low, high, reached, shares, unit = lines
+    feature = schema[name]
+    if len(unit) != 1 or not np.isfinite(np.concatenate(lines)).all() or not feature.binned:
+        raise damaged
+    try:
+        shape = Shape.restored(
+            {"unit": float(unit[0])},
+            {"low": low, "high": high, "reached": reached, "shares": shares},
+        )
+    except (PegsynthError, ValueError, IndexError, TypeError):
+        raise damaged from None
+    if len(shares) != feature.bin_count:
+        raise damaged
+    return shape

@@ -14,8 +14,7 @@ from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.feature import KINDS, ROLES, number_text
 from pegsynth.schema.rule_text import said
 from pegsynth.schema.temporal import bound_text
-from pegsynth.studio.codebook_changes import KEPT
-from pegsynth.studio.suggestions import Suggestion, suggestions
+from pegsynth.studio.codebook_changes import KEPT, Suggestion, suggestions
 
 _MOST_VALUES = 6
 _MOST_LISTED = 2_000

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import zipfile
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,51 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from pegsynth.errors import ParameterError, PegsynthError
+from pegsynth.privacy import Ledger
 from pegsynth.runtime import __version__
-from pegsynth.studio import codebook_forms, jobs, results_view, spelled_commands
+from pegsynth.studio import codebook_forms, jobs, spelled_commands
 from pegsynth.studio.form_deeds import CHANGES, Deeds, text_of
 from pegsynth.studio.guard import FIELD, REPORT_POLICY, Guard
 from pegsynth.studio.project import CHOICES, COMPARISON, COUNTS, STEPS, Project
+
+INTERNAL = {"report": "report.html", "sign-off": "sign-off.html"}
+"""Pages of a release that stay in the house, by the names that the studio has for them."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished release."""
+
+    name: str
+    promise: str
+    kind: str
+    files: tuple[tuple[str, int], ...]
+    internal: tuple[str, ...]
+    comparable: bool
+
+
+def result(folder: Path) -> Result:
+    """Return what the page of results says of a release."""
+    public, internal = folder / "public", folder / "internal"
+    ledger = Ledger.from_json((public / "privacy.json").read_text(encoding="utf-8"))
+    files = tuple((file.name, file.stat().st_size) for file in sorted(public.iterdir()))
+    promise = ledger.statement().split("\n\n")[0].split(" In plain words")[0]
+    pages = tuple(name for name, file in INTERNAL.items() if (internal / file).is_file())
+    comparable = (internal / "metrics.json").is_file()
+    return Result(folder.name, promise, ledger.guarantee.kind, files, pages, comparable)
+
+
+def maps(folder: Path) -> tuple[str, ...]:
+    """Return the names of the drawn maps of risk and utility."""
+    return tuple(file.stem for file in sorted(folder.glob("map-*.svg")))
+
+
+def pack(folder: Path, target: Path) -> None:
+    """Write what may be published of a release into one file, and nothing else."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted((folder / "public").iterdir()):
+            archive.write(file, file.name)
+
 
 _TYPED = (
     *("label", "kind", "role", "categories", "edges", "lowest", "highest", "missing", "unknown"),
@@ -187,7 +228,7 @@ class _Studio:
         """Return the handler that shows an internal page of a release."""
 
         async def handler(request: Request) -> Response:
-            page = self._release(request) / "internal" / results_view.INTERNAL[kind]
+            page = self._release(request) / "internal" / INTERNAL[kind]
             return self._house_page(page, f"404: this release has no {kind} page")
 
         return handler
@@ -213,7 +254,7 @@ class _Studio:
     async def map(self, request: Request) -> Response:
         """Send a map of risk and utility as a picture."""
         name = request.path_params["name"]
-        known = results_view.maps(self._folder / _MAPS)
+        known = maps(self._folder / _MAPS)
         if name not in known or not Project.open(self._folder).may_see:
             return PlainTextResponse("404: there is no such map", 404)
         return FileResponse(
@@ -229,7 +270,7 @@ class _Studio:
             return PlainTextResponse("404: there is no such release", 404)
         name = f"{folder.name}-public.zip"
         target = self._folder / jobs.FOLDER / name
-        await asyncio.to_thread(results_view.pack, folder, target)
+        await asyncio.to_thread(pack, folder, target)
         return FileResponse(target, media_type="application/zip", filename=name)
 
     def _release(self, request: Request) -> Path:
@@ -276,7 +317,7 @@ def _codebook_told(project: Project) -> dict[str, Any]:
 
 def _plan_told(project: Project) -> dict[str, Any]:
     # Planning needs every method and its kernels; the first page should not wait for them.
-    from pegsynth.studio import book_view, plan_view
+    from pegsynth.studio import plan_view
 
     file = project.choices.get("book", "")
     try:
@@ -285,19 +326,20 @@ def _plan_told(project: Project) -> dict[str, Any]:
         chosen = {}
     return {
         "plan": plan_view.view(project) if project.schema is not None else None,
+        "fields": plan_view.fields_of(project),
         "chosen": {name: project.choices.get(name, "") for name in CHOICES},
         "spelled": spelled_commands.plan(project),
-        "budget": book_view.view(project.folder, file, chosen),
+        "budget": plan_view.book_view(project.folder, file, chosen),
         "book_spelled": spelled_commands.book_show(file) if file else None,
     }
 
 
 def _release_told(project: Project) -> dict[str, Any]:
-    from pegsynth.studio import book_view
+    from pegsynth.studio import plan_view
 
     schema = project.schema
     return {
-        "budget": book_view.view(project.folder, project.choices.get("book", ""), {}),
+        "budget": plan_view.book_view(project.folder, project.choices.get("book", ""), {}),
         "ready": schema is not None and bool(project.data),
         "reviewed": schema is not None and schema.reviewed,
         "spelled": spelled_commands.release(project, project.next_release),
@@ -310,12 +352,12 @@ def _release_told(project: Project) -> dict[str, Any]:
 
 
 def _results_told(project: Project) -> dict[str, Any]:
-    results = [results_view.result(folder) for folder in project.releases]
+    results = [result(folder) for folder in project.releases]
     names = [each.name for each in results if each.comparable]
     return {
         "results": results,
         "names": names,
         "spelled": spelled_commands.compare(names),
         "compared": (project.folder / COMPARISON).is_file(),
-        "maps": results_view.maps(project.folder / _MAPS),
+        "maps": maps(project.folder / _MAPS),
     }

@@ -119,7 +119,6 @@ def _look_ahead() -> None:
     """Import what the page of the plan needs while the user looks at the first one."""
     time.sleep(_FIRST_PAGE)
     importlib.import_module("pegsynth.studio.plan_view")
-    importlib.import_module("pegsynth.studio.book_view")
 
 
 def _check_host(host: str, *, anyone: bool) -> None:

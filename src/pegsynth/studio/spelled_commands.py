@@ -9,9 +9,11 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pegsynth.options import GROUPS
+from pegsynth.options._kinds import declared
 from pegsynth.studio.project import CHOICES, COMPARISON, COUNTS, SCHEMA, Project
 
-_NUMBERS = ("epsilon", "delta", "rows", "rows_in", "datasets", "replicates", "seed")
+OPTIONS = declared(*GROUPS)
 _RELEASED_ONLY = ("method", "seed", "book", "resume")
 
 
@@ -77,7 +79,7 @@ def book_show(file: str) -> Spelled:
     """Show a budget book."""
     code = (
         "from pegsynth.storage.book.book_file import read_book\n"
-        "from pegsynth.storage.book.book_page import page\n\n"
+        "from pegsynth.storage.book.book_file import page\n\n"
         f"print(page(read_book({file!r})))\n"
     )
     return Spelled(("book", "show", file), code)
@@ -129,10 +131,12 @@ def _source(project: Project) -> tuple[str, str]:
 
 
 def _flags(chosen: dict[str, str]) -> list[str]:
-    return [word for name, text in chosen.items() for word in (f"--{name.replace('_', '-')}", text)]
+    return [word for name, text in chosen.items() for word in (OPTIONS[name].flag_of(name), text)]
 
 
 def _keywords(chosen: dict[str, str]) -> str:
+    numbers = (int, float)
     return ", ".join(
-        f"{name}={text if name in _NUMBERS else repr(text)}" for name, text in chosen.items()
+        f"{name}={text if OPTIONS[name].typed in numbers else repr(text)}"
+        for name, text in chosen.items()
     )

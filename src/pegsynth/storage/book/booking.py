@@ -103,7 +103,7 @@ class Booking:
         error.add_note(BookNote(self._outcome()))
 
     def _outcome(self) -> str:
-        from pegsynth.storage.book.book_page import spent_line
+        from pegsynth.storage.book.book_file import spent_line
 
         try:
             book = read_book(self.path)
