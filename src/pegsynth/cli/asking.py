@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pegsynth.cli import flags
-from pegsynth.options.commands import (
+from pegsynth.options.command_options import (
     CombineOptions,
     EvaluateOptions,
     LimitOptions,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pegsynth.cli.notes import say
 from pegsynth.errors import ParameterError, escaped
-from pegsynth.options.commands import LimitOptions
+from pegsynth.options.command_options import LimitOptions
 from pegsynth.privacy.conversion import check_delta
 from pegsynth.storage.book.book_file import create_book, page, plain, read_book, spent_line
 from pegsynth.storage.book.book_policy import BookPolicy

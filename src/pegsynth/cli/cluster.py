@@ -37,7 +37,7 @@ from pegsynth.tables.atomic import atomic_text, check_target
 from pegsynth.tables.file_sets import EXTENSIONS, refuse_secrets, scheme_of, table_format
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _NAMES_ARE_TEXT = {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}
 
@@ -151,20 +151,24 @@ def _check_source(data: Any, request: Request) -> str:
 def _counted(
     spark: SparkSession, source: str, settled: Settled, stream: RandomStream, booking: Booking
 ) -> Model:
-    """Count the rows of Parquet files, which Spark must be able to read."""
+    """Count the rows of Parquet files."""
+    table, folder = _read(spark, source), not Path(source).is_file()
+    return count_model(table, settled, stream, begin=booking.begin, source=source, folder=folder)
+
+
+def _read(spark: SparkSession, source: str) -> DataFrame:
     try:
         # A folder called ward=none must not change how ward=1 is read.
         with unreadable_files(), configured(spark, _NAMES_ARE_TEXT):
             table = spark.read.parquet(source)
             refuse_lakehouse_files(table)
+            return table
     except spark_errors():
         known = ", ".join(name for name, kind in EXTENSIONS.items() if kind == "parquet")
         raise DataError(
             f"{source}: Spark finds no Parquet files ({known}) there that it can read; check the "
             "name, and that every worker sees the same files"
         ) from None
-    begin, folder = booking.begin, not Path(source).is_file()
-    return count_model(table, settled, stream, begin=begin, source=source, folder=folder)
 
 
 def _ledger_path(output: str, ledger_file: Path | None) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 from pegsynth.errors import DataError, ModelError, ParameterError, escaped
 from pegsynth.inference import RULES, Rule, combine
 from pegsynth.inference.pooled_result import text
-from pegsynth.options.commands import CombineOptions
+from pegsynth.options.command_options import CombineOptions
 from pegsynth.privacy import Ledger
 
 

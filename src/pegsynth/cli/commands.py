@@ -21,7 +21,7 @@ from pegsynth.cli.asking import (
     verify,
 )
 from pegsynth.options import Publication
-from pegsynth.options.commands import DraftOptions
+from pegsynth.options.command_options import DraftOptions
 
 if TYPE_CHECKING:
     from pegsynth.pipeline.request import Request

@@ -19,7 +19,7 @@ from pegsynth.evaluation.risk.risk_tables import NAME as HOLDOUT_FAULT
 from pegsynth.evaluation.utility.pooling import published_noise
 from pegsynth.evaluation.utility.regression_records import SEPARATOR
 from pegsynth.inference.choice import rule_for
-from pegsynth.options.commands import EvaluateOptions
+from pegsynth.options.command_options import EvaluateOptions
 from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Ledger
 from pegsynth.publishing.fill_folder import guarantee_fields

@@ -11,7 +11,7 @@ from pegsynth.cli.notes import say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.codec.codebook_counts import count_rows
 from pegsynth.errors import OutputError, ParameterError, escaped
-from pegsynth.options.commands import DraftOptions
+from pegsynth.options.command_options import DraftOptions
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.assumed import assumed
 from pegsynth.schema.calendar_units import TEMPORAL

@@ -386,13 +386,7 @@ class Request(
         budget = budget or self.budget
         check_reviewed(schema, budget, accept=self.accept_unreviewed_schema, source=source)
         if wants_codec(schema):
-            seen = foreseen(
-                measured_positions(schema),
-                budget,
-                rows=self.rows_in or self.rows,
-                private=method.has_proof,
-            )
-            schema, budget = at_all_positions(seen.schema, schema), seen.budget
+            schema, budget = self._foreseen(schema, budget, private=method.has_proof)
         plan: Plan = method.settle(schema, budget, self.options_for(method, saved=saved))
         return plan
 
@@ -404,15 +398,15 @@ class Request(
         schema = wide_schema(schema)
         if not schema.unsettled:
             return schema
-        budget = self.budget_of(AUTO) if self.epsilon is not None else None
-        private = budget is not None
-        seen = foreseen(
-            measured_positions(schema),
-            budget or Budget(alpha=0.0),
-            rows=self.rows_in or self.rows,
-            private=private,
-        )
-        return at_all_positions(seen.schema, schema)
+        private = self.epsilon is not None
+        budget = self.budget_of(AUTO) if private else Budget(alpha=0.0)
+        return self._foreseen(schema, budget, private=private)[0]
+
+    def _foreseen(self, schema: Schema, budget: Budget, *, private: bool) -> tuple[Schema, Budget]:
+        """Return the codebook that measuring may give at most, and what it leaves to be spent."""
+        rows = self.rows_in or self.rows
+        seen = foreseen(measured_positions(schema), budget, rows=rows, private=private)
+        return at_all_positions(seen.schema, schema), seen.budget
 
 
 def registered_options() -> tuple[str, ...]:
