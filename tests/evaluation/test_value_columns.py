@@ -6,7 +6,7 @@ import pytest
 
 from pegsynth.evaluation.judged_tables import read_tables
 from pegsynth.evaluation.utility.pooling import plain_rows, repeats
-from pegsynth.inference.replicated import weight_columns
+from pegsynth.inference.choice import weight_columns
 from pegsynth.inference.value_columns import ValueCollector, moment_features, value_features
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dialect import Dialect

@@ -28,7 +28,7 @@ from pegsynth.evaluation.deeds import DeedCollector, Truth
 from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.utility.panel_records import panel_records
 from pegsynth.evaluation.utility.pooling import plain_rows
-from pegsynth.inference.replicated import weight_columns
+from pegsynth.inference.choice import weight_columns
 from pegsynth.inference.statistics import NOTHING, Estimate, spread
 from pegsynth.inference.value_columns import TableValues, ValueCollector
 from pegsynth.kernels.arrays import Codes

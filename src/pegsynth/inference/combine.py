@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.inference import combining_rules, nested
+from pegsynth.inference import combining_rules
 from pegsynth.inference.choice import check_rule, design_of, rows_in_of, rows_of, rule_for
 from pegsynth.inference.combining_rules import (
     PART,
     REPLICATED,
     ROWS_NEEDED,
     RULES,
+    Floor,
     Moments,
     Numbers,
     Rule,
@@ -24,6 +25,7 @@ from pegsynth.inference.combining_rules import (
 )
 from pegsynth.inference.estimates import Table, alone, check_enough, matched, one_each
 from pegsynth.inference.ledger_support import (
+    LEDGER_NEEDED,
     NO_ANALYSIS,
     NO_LEDGER,
     NOT_ASKED,
@@ -155,23 +157,6 @@ class Combined:
         return combined_card(self)
 
 
-@dataclass(frozen=True)
-class Floor:
-    """Published noise on quantities that are shares, which bounds their variance below (R28).
-
-    Parameters
-    ----------
-    deviation
-        s/N for every share: standard deviation of the published noise on its count over
-        the number of rows. A number, an array or a mapping; 0 for what is not a share.
-    total
-        N, the published estimate of the number of original rows.
-    """
-
-    deviation: Any
-    total: float
-
-
 def combine(
     estimates: Any,
     variances: Any = None,
@@ -242,9 +227,9 @@ def combine(
         check_rule(rule, ledger)
     note = _support(ledger, analysis)
     _check_arguments(rule, variances, main, floor)
-    nested.check_imputations(rule, imputations)
+    combining_rules.check_imputations(rule, imputations)
     if imputations is not None:
-        notes.append(nested.NOT_AT_RANDOM)
+        notes.append(combining_rules.NOT_AT_RANDOM)
     if rule in REPLICATED:
         notes.append(note or NOT_ASKED)
         design = design_of(ledger) if ledger is not None and part is None else None
@@ -253,11 +238,11 @@ def combine(
         unknown = NO_LEDGER if ledger is None else NO_ANALYSIS
         return found.with_status(status_of(note or unknown))
     table, checked = matched(estimates, variances)
-    datasets = nested.datasets_of(len(table.values), imputations)
+    datasets = combining_rules.datasets_of(len(table.values), imputations)
     share = _share(ledger, datasets, rows, rows_in)
     if imputations is not None:
         check_enough(datasets)
-        spread = nested.nested(table.values, checked, imputations, _known(rule, share))
+        spread = combining_rules.nested(table.values, checked, imputations, _known(rule, share))
     else:
         spread = _spread(rule, Moments.of(table.values, checked), share)
     notes += _remarks(rule, datasets, table, spread, share)
@@ -272,7 +257,7 @@ def _support(ledger: Ledger | None, analysis: str | None) -> str:
     if analysis is None:
         return ""
     if ledger is None:
-        raise ParameterError("whether an analysis is supported is read off the ledger; state it")
+        raise ParameterError(LEDGER_NEEDED)
     return support_note(ledger, analysis)
 
 
@@ -282,7 +267,7 @@ def _default_rule(
     if ledger is None:
         unstated: Rule = "plug-in" if imputations is None else "nested"
         return unstated if main is None else "replicate-weights"
-    datasets = nested.datasets_of(len(alone(estimates).values), imputations)
+    datasets = combining_rules.datasets_of(len(alone(estimates).values), imputations)
     choice = rule_for(ledger, datasets)
     if imputations is not None and choice.rule == "plug-in":
         notes.append("rule nested by the ledger: missing values were imputed after synthesis")
@@ -321,9 +306,9 @@ def _replicated(
     table = alone(estimates)
     if imputations is not None:
         # The spread of imputing is in that of the datasets, so that their means are enough (R23).
-        datasets = nested.datasets_of(len(table.values), imputations)
+        datasets = combining_rules.datasets_of(len(table.values), imputations)
         check_enough(datasets)
-        table = nested.means(table, imputations)
+        table = replace(table, values=combining_rules.dataset_means(table.values, imputations))
     if rule == "replicate-weights":
         centre = one_each(main, table, "main")
         spread = combining_rules.replicate_weights(table.values, centre, part=part)

@@ -11,17 +11,14 @@ their variance between datasets (b) and the mean of their variances (v). Out com
 variance of q around the quantity of the population, and its degrees of freedom. Which
 rule is valid depends on how the datasets were made, not on what they hold.
 
-How many rows of equal weight weighted rows are worth.
-
-Notes
------
-Kish (1965), Survey Sampling, section 8.2.
+Missing values that were imputed after synthesis have a rule of their own (R23): of K datasets with
+r imputations each, those of a dataset one after the other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,6 +118,23 @@ class Moments:
             between=estimates.var(axis=0, ddof=1),
             within=variances.mean(axis=0),
         )
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Published noise on quantities that are shares, which bounds their variance below (R28).
+
+    Parameters
+    ----------
+    deviation
+        s/N for every share: standard deviation of the published noise on its count over
+        the number of rows. A number, an array or a mapping; 0 for what is not a share.
+    total
+        N, the published estimate of the number of original rows.
+    """
+
+    deviation: Any
+    total: float
 
 
 @dataclass(frozen=True)
@@ -265,7 +279,9 @@ def _sum(moments: Moments, known: Numbers) -> Spread:
 
 
 def effective_rows(weights: Float64) -> float:
-    """Return (sum w)^2 / sum w^2; 0 where no row counts.
+    """Return how many rows of equal weight weighted rows are worth; 0 where no row counts.
+
+    (sum w)^2 / sum w^2: Kish (1965), Survey Sampling, section 8.2.
 
     >>> import numpy as np
     >>> effective_rows(np.array([3.0, 1.0, 0.0, 0.0]))
@@ -273,3 +289,84 @@ def effective_rows(weights: Float64) -> float:
     """
     squares = float(weights @ weights)
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
+FEWEST_IMPUTATIONS: Final = 2
+NOT_AT_RANDOM: Final = (
+    "imputed values follow the other features of their row; values that are missing for reasons "
+    "which these do not tell are covered by no rule"
+)
+
+
+def check_imputations(rule: Rule, imputations: int | None) -> None:
+    """Refuse a rule that does not fit how often missing values were imputed."""
+    if imputations is None:
+        if rule == "nested":
+            raise ParameterError(
+                "the nested rule needs imputations, how often each dataset was completed; "
+                "estimates of one dataset stand one after the other"
+            )
+        return
+    _check_whole(imputations)
+    if rule == "nested" and imputations < FEWEST_IMPUTATIONS:
+        raise ParameterError(
+            f"the nested rule needs at least {FEWEST_IMPUTATIONS} imputations of each dataset, "
+            "which tell how much imputing varies; complete the datasets again with --imputations 3"
+        )
+    if rule not in ("nested", "own-noise"):
+        raise ParameterError(
+            f"the {rule} rule leaves out how uncertain imputed values are; use the nested rule, or "
+            "own-noise for datasets with noise of their own"
+        )
+
+
+def datasets_of(lines: int, imputations: int | None) -> int:
+    """Return K, given the number of estimates; refuse one that is no multiple of r."""
+    if imputations is None:
+        return lines
+    _check_whole(imputations)
+    if lines % imputations:
+        raise ParameterError(
+            f"{lines} estimates are not {imputations} for each dataset; state the estimates of all "
+            "imputations of every dataset, those of a dataset one after the other"
+        )
+    return lines // imputations
+
+
+def _check_whole(imputations: int) -> None:
+    if isinstance(imputations, bool) or not isinstance(imputations, int) or imputations < 1:
+        raise ParameterError("imputations must be a whole number of at least 1")
+
+
+def dataset_means(estimates: Numbers, imputations: int) -> Numbers:
+    """Average the imputations of every dataset."""
+    return np.asarray(_by_dataset(estimates, imputations).mean(axis=1))
+
+
+def nested(estimates: Numbers, variances: Numbers, imputations: int, share: float) -> Spread:
+    """Plug-in datasets, each imputed r times: T = (n/N)(v + w) + b/K (R23).
+
+    Parameters
+    ----------
+    estimates, variances
+        K r lines of p numbers, the imputations of a dataset one after the other.
+    share
+        n/N.
+    """
+    by_dataset = _by_dataset(estimates, imputations)
+    datasets = len(by_dataset)
+    part = by_dataset.mean(axis=1).var(axis=0, ddof=1) / datasets
+    imputing = share * by_dataset.var(axis=1, ddof=1).mean(axis=0)
+    variance = share * variances.mean(axis=0) + imputing + part
+    spread = imputing**2 / (datasets * (imputations - 1)) + part**2 / (datasets - 1)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        degrees = variance**2 / spread
+    return Spread(
+        variance=variance,
+        degrees_of_freedom=np.where(spread > 0, degrees, np.inf),
+        adjusted=np.zeros(part.shape, dtype=np.bool_),
+    )
+
+
+def _by_dataset(values: Numbers, imputations: int) -> Numbers:
+    return values.reshape(-1, imputations, values.shape[1])
