@@ -10,7 +10,6 @@ from pegsynth.errors import ParameterError
 from pegsynth.evaluation.risk.intruder import attacks_of
 from pegsynth.inference.combining_rules import Rule
 from pegsynth.inference.formula import Formula, read_formula, read_response
-from pegsynth.inference.statistics import LEVEL
 from pegsynth.privacy import Ledger
 from pegsynth.runtime import usable_processors
 from pegsynth.schema import Schema
@@ -38,8 +37,6 @@ class EvaluateOptions:
         Whether figures for every row of the original are wanted.
     threads
         Parts of the work done at a time.
-    level
-        Of the intervals.
     rule
         How several synthetic tables were made, which decides their intervals; None: not known.
     noise
@@ -54,7 +51,6 @@ class EvaluateOptions:
     target: str | None = None
     per_record: bool = False
     threads: int = 1
-    level: float = LEVEL
     rule: Rule | None = None
     noise: Mapping[frozenset[str], float] = field(default_factory=dict)
     ledger: Ledger | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from pegsynth.evaluation.faults.cell_faults import (
     cell_findings,
 )
 from pegsynth.evaluation.faults.fault_kinds import fault_records
-from pegsynth.evaluation.faults.model_faults import (
+from pegsynth.evaluation.faults.figure_faults import (
     PREDICTION_RULE,
     REGRESSION_RULE,
     CoefficientSides,
@@ -42,14 +43,14 @@ from pegsynth.evaluation.risk.risks import RiskResult, risk_records
 from pegsynth.evaluation.utility.panel_records import PANEL_KEYS
 from pegsynth.evaluation.utility.predictive_accuracy import prediction_records
 from pegsynth.evaluation.utility.propensity import propensity_records
-from pegsynth.evaluation.utility.regression_records import compare, not_fitted, regression_records
-from pegsynth.evaluation.utility.table_distances import evaluate_codes
-from pegsynth.evaluation.utility.value_regression import (
-    compare_values,
-    compare_weighted,
+from pegsynth.evaluation.utility.regression_records import (
+    compare,
     has_values,
+    not_fitted,
+    regression_records,
 )
-from pegsynth.evaluation.utility.values import Numbers, numbers_found
+from pegsynth.evaluation.utility.table_distances import evaluate_codes
+from pegsynth.evaluation.utility.value_records import Numbers, numbers_found
 from pegsynth.inference.combining_rules import effective_rows
 from pegsynth.inference.formula import Formula, read_response
 from pegsynth.inference.ledger_support import support_note
@@ -129,7 +130,7 @@ def evaluate_tables(
     numbers = numbers_found(tables, tables.schema, options.rule)
     progress("regressions", 0, None)
     found, coefficients = _regressions(work)
-    found += numbers.records(level=options.level)
+    found += numbers.records()
     progress("propensity", 0, None)
     found += propensity_records(
         work.original, work.synthetic, work.schema.category_counts, threads=options.threads
@@ -160,27 +161,29 @@ def _regressions(work: _Work) -> tuple[list[Record], list[CoefficientSides]]:
     """
     by_codes, by_values, left_out = [], [], []
     options, values = work.options, work.tables.values
-    told: dict[str, Any] = {"rule": options.rule, "level": options.level}
     codes = [work.original, *(table.T for table in work.tables.synthetic)]
+    counted = (work.original, *work.synthetic)
+    plain = [replace(each, columns={}) for each in values]
     replicated = any(each.replicates is not None for each in values[1:])
     for formula in options.formulas:
         lacking = _lacking(formula.features, work.tables)
         if lacking:
             left_out += not_fitted(formula.text, lacking)
             continue
-        told["support"] = "" if options.ledger is None else _support(options.ledger, formula)
-        if replicated:
-            on_codes = compare_weighted(formula, codes, values, work.schema, **told)
-        else:
-            on_codes = compare(
-                formula, work.original, work.synthetic, work.schema, threads=options.threads, **told
-            )
+        fitted = partial(
+            compare,
+            formula,
+            schema=work.schema,
+            rule=options.rule,
+            support="" if options.ledger is None else _support(options.ledger, formula),
+            threads=options.threads,
+        )
+        on_codes = fitted(codes, values=plain) if replicated else fitted(counted)
         if not has_values(formula, work.schema, values):
             by_values.append(on_codes)
             continue
-        on_values = compare_values(formula, codes, values, work.schema, **told)
         by_codes.append(on_codes)
-        by_values.append(on_values)
+        by_values.append(fitted(codes, values=values))
     coefficients = [side for each in by_values for side in coefficient_sides(each)]
     found = [*regression_records(by_values), *left_out]
     if by_codes:
@@ -258,7 +261,6 @@ def _prediction(work: _Work) -> list[Record]:
         work.synthetic,
         work.schema,
         holdout=work.holdout,
-        level=work.options.level,
     )
 
 
@@ -282,7 +284,6 @@ def _risk(work: _Work) -> RiskResult:
         holdout=tables.holdout,
         attacks=options.attacks,
         threads=options.threads,
-        level=options.level,
     )
 
 

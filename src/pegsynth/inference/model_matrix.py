@@ -8,7 +8,7 @@ columns, so that their coefficients mean the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 
@@ -114,19 +114,51 @@ class Sample:
         return Sample(codes, counts, response, self.dropped, numbers, exposures)
 
 
-def sample_of(formula: Formula, table: Codes, schema: Schema) -> Sample:
-    """Count the distinct rows of a table, one feature a line, that a formula can use."""
+def sample_of(
+    formula: Formula,
+    table: Codes,
+    schema: Schema,
+    values: TableValues | None = None,
+    *,
+    exposures: Float64 | None = None,
+) -> Sample:
+    """Return the rows of a table that a formula can use.
+
+    Parameters
+    ----------
+    table
+        Codes, one feature a line.
+    values
+        The numbers of its rows and their weights, which are then used row by row; None: distinct
+        rows of codes are counted.
+    exposures
+        Of a Poisson regression; rows without one are left out.
+    """
     places = [schema.index(name) for name in formula.features]
-    sizes = [schema.category_counts[place] for place in places]
-    codes, counts = distinct_rows(table[places], sizes)
-    response = response_values(formula, schema)[codes[0]]
-    usable = ~np.isnan(response)
+    counts: Int64 | Float64
+    if values is None:
+        codes, counts = distinct_rows(table[places], [schema.category_counts[p] for p in places])
+    else:
+        codes = np.ascontiguousarray(table[places, :: values.every])
+        counts = np.ones(codes.shape[1]) if values.weights is None else values.weights
+    response = _response(formula, codes, values, schema)
+    # A row of weight 0 would only stand in the way of a count of rows.
+    usable = ~np.isnan(response) & (counts > 0)
+    numbers = {}
     for term in formula.parts:
-        values = numbers_of_codes(term, _feature(term, schema))
-        if values is not None:
-            usable &= ~np.isnan(values[codes[formula.features.index(term.feature)]])
-    dropped = int(counts[~usable].sum())
-    return Sample(codes[:, usable], counts[usable], response[usable], dropped)
+        found = _numbers(term, codes[formula.features.index(term.feature)], values, schema)
+        if found is not None:
+            numbers[term.text] = found
+            usable &= ~np.isnan(found)
+    if exposures is not None:
+        usable &= exposures > 0
+    sample = Sample(codes, counts, response, 0, {} if values is None else numbers, exposures)
+    if values is None:
+        return replace(sample.part(usable), dropped=int(counts[~usable].sum()))
+    used = replace(sample.part(usable), dropped=int(np.count_nonzero(~usable)))
+    if not len(used.counts):
+        return used
+    return replace(used, counts=used.counts * (len(used.counts) / used.counts.sum()))
 
 
 def response_values(formula: Formula, schema: Schema) -> Float64:
@@ -233,58 +265,23 @@ def _seen(sample: Sample, place: int, size: int, formula: Formula) -> Int64:
     return seen.astype(np.int64) + (yes & no)
 
 
-def value_sample(
-    formula: Formula,
-    codes: Codes,
-    values: TableValues,
-    schema: Schema,
-    *,
-    exposures: Float64 | None = None,
-) -> Sample:
-    """Return the usable rows of a table, with the numbers that a formula needs of them.
-
-    Of a Poisson regression with exposures, rows without one are left out.
-    """
-    places = [schema.index(name) for name in formula.features]
-    ours = np.ascontiguousarray(codes[places, :: values.every])
-    response = _response(formula, ours, values, schema)
-    usable = ~np.isnan(response)
-    numbers = {}
-    for term in formula.parts:
-        found = _numbers(term, ours[formula.features.index(term.feature)], values, schema)
-        if found is not None:
-            numbers[term.text] = found
-            usable &= ~np.isnan(found)
-    counts = np.ones(len(response)) if values.weights is None else values.weights
-    # A row of weight 0 would only stand in the way of a count of rows.
-    usable &= counts > 0
-    if exposures is not None:
-        usable &= exposures > 0
-    counts = counts[usable]
-    if len(counts):
-        counts = counts * (len(counts) / counts.sum())
-    return Sample(
-        ours[:, usable],
-        counts,
-        response[usable],
-        int(np.count_nonzero(~usable)),
-        {name: each[usable] for name, each in numbers.items()},
-        None if exposures is None else exposures[usable],
-    )
-
-
-def _response(formula: Formula, codes: Codes, values: TableValues, schema: Schema) -> Float64:
+def _response(
+    formula: Formula, codes: Codes, values: TableValues | None, schema: Schema
+) -> Float64:
     found = None
     if formula.response.sign or formula.kind != "logistic":
         found = _numbers(formula.response, codes[0], values, schema)
     return response_values(formula, schema)[codes[0]] if found is None else found
 
 
-def _numbers(term: Term, codes: Codes, values: TableValues, schema: Schema) -> Float64 | None:
+def _numbers(
+    term: Term, codes: Codes, values: TableValues | None, schema: Schema
+) -> Float64 | None:
     """Return the number of a term in every row; None for a term of categories."""
-    feature = schema.features[schema.index(term.feature)]
+    feature = _feature(term, schema)
     number = parsed_number(term.operand) if term.sign else None
-    if values.has(term.feature) and is_numeric(feature) and not term.categorical:
+    numeric = is_numeric(feature) and not term.categorical
+    if values is not None and values.has(term.feature) and numeric:
         ours = values.columns[term.feature]
         if not term.sign:
             return transformed(term, ours)

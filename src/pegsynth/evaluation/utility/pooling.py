@@ -23,7 +23,7 @@ from itertools import combinations
 import numpy as np
 
 from pegsynth.inference.combining_rules import Moments, Rule, own_noise, plug_in, replicate_weights
-from pegsynth.inference.statistics import LEVEL, Estimate, interval
+from pegsynth.inference.statistics import Estimate, interval
 from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals
 from pegsynth.schema import Schema
@@ -40,8 +40,7 @@ def pooled(
     *,
     share: float,
     rule: Rule | None = None,
-    freedom: float = np.inf,
-    level: float = LEVEL,
+    replicates: Sequence[float] = (),
 ) -> Estimate:
     """Pool the estimates of one thing.
 
@@ -53,27 +52,22 @@ def pooled(
         Rows of a synthetic table as a share of the original's.
     rule
         How the tables were made; None: nobody knows, and the plug-in rule is taken.
-    freedom
-        Degrees of freedom of a single table's interval.
+    replicates
+        Estimates of the one table with each of its replicate weights, which then give the
+        interval (R28).
     """
-    if len(values) == 1:
-        return interval(values[0], variances[0], freedom, level=level)
-    estimates = np.array(values)[:, np.newaxis]
-    if rule == "own-noise":
-        spread = own_noise(estimates)
+    if len(values) == 1 and not replicates:
+        return interval(values[0], variances[0], np.inf)
+    if replicates:
+        spread = replicate_weights(np.array(replicates)[:, np.newaxis], np.array(values[:1]))
+    elif rule == "own-noise":
+        spread = own_noise(np.array(values)[:, np.newaxis])
     else:
         # R16, plug-in: T = (n/N) v + b/K.
-        spread = plug_in(Moments.of(estimates, np.array(variances)[:, np.newaxis]), share)
+        moments = Moments.of(np.array(values)[:, np.newaxis], np.array(variances)[:, np.newaxis])
+        spread = plug_in(moments, share)
     variance, degrees = float(spread.variance[0]), float(spread.degrees_of_freedom[0])
-    return interval(float(np.mean(values)), variance, degrees, level=level)
-
-
-def replicated(main: float, replicates: Sequence[float], *, level: float = LEVEL) -> Estimate:
-    """Return an estimate with the interval that its replicates give (R28)."""
-    spread = replicate_weights(np.array(replicates)[:, np.newaxis], np.array([main]))
-    return interval(
-        main, float(spread.variance[0]), float(spread.degrees_of_freedom[0]), level=level
-    )
+    return interval(float(np.mean(values)), variance, degrees)
 
 
 def how_pooled(tables: int, *, rule: Rule | None, replicates: int) -> str:

@@ -38,7 +38,7 @@ from pegsynth.inference.ledger_support import (
     support_note,
     with_shared_bias,
 )
-from pegsynth.inference.model_matrix import columns_of, value_sample
+from pegsynth.inference.model_matrix import columns_of, sample_of
 from pegsynth.inference.pooled import estimates_of
 from pegsynth.inference.pooled_result import Pooled
 from pegsynth.inference.procedures.weighted_statistics import (
@@ -117,13 +117,13 @@ def _prepared(
     if formula.kind == "poisson" and np.nanmin(columns[formula.response.feature]) < 0:
         raise ParameterError(f"formula {text!r}: counts of a poisson regression are at least 0")
     values = TableValues(columns)
-    plain = value_sample(formula, codes, values, schema, exposures=times)
+    plain = sample_of(formula, codes, schema, values, exposures=times)
     design = columns_of(formula, [plain], schema)
 
     def estimates(weights: Float64) -> Estimates:
         weighted = replace(values, weights=weights)
         found = fit(
-            value_sample(formula, codes, weighted, schema, exposures=times), design, formula.kind
+            sample_of(formula, codes, schema, weighted, exposures=times), design, formula.kind
         )
         if found.reason:
             raise ParameterError(f"formula {text!r}: {found.reason}")
