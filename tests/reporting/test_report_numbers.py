@@ -10,7 +10,7 @@ from scipy import stats
 
 import pegsynth
 from command import pegs
-from pegsynth.evaluation.evaluate_options import options_of
+from pegsynth.evaluation.evaluate import options_of
 from pegsynth.evaluation.faults.fault_kinds import FALSE_ALARMS
 from pegsynth.evaluation.faults.figure_faults import (
     coefficient_sides,

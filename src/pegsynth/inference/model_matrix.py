@@ -7,16 +7,18 @@ columns, so that their coefficients mean the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.codec.tabulation import DENSE_CELLS, numbered
-from pegsynth.inference.formula import Formula, Interaction, Term, compared, transformed, truth
+from pegsynth.inference.formula import POWER, SPLINE, Formula, Interaction, Term, unquoted
 from pegsynth.inference.value_columns import TableValues, is_numeric, numeric_values
 from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.schema import Schema
@@ -24,6 +26,15 @@ from pegsynth.schema.feature import Feature
 from pegsynth.schema.number_text import parsed_number
 
 INTERCEPT = "Intercept"
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {"log": np.log, "log1p": np.log1p, "sqrt": np.sqrt}
 
 
 @dataclass(frozen=True)
@@ -289,3 +300,61 @@ def _numbers(
             return compared(term, ours, number)
     found = numbers_of_codes(term, feature)
     return None if found is None else np.asarray(found[codes])
+
+
+def truth(term: Term, feature: Feature) -> Float64:
+    """Return 1 where a code fulfils a comparison, 0 where not, NaN where it has no answer.
+
+    A bin is judged by its midpoint. Categories that are names are compared as text, and
+    those of an ordinal feature also by their order. Missing, not applicable and unknown
+    have no answer.
+    """
+    number = parsed_number(term.operand)
+    if is_numeric(feature) and number is not None:
+        return compared(term, numeric_values(feature), number)
+    places = np.arange(feature.category_count, dtype=np.float64)
+    places[feature.bin_count :] = np.nan
+    return compared(term, places, feature.labels.index(unquoted(term.operand)))
+
+
+def compared(term: Term, numbers: Float64, operand: float) -> Float64:
+    """Return 1 where a number fulfils a comparison, 0 where not, NaN where there is none."""
+    answers = np.asarray(_COMPARE[term.sign](numbers, operand), dtype=np.float64)
+    answers[np.isnan(numbers)] = np.nan
+    return answers
+
+
+def transformed(term: Term, numbers: Float64) -> Float64:
+    """Return what a term makes of numbers; NaN where that is no finite number.
+
+    Notes
+    -----
+    The spline is linear beyond its outer knots, and its columns are divided by the square of the
+    distance between these: Harrell (2015), Regression Modeling Strategies, 2nd edition, 2.4.5.
+    """
+    if not term.function:
+        return numbers
+    with np.errstate(all="ignore"):
+        if term.function == POWER:
+            found = numbers ** int(term.numbers[0])
+        elif term.function == SPLINE:
+            found = _spline(numbers, [float(knot) for knot in term.numbers], term.column)
+        else:
+            found = _FUNCTIONS[term.function](numbers)
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _spline(numbers: Float64, knots: list[float], column: int) -> Float64:
+    if column == 1:
+        return numbers
+    *_, before, last = knots
+    knot, width = knots[column - 2], last - knots[0]
+
+    def cubed(at: float) -> Float64:
+        return np.asarray(np.maximum((numbers - at) / width, 0.0) ** 3 * width)
+
+    return np.asarray(
+        cubed(knot)
+        - cubed(before) * ((last - knot) / (last - before))
+        + cubed(last) * ((before - knot) / (last - before))
+    )

@@ -20,7 +20,6 @@ import numpy as np
 from pegsynth.evaluation.faults.fault_kinds import (
     FALSE_ALARMS,
     KIND_ALARMS,
-    SEPARATOR,
     Fault,
     beside,
     function_allowance,
@@ -30,7 +29,7 @@ from pegsynth.evaluation.faults.fault_kinds import (
     share_explained,
     written,
 )
-from pegsynth.evaluation.records import Record
+from pegsynth.evaluation.records import SEPARATOR, Record
 from pegsynth.evaluation.utility.correlations import PairSides
 from pegsynth.evaluation.utility.empirical import HEAP_SHARE, TAILS, Empirical, Sides, kolmogorov
 from pegsynth.evaluation.utility.regression_records import Comparison

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
-from pegsynth.evaluation.record_views import records_card, records_frame, records_picture
 from pegsynth.evaluation.records import Record
 from pegsynth.evaluation.risk.intruder import attacks_of
 from pegsynth.evaluation.risk.intruder_records import intruder_records
@@ -24,11 +23,6 @@ from pegsynth.evaluation.risk.reappearance import reappearance_records
 from pegsynth.evaluation.risk.risk_tables import risk_tables
 from pegsynth.kernels.arrays import Codes
 from pegsynth.schema.schema import Schema
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from pegsynth.views import Picture
 
 
 @dataclass(frozen=True)
@@ -47,17 +41,6 @@ class RiskResult:
 
     records: tuple[Record, ...]
     per_record: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
-
-    def to_frame(self) -> pl.DataFrame:
-        """Return one line for each record (Polars)."""
-        return records_frame(self.records)
-
-    def plot(self, name: str | None = None) -> Picture:
-        """Draw a risk for all its subjects; by default those of the whole table."""
-        return records_picture(self.records, name)
-
-    def _repr_html_(self) -> str:
-        return records_card("RiskResult", self.records)
 
 
 def risk_records(

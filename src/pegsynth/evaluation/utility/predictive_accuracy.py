@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.evaluation.records import Record, measured, not_computed
-from pegsynth.inference.formula import Term, read_response, truth
+from pegsynth.inference.formula import Term, read_response
+from pegsynth.inference.model_matrix import truth
 from pegsynth.inference.statistics import LEVEL, Estimate, placements, quantile
 from pegsynth.kernels.arrays import Codes, Float64
 from pegsynth.schema import Schema

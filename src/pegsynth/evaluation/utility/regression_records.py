@@ -20,7 +20,7 @@ from itertools import repeat
 import msgspec
 import numpy as np
 
-from pegsynth.evaluation.records import Record, measured, not_computed
+from pegsynth.evaluation.records import SEPARATOR, Record, measured, not_computed
 from pegsynth.evaluation.utility.pooling import how_pooled, pooled
 from pegsynth.inference.combining_rules import Rule
 from pegsynth.inference.formula import Formula, cuts_a_bin
@@ -33,7 +33,6 @@ from pegsynth.schema import Schema
 
 MOST_ENTRIES = 1 << 25
 _ROUNDING = 1e-10
-SEPARATOR = " :: "
 DISTANCE_NOTE = (
     "sum over the coefficients, intercept included, of |(b_synth - b_orig)/b_orig|; unstable where "
     "an original coefficient is near 0: read the coefficients beside it; low and high: smallest "

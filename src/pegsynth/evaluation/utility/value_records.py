@@ -19,7 +19,7 @@ import numpy as np
 from pegsynth.evaluation.faults.fault_kinds import Fault
 from pegsynth.evaluation.faults.figure_faults import NUMBER_RULE, number_faults
 from pegsynth.evaluation.judged_tables import Tables
-from pegsynth.evaluation.records import Cumulative, Record, measured, not_computed
+from pegsynth.evaluation.records import SEPARATOR, Cumulative, Record, measured, not_computed
 from pegsynth.evaluation.utility.correlations import HEADLINES as CORRELATION_HEADLINES
 from pegsynth.evaluation.utility.correlations import PairSides, correlation_records, pair_sides
 from pegsynth.evaluation.utility.empirical import (
@@ -43,7 +43,6 @@ from pegsynth.schema import Schema
 
 LEVELS = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 NO_NUMBERS = "no numeric feature has numbers in all tables"
-SEPARATOR = " :: "
 HEADLINES = ("kolmogorov_distance", "wasserstein_distance")
 _POINTS = 60
 _MEANT = {
