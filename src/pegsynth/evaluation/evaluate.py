@@ -25,10 +25,10 @@ from pegsynth.errors import ParameterError
 from pegsynth.evaluation.judged_tables import read_tables
 from pegsynth.evaluation.measuring import Evaluation, evaluate_tables
 from pegsynth.evaluation.risk.intruder import attacks_of
-from pegsynth.evaluation.utility.pooling import published_noise
 from pegsynth.inference.choice import rule_for
 from pegsynth.inference.combining_rules import Rule
 from pegsynth.inference.formula import Formula, read_formula, read_response
+from pegsynth.inference.ledger_support import published_noise
 from pegsynth.inference.release_views import ReleaseViews, tables_of
 from pegsynth.privacy import Ledger
 from pegsynth.progress import Progress, quiet, shown
@@ -174,12 +174,12 @@ def evaluate(
 
 
 def evaluate_files(
-    original: Any,
-    synthetic: Sequence[Any],
+    original: object,
+    synthetic: Sequence[object],
     schema: Schema,
     options: EvaluateOptions,
     *,
-    holdout: Any = None,
+    holdout: object = None,
     progress: Progress = quiet,
 ) -> Evaluation:
     """Read tables and evaluate them; see `evaluate`."""
@@ -290,7 +290,7 @@ def _names(given: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(name for each in given for name in _names(each))
 
 
-def measured_codebook(original: Any, schema: Schema) -> Schema:
+def measured_codebook(original: object, schema: Schema) -> Schema:
     """Return the schema with edges and categories of the original where it has none."""
     if not schema.unsettled:
         return schema

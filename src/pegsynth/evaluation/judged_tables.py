@@ -27,11 +27,10 @@ from pegsynth.errors import DataError, EmptyTableError, SchemaError
 from pegsynth.evaluation.deeds import DeedCollector, Truth
 from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.utility.panel_records import panel_records
-from pegsynth.evaluation.utility.pooling import plain_rows
 from pegsynth.inference.choice import weight_columns
 from pegsynth.inference.statistics import NOTHING, Estimate, spread
 from pegsynth.inference.value_columns import TableValues, ValueCollector
-from pegsynth.kernels.arrays import Codes
+from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.options.weight_names import weight_file
 from pegsynth.schema import Feature, Schema
 from pegsynth.tables.reader import TableReader
@@ -109,11 +108,11 @@ class _Read:
 
 
 def read_tables(
-    original: Any,
-    synthetic: Sequence[Any],
+    original: object,
+    synthetic: Sequence[object],
     schema: Schema,
     *,
-    holdout: Any = None,
+    holdout: object = None,
     threads: int,
     counted: Truth | None = None,
     lenient: bool = False,
@@ -174,11 +173,11 @@ def read_tables(
     return replace(found, values=(values, *released), records=records)
 
 
-def _file_name(source: Any) -> str | None:
+def _file_name(source: object) -> str | None:
     return Path(source).name if isinstance(source, str | Path) else None
 
 
-def weights_beside(source: Any, schema: Schema) -> pl.DataFrame | None:
+def weights_beside(source: object, schema: Schema) -> pl.DataFrame | None:
     """Return the weights of a table that stand in a file of their own; None where there is none."""
     if not isinstance(source, str | Path):
         return None
@@ -189,7 +188,7 @@ def weights_beside(source: Any, schema: Schema) -> pl.DataFrame | None:
         return pl.concat(list(reader.batches(weight_columns(reader.columns))))
 
 
-def _check_common(original: Any, filled: Sequence[_Read], schema: Schema) -> None:
+def _check_common(original: object, filled: Sequence[_Read], schema: Schema) -> None:
     """Refuse tables of which nothing can be compared."""
     missing = {name for table in filled for name in table.missing}
     if not filled or not missing.issuperset(schema.names):
@@ -237,7 +236,7 @@ def _has_listed(codes: Codes, feature: Feature) -> bool:
 
 
 def _read_original(
-    source: Any, schema: Schema, counted: Truth | None
+    source: object, schema: Schema, counted: Truth | None
 ) -> tuple[_Read, TableValues, tuple[Record, ...]]:
     """Read codes and numbers of the original, which must fit the schema, and deeds to it."""
     with opened(source, dialect=schema.dialect) as reader:
@@ -280,7 +279,7 @@ def _passes(
     return typed if again else plain, rows.mask()
 
 
-def _read(source: Any, role: str, schema: Schema, threads: int) -> _Read:
+def _read(source: object, role: str, schema: Schema, threads: int) -> _Read:
     """Read a table; of a hold-out, whose rows are real, those that count."""
     real = role == HOLDOUT
     try:
@@ -439,3 +438,33 @@ def _stranger_record(
     )
     found = spread(shares, n=min((table.rows for table in tables), default=0))
     return measured("unknown_values", feature.name, found, baseline=0.0, note=note)
+
+
+def repeats(weights: Float64) -> Int64:
+    """Return how often each row stands in a table of as many rows.
+
+    >>> repeats(np.array([2.0, 0.0, 0.5, 0.5, 1.0])).tolist()
+    [3, 0, 0, 1, 1]
+    """
+    total = float(weights.sum())
+    if not total > 0:
+        return np.ones(len(weights), dtype=np.int64)
+    ends = np.round(np.cumsum(weights) * (len(weights) / total)).astype(np.int64)
+    ends[-1] = len(weights)
+    return np.diff(ends, prepend=0)
+
+
+def plain_rows(codes: Codes, weights: Float64 | None, every: int = 1) -> Codes:
+    """Return the rows of a table, repeated by their weights where it has some.
+
+    Parameters
+    ----------
+    codes
+        Rows by features.
+    weights
+        One for each `every`-th row; None where all rows count alike.
+    """
+    if weights is None:
+        return codes
+    kept = codes[::every]
+    return np.asarray(np.repeat(kept, repeats(weights), axis=0))

@@ -398,7 +398,7 @@ def _badness(record: Record) -> float:
     return value if record.better == "lower" else -value
 
 
-def _rows(record: Record, *, by: str | None) -> list[dict[str, Any]]:
+def _rows(record: Record, *, by: str | None) -> list[dict[str, float | str | None]]:
     """Return a record as rows of a forest plot: the figure, and what it is held against."""
     label = (record.subject or "the whole table") if by else record.name
     found = {"label": label, "value": record.value, "series": FOUND}

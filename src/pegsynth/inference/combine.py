@@ -234,7 +234,8 @@ def combine(
         notes.append(note or NOT_ASKED)
         design = design_of(ledger) if ledger is not None and part is None else None
         part = part or (PART if design is None else design.part)
-        found = _replicated(rule, estimates, main, part, floor, imputations, notes)
+        table = _averaged(alone(estimates), imputations)
+        found = _replicated(rule, table, main, part, floor, notes)
         unknown = NO_LEDGER if ledger is None else NO_ANALYSIS
         return found.with_status(status_of(note or unknown))
     table, checked = matched(estimates, variances)
@@ -262,7 +263,11 @@ def _support(ledger: Ledger | None, analysis: str | None) -> str:
 
 
 def _default_rule(
-    ledger: Ledger | None, estimates: Any, main: Any, imputations: int | None, notes: list[str]
+    ledger: Ledger | None,
+    estimates: object,
+    main: object,
+    imputations: int | None,
+    notes: list[str],
 ) -> Rule:
     if ledger is None:
         unstated: Rule = "plug-in" if imputations is None else "nested"
@@ -276,7 +281,7 @@ def _default_rule(
     return choice.rule
 
 
-def _check_arguments(rule: Rule, variances: Any, main: Any, floor: Floor | None) -> None:
+def _check_arguments(rule: Rule, variances: object, main: object, floor: Floor | None) -> None:
     """Refuse what a rule lacks, and what it would not use."""
     if rule == "replicate-weights" and main is None:
         raise ParameterError(
@@ -293,22 +298,23 @@ def _check_arguments(rule: Rule, variances: Any, main: Any, floor: Floor | None)
         raise ParameterError(f"a floor is for the rules {' and '.join(REPLICATED)}, not for {rule}")
 
 
+def _averaged(table: Table, imputations: int | None) -> Table:
+    """Return the mean of every dataset: it holds the spread of imputing, too (R23)."""
+    if imputations is None:
+        return table
+    check_enough(combining_rules.datasets_of(len(table.values), imputations))
+    return replace(table, values=combining_rules.dataset_means(table.values, imputations))
+
+
 def _replicated(
     rule: Rule,
-    estimates: Any,
-    main: Any,
+    table: Table,
+    main: object,
     part: float,
     floor: Floor | None,
-    imputations: int | None,
     notes: list[str],
 ) -> Combined:
     """Combine replicates, whose spread holds sampling error and noise (R28)."""
-    table = alone(estimates)
-    if imputations is not None:
-        # The spread of imputing is in that of the datasets, so that their means are enough (R23).
-        datasets = combining_rules.datasets_of(len(table.values), imputations)
-        check_enough(datasets)
-        table = replace(table, values=combining_rules.dataset_means(table.values, imputations))
     if rule == "replicate-weights":
         centre = one_each(main, table, "main")
         spread = combining_rules.replicate_weights(table.values, centre, part=part)

@@ -17,6 +17,7 @@ r imputations each, those of a dataset one after the other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
+from pegsynth.inference.statistics import Estimate, interval
 from pegsynth.kernels.arrays import Float64
 from pegsynth.options.weight_names import WEIGHT, named_weights
 
@@ -85,6 +87,12 @@ REPLICATED: Final = ("own-noise", "replicate-weights")
 ROWS_NEEDED: Final = (
     "rows, the number of rows of one synthetic dataset, and rows_in, the public number of "
     "original rows (--rows and --rows-in)"
+)
+
+
+NAIVE = (
+    "one synthetic table: its interval is the naive one, as if its rows were real; it leaves out "
+    "that the table was made from a sample"
 )
 
 
@@ -289,6 +297,63 @@ def effective_rows(weights: Float64) -> float:
     """
     squares = float(weights @ weights)
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
+def pooled_estimate(
+    values: Sequence[float],
+    variances: Sequence[float],
+    *,
+    share: float,
+    rule: Rule | None = None,
+    replicates: Sequence[float] = (),
+) -> Estimate:
+    """Pool the estimates of one thing, with the interval that how the tables were made allows.
+
+    Tables with noise of their own and replicate weights hold in their spread all that makes an
+    estimate vary; other tables are pooled by the plug-in rule; a single table has the interval
+    that an analyst would naively take.
+
+    Parameters
+    ----------
+    values, variances
+        Estimate of each table, and its variance as if rows were real.
+    share
+        Rows of a synthetic table as a share of the original's.
+    rule
+        How the tables were made; None: nobody knows, and the plug-in rule is taken.
+    replicates
+        Estimates of the one table with each of its replicate weights, which then give the
+        interval (R28).
+    """
+    if len(values) == 1 and not replicates:
+        return interval(values[0], variances[0], np.inf)
+    if replicates:
+        spread = replicate_weights(np.array(replicates)[:, np.newaxis], np.array(values[:1]))
+    elif rule == "own-noise":
+        spread = own_noise(np.array(values)[:, np.newaxis])
+    else:
+        # R16, plug-in: T = (n/N) v + b/K.
+        moments = Moments.of(np.array(values)[:, np.newaxis], np.array(variances)[:, np.newaxis])
+        spread = plug_in(moments, share)
+    variance, degrees = float(spread.variance[0]), float(spread.degrees_of_freedom[0])
+    return interval(float(np.mean(values)), variance, degrees)
+
+
+def how_pooled(tables: int, *, rule: Rule | None, replicates: int) -> str:
+    """Say which interval an estimate of released tables has."""
+    if replicates:
+        return f"interval by {replicates} replicate weights, which hold sampling error and noise"
+    if tables == 1:
+        return NAIVE
+    if rule == "own-noise":
+        return (
+            f"{tables} synthetic tables with noise of their own pooled by T = (1 + 1/K) b, which "
+            "holds sampling error and noise"
+        )
+    return (
+        f"{tables} synthetic tables pooled by T = (n/N) v + b/K (plug-in rule), which leaves out "
+        "noise, and the pull of virtual rows, that all tables share"
+    )
 
 
 FEWEST_IMPUTATIONS: Final = 2

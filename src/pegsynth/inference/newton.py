@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.kernels.arrays import Codes, Float64
+from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.kernels.binomial import add_derivatives
 
 Slopes = Callable[[Float64], tuple[float, Float64, Float64]]
@@ -39,8 +39,8 @@ _SUMS = 8
 class Rows:
     """Rows to be explained: codes one feature a line, how many of each, and responses."""
 
-    columns: Codes
-    counts: Float64
+    columns: Codes | Float64
+    counts: Int64 | Float64
     responses: Float64
 
 
@@ -117,7 +117,7 @@ def _by_codes(parts: Sequence[Rows], starts: NDArray[np.int64], pool: ThreadPool
 
 
 def maximise_matrix(
-    matrix: Float64, counts: NDArray[Any], responses: Float64, exposures: Float64 | None = None
+    matrix: Float64, counts: Int64 | Float64, responses: Float64, exposures: Float64 | None = None
 ) -> Maximum:
     """Fit a regression to a design matrix, its last column the intercept.
 

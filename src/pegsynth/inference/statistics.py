@@ -11,13 +11,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.kernels.arrays import Float64
+from pegsynth.kernels.arrays import Float64, Int64
 
 LEVEL = 0.95
 
@@ -146,7 +144,7 @@ def lumped_share(value: float, n: int, variance: float, *, lump: float, level: f
     return Estimate(value, max(low, 0.0), min(high, 1.0), n)
 
 
-def weighted_mean(values: Float64, weights: NDArray[Any], *, level: float) -> Estimate:
+def weighted_mean(values: Float64, weights: Int64, *, level: float) -> Estimate:
     """Mean of values that stand for `weights` targets each, with the normal interval."""
     n = int(weights.sum())
     if n == 0:

@@ -16,8 +16,7 @@ import numpy as np
 from pegsynth.evaluation.faults.fault_kinds import bernstein, rows_judged
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.utility.empirical import Empirical, Sides
-from pegsynth.evaluation.utility.pooling import how_pooled, pooled
-from pegsynth.inference.combining_rules import Rule
+from pegsynth.inference.combining_rules import Rule, how_pooled, pooled_estimate
 from pegsynth.inference.statistics import Estimate
 from pegsynth.inference.value_columns import TableValues
 from pegsynth.kernels.arrays import Float64
@@ -207,7 +206,7 @@ def _replicates(
 
 def _record(pair: PairSides) -> Record:
     values = [each.value for each in pair.synthetic]
-    found = pooled(
+    found = pooled_estimate(
         values,
         [each.variance for each in pair.synthetic],
         share=float(np.mean([each.n for each in pair.synthetic])) / pair.original.n,

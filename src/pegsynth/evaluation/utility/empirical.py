@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.evaluation.faults.fault_kinds import rows_judged
-from pegsynth.evaluation.utility.pooling import pooled
-from pegsynth.inference.combining_rules import Rule, effective_rows
+from pegsynth.inference.combining_rules import Rule, effective_rows, pooled_estimate
 from pegsynth.inference.statistics import Estimate
 from pegsynth.inference.value_columns import TableValues
 from pegsynth.kernels.arrays import Float64
@@ -259,7 +258,7 @@ class Sides:
     def estimate(self, figure: Figure, variance: Figure) -> Estimate:
         """Return a figure of the synthetic tables with its interval."""
         values = [figure(each) for each in self.synthetic]
-        return pooled(
+        return pooled_estimate(
             values,
             [max(variance(each), 0.0) for each in self.synthetic],
             share=sum(each.n for each in self.synthetic) / len(values) / self.original.n,

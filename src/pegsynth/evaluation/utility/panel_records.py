@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,6 +26,7 @@ from pegsynth.schema import Schema
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.panel import PRIVATE, Panel
 from pegsynth.schema.wide_schema import gap_edges, wide_schema
+from pegsynth.tables.reader import TableReader
 from pegsynth.tables.table_input import open_table
 
 PANEL_KEYS = (
@@ -108,7 +108,7 @@ class _Histories:
         return found
 
 
-def panel_records(original: Any, synthetic: Sequence[Any], schema: Schema) -> list[Record]:
+def panel_records(original: object, synthetic: Sequence[object], schema: Schema) -> list[Record]:
     """Return the records of a panel; none for another table."""
     if schema.panel is None or schema.panel.wide:
         return []
@@ -127,7 +127,7 @@ def panel_records(original: Any, synthetic: Sequence[Any], schema: Schema) -> li
     return [*_distances(real, tables), _inconsistent(tables), _reappearing(real, tables)]
 
 
-def _read(source: Any, schema: Schema, panel: Panel) -> _Histories:
+def _read(source: object, schema: Schema, panel: Panel) -> _Histories:
     """Fold a table; values that the schema does not list are a category after the last."""
     wide = wide_schema(schema)
     with open_table(source, dialect=schema.dialect) as whole:
@@ -144,7 +144,7 @@ def _read(source: Any, schema: Schema, panel: Panel) -> _Histories:
         return _Histories(wide, wide.panel or panel, codes, _impossible(reader, schema))
 
 
-def _impossible(reader: Any, schema: Schema) -> float:
+def _impossible(reader: TableReader, schema: Schema) -> float:
     """Return the share of units with too many rows, or with two values of a fixed feature."""
     panel = Folding(schema).panel
     names = [panel.unit, *panel.fixed]
@@ -153,7 +153,7 @@ def _impossible(reader: Any, schema: Schema) -> float:
     wrong = units.get_column("_rows") > panel.most
     for name in panel.fixed:
         wrong = wrong | (units.get_column(name) > 1)
-    return float(wrong.mean() or 0.0)
+    return float(wrong.to_numpy().mean())
 
 
 def _distances(real: _Histories, tables: Sequence[_Histories]) -> list[Record]:

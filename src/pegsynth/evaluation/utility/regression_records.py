@@ -21,8 +21,7 @@ import msgspec
 import numpy as np
 
 from pegsynth.evaluation.records import SEPARATOR, Record, measured, not_computed
-from pegsynth.evaluation.utility.pooling import how_pooled, pooled
-from pegsynth.inference.combining_rules import Rule
+from pegsynth.inference.combining_rules import Rule, how_pooled, pooled_estimate
 from pegsynth.inference.formula import Formula, cuts_a_bin
 from pegsynth.inference.model_matrix import INTERCEPT, Column, Sample, columns_of, sample_of
 from pegsynth.inference.regression_fit import RegressionFit, fit
@@ -193,7 +192,7 @@ def _pooled(
     if len(estimates) == 1 and len(again) < 2:
         return estimates[0]
     share = float(np.mean([each.rows for each in fits[1:]])) / max(fits[0].rows, 1)
-    return pooled(
+    return pooled_estimate(
         [each.value for each in estimates],
         [each.variance for each in estimates],
         share=share,

@@ -34,8 +34,7 @@ from pegsynth.evaluation.utility.empirical import (
     wasserstein,
     wasserstein_floor,
 )
-from pegsynth.evaluation.utility.pooling import how_pooled
-from pegsynth.inference.combining_rules import Rule
+from pegsynth.inference.combining_rules import Rule, how_pooled
 from pegsynth.inference.statistics import LEVEL, Estimate, quantile, spread
 from pegsynth.inference.value_columns import moment_features, value_features
 from pegsynth.kernels.arrays import Float64
