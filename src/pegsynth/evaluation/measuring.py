@@ -5,13 +5,14 @@ A new measure is a function that returns records, and a line in `MEASURES`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.faults.cell_faults import (
@@ -39,8 +40,12 @@ from pegsynth.evaluation.records import (
     measured,
     not_computed,
 )
-from pegsynth.evaluation.risk.risk_tables import holdout_records
-from pegsynth.evaluation.risk.risks import RiskResult, risk_records
+from pegsynth.evaluation.risk.intruder import attacks_of
+from pegsynth.evaluation.risk.intruder_records import intruder_records
+from pegsynth.evaluation.risk.matching import matching_records
+from pegsynth.evaluation.risk.membership import membership_records
+from pegsynth.evaluation.risk.reappearance import reappearance_records
+from pegsynth.evaluation.risk.risk_tables import holdout_records, risk_tables
 from pegsynth.evaluation.utility.panel_records import PANEL_KEYS
 from pegsynth.evaluation.utility.predictive_accuracy import prediction_records
 from pegsynth.evaluation.utility.propensity import propensity_records
@@ -80,6 +85,24 @@ class Evaluation(Metrics, frozen=True, kw_only=True):
     """
 
     per_record: Any = None
+
+
+@dataclass(frozen=True)
+class RiskResult:
+    """What was measured.
+
+    Parameters
+    ----------
+    records
+        Every figure; those that could not be computed say why.
+    per_record
+        Figures for every row of the original, in its order, by name: the error of each
+        attack, `group_size`, `released_matches`, `released_copies`, `match_probability`,
+        `membership_score`. Confidential.
+    """
+
+    records: tuple[Record, ...]
+    per_record: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -306,6 +329,68 @@ def _effective(work: Work) -> list[Record]:
 def _lacking(names: Sequence[str], tables: Tables) -> str:
     found = [name for name in names if name in tables.missing]
     return _LACKING.format(name=found[0]) if found else ""
+
+
+def risk_records(
+    original: Codes,
+    synthetic: Sequence[Codes],
+    schema: Schema,
+    *,
+    holdout: Codes | None = None,
+    attacks: Sequence[tuple[Sequence[str] | None, Sequence[str] | None]] = ((None, None),),
+    threads: int = 2,
+    level: float = 0.95,
+) -> RiskResult:
+    """Measure every risk.
+
+    Parameters
+    ----------
+    original, synthetic, holdout
+        Code matrices, rows by features, all encoded with `schema`; `holdout` are rows of the
+        same population that the synthesizer never saw.
+    schema
+        The public codebook. Its quasi-identifiers identify a person, its sensitive features
+        are to be protected; on the built-in discharge data the intruder's attacks are the
+        paper's.
+    attacks
+        Names of the features that an intruder knows and infers; None: by their roles. The
+        first pair takes the place of the roles in all measures, further ones are for attacks
+        of the intruder only.
+    threads
+        Searches at a time; no figure depends on it.
+    level
+        Of all intervals.
+
+    Raises
+    ------
+    DataError
+        A table does not fit the schema, or the original or a synthetic table is empty.
+    ParameterError
+        There is no synthetic table, a name is not in the schema, or a feature is both known
+        and to be inferred.
+    """
+    chosen = [attack for names in attacks for attack in attacks_of(schema, *names)]
+    known, infer = attacks[0]
+    tables = risk_tables(
+        original,
+        synthetic,
+        schema,
+        holdout=holdout,
+        known=known,
+        infer=infer,
+        threads=threads,
+        level=level,
+    )
+    found: list[tuple[list[Record], Mapping[str, NDArray[Any]]]] = [
+        intruder_records(tables, chosen),
+        reappearance_records(tables),
+        matching_records(tables),
+        membership_records(tables),
+    ]
+    return RiskResult(
+        tuple(record for records, _ in found for record in records),
+        {name: values for _, per_record in found for name, values in per_record.items()},
+    )
 
 
 def _merged(base: Sequence[Record], found: Sequence[Record], tables: Tables) -> tuple[Record, ...]:

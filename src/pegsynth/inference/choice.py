@@ -135,7 +135,7 @@ def has_own_noise(ledger: Ledger) -> bool:
 def replicates_of(ledger: Ledger) -> int | None:
     """Return the number of replicate weights; None where there are none."""
     told = [each[REPLICATES_OPTION] for each in _options(ledger) if REPLICATES_OPTION in each]
-    return _only(value if type(value) is int and value > 0 else None for value in told)
+    return _only_number(told)
 
 
 def design_of(ledger: Ledger) -> ReplicateDesign | None:
@@ -190,9 +190,9 @@ def rows_of(ledger: Ledger, datasets: int) -> int | None:
     """
     draws = [event for event in ledger.events if isinstance(event, DRAWS)]
     if draws:
-        return _only(_rows(event, datasets) for event in draws)
+        return _only_number(_rows(event, datasets) for event in draws)
     told = [each.get("rows") for each in _options(ledger) if each.get("datasets") == datasets]
-    return _only(value if type(value) is int and value > 0 else None for value in told)
+    return _only_number(told)
 
 
 def _rows(event: Draws, datasets: int) -> int | None:
@@ -202,12 +202,12 @@ def _rows(event: Draws, datasets: int) -> int | None:
 def rows_in_of(ledger: Ledger) -> int | None:
     """Return N as it was stated to be public; None where it was not."""
     stated = [a.parameters.get("rows_in") for a in ledger.assumptions if a.code == "rows-in"]
-    return _only(value if type(value) is int and value > 0 else None for value in stated)
+    return _only_number(stated)
 
 
-def _only(values: Iterable[int | None]) -> int | None:
-    """Return the value that all agree on."""
-    found = set(values)
+def _only_number(values: Iterable[object]) -> int | None:
+    """Return the whole number that all agree on; None where they do not, or it is none."""
+    found = {value if type(value) is int and value > 0 else None for value in values}
     return found.pop() if len(found) == 1 else None
 
 
