@@ -4,7 +4,6 @@ import html
 import re
 import xml.etree.ElementTree as ET
 
-import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -13,7 +12,6 @@ import pegsynth
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.measuring import Evaluation
 from pegsynth.evaluation.records import Marginal, Metrics, Record
-from pegsynth.evaluation.risk.risks import RiskResult
 from pegsynth.inference.pooled import Pooled
 from pegsynth.inference.release_views import NO_GUARANTEE, tables_of
 from pegsynth.inference.statistics import Estimate
@@ -52,8 +50,6 @@ def wide_metrics(kind=Metrics):
         Marginal(feature=n, label=n, categories=("a", "b", "c"), original=shares, synthetic=shares)
         for n in names
     )
-    if kind is RiskResult:
-        return RiskResult(tuple(records), {"row": np.zeros(1000)})
     return kind(summary={"tvd1": 0.1, "pmse": None}, records=tuple(records), marginals=marginals)
 
 
@@ -84,7 +80,6 @@ LEDGER = Ledger((UnitBound(rows_per_unit=2, label=HOSTILE), *[NOISE] * WIDE))
 CARDS = [
     (wide_metrics(), CONFIDENTIAL),
     (wide_metrics(Evaluation), CONFIDENTIAL),
-    (wide_metrics(RiskResult), CONFIDENTIAL),
     (wide_map(), CONFIDENTIAL),
     (Study("folder", (), wide_map().results), CONFIDENTIAL),
     (wide_release(NotPrivate.because("kept-columns")), NO_GUARANTEE),
@@ -205,7 +200,6 @@ def test_the_frame_of_a_study():
 PICTURES = [
     lambda: wide_metrics().plot(),
     lambda: wide_metrics().plot("tvd1"),
-    lambda: wide_metrics(RiskResult).plot(),
     lambda: wide_metrics().marginals[0].plot(),
     lambda: wide_map().plot(),
     lambda: wide_release().plot(),
@@ -230,7 +224,7 @@ def test_pictures_are_drawn_by_the_chart_builder(make):
 
 def test_only_figures_of_the_original_are_confidential():
     confidential = [make().confidential for make in PICTURES]
-    assert confidential == [True] * 5 + [False] * 5
+    assert confidential == [True] * 4 + [False] * 5
     assert wide_release(NotPrivate.because("kept-columns")).plot().confidential
 
 

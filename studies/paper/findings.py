@@ -15,8 +15,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.inference.statistics import Estimate, difference, mean, ratio
+from pegsynth.inference.statistics import Estimate
 from studies.paper.checks import Check, FindingPart, part
+from studies.paper.repeats import difference, mean, ratio
 from studies.paper.results import Results
 from studies.paper.setting import Setting
 from studies.paper.study_design import NO_RESET, RESET, Variant

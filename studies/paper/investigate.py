@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from pegsynth.inference.statistics import Estimate, difference, mean, ratio
+from pegsynth.inference.statistics import Estimate
 from studies.paper.findings import HIGH, LABELS, SHOWN, SMALL, View
+from studies.paper.repeats import difference, mean, ratio
 from studies.paper.study_design import FORGETTING, NO_RESET, RESET
 from studies.paper.workshop import FRESH
 from studies.paper.yardstick import coefficient_words, figure, headlines, uniqueness_name

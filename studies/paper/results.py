@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.inference.statistics import Estimate, mean
+from pegsynth.inference.statistics import Estimate
 from studies.paper.cell_file import CellValues
+from studies.paper.repeats import mean
 from studies.paper.work_cells import REASON, Cell
 
 if TYPE_CHECKING:

@@ -10,12 +10,10 @@ import pegsynth
 from pegsynth.codec.codec import decode
 from pegsynth.errors import DataError, ParameterError, SchemaError
 from pegsynth.evaluation import Metrics
-from pegsynth.evaluation.evaluate_options import PAPER_FORMULAS, options_of
-from pegsynth.evaluation.measuring import RISK_KEYS, UTILITY_KEYS
-from pegsynth.evaluation.records import SUMMARY_KEYS
+from pegsynth.evaluation.evaluate import PAPER_FORMULAS, options_of
+from pegsynth.evaluation.measuring import HEADLINES, RISK_KEYS
 
 FORMULA = "I(charge > 30) ~ age + sev + cat"
-KEYS = (*SUMMARY_KEYS, *UTILITY_KEYS, *RISK_KEYS)
 
 
 def frame(codes, how="labels"):
@@ -42,7 +40,7 @@ def evaluated():
 
 
 def test_every_headline_has_a_value(evaluated):
-    assert tuple(evaluated.summary) == KEYS
+    assert tuple(evaluated.summary) == HEADLINES
     assert all(value is not None for value in evaluated.summary.values()), evaluated.summary
 
 
@@ -140,9 +138,9 @@ def test_risks_need_the_columns_that_identify():
 def test_nothing_to_compare_is_said_for_every_headline():
     empty = SYNTHETIC.clear()
     found = pegsynth.evaluate(ORIGINAL, empty, SCHEMA, formulas=FORMULA, target="cat")
-    assert tuple(found.summary) == KEYS
+    assert tuple(found.summary) == HEADLINES
     assert set(found.summary.values()) == {None}
-    for name in KEYS:
+    for name in HEADLINES:
         assert found.record(name).note.startswith("not computed")
 
 

@@ -9,9 +9,8 @@ from pegsynth.inference.formula import (
     cuts_a_bin,
     read_formula,
     read_response,
-    transformed,
-    truth,
 )
+from pegsynth.inference.model_matrix import transformed, truth
 from pegsynth.schema import Feature, Schema
 
 ODD = Schema(

@@ -5,11 +5,12 @@ import pytest
 import risk_twins as twins
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.risk import intruder, intruder_records
-from pegsynth.evaluation.risk.intruder import Attack, Targets, attacks_of, cells_of, guess
+from pegsynth.evaluation.risk import intruder_records
+from pegsynth.evaluation.risk.intruder import Attack, attacks_of, cells_of, guess
 from pegsynth.evaluation.risk.risk_tables import risk_tables
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
+from studies.paper import intruder_targets
 
 NUMBERS = np.array([10.0, 20.0, 40.0, np.nan, 100.0])
 
@@ -99,13 +100,13 @@ def test_more_combinations_than_rows_are_counted_sparsely():
     assert found.matched_share == pytest.approx(0.4)
 
 
-@pytest.mark.parametrize("most", [intruder.MOST_CELLS, 10])
+@pytest.mark.parametrize("most", [intruder_targets.MOST_CELLS, 10])
 def test_targets_that_are_counted_once_give_the_same(monkeypatch, most):
-    monkeypatch.setattr(intruder, "MOST_CELLS", most)
+    monkeypatch.setattr(intruder_targets, "MOST_CELLS", most)
     schema = twins.make_schema()
     original = np.ascontiguousarray(twins.population(300, 1).T)
     for values in (None, NUMBERS):
-        targets = Targets.of(Attack("f3", ("f0", "f1"), values), original, schema)
+        targets = intruder_targets.Targets.of(Attack("f3", ("f0", "f1"), values), original, schema)
         for seed in (2, 3):
             released = twins.population(80, seed)
             found = attack(original.T, released, (0, 1), 3, values)
@@ -123,7 +124,7 @@ def test_rows_that_match_no_target_count_for_the_fallback():
     )
     original = np.array([[0, 0], [0, 0], [0, 1], [1, 1], [1, 0]], dtype=np.uint8)
     released = np.array([[0, 0], [2, 1], [2, 1]], dtype=np.uint8)
-    found = Targets.of(Attack("s", ("k",)), original.T, schema).reach(released.T)
+    found = intruder_targets.Targets.of(Attack("s", ("k",)), original.T, schema).reach(released.T)
     # Group a: guess x, one of three wrong. Group b has no match: the mode is y, one of two wrong.
     assert (found.error.value, found.matched) == (pytest.approx(2 / 5), pytest.approx(3 / 5))
 

@@ -9,7 +9,7 @@ import pytest
 import pegsynth
 from command import done
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.measured_codebook import measured_codebook
+from pegsynth.evaluation.evaluate import measured_codebook
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dialect import Dialect
 

@@ -16,7 +16,7 @@ NAMES = ("Intercept", "age", "sev", "cat[surgical]")
 
 def records(text, original, *synthetic, schema=SCHEMA):
     tables = [np.ascontiguousarray(codes.T) for codes in (original, *synthetic)]
-    found = compare(read_formula(text, schema), tables[0], tables[1:], schema)
+    found = compare(read_formula(text, schema), tables, schema)
     return {(r.name, r.subject): r for r in regression_records([found])}
 
 

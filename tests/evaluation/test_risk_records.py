@@ -7,9 +7,9 @@ import risk_twins as twins
 
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.evaluation import Metrics
+from pegsynth.evaluation.measuring import risk_records
 from pegsynth.evaluation.risk.membership import DISTANCE
 from pegsynth.evaluation.risk.risk_tables import risk_tables
-from pegsynth.evaluation.risk.risks import risk_records
 from significance import ALPHA, bonferroni
 
 SIZES = (9, 7, 5, 8, 4, 6)

@@ -7,8 +7,8 @@ from scipy import stats
 
 from pegsynth.errors import ParameterError
 from pegsynth.inference import statistics
-from pegsynth.inference.statistics import difference, mean, ratio
 from significance import ALPHA, bonferroni
+from studies.paper.repeats import difference, mean, ratio
 
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 1), (0, 10), (3, 10), (10, 10), (500, 1000)])

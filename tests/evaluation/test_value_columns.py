@@ -4,9 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pegsynth.evaluation.judged_tables import read_tables
-from pegsynth.evaluation.utility.pooling import plain_rows, repeats
-from pegsynth.inference.replicated import weight_columns
+from pegsynth.evaluation.judged_tables import plain_rows, read_tables, repeats
+from pegsynth.inference.choice import weight_columns
 from pegsynth.inference.value_columns import ValueCollector, moment_features, value_features
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dialect import Dialect

@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 
 import pegsynth
-from pegsynth.evaluation.faults.model_faults import coefficient_sides
+from pegsynth.evaluation.faults.figure_faults import coefficient_sides
 from pegsynth.evaluation.judged_tables import read_tables
-from pegsynth.evaluation.utility.value_regression import compare_values, has_values
+from pegsynth.evaluation.utility.regression_records import compare, has_values
 from pegsynth.inference.combining_rules import PART
 from pegsynth.inference.formula import read_formula
 from pegsynth.schema import Feature, Schema
@@ -59,7 +59,7 @@ def compared(text, original, synthetic, **more):
     tables = read_tables(original, synthetic, SCHEMA, threads=1)
     assert has_values(formula, SCHEMA, tables.values)
     codes = [each.T for each in (tables.original, *tables.synthetic)]
-    return compare_values(formula, codes, tables.values, SCHEMA, **more)
+    return compare(formula, codes, SCHEMA, tables.values, **more)
 
 
 @pytest.mark.parametrize("text", FORMULAS)

@@ -10,8 +10,7 @@ import pytest
 
 import pegsynth
 from pegsynth.codec import tails
-from pegsynth.inference import procedures, shared_bias
-from pegsynth.inference.combine import Floor
+from pegsynth.inference import Floor, ledger_support, procedures
 from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals
 from pegsynth.privacy.events import Unspent
 
@@ -64,7 +63,7 @@ def test_a_mean_is_supported_where_hidden_rows_at_the_ends_move_it_by_less_than_
 @pytest.mark.parametrize("noise", [0.02, 5.0])
 def test_so_many_rows_are_put_at_either_end(noise):
     """Against a twin that adds the rows to the table itself."""
-    rows = shared_bias.hidden_rows(ledger(noise), "los")
+    rows = ledger_support.hidden_rows(ledger(noise), "los")
     values = frame()["los"].to_numpy()
     found = pegsynth.replicated(deviation, frame(), ledger=ledger(noise), analysis="los")
     low, high = found.combined.interval(0.95)
@@ -80,16 +79,16 @@ def test_so_many_rows_are_put_at_either_end(noise):
 
 def test_hidden_rows_are_those_below_which_the_next_octave_is_not_seen():
     for law in ("gaussian", "laplace"):
-        rows = shared_bias.hidden_rows(ledger(40.0, law=law), "los")
+        rows = ledger_support.hidden_rows(ledger(40.0, law=law), "los")
         chance = tails._FALSE_NEXT
         expected = tails.standing_out(1, 40.0, laplace=law == "laplace", chance=chance)
         assert rows == pytest.approx(expected)
     twice = ledger(40.0, counted("los", 40.0, purpose="edges", levels=(127,)))
-    once = shared_bias.hidden_rows(ledger(40.0), "los")
-    assert shared_bias.hidden_rows(twice, "los") == pytest.approx(once / 2**0.5)
+    once = ledger_support.hidden_rows(ledger(40.0), "los")
+    assert ledger_support.hidden_rows(twice, "los") == pytest.approx(once / 2**0.5)
     divided = ledger(40.0, counted("los", 40.0, purpose="edges", levels=(16,)))
-    assert shared_bias.hidden_rows(divided, "los") == once
-    assert shared_bias.hidden_rows(divided, "sev") == 0
+    assert ledger_support.hidden_rows(divided, "los") == once
+    assert ledger_support.hidden_rows(divided, "sev") == 0
 
 
 def test_a_number_that_came_out_constant_is_not_supported():

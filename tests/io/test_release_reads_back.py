@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 import read_back
 from checks.doors.foreign_here import foreign_here
 from pegsynth.codec.codec import Decoder, encode
-from pegsynth.evaluation.measured_codebook import measured_codebook
+from pegsynth.evaluation.evaluate import measured_codebook
 from pegsynth.schema import Schema
 from pegsynth.spark import arrow_batches
 from pegsynth.tables.caller_frames import to_kind

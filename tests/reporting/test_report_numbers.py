@@ -10,13 +10,16 @@ from scipy import stats
 
 import pegsynth
 from command import pegs
-from pegsynth.evaluation.evaluate_options import options_of
+from pegsynth.evaluation.evaluate import options_of
 from pegsynth.evaluation.faults.fault_kinds import FALSE_ALARMS
-from pegsynth.evaluation.faults.model_faults import coefficient_sides, regression_faults
-from pegsynth.evaluation.faults.number_faults import number_faults
+from pegsynth.evaluation.faults.figure_faults import (
+    coefficient_sides,
+    number_faults,
+    regression_faults,
+)
 from pegsynth.evaluation.judged_tables import read_tables
-from pegsynth.evaluation.utility.value_regression import compare_values
-from pegsynth.evaluation.utility.values import numbers_found
+from pegsynth.evaluation.utility.regression_records import compare
+from pegsynth.evaluation.utility.value_records import numbers_found
 from pegsynth.publishing.report.html import render
 from pegsynth.publishing.report.verdict import verdict
 from pegsynth.publishing.report.wording import Lookup
@@ -75,7 +78,7 @@ def blamed(original, synthetic, schema):
     numbers = numbers_found(tables, schema)
     (formula,) = options_of(schema, formulas=[bad.FORMULA]).formulas
     codes = [each.T for each in (tables.original, *tables.synthetic)]
-    compared = compare_values(formula, codes, tables.values, schema)
+    compared = compare(formula, codes, schema, tables.values)
     return [*numbers.faults(), *regression_faults(coefficient_sides(compared))]
 
 

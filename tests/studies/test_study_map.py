@@ -11,10 +11,10 @@ import pytest
 from pegsynth.codec.codec import decode, encode
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import ModelError, ParameterError
-from pegsynth.inference.statistics import mean
 from pegsynth.random import RandomStream
 from studies.paper import risk_utility_map
 from studies.paper.arms import Arm
+from studies.paper.repeats import mean
 from studies.paper.setting import setting_of
 from studies.paper.work_cells import Cell
 from studies.paper.workshop import Population, Workshop

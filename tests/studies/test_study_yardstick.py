@@ -9,9 +9,9 @@ from pegsynth.codec.codec import encode
 from pegsynth.codec.tabulation import row_keys
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.evaluation import evaluate_codes
+from pegsynth.evaluation.measuring import risk_records
 from pegsynth.evaluation.risk.intruder import Attack
 from pegsynth.evaluation.risk.reappearance import expected_uniqueness
-from pegsynth.evaluation.risk.risks import risk_records
 from pegsynth.evaluation.utility.distances import conditional_floor, marginal_floor
 from pegsynth.inference.model_matrix import sample_of
 from pegsynth.schema import Feature, Schema

@@ -10,15 +10,10 @@ from pegsynth.cli.combining import read_ledger
 from pegsynth.cli.notes import progress_bar, say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import ParameterError, legible
-from pegsynth.evaluation.evaluate import evaluate_files
-from pegsynth.evaluation.evaluate_options import options_of
-from pegsynth.evaluation.measured_codebook import measured_codebook
+from pegsynth.evaluation.evaluate import evaluate_files, measured_codebook, options_of
 from pegsynth.evaluation.measuring import Evaluation
-from pegsynth.evaluation.records import Record, headline
+from pegsynth.evaluation.records import SEPARATOR, Record, headline
 from pegsynth.evaluation.risk.risk_tables import NAME as HOLDOUT_FAULT
-from pegsynth.evaluation.utility.pooling import published_noise
-from pegsynth.evaluation.utility.regression_records import SEPARATOR
-from pegsynth.inference.choice import rule_for
 from pegsynth.options.command_options import EvaluateOptions
 from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Ledger
@@ -58,9 +53,8 @@ def run(
         formulas=wishes.formulas or None,
         per_record=wishes.per_record,
         threads=request.threads,
-        rule=None if ledger is None else rule_for(ledger, len(synthetic)).rule,
-        noise=None if ledger is None else published_noise(ledger, schema),
         ledger=ledger,
+        datasets=len(synthetic),
     )
     with progress_bar() as progress:
         found = evaluate_files(

@@ -12,6 +12,7 @@ expectation over that draw: of a unit with c rows each counts min(1, k/c).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -51,8 +52,8 @@ class DeedCollector:
     capped: bool = False
     counted: Truth | None = None
     _units: list[NDArray[np.uint64]] = field(default_factory=list)
-    _bounded: dict[str, int] = field(default_factory=dict)
-    _recoded: dict[str, int] = field(default_factory=dict)
+    _bounded: Counter[str] = field(default_factory=Counter)
+    _recoded: Counter[str] = field(default_factory=Counter)
     _rows: int = 0
     _compared: int = 0
 
@@ -83,7 +84,10 @@ class DeedCollector:
         first, self._rows = self._rows, self._rows + frame.height
         if self.counted is not None:
             here = pl.Series(self.counted[first : self._rows])
-            self._leave_out(frame.filter(~here))
+            left = frame.filter(~here)
+            for index, encoder in enumerate(self._encoders):
+                codes = encoder.encode_batch(left)
+                self._left[index] += np.bincount(codes, minlength=len(self._left[index]))
             frame = frame.filter(here)
         self._compared += frame.height
         for feature in self.schema.features:
@@ -91,15 +95,10 @@ class DeedCollector:
                 continue
             column = frame.get_column(feature.name)
             if feature.kind == "numeric" and feature.edges:
-                self._count(self._bounded, feature, self._beyond(feature, column))
+                self._bounded[feature.name] += self._beyond(feature, column)
             elif feature.recoding is not None and not feature.binned:
-                self._count(self._recoded, feature, _unlike(feature, column))
+                self._recoded[feature.name] += _unlike(feature, column)
         return frame
-
-    def _leave_out(self, rows: pl.DataFrame) -> None:
-        for index, encoder in enumerate(self._encoders):
-            codes = encoder.encode_batch(rows)
-            self._left[index] += np.bincount(codes, minlength=len(self._left[index]))
 
     def records(self, codes: Codes) -> tuple[Record, ...]:
         """Return what was found; `codes` are those of the rows that are compared, in order."""
@@ -156,9 +155,6 @@ class DeedCollector:
                 note = "values that public rules turn into other ones before they are counted"
                 found = self._recoded[feature.name]
                 yield _share(RECODED, feature.name, found, self._compared, note)
-
-    def _count(self, where: dict[str, int], feature: Feature, found: int) -> None:
-        where[feature.name] = where.get(feature.name, 0) + found
 
     def _beyond(self, feature: Feature, column: pl.Series) -> int:
         if not column.dtype.is_numeric():

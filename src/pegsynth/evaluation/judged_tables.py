@@ -27,15 +27,16 @@ from pegsynth.errors import DataError, EmptyTableError, SchemaError
 from pegsynth.evaluation.deeds import DeedCollector, Truth
 from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.utility.panel_records import panel_records
-from pegsynth.evaluation.utility.pooling import plain_rows
-from pegsynth.inference.replicated import weight_columns
+from pegsynth.inference.choice import weight_columns
 from pegsynth.inference.statistics import NOTHING, Estimate, spread
 from pegsynth.inference.value_columns import TableValues, ValueCollector
-from pegsynth.kernels.arrays import Codes
+from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.options.weight_names import weight_file
 from pegsynth.schema import Feature, Schema
 from pegsynth.tables.reader import TableReader
 from pegsynth.tables.table_input import opened
+
+HOLDOUT = "the hold-out"
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class Tables:
 class _Read:
     """One table as it came: codes, with the code after the last for values that have none."""
 
+    role: str
     source: str
     codes: Codes
     strangers: tuple[int, ...] = ()
@@ -106,11 +108,11 @@ class _Read:
 
 
 def read_tables(
-    original: Any,
-    synthetic: Sequence[Any],
+    original: object,
+    synthetic: Sequence[object],
     schema: Schema,
     *,
-    holdout: Any = None,
+    holdout: object = None,
     threads: int,
     counted: Truth | None = None,
     lenient: bool = False,
@@ -144,33 +146,38 @@ def read_tables(
     real, values, deeds = _read_original(original, schema, counted)
     files = {weight_file(Path(each)) for each in synthetic if isinstance(each, str | Path)}
     synthetic = [each for each in synthetic if _file_name(each) not in files]
-    tables = [_read(table, schema, threads) for table in synthetic]
-    held = None if holdout is None else _read(holdout, schema, threads, real=True)
-    if held is not None and not held.rows:
-        raise DataError(f"{held.source}: the hold-out has no rows; give some, or leave it out")
-    if held is not None and held.missing:
-        raise DataError(
-            f"{held.source}: the hold-out lacks the column {held.missing[0]!r}; give rows with all "
-            "columns of the schema"
-        )
-    _check_common(original, tables, schema)
+    tables = [
+        _read(table, f"synthetic table {number}", schema, threads)
+        for number, table in enumerate(synthetic, start=1)
+    ]
+    held = [] if holdout is None else [_read(holdout, HOLDOUT, schema, threads)]
+    for each in held:
+        if not each.rows:
+            raise DataError(f"{each.source}: the hold-out has no rows; give some, or leave it out")
+        if each.missing:
+            raise DataError(
+                f"{each.source}: the hold-out lacks the column {each.missing[0]!r}; give rows with "
+                "all columns of the schema"
+            )
+    filled = [table for table in tables if table.rows]
+    _check_common(original, filled, schema)
     if not real.rows:
         return Tables(None, real.codes, (), None, records=(_empty_record("original", 0),))
     if not lenient:
-        _refuse_unlisted(_with_roles(real, tables, held))
+        _refuse_unlisted([real, *tables, *held])
     found = _fitted(real, tables, held, schema)
-    released = tuple(t.values for t in tables if t.rows and t.values is not None)
-    filled = [source for source, t in zip(synthetic, tables, strict=True) if t.rows]
-    people = panel_records(original, filled, schema) if filled else []
+    released = tuple(table.values for table in filled if table.values is not None)
+    sources = [source for source, t in zip(synthetic, tables, strict=True) if t.rows]
+    people = panel_records(original, sources, schema) if sources else []
     records = (*found.records, *deeds, *people)
     return replace(found, values=(values, *released), records=records)
 
 
-def _file_name(source: Any) -> str | None:
+def _file_name(source: object) -> str | None:
     return Path(source).name if isinstance(source, str | Path) else None
 
 
-def weights_beside(source: Any, schema: Schema) -> pl.DataFrame | None:
+def weights_beside(source: object, schema: Schema) -> pl.DataFrame | None:
     """Return the weights of a table that stand in a file of their own; None where there is none."""
     if not isinstance(source, str | Path):
         return None
@@ -181,9 +188,8 @@ def weights_beside(source: Any, schema: Schema) -> pl.DataFrame | None:
         return pl.concat(list(reader.batches(weight_columns(reader.columns))))
 
 
-def _check_common(original: Any, tables: Sequence[_Read], schema: Schema) -> None:
+def _check_common(original: object, filled: Sequence[_Read], schema: Schema) -> None:
     """Refuse tables of which nothing can be compared."""
-    filled = [table for table in tables if table.rows]
     missing = {name for table in filled for name in table.missing}
     if not filled or not missing.issuperset(schema.names):
         return
@@ -200,22 +206,14 @@ def _check_common(original: Any, tables: Sequence[_Read], schema: Schema) -> Non
     )
 
 
-def _with_roles(
-    real: _Read, tables: Sequence[_Read], held: _Read | None
-) -> list[tuple[str, _Read]]:
-    """Return all tables, each with what it is called."""
-    named = [(f"synthetic table {number}", table) for number, table in _numbered(tables)]
-    return [("the original", real), *named, *([] if held is None else [("the hold-out", held)])]
-
-
-def _refuse_unlisted(tables: Sequence[tuple[str, _Read]]) -> None:
+def _refuse_unlisted(tables: Sequence[_Read]) -> None:
     """Refuse a table with a column that would be one category, and would be read as a finding."""
-    for role, table in tables:
+    for table in tables:
         for name in table.unlisted:
             raise DataError(
-                f"{table.source}: column {name!r} of {role}: none of its values is in the schema, "
-                "so that nothing can be compared; write them as the schema lists them, or give the "
-                "schema that describes this table"
+                f"{table.source}: column {name!r} of {table.role}: none of its values is in the "
+                "schema, so that nothing can be compared; write them as the schema lists them, or "
+                "give the schema that describes this table"
             )
 
 
@@ -238,7 +236,7 @@ def _has_listed(codes: Codes, feature: Feature) -> bool:
 
 
 def _read_original(
-    source: Any, schema: Schema, counted: Truth | None
+    source: object, schema: Schema, counted: Truth | None
 ) -> tuple[_Read, TableValues, tuple[Record, ...]]:
     """Read codes and numbers of the original, which must fit the schema, and deeds to it."""
     with opened(source, dialect=schema.dialect) as reader:
@@ -255,7 +253,9 @@ def _read_original(
             collector.add(compared, parts[-1])
     encoder.finish()
     codes = one_matrix(parts)
-    read = _Read(reader.source, codes, unlisted=_without_listed(codes, encoder.columns))
+    read = _Read(
+        "the original", reader.source, codes, unlisted=_without_listed(codes, encoder.columns)
+    )
     return read, collector.finish(), deeds.records(codes)
 
 
@@ -279,8 +279,9 @@ def _passes(
     return typed if again else plain, rows.mask()
 
 
-def _read(source: Any, schema: Schema, threads: int, *, real: bool = False) -> _Read:
-    """Read a table; of one of real rows those that count."""
+def _read(source: object, role: str, schema: Schema, threads: int) -> _Read:
+    """Read a table; of a hold-out, whose rows are real, those that count."""
+    real = role == HOLDOUT
     try:
         with opened(source, dialect=schema.dialect) as reader:
             present = [name for name in schema.names if name in reader.columns]
@@ -314,10 +315,11 @@ def _read(source: Any, schema: Schema, threads: int, *, real: bool = False) -> _
                     collector.add(frame, part)
     except EmptyTableError as error:
         nothing = np.empty((0, len(schema.names)), dtype=np.uint8)
-        return _Read(str(error).partition(": the table has")[0], nothing)
+        return _Read(role, str(error).partition(": the table has")[0], nothing)
     codes = np.concatenate(parts)
     known = {column.name for column in schema.columns} | {schema.unit, *weights}
     return _Read(
+        role,
         reader.source,
         codes,
         tuple(each.unknown + each.absent for each in encoders),
@@ -328,47 +330,41 @@ def _read(source: Any, schema: Schema, threads: int, *, real: bool = False) -> _
     )
 
 
-def _fitted(real: _Read, tables: list[_Read], held: _Read | None, schema: Schema) -> Tables:
-    records = [
-        _empty_record(f"synthetic table {number}", real.rows)
-        for number, t in _numbered(tables)
-        if not t.rows
-    ]
+def _fitted(real: _Read, tables: list[_Read], held: list[_Read], schema: Schema) -> Tables:
     filled = [table for table in tables if table.rows]
-    judged = [*filled, *([] if held is None else [held])]
-    missing = tuple(n for n in schema.names if any(n in table.missing for table in filled))
-    named = _with_roles(real, tables, held)
-    unlisted = [n for n in schema.names if any(n in table.unlisted for _, table in named)]
+    judged = [*filled, *held]
+    missing = [n for n in schema.names if any(n in table.missing for table in filled)]
+    every = [real, *tables, *held]
+    unlisted = [n for n in schema.names if any(n in table.unlisted for table in every)]
     left_out = tuple(name for name in schema.names if name in (*missing, *unlisted))
-    kept = [index for index, name in enumerate(schema.names) if name not in left_out]
-    records += [_missing_record(name, tables) for name in missing]
-    records += [_unlisted_record(name, named) for name in unlisted]
-    records += [_extra_record(number, t) for number, t in _numbered(tables) if t.extra]
+    records = [
+        *(_empty_record(each.role, real.rows) for each in tables if not each.rows),
+        *(_missing_record(name, tables) for name in missing),
+        *(_unlisted_record(name, every) for name in unlisted),
+        *(_extra_record(table) for table in tables if table.extra),
+    ]
     features = []
     columns: list[list[Codes]] = [[] for _ in range(1 + len(judged))]
-    for index in kept:
-        feature = schema.features[index]
+    for index, feature in enumerate(schema.features):
+        if feature.name in left_out:
+            continue
         strange = any(table.strangers[index] for table in judged)
         wider = _widened(feature, judged, index) if strange else _plain(feature)
         if strange:
             records.append(_stranger_record(feature, filled, held, index))
         features.append(wider)
-        for column, codes in zip(columns, (t.codes for t in (real, *judged)), strict=True):
-            column.append(_recoded(codes[:, index], feature, wider))
+        for column, table in zip(columns, (real, *judged), strict=True):
+            column.append(_recoded(table.codes[:, index], feature, wider))
     matrices = [_matrix(column, features) for column in columns]
     return Tables(
         Schema(tuple(features)) if features else None,
         matrices[0],
         tuple(matrices[1 : 1 + len(filled)]),
-        matrices[-1] if len(judged) > len(filled) else None,
+        matrices[-1] if held else None,
         left_out,
         tuple(records),
         tuple(f.name for f in schema.features if f.role in ("quasi-identifier", "sensitive")),
     )
-
-
-def _numbered(tables: Sequence[_Read]) -> list[tuple[int, _Read]]:
-    return list(enumerate(tables, start=1))
 
 
 def _matrix(columns: list[Codes], features: list[Feature]) -> Codes:
@@ -413,32 +409,62 @@ def _empty_record(subject: str, rows: int) -> Record:
 
 
 def _missing_record(name: str, tables: Sequence[_Read]) -> Record:
-    lacking = [str(number) for number, table in _numbered(tables) if name in table.missing]
+    lacking = [str(number) for number, t in enumerate(tables, start=1) if name in t.missing]
     note = f"not in synthetic table {', '.join(lacking)}; left out of every measure"
     return measured("missing_column", name, NOTHING, note=note)
 
 
-def _unlisted_record(name: str, tables: Sequence[tuple[str, _Read]]) -> Record:
-    where = ", ".join(role for role, table in tables if name in table.unlisted)
+def _unlisted_record(name: str, tables: Sequence[_Read]) -> Record:
+    where = ", ".join(table.role for table in tables if name in table.unlisted)
     note = f"the schema lists no value that it has in {where}; left out of every measure"
     return measured("unlisted_column", name, NOTHING, note=note)
 
 
-def _extra_record(number: int, table: _Read) -> Record:
+def _extra_record(table: _Read) -> Record:
     note = f"columns that the schema does not describe, passed over: {', '.join(table.extra)}"
     found = Estimate(float(len(table.extra)), n=table.rows)
-    return measured("extra_columns", f"synthetic table {number}", found, baseline=0.0, note=note)
+    return measured("extra_columns", table.role, found, baseline=0.0, note=note)
 
 
 def _stranger_record(
-    feature: Feature, tables: Sequence[_Read], held: _Read | None, index: int
+    feature: Feature, tables: Sequence[_Read], held: Sequence[_Read], index: int
 ) -> Record:
     shares = [table.strangers[index] / table.rows for table in tables]
     counts = ", ".join(str(table.strangers[index]) for table in tables)
-    apart = "" if held is None else f", {held.strangers[index]} of the hold-out"
+    apart = "".join(f", {table.strangers[index]} of the hold-out" for table in held)
     note = (
         f"share of values that the schema does not list ({counts} rows{apart}); they count as "
         "a category of their own, (other)"
     )
     found = spread(shares, n=min((table.rows for table in tables), default=0))
     return measured("unknown_values", feature.name, found, baseline=0.0, note=note)
+
+
+def repeats(weights: Float64) -> Int64:
+    """Return how often each row stands in a table of as many rows.
+
+    >>> repeats(np.array([2.0, 0.0, 0.5, 0.5, 1.0])).tolist()
+    [3, 0, 0, 1, 1]
+    """
+    total = float(weights.sum())
+    if not total > 0:
+        return np.ones(len(weights), dtype=np.int64)
+    ends = np.round(np.cumsum(weights) * (len(weights) / total)).astype(np.int64)
+    ends[-1] = len(weights)
+    return np.diff(ends, prepend=0)
+
+
+def plain_rows(codes: Codes, weights: Float64 | None, every: int = 1) -> Codes:
+    """Return the rows of a table, repeated by their weights where it has some.
+
+    Parameters
+    ----------
+    codes
+        Rows by features.
+    weights
+        One for each `every`-th row; None where all rows count alike.
+    """
+    if weights is None:
+        return codes
+    kept = codes[::every]
+    return np.asarray(np.repeat(kept, repeats(weights), axis=0))

@@ -1,16 +1,20 @@
-"""Every measure of utility and risk of tables that have been read, as one `Evaluation`."""
+"""Every measure of utility and risk of tables that have been read, as one `Evaluation`.
+
+A new measure is a function that returns records, and a line in `MEASURES`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.evaluate_options import EvaluateOptions
 from pegsynth.evaluation.faults.cell_faults import (
     IMPOSSIBLE_RULE,
     PAIR_RULE,
@@ -19,10 +23,9 @@ from pegsynth.evaluation.faults.cell_faults import (
     cell_findings,
 )
 from pegsynth.evaluation.faults.fault_kinds import fault_records
-from pegsynth.evaluation.faults.model_faults import (
+from pegsynth.evaluation.faults.figure_faults import (
     PREDICTION_RULE,
     REGRESSION_RULE,
-    CoefficientSides,
     coefficient_sides,
     prediction_faults,
     regression_faults,
@@ -37,19 +40,24 @@ from pegsynth.evaluation.records import (
     measured,
     not_computed,
 )
-from pegsynth.evaluation.risk.risk_tables import holdout_records
-from pegsynth.evaluation.risk.risks import RiskResult, risk_records
+from pegsynth.evaluation.risk.intruder import attacks_of
+from pegsynth.evaluation.risk.intruder_records import intruder_records
+from pegsynth.evaluation.risk.matching import matching_records
+from pegsynth.evaluation.risk.membership import membership_records
+from pegsynth.evaluation.risk.reappearance import reappearance_records
+from pegsynth.evaluation.risk.risk_tables import holdout_records, risk_tables
 from pegsynth.evaluation.utility.panel_records import PANEL_KEYS
 from pegsynth.evaluation.utility.predictive_accuracy import prediction_records
 from pegsynth.evaluation.utility.propensity import propensity_records
-from pegsynth.evaluation.utility.regression_records import compare, not_fitted, regression_records
-from pegsynth.evaluation.utility.table_distances import evaluate_codes
-from pegsynth.evaluation.utility.value_regression import (
-    compare_values,
-    compare_weighted,
+from pegsynth.evaluation.utility.regression_records import (
+    Comparison,
+    compare,
     has_values,
+    not_fitted,
+    regression_records,
 )
-from pegsynth.evaluation.utility.values import Numbers, numbers_found
+from pegsynth.evaluation.utility.table_distances import WEIGHTED, evaluate_codes
+from pegsynth.evaluation.utility.value_records import Numbers, numbers_found
 from pegsynth.inference.combining_rules import effective_rows
 from pegsynth.inference.formula import Formula, read_response
 from pegsynth.inference.ledger_support import support_note
@@ -59,18 +67,9 @@ from pegsynth.privacy import Ledger
 from pegsynth.progress import Progress, quiet
 from pegsynth.schema import Schema
 
-UTILITY_KEYS = (
-    "tvd2_weighted",
-    "interval_overlap",
-    "kolmogorov_distance",
-    "wasserstein_distance",
-    "pearson_distance",
-    "spearman_distance",
-    "utility_faults",
-    "pmse",
-    "pmse_ratio",
-    "auc_synthetic",
-)
+if TYPE_CHECKING:
+    from pegsynth.evaluation.evaluate import EvaluateOptions
+
 ON_CODES = "_codes"
 _LACKING = "column {name!r} could not be compared"
 
@@ -89,8 +88,26 @@ class Evaluation(Metrics, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class _Work:
-    """The tables one feature a line, as most measures want them."""
+class RiskResult:
+    """What was measured.
+
+    Parameters
+    ----------
+    records
+        Every figure; those that could not be computed say why.
+    per_record
+        Figures for every row of the original, in its order, by name: the error of each
+        attack, `group_size`, `released_matches`, `released_copies`, `match_probability`,
+        `membership_score`. Confidential.
+    """
+
+    records: tuple[Record, ...]
+    per_record: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Tables one feature a line, as most measures want them, and what several measures need."""
 
     tables: Tables
     schema: Schema
@@ -98,6 +115,70 @@ class _Work:
     synthetic: tuple[Codes, ...]
     holdout: Codes | None
     options: EvaluateOptions
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers of all tables."""
+        return numbers_found(self.tables, self.schema, self.options.rule)
+
+    @cached_property
+    def regressions(self) -> Regressions:
+        """Every formula, fitted to all tables."""
+        return _fitted(self)
+
+    @cached_property
+    def prediction(self) -> list[Record]:
+        """How well a model trained on the release predicts."""
+        target = self.options.target
+        if target is None:
+            return [not_computed("auc_synthetic", "", "no target was given (--target F)")]
+        try:
+            read_response(target, self.schema)
+        except ParameterError:
+            return [not_computed("auc_synthetic", target, _LACKING.format(name=target))]
+        return prediction_records(
+            target, self.original, self.synthetic, self.schema, holdout=self.holdout
+        )
+
+    @cached_property
+    def risk(self) -> RiskResult:
+        """What is disclosed; without a column that identifies or is inferred it means nothing."""
+        options, tables = self.options, self.tables
+        named = [name for pair in options.attacks for names in pair for name in names or ()]
+        lacking = _lacking([*tables.roles, *named], tables)
+        if lacking:
+            names = ("uniqueness", *RISK_KEYS)
+            return RiskResult(tuple(not_computed(name, "", lacking) for name in names))
+        return risk_records(
+            tables.original,
+            tables.synthetic,
+            self.schema,
+            holdout=tables.holdout,
+            attacks=options.attacks,
+            threads=options.threads,
+        )
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One line of `MEASURES`.
+
+    Parameters
+    ----------
+    stage
+        What progress calls it.
+    records
+        From the tables to its figures.
+    headlines
+        Those of the table as a whole that the summary shows.
+    turn
+        Measures of a later turn come after all of an earlier one.
+    """
+
+    stage: str
+    records: Callable[[Work], Sequence[Record]]
+    headlines: tuple[str, ...] = ()
+    turn: int = 0
 
 
 def evaluate_tables(
@@ -109,7 +190,7 @@ def evaluate_tables(
     """Measure all that can be measured of tables that have been read."""
     if tables.schema is None or not tables.synthetic:
         return _nothing(tables)
-    work = _Work(
+    work = Work(
         tables,
         tables.schema,
         np.ascontiguousarray(tables.original.T),
@@ -125,67 +206,60 @@ def evaluate_tables(
         threads=options.threads,
         released=tables.synthetic if tables.weighted else None,
     )
-    progress("numbers", 0, None)
-    numbers = numbers_found(tables, tables.schema, options.rule)
-    progress("regressions", 0, None)
-    found, coefficients = _regressions(work)
-    found += numbers.records(level=options.level)
-    progress("propensity", 0, None)
-    found += propensity_records(
-        work.original, work.synthetic, work.schema.category_counts, threads=options.threads
-    )
-    progress("prediction", 0, None)
-    found += _prediction(work)
-    found += _judged(work, numbers, coefficients, found)
-    found += _effective(tables)
-    progress("risk", 0, None)
-    risk = _risk(work)
+    found: list[Record] = []
+    for measure in sorted(MEASURES, key=lambda each: each.turn):
+        progress(measure.stage, 0, None)
+        found += measure.records(work)
     records = (
-        *_merged(base.records, [*found, *risk.records], tables),
+        *_merged(base.records, found, tables),
         *holdout_records(work.original, work.holdout, work.schema.category_counts),
     )
     return Evaluation(
         summary=_summary(records),
         records=records,
         marginals=base.marginals,
-        distributions=numbers.distributions(tables.schema),
-        per_record=_frame(risk, len(tables.original)) if options.per_record else None,
+        distributions=work.numbers.distributions(tables.schema),
+        per_record=_frame(work.risk, len(tables.original)) if options.per_record else None,
     )
 
 
-def _regressions(work: _Work) -> tuple[list[Record], list[CoefficientSides]]:
-    """Fit every formula to the numbers of the tables, and to their codes.
+class Regressions(NamedTuple):
+    """Every formula fitted to the numbers of the tables and to their codes; some to neither.
 
     Where a formula has no numeric feature, or a table no numbers of one, codes are all there is.
     """
-    by_codes, by_values, left_out = [], [], []
+
+    by_values: list[Comparison]
+    by_codes: list[Comparison]
+    left_out: list[Record]
+
+
+def _fitted(work: Work) -> Regressions:
+    by_values, by_codes, left_out = found = Regressions([], [], [])
     options, values = work.options, work.tables.values
-    told: dict[str, Any] = {"rule": options.rule, "level": options.level}
     codes = [work.original, *(table.T for table in work.tables.synthetic)]
+    counted = (work.original, *work.synthetic)
+    plain = [replace(each, columns={}) for each in values]
     replicated = any(each.replicates is not None for each in values[1:])
     for formula in options.formulas:
-        lacking = _lacking(formula.features, work.tables)
-        if lacking:
+        if lacking := _lacking(formula.features, work.tables):
             left_out += not_fitted(formula.text, lacking)
             continue
-        told["support"] = "" if options.ledger is None else _support(options.ledger, formula)
-        if replicated:
-            on_codes = compare_weighted(formula, codes, values, work.schema, **told)
+        fitted = partial(
+            compare,
+            formula,
+            schema=work.schema,
+            rule=options.rule,
+            support="" if options.ledger is None else _support(options.ledger, formula),
+            threads=options.threads,
+        )
+        on_codes = fitted(codes, values=plain) if replicated else fitted(counted)
+        if has_values(formula, work.schema, values):
+            by_codes.append(on_codes)
+            by_values.append(fitted(codes, values=values))
         else:
-            on_codes = compare(
-                formula, work.original, work.synthetic, work.schema, threads=options.threads, **told
-            )
-        if not has_values(formula, work.schema, values):
             by_values.append(on_codes)
-            continue
-        on_values = compare_values(formula, codes, values, work.schema, **told)
-        by_codes.append(on_codes)
-        by_values.append(on_values)
-    coefficients = [side for each in by_values for side in coefficient_sides(each)]
-    found = [*regression_records(by_values), *left_out]
-    if by_codes:
-        found += regression_records(by_codes, suffix=ON_CODES)
-    return found, coefficients
+    return found
 
 
 def _support(ledger: Ledger, formula: Formula) -> str:
@@ -196,39 +270,47 @@ def _support(ledger: Ledger, formula: Formula) -> str:
         return ""
 
 
-def _judged(
-    work: _Work,
-    numbers: Numbers,
-    coefficients: Sequence[CoefficientSides],
-    found: Sequence[Record],
-) -> list[Record]:
+def _regressions(work: Work) -> list[Record]:
+    by_values, by_codes, left_out = work.regressions
+    found = [*regression_records(by_values), *left_out]
+    return [*found, *(regression_records(by_codes, suffix=ON_CODES) if by_codes else [])]
+
+
+def _propensity(work: Work) -> list[Record]:
+    return propensity_records(
+        work.original, work.synthetic, work.schema.category_counts, threads=work.options.threads
+    )
+
+
+def _faults(work: Work) -> list[Record]:
     """Judge by every rule: what is off, and the records that belong to it."""
     tables = CellTables(
         work.schema, work.original, work.synthetic, work.options.noise, work.options.threads
     )
     cells = cell_findings(tables)
+    sides = [side for each in work.regressions.by_values for side in coefficient_sides(each)]
     faults = [
         *cells.faults,
-        *regression_faults(coefficients),
-        *prediction_faults(found),
-        *numbers.faults(),
+        *regression_faults(sides),
+        *prediction_faults(work.prediction),
+        *work.numbers.faults(),
     ]
     rules = (
         SUBGROUP_RULE,
         IMPOSSIBLE_RULE,
         REGRESSION_RULE,
         PREDICTION_RULE,
-        numbers.rule,
+        work.numbers.rule,
         PAIR_RULE,
     )
     return [*fault_records(faults, rules, n=tables.released), *cells.records]
 
 
-def _effective(tables: Tables) -> list[Record]:
+def _effective(work: Work) -> list[Record]:
     """Say of weighted tables how many rows of equal weight they are worth."""
     named = [
-        ("" if len(tables.synthetic) == 1 else f"synthetic table {number}", each.weights)
-        for number, each in enumerate(tables.values[1:], start=1)
+        ("" if len(work.synthetic) == 1 else f"synthetic table {number}", each.weights)
+        for number, each in enumerate(work.tables.values[1:], start=1)
         if each.weights is not None
     ]
     return [
@@ -244,45 +326,70 @@ def _effective(tables: Tables) -> list[Record]:
     ]
 
 
-def _prediction(work: _Work) -> list[Record]:
-    target = work.options.target
-    if target is None:
-        return [not_computed("auc_synthetic", "", "no target was given (--target F)")]
-    try:
-        read_response(target, work.schema)
-    except ParameterError:
-        return [not_computed("auc_synthetic", target, _LACKING.format(name=target))]
-    return prediction_records(
-        target,
-        work.original,
-        work.synthetic,
-        work.schema,
-        holdout=work.holdout,
-        level=work.options.level,
-    )
-
-
 def _lacking(names: Sequence[str], tables: Tables) -> str:
     found = [name for name in names if name in tables.missing]
     return _LACKING.format(name=found[0]) if found else ""
 
 
-def _risk(work: _Work) -> RiskResult:
-    """Measure the risks; without a column that identifies or is inferred they mean nothing."""
-    options, tables = work.options, work.tables
-    named = [name for pair in options.attacks for names in pair for name in names or ()]
-    lacking = _lacking([*tables.roles, *named], tables)
-    if lacking:
-        names = ("uniqueness", *RISK_KEYS)
-        return RiskResult(tuple(not_computed(name, "", lacking) for name in names))
-    return risk_records(
-        tables.original,
-        tables.synthetic,
-        work.schema,
-        holdout=tables.holdout,
-        attacks=options.attacks,
-        threads=options.threads,
-        level=options.level,
+def risk_records(
+    original: Codes,
+    synthetic: Sequence[Codes],
+    schema: Schema,
+    *,
+    holdout: Codes | None = None,
+    attacks: Sequence[tuple[Sequence[str] | None, Sequence[str] | None]] = ((None, None),),
+    threads: int = 2,
+    level: float = 0.95,
+) -> RiskResult:
+    """Measure every risk.
+
+    Parameters
+    ----------
+    original, synthetic, holdout
+        Code matrices, rows by features, all encoded with `schema`; `holdout` are rows of the
+        same population that the synthesizer never saw.
+    schema
+        The public codebook. Its quasi-identifiers identify a person, its sensitive features
+        are to be protected; on the built-in discharge data the intruder's attacks are the
+        paper's.
+    attacks
+        Names of the features that an intruder knows and infers; None: by their roles. The
+        first pair takes the place of the roles in all measures, further ones are for attacks
+        of the intruder only.
+    threads
+        Searches at a time; no figure depends on it.
+    level
+        Of all intervals.
+
+    Raises
+    ------
+    DataError
+        A table does not fit the schema, or the original or a synthetic table is empty.
+    ParameterError
+        There is no synthetic table, a name is not in the schema, or a feature is both known
+        and to be inferred.
+    """
+    chosen = [attack for names in attacks for attack in attacks_of(schema, *names)]
+    known, infer = attacks[0]
+    tables = risk_tables(
+        original,
+        synthetic,
+        schema,
+        holdout=holdout,
+        known=known,
+        infer=infer,
+        threads=threads,
+        level=level,
+    )
+    found: list[tuple[list[Record], Mapping[str, NDArray[Any]]]] = [
+        intruder_records(tables, chosen),
+        reappearance_records(tables),
+        matching_records(tables),
+        membership_records(tables),
+    ]
+    return RiskResult(
+        tuple(record for records, _ in found for record in records),
+        {name: values for _, per_record in found for name, values in per_record.items()},
     )
 
 
@@ -304,10 +411,8 @@ def _merged(base: Sequence[Record], found: Sequence[Record], tables: Tables) -> 
 
 def _summary(records: Sequence[Record]) -> dict[str, float | None]:
     """Return the headline figures."""
-    summary: dict[str, float | None] = {}
-    for name in (*SUMMARY_KEYS, *UTILITY_KEYS, *RISK_KEYS):
-        chosen = headline(records, name)
-        summary[name] = None if chosen is None else chosen.value
+    chosen = {name: headline(records, name) for name in HEADLINES}
+    summary = {name: None if each is None else each.value for name, each in chosen.items()}
     for record in records:
         # Only panels have these (R24).
         if record.name in PANEL_KEYS and not record.subject:
@@ -319,9 +424,8 @@ def _nothing(tables: Tables) -> Evaluation:
     """Return an evaluation of tables without rows."""
     real = len(tables.original)
     reason = "no synthetic table has a row" if real else "the original has no rows"
-    names = (*SUMMARY_KEYS, *UTILITY_KEYS, *RISK_KEYS)
-    records = (*(not_computed(name, "", reason) for name in names), *tables.records)
-    return Evaluation(summary=dict.fromkeys(names), records=records)
+    records = (*(not_computed(name, "", reason) for name in HEADLINES), *tables.records)
+    return Evaluation(summary=dict.fromkeys(HEADLINES), records=records)
 
 
 def _frame(risk: RiskResult, rows: int) -> Any:
@@ -329,3 +433,21 @@ def _frame(risk: RiskResult, rows: int) -> Any:
 
     columns = {name: values for name, values in risk.per_record.items() if len(values) == rows}
     return pl.DataFrame({"row": np.arange(1, rows + 1), **columns})
+
+
+MEASURES = (
+    Measure("regressions", _regressions, ("interval_overlap",)),
+    Measure(
+        "numbers",
+        lambda work: work.numbers.records(),
+        ("kolmogorov_distance", "wasserstein_distance", "pearson_distance", "spearman_distance"),
+    ),
+    Measure("faults", _faults, ("utility_faults",), turn=1),
+    Measure("propensity", _propensity, ("pmse", "pmse_ratio")),
+    Measure("prediction", lambda work: work.prediction, ("auc_synthetic",)),
+    Measure("weights", _effective, turn=1),
+    Measure("risk", lambda work: work.risk.records, RISK_KEYS, turn=2),
+)
+"""What is measured beside the one-, two- and three-way tables, in the order of the summary."""
+
+HEADLINES = (*SUMMARY_KEYS, WEIGHTED, *(name for each in MEASURES for name in each.headlines))

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from pegsynth.errors import ModelError, ParameterError, legible
 from pegsynth.inference.statistics import Estimate
+from pegsynth.views import CONFIDENTIAL, Picture, card, table
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pegsynth.views import Picture
-
 FORMAT = 1
 FAULTS = "utility_faults"
+SEPARATOR = " :: "
+"""Stands between the parts of a subject."""
 
 SUMMARY_KEYS = (
     "tvd1",
@@ -43,6 +44,12 @@ RISK_KEYS = (
     "membership_auc",
 )
 Better = Literal["lower", "higher"]
+
+FOUND, BASELINE = "synthetic tables", "baseline"
+_FIGURES = ("value", "low", "high", "baseline")
+_SHOWN = ("figure", "subject", "value", "low", "high", "baseline", "better")
+_MOST_PANELS = 40
+_SERIES = ("original", "synthetic")
 
 # Of these, and of their variants such as intruder_error_control, more is better.
 _HIGHER = (
@@ -95,7 +102,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     no_power: str = ""
 
     def __post_init__(self) -> None:
-        for field in ("value", "low", "high", "baseline"):
+        for field in _FIGURES:
             msgspec.structs.force_setattr(self, field, _finite(getattr(self, field), field))
 
 
@@ -189,9 +196,14 @@ class Marginal(msgspec.Struct, frozen=True, kw_only=True):
 
     def plot(self) -> Picture:
         """Draw both shares of every category."""
-        from pegsynth.evaluation.record_views import marginal_picture
-
-        return marginal_picture(self)
+        rows = [
+            {"category": category, "value": share, "series": name}
+            for name in _SERIES
+            for category, share in zip(self.categories, getattr(self, name), strict=True)
+        ]
+        title = f"shares of the categories of {self.feature}"
+        options = {"x_title": self.label or self.feature, "order": _SERIES}
+        return Picture("histograms", rows, title, options, confidential=True)
 
 
 class Cumulative(msgspec.Struct, frozen=True, kw_only=True):
@@ -228,9 +240,21 @@ class Cumulative(msgspec.Struct, frozen=True, kw_only=True):
 
     def plot(self) -> Picture:
         """Draw both distribution functions."""
-        from pegsynth.evaluation.record_views import cumulative_picture
-
-        return cumulative_picture(self)
+        rows = [
+            {"x": value, "y": share, "series": name}
+            for name in _SERIES
+            for value, share in zip(self.values, getattr(self, name), strict=True)
+        ]
+        title = f"share of rows up to each value of {self.feature}"
+        options = {
+            "x_title": self.label or self.feature,
+            "y_title": "share of rows",
+            "log_x": False,
+            "log_y": False,
+            "as_percent": True,
+            "steps": True,
+        }
+        return Picture("curves", rows, title, options, confidential=True)
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
@@ -280,15 +304,32 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_frame(self) -> pl.DataFrame:
         """Return one line for each record (Polars)."""
-        from pegsynth.evaluation.record_views import records_frame
+        import polars as pl
 
-        return records_frame(self.records)
+        kinds: dict[str, Any] = dict.fromkeys(Record.__struct_fields__, pl.String)
+        kinds |= dict.fromkeys(_FIGURES, pl.Float64) | {"n": pl.Int64}
+        return pl.DataFrame(list(map(msgspec.structs.asdict, self.records)), schema=kinds)
 
     def plot(self, name: str | None = None) -> Picture:
-        """Draw a measure for all its subjects; by default the figures of the whole table."""
-        from pegsynth.evaluation.record_views import records_picture
+        """Draw figures beside their baselines, each on a scale of its own.
 
-        return records_picture(self.records, name)
+        Parameters
+        ----------
+        name
+            A measure, which is then drawn for all its subjects, the worst first; by default the
+            figures of the table as a whole.
+        """
+        chosen = [r for r in self.records if (r.name == name if name else not r.subject)]
+        if name and not chosen:
+            known = ", ".join(dict.fromkeys(record.name for record in self.records))
+            raise ParameterError(f"there is no figure {name!r}; there are {known}")
+        drawn = [record for record in chosen if record.value is not None]
+        if name:
+            drawn.sort(key=_badness, reverse=True)
+        rows = [row for record in drawn[:_MOST_PANELS] for row in _rows(record, by=name)]
+        title = f"{name} by subject" if name else "the figures of the table as a whole"
+        options = {"order": (FOUND, BASELINE), "zero": True}
+        return Picture("forest_plot", rows, title, options, confidential=True)
 
     def __repr__(self) -> str:
         figures = (
@@ -297,9 +338,17 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
         return f"{type(self).__name__}({len(self.records)} records: {', '.join(figures)})"
 
     def _repr_html_(self) -> str:
-        from pegsynth.evaluation.record_views import records_card
-
-        return records_card(type(self).__name__, self.records, first=tuple(self.summary))
+        order = {name: place for place, name in enumerate(self.summary)}
+        known = [record for record in self.records if record.value is not None]
+        known.sort(key=lambda record: (bool(record.subject), order.get(record.name, len(order))))
+        rows = [
+            (r.name, r.subject or "the whole table", r.value, r.low, r.high, r.baseline, r.better)
+            for r in known
+        ]
+        missing = len(self.records) - len(known)
+        said = f"{len(known):,} figures; {missing:,} could not be computed (see their notes)."
+        shown = table(_SHOWN, rows)
+        return card(type(self).__name__, [said], table=shown, warning=CONFIDENTIAL)
 
     def to_json(self) -> str:
         """Write ``metrics.json``; the same metrics give the same text."""
@@ -342,3 +391,19 @@ def _finite(value: float | None, name: str) -> float | None:
     if math.isinf(value):
         raise ParameterError(f"{name} is infinite; a record holds finite numbers only")
     return float(value)
+
+
+def _badness(record: Record) -> float:
+    value = record.value or 0.0
+    return value if record.better == "lower" else -value
+
+
+def _rows(record: Record, *, by: str | None) -> list[dict[str, float | str | None]]:
+    """Return a record as rows of a forest plot: the figure, and what it is held against."""
+    label = (record.subject or "the whole table") if by else record.name
+    found = {"label": label, "value": record.value, "series": FOUND}
+    if record.low is not None and record.high is not None:
+        found |= {"low": record.low, "high": record.high}
+    if record.baseline is None:
+        return [found]
+    return [found, {"label": label, "value": record.baseline, "series": BASELINE}]

@@ -1,10 +1,9 @@
 """Valid inference from synthetic datasets (R16, R28): one estimate, one variance each."""
 
-from pegsynth.inference.combine import Combined, Floor, combine
-from pegsynth.inference.combining_rules import RULES, Rule
+from pegsynth.inference.combine import Combined, combine
+from pegsynth.inference.combining_rules import RULES, Floor, Rule
 from pegsynth.inference.pooled import pooled
 from pegsynth.inference.pooled_result import Pooled, WaldTest, anova
-from pegsynth.inference.replicated import replicated
 
 __all__ = [
     "RULES",
@@ -16,5 +15,4 @@ __all__ = [
     "anova",
     "combine",
     "pooled",
-    "replicated",
 ]

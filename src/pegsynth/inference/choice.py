@@ -1,4 +1,4 @@
-"""Which rule fits, and with which row counts, read off a ledger.
+"""Which rule fits, with which row counts and which weights, read off a ledger.
 
 The ledger records how the datasets were made; that decides the rule (R16, R28). Where it is
 not clear whether datasets share a parameter draw, the wider rule is taken.
@@ -14,12 +14,16 @@ and 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import count
+from typing import Any, Final
+
+import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.inference.combining_rules import REPLICATED, ReplicateDesign, Rule
+from pegsynth.inference.combining_rules import REPLICATED, Numbers, ReplicateDesign, Rule
+from pegsynth.options.weight_names import WEIGHT, named_weights
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.assumptions import Parameters
 from pegsynth.privacy.draw_events import DRAWS, Draws, UrnDraws
@@ -131,7 +135,7 @@ def has_own_noise(ledger: Ledger) -> bool:
 def replicates_of(ledger: Ledger) -> int | None:
     """Return the number of replicate weights; None where there are none."""
     told = [each[REPLICATES_OPTION] for each in _options(ledger) if REPLICATES_OPTION in each]
-    return _only(value if type(value) is int and value > 0 else None for value in told)
+    return _only_number(told)
 
 
 def design_of(ledger: Ledger) -> ReplicateDesign | None:
@@ -141,11 +145,11 @@ def design_of(ledger: Ledger) -> ReplicateDesign | None:
         for each in _options(ledger)
         if REPLICATES_OPTION in each
     }
-    count = replicates_of(ledger)
-    if count is None or len(told) != 1:
+    replicates = replicates_of(ledger)
+    if replicates is None or len(told) != 1:
         return None
     weight, part = told.pop()
-    return ReplicateDesign(count, _checked_part(part), weight)
+    return ReplicateDesign(replicates, _checked_part(part), weight)
 
 
 def _checked_part(part: object) -> float:
@@ -186,9 +190,9 @@ def rows_of(ledger: Ledger, datasets: int) -> int | None:
     """
     draws = [event for event in ledger.events if isinstance(event, DRAWS)]
     if draws:
-        return _only(_rows(event, datasets) for event in draws)
+        return _only_number(_rows(event, datasets) for event in draws)
     told = [each.get("rows") for each in _options(ledger) if each.get("datasets") == datasets]
-    return _only(value if type(value) is int and value > 0 else None for value in told)
+    return _only_number(told)
 
 
 def _rows(event: Draws, datasets: int) -> int | None:
@@ -198,10 +202,41 @@ def _rows(event: Draws, datasets: int) -> int | None:
 def rows_in_of(ledger: Ledger) -> int | None:
     """Return N as it was stated to be public; None where it was not."""
     stated = [a.parameters.get("rows_in") for a in ledger.assumptions if a.code == "rows-in"]
-    return _only(value if type(value) is int and value > 0 else None for value in stated)
+    return _only_number(stated)
 
 
-def _only(values: Iterable[int | None]) -> int | None:
-    """Return the value that all agree on."""
-    found = set(values)
+def _only_number(values: Iterable[object]) -> int | None:
+    """Return the whole number that all agree on; None where they do not, or it is none."""
+    found = {value if type(value) is int and value > 0 else None for value in values}
     return found.pop() if len(found) == 1 else None
+
+
+def weight_columns(columns: Sequence[str], features: Collection[str] = ()) -> tuple[str, ...]:
+    """Find the weights of a table by their names: NAME, NAME_1, NAME_2, .., none of them a feature.
+
+    NAME is `pegs_weight`; without that, the only one that a table has of such names.
+    A lone column of that name is no weight.
+    """
+    free = [name for name in columns if name not in features]
+    found = [each for name in free if (each := _replicated_columns(name, free))]
+    named = [each for each in found if each[0] == WEIGHT] or found
+    return named[0] if len(named) == 1 else ()
+
+
+def _replicated_columns(name: str, columns: Collection[str]) -> tuple[str, ...]:
+    """Return NAME, NAME_1, NAME_2, .. as far as they go; none where there are fewer than three."""
+    more = next(n for n in count() if f"{name}_{n + 1}" not in columns)
+    return named_weights(name, more) if name in columns and more > 1 else ()
+
+
+def weights_in(frame: Any, weight: str | None) -> list[Numbers]:
+    """Return the weights of a table: those of the published counts, and the replicates."""
+    columns = [str(name) for name in getattr(frame, "column_names", None) or frame.columns]
+    found = weight_columns(columns) if weight is None else _replicated_columns(weight, columns)
+    if not found:
+        name = weight or WEIGHT
+        raise ParameterError(
+            f"replicate weights are the columns {name}, {name}_1, {name}_2, ..; this table lacks "
+            "them; if they are called otherwise, state weight"
+        )
+    return [np.asarray(frame[name], dtype=np.float64) for name in found]

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 import numpy as np
 
 from pegsynth.errors import ParameterError
-from pegsynth.inference import combining_rules, nested
+from pegsynth.inference import combining_rules
 from pegsynth.inference.choice import check_rule, design_of, rows_in_of, rows_of, rule_for
 from pegsynth.inference.combining_rules import (
     PART,
     REPLICATED,
     ROWS_NEEDED,
     RULES,
+    Floor,
     Moments,
     Numbers,
     Rule,
@@ -24,6 +25,7 @@ from pegsynth.inference.combining_rules import (
 )
 from pegsynth.inference.estimates import Table, alone, check_enough, matched, one_each
 from pegsynth.inference.ledger_support import (
+    LEDGER_NEEDED,
     NO_ANALYSIS,
     NO_LEDGER,
     NOT_ASKED,
@@ -155,23 +157,6 @@ class Combined:
         return combined_card(self)
 
 
-@dataclass(frozen=True)
-class Floor:
-    """Published noise on quantities that are shares, which bounds their variance below (R28).
-
-    Parameters
-    ----------
-    deviation
-        s/N for every share: standard deviation of the published noise on its count over
-        the number of rows. A number, an array or a mapping; 0 for what is not a share.
-    total
-        N, the published estimate of the number of original rows.
-    """
-
-    deviation: Any
-    total: float
-
-
 def combine(
     estimates: Any,
     variances: Any = None,
@@ -242,22 +227,23 @@ def combine(
         check_rule(rule, ledger)
     note = _support(ledger, analysis)
     _check_arguments(rule, variances, main, floor)
-    nested.check_imputations(rule, imputations)
+    combining_rules.check_imputations(rule, imputations)
     if imputations is not None:
-        notes.append(nested.NOT_AT_RANDOM)
+        notes.append(combining_rules.NOT_AT_RANDOM)
     if rule in REPLICATED:
         notes.append(note or NOT_ASKED)
         design = design_of(ledger) if ledger is not None and part is None else None
         part = part or (PART if design is None else design.part)
-        found = _replicated(rule, estimates, main, part, floor, imputations, notes)
+        table = _averaged(alone(estimates), imputations)
+        found = _replicated(rule, table, main, part, floor, notes)
         unknown = NO_LEDGER if ledger is None else NO_ANALYSIS
         return found.with_status(status_of(note or unknown))
     table, checked = matched(estimates, variances)
-    datasets = nested.datasets_of(len(table.values), imputations)
+    datasets = combining_rules.datasets_of(len(table.values), imputations)
     share = _share(ledger, datasets, rows, rows_in)
     if imputations is not None:
         check_enough(datasets)
-        spread = nested.nested(table.values, checked, imputations, _known(rule, share))
+        spread = combining_rules.nested(table.values, checked, imputations, _known(rule, share))
     else:
         spread = _spread(rule, Moments.of(table.values, checked), share)
     notes += _remarks(rule, datasets, table, spread, share)
@@ -272,17 +258,21 @@ def _support(ledger: Ledger | None, analysis: str | None) -> str:
     if analysis is None:
         return ""
     if ledger is None:
-        raise ParameterError("whether an analysis is supported is read off the ledger; state it")
+        raise ParameterError(LEDGER_NEEDED)
     return support_note(ledger, analysis)
 
 
 def _default_rule(
-    ledger: Ledger | None, estimates: Any, main: Any, imputations: int | None, notes: list[str]
+    ledger: Ledger | None,
+    estimates: object,
+    main: object,
+    imputations: int | None,
+    notes: list[str],
 ) -> Rule:
     if ledger is None:
         unstated: Rule = "plug-in" if imputations is None else "nested"
         return unstated if main is None else "replicate-weights"
-    datasets = nested.datasets_of(len(alone(estimates).values), imputations)
+    datasets = combining_rules.datasets_of(len(alone(estimates).values), imputations)
     choice = rule_for(ledger, datasets)
     if imputations is not None and choice.rule == "plug-in":
         notes.append("rule nested by the ledger: missing values were imputed after synthesis")
@@ -291,7 +281,7 @@ def _default_rule(
     return choice.rule
 
 
-def _check_arguments(rule: Rule, variances: Any, main: Any, floor: Floor | None) -> None:
+def _check_arguments(rule: Rule, variances: object, main: object, floor: Floor | None) -> None:
     """Refuse what a rule lacks, and what it would not use."""
     if rule == "replicate-weights" and main is None:
         raise ParameterError(
@@ -308,22 +298,23 @@ def _check_arguments(rule: Rule, variances: Any, main: Any, floor: Floor | None)
         raise ParameterError(f"a floor is for the rules {' and '.join(REPLICATED)}, not for {rule}")
 
 
+def _averaged(table: Table, imputations: int | None) -> Table:
+    """Return the mean of every dataset: it holds the spread of imputing, too (R23)."""
+    if imputations is None:
+        return table
+    check_enough(combining_rules.datasets_of(len(table.values), imputations))
+    return replace(table, values=combining_rules.dataset_means(table.values, imputations))
+
+
 def _replicated(
     rule: Rule,
-    estimates: Any,
-    main: Any,
+    table: Table,
+    main: object,
     part: float,
     floor: Floor | None,
-    imputations: int | None,
     notes: list[str],
 ) -> Combined:
     """Combine replicates, whose spread holds sampling error and noise (R28)."""
-    table = alone(estimates)
-    if imputations is not None:
-        # The spread of imputing is in that of the datasets, so that their means are enough (R23).
-        datasets = nested.datasets_of(len(table.values), imputations)
-        check_enough(datasets)
-        table = nested.means(table, imputations)
     if rule == "replicate-weights":
         centre = one_each(main, table, "main")
         spread = combining_rules.replicate_weights(table.values, centre, part=part)

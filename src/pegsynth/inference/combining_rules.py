@@ -11,22 +11,21 @@ their variance between datasets (b) and the mean of their variances (v). Out com
 variance of q around the quantity of the population, and its degrees of freedom. Which
 rule is valid depends on how the datasets were made, not on what they hold.
 
-How many rows of equal weight weighted rows are worth.
-
-Notes
------
-Kish (1965), Survey Sampling, section 8.2.
+Missing values that were imputed after synthesis have a rule of their own (R23): of K datasets with
+r imputations each, those of a dataset one after the other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
+from pegsynth.inference.statistics import Estimate, interval
 from pegsynth.kernels.arrays import Float64
 from pegsynth.options.weight_names import WEIGHT, named_weights
 
@@ -91,6 +90,12 @@ ROWS_NEEDED: Final = (
 )
 
 
+NAIVE = (
+    "one synthetic table: its interval is the naive one, as if its rows were real; it leaves out "
+    "that the table was made from a sample"
+)
+
+
 @dataclass(frozen=True)
 class Moments:
     """What K datasets say together, one entry per quantity.
@@ -121,6 +126,23 @@ class Moments:
             between=estimates.var(axis=0, ddof=1),
             within=variances.mean(axis=0),
         )
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Published noise on quantities that are shares, which bounds their variance below (R28).
+
+    Parameters
+    ----------
+    deviation
+        s/N for every share: standard deviation of the published noise on its count over
+        the number of rows. A number, an array or a mapping; 0 for what is not a share.
+    total
+        N, the published estimate of the number of original rows.
+    """
+
+    deviation: Any
+    total: float
 
 
 @dataclass(frozen=True)
@@ -265,7 +287,9 @@ def _sum(moments: Moments, known: Numbers) -> Spread:
 
 
 def effective_rows(weights: Float64) -> float:
-    """Return (sum w)^2 / sum w^2; 0 where no row counts.
+    """Return how many rows of equal weight weighted rows are worth; 0 where no row counts.
+
+    (sum w)^2 / sum w^2: Kish (1965), Survey Sampling, section 8.2.
 
     >>> import numpy as np
     >>> effective_rows(np.array([3.0, 1.0, 0.0, 0.0]))
@@ -273,3 +297,141 @@ def effective_rows(weights: Float64) -> float:
     """
     squares = float(weights @ weights)
     return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
+def pooled_estimate(
+    values: Sequence[float],
+    variances: Sequence[float],
+    *,
+    share: float,
+    rule: Rule | None = None,
+    replicates: Sequence[float] = (),
+) -> Estimate:
+    """Pool the estimates of one thing, with the interval that how the tables were made allows.
+
+    Tables with noise of their own and replicate weights hold in their spread all that makes an
+    estimate vary; other tables are pooled by the plug-in rule; a single table has the interval
+    that an analyst would naively take.
+
+    Parameters
+    ----------
+    values, variances
+        Estimate of each table, and its variance as if rows were real.
+    share
+        Rows of a synthetic table as a share of the original's.
+    rule
+        How the tables were made; None: nobody knows, and the plug-in rule is taken.
+    replicates
+        Estimates of the one table with each of its replicate weights, which then give the
+        interval (R28).
+    """
+    if len(values) == 1 and not replicates:
+        return interval(values[0], variances[0], np.inf)
+    if replicates:
+        spread = replicate_weights(np.array(replicates)[:, np.newaxis], np.array(values[:1]))
+    elif rule == "own-noise":
+        spread = own_noise(np.array(values)[:, np.newaxis])
+    else:
+        # R16, plug-in: T = (n/N) v + b/K.
+        moments = Moments.of(np.array(values)[:, np.newaxis], np.array(variances)[:, np.newaxis])
+        spread = plug_in(moments, share)
+    variance, degrees = float(spread.variance[0]), float(spread.degrees_of_freedom[0])
+    return interval(float(np.mean(values)), variance, degrees)
+
+
+def how_pooled(tables: int, *, rule: Rule | None, replicates: int) -> str:
+    """Say which interval an estimate of released tables has."""
+    if replicates:
+        return f"interval by {replicates} replicate weights, which hold sampling error and noise"
+    if tables == 1:
+        return NAIVE
+    if rule == "own-noise":
+        return (
+            f"{tables} synthetic tables with noise of their own pooled by T = (1 + 1/K) b, which "
+            "holds sampling error and noise"
+        )
+    return (
+        f"{tables} synthetic tables pooled by T = (n/N) v + b/K (plug-in rule), which leaves out "
+        "noise, and the pull of virtual rows, that all tables share"
+    )
+
+
+FEWEST_IMPUTATIONS: Final = 2
+NOT_AT_RANDOM: Final = (
+    "imputed values follow the other features of their row; values that are missing for reasons "
+    "which these do not tell are covered by no rule"
+)
+
+
+def check_imputations(rule: Rule, imputations: int | None) -> None:
+    """Refuse a rule that does not fit how often missing values were imputed."""
+    if imputations is None:
+        if rule == "nested":
+            raise ParameterError(
+                "the nested rule needs imputations, how often each dataset was completed; "
+                "estimates of one dataset stand one after the other"
+            )
+        return
+    _check_whole(imputations)
+    if rule == "nested" and imputations < FEWEST_IMPUTATIONS:
+        raise ParameterError(
+            f"the nested rule needs at least {FEWEST_IMPUTATIONS} imputations of each dataset, "
+            "which tell how much imputing varies; complete the datasets again with --imputations 3"
+        )
+    if rule not in ("nested", "own-noise"):
+        raise ParameterError(
+            f"the {rule} rule leaves out how uncertain imputed values are; use the nested rule, or "
+            "own-noise for datasets with noise of their own"
+        )
+
+
+def datasets_of(lines: int, imputations: int | None) -> int:
+    """Return K, given the number of estimates; refuse one that is no multiple of r."""
+    if imputations is None:
+        return lines
+    _check_whole(imputations)
+    if lines % imputations:
+        raise ParameterError(
+            f"{lines} estimates are not {imputations} for each dataset; state the estimates of all "
+            "imputations of every dataset, those of a dataset one after the other"
+        )
+    return lines // imputations
+
+
+def _check_whole(imputations: int) -> None:
+    if isinstance(imputations, bool) or not isinstance(imputations, int) or imputations < 1:
+        raise ParameterError("imputations must be a whole number of at least 1")
+
+
+def dataset_means(estimates: Numbers, imputations: int) -> Numbers:
+    """Average the imputations of every dataset."""
+    return np.asarray(_by_dataset(estimates, imputations).mean(axis=1))
+
+
+def nested(estimates: Numbers, variances: Numbers, imputations: int, share: float) -> Spread:
+    """Plug-in datasets, each imputed r times: T = (n/N)(v + w) + b/K (R23).
+
+    Parameters
+    ----------
+    estimates, variances
+        K r lines of p numbers, the imputations of a dataset one after the other.
+    share
+        n/N.
+    """
+    by_dataset = _by_dataset(estimates, imputations)
+    datasets = len(by_dataset)
+    part = by_dataset.mean(axis=1).var(axis=0, ddof=1) / datasets
+    imputing = share * by_dataset.var(axis=1, ddof=1).mean(axis=0)
+    variance = share * variances.mean(axis=0) + imputing + part
+    spread = imputing**2 / (datasets * (imputations - 1)) + part**2 / (datasets - 1)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        degrees = variance**2 / spread
+    return Spread(
+        variance=variance,
+        degrees_of_freedom=np.where(spread > 0, degrees, np.inf),
+        adjusted=np.zeros(part.shape, dtype=np.bool_),
+    )
+
+
+def _by_dataset(values: Numbers, imputations: int) -> Numbers:
+    return values.reshape(-1, imputations, values.shape[1])

@@ -36,7 +36,7 @@ class Table:
     scalar: bool = False
 
 
-def matched(estimates: Any, variances: Any) -> tuple[Table, Numbers]:
+def matched(estimates: object, variances: object) -> tuple[Table, Numbers]:
     """Read both, check them, and return the variances in the order of the estimates."""
     first, second = read(estimates, "estimates"), read(variances, "variances")
     if first.names and second.names:
@@ -52,7 +52,7 @@ def matched(estimates: Any, variances: Any) -> tuple[Table, Numbers]:
     return first, second.values
 
 
-def alone(estimates: Any) -> Table:
+def alone(estimates: object) -> Table:
     """Read estimates whose variances are not needed."""
     table = read(estimates, "estimates")
     _check_filled(table)
@@ -125,7 +125,7 @@ def _reordered(table: Table, names: tuple[str, ...]) -> Table:
     return Table(table.values[:, order], names)
 
 
-def check_same(found: Sequence[Any], wanted: Sequence[Any], where: str) -> None:
+def check_same(found: Sequence[object], wanted: Sequence[object], where: str) -> None:
     """Refuse other names than those wanted, naming the first that is missing or foreign."""
     for name in wanted:
         if name not in found:
@@ -141,7 +141,7 @@ def check_same(found: Sequence[Any], wanted: Sequence[Any], where: str) -> None:
             )
 
 
-def _numbers(data: Any, what: str) -> Numbers:
+def _numbers(data: object, what: str) -> Numbers:
     try:
         values = np.asarray(data, dtype=np.float64)
     except (TypeError, ValueError):

@@ -11,18 +11,13 @@ in a formula is ever run.
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from typing import Any, Final, Literal, TypeAlias
-
-import numpy as np
+from typing import Literal, TypeAlias
 
 from pegsynth.errors import ParameterError
 from pegsynth.inference.value_columns import is_numeric, numeric_values
-from pegsynth.kernels.arrays import Float64
 from pegsynth.schema import Schema
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.number_text import parsed_number
@@ -38,20 +33,9 @@ _TOKENS = re.compile(
     r"\s*(?:(?P<quoted>`[^`]+`)|(?P<name>[^\W\d][\w.]*)|(?P<text>\"[^\"]*\"|'[^']*')"
     r"|(?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<sign>>=|<=|==|!=|\*\*|[><()+~:*^,]))"
 )
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
-_FUNCTIONS: Final[dict[str, Callable[[Any], Any]]] = {
-    "log": np.log,
-    "log1p": np.log1p,
-    "sqrt": np.sqrt,
-}
-_POWER, _SPLINE = "power", "rcs"
+COMPARISONS = (">", ">=", "<", "<=", "==", "!=")
+FUNCTIONS = ("log", "log1p", "sqrt")
+POWER, SPLINE = "power", "rcs"
 _POWERS = ("2", "3")
 _FEWEST_KNOTS = 3
 _MOST_CROSSED = 4
@@ -95,7 +79,7 @@ class Term:
         """The same without the number of a spline's column: what was written."""
         if self.sign:
             return f"I({self.feature} {self.sign} {self.operand})"
-        if self.function == _POWER:
+        if self.function == POWER:
             return f"I({self.feature}^{self.numbers[0]})"
         if self.function:
             return f"{self.function}({', '.join((self.feature, *self.numbers))})"
@@ -232,69 +216,6 @@ def _known(text: str, schema: Schema) -> tuple[Term, set[frozenset[Term]]]:
     return response, {frozenset(term.parts) for term in terms}
 
 
-def truth(term: Term, feature: Feature) -> Float64:
-    """Return 1 where a code fulfils a comparison, 0 where not, NaN where it has no answer.
-
-    A bin is judged by its midpoint. Categories that are names are compared as text, and
-    those of an ordinal feature also by their order. Missing, not applicable and unknown
-    have no answer.
-    """
-    answers = np.full(feature.category_count, np.nan)
-    compare = _COMPARE[term.sign]
-    number = parsed_number(term.operand)
-    if is_numeric(feature) and number is not None:
-        values = numeric_values(feature)
-        answers[: feature.bin_count] = compare(values[: feature.bin_count], number)
-        return answers
-    operand = _unquoted(term.operand)
-    position = feature.labels.index(operand)
-    answers[: feature.bin_count] = compare(np.arange(feature.bin_count), position)
-    return answers
-
-
-def compared(term: Term, numbers: Float64, operand: float) -> Float64:
-    """Return 1 where a number fulfils a comparison, 0 where not, NaN where there is none."""
-    answers = np.asarray(_COMPARE[term.sign](numbers, operand), dtype=np.float64)
-    answers[np.isnan(numbers)] = np.nan
-    return answers
-
-
-def transformed(term: Term, numbers: Float64) -> Float64:
-    """Return what a term makes of numbers; NaN where that is no finite number.
-
-    Notes
-    -----
-    The spline is linear beyond its outer knots, and its columns are divided by the square of the
-    distance between these: Harrell (2015), Regression Modeling Strategies, 2nd edition, 2.4.5.
-    """
-    if not term.function:
-        return numbers
-    with np.errstate(all="ignore"):
-        if term.function == _POWER:
-            found = numbers ** int(term.numbers[0])
-        elif term.function == _SPLINE:
-            found = _spline(numbers, [float(knot) for knot in term.numbers], term.column)
-        else:
-            found = _FUNCTIONS[term.function](numbers)
-    return np.where(np.isfinite(found), found, np.nan)
-
-
-def _spline(numbers: Float64, knots: list[float], column: int) -> Float64:
-    if column == 1:
-        return numbers
-    *_, before, last = knots
-    knot, width = knots[column - 2], last - knots[0]
-
-    def cubed(at: float) -> Float64:
-        return np.asarray(np.maximum((numbers - at) / width, 0.0) ** 3 * width)
-
-    return np.asarray(
-        cubed(knot)
-        - cubed(before) * ((last - knot) / (last - before))
-        + cubed(last) * ((before - knot) / (last - before))
-    )
-
-
 def cuts_a_bin(term: Term, feature: Feature) -> bool:
     """Say whether a comparison is with a number inside a bin, which then counts as a whole."""
     number = parsed_number(term.operand)
@@ -366,7 +287,7 @@ class _Reader:
     def columns(self) -> list[Term]:
         """Read a term; of a spline all its columns."""
         term = self.term(spline=True)
-        if term.function != _SPLINE:
+        if term.function != SPLINE:
             return [term]
         return [replace(term, column=number) for number in range(1, len(term.numbers))]
 
@@ -374,16 +295,16 @@ class _Reader:
         opens = len(self.tokens) > 1 and self.tokens[1] == ("sign", "(")
         word = self.take("name", "quoted")
         if not opens:
-            return Term(_unquoted(word))
+            return Term(unquoted(word))
         self.expect("(")
-        feature = _unquoted(self.take("name", "quoted"))
+        feature = unquoted(self.take("name", "quoted"))
         if word == "C":
             term = Term(feature, categorical=True)
         elif word == "I":
             term = self.inside(feature)
-        elif word in _FUNCTIONS:
+        elif word in FUNCTIONS:
             term = Term(feature, function=word)
-        elif word == _SPLINE and spline:
+        elif word == SPLINE and spline:
             term = Term(feature, function=word, numbers=self.knots())
         else:
             raise self.error()
@@ -393,12 +314,12 @@ class _Reader:
     def inside(self, feature: str) -> Term:
         """Read a comparison or a power."""
         sign = self.take("sign")
-        if sign in _COMPARE:
+        if sign in COMPARISONS:
             return Term(feature, sign=sign, operand=self.take("number", "text"))
         power = self.take("number") if sign in {"^", "**"} else ""
         if power not in _POWERS:
             raise self.error()
-        return Term(feature, function=_POWER, numbers=(power,))
+        return Term(feature, function=POWER, numbers=(power,))
 
     def knots(self) -> tuple[str, ...]:
         """Read the knots of a spline."""
@@ -426,7 +347,8 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     return tokens
 
 
-def _unquoted(text: str) -> str:
+def unquoted(text: str) -> str:
+    """Return what stands between quotes, or a text without any."""
     return text[1:-1] if text[:1] in {'"', "'", "`"} else text
 
 
@@ -451,7 +373,7 @@ def _check(shown: str, term: Term, schema: Schema) -> None:
                 "with > or < at an edge of its bins"
             )
         return
-    if _unquoted(term.operand) not in feature.labels[: feature.bin_count]:
+    if unquoted(term.operand) not in feature.labels[: feature.bin_count]:
         raise ParameterError(
             f"formula {shown!r}: {term.feature!r} has no category of that name in the schema"
         )

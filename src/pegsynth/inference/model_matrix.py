@@ -7,16 +7,18 @@ columns, so that their coefficients mean the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.codec.tabulation import DENSE_CELLS, numbered
-from pegsynth.inference.formula import Formula, Interaction, Term, compared, transformed, truth
+from pegsynth.inference.formula import POWER, SPLINE, Formula, Interaction, Term, unquoted
 from pegsynth.inference.value_columns import TableValues, is_numeric, numeric_values
 from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.schema import Schema
@@ -24,6 +26,15 @@ from pegsynth.schema.feature import Feature
 from pegsynth.schema.number_text import parsed_number
 
 INTERCEPT = "Intercept"
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {"log": np.log, "log1p": np.log1p, "sqrt": np.sqrt}
 
 
 @dataclass(frozen=True)
@@ -114,19 +125,51 @@ class Sample:
         return Sample(codes, counts, response, self.dropped, numbers, exposures)
 
 
-def sample_of(formula: Formula, table: Codes, schema: Schema) -> Sample:
-    """Count the distinct rows of a table, one feature a line, that a formula can use."""
+def sample_of(
+    formula: Formula,
+    table: Codes,
+    schema: Schema,
+    values: TableValues | None = None,
+    *,
+    exposures: Float64 | None = None,
+) -> Sample:
+    """Return the rows of a table that a formula can use.
+
+    Parameters
+    ----------
+    table
+        Codes, one feature a line.
+    values
+        The numbers of its rows and their weights, which are then used row by row; None: distinct
+        rows of codes are counted.
+    exposures
+        Of a Poisson regression; rows without one are left out.
+    """
     places = [schema.index(name) for name in formula.features]
-    sizes = [schema.category_counts[place] for place in places]
-    codes, counts = distinct_rows(table[places], sizes)
-    response = response_values(formula, schema)[codes[0]]
-    usable = ~np.isnan(response)
+    counts: Int64 | Float64
+    if values is None:
+        codes, counts = distinct_rows(table[places], [schema.category_counts[p] for p in places])
+    else:
+        codes = np.ascontiguousarray(table[places, :: values.every])
+        counts = np.ones(codes.shape[1]) if values.weights is None else values.weights
+    response = _response(formula, codes, values, schema)
+    # A row of weight 0 would only stand in the way of a count of rows.
+    usable = ~np.isnan(response) & (counts > 0)
+    numbers = {}
     for term in formula.parts:
-        values = numbers_of_codes(term, _feature(term, schema))
-        if values is not None:
-            usable &= ~np.isnan(values[codes[formula.features.index(term.feature)]])
-    dropped = int(counts[~usable].sum())
-    return Sample(codes[:, usable], counts[usable], response[usable], dropped)
+        found = _numbers(term, codes[formula.features.index(term.feature)], values, schema)
+        if found is not None:
+            numbers[term.text] = found
+            usable &= ~np.isnan(found)
+    if exposures is not None:
+        usable &= exposures > 0
+    sample = Sample(codes, counts, response, 0, {} if values is None else numbers, exposures)
+    if values is None:
+        return replace(sample.part(usable), dropped=int(counts[~usable].sum()))
+    used = replace(sample.part(usable), dropped=int(np.count_nonzero(~usable)))
+    if not len(used.counts):
+        return used
+    return replace(used, counts=used.counts * (len(used.counts) / used.counts.sum()))
 
 
 def response_values(formula: Formula, schema: Schema) -> Float64:
@@ -233,58 +276,23 @@ def _seen(sample: Sample, place: int, size: int, formula: Formula) -> Int64:
     return seen.astype(np.int64) + (yes & no)
 
 
-def value_sample(
-    formula: Formula,
-    codes: Codes,
-    values: TableValues,
-    schema: Schema,
-    *,
-    exposures: Float64 | None = None,
-) -> Sample:
-    """Return the usable rows of a table, with the numbers that a formula needs of them.
-
-    Of a Poisson regression with exposures, rows without one are left out.
-    """
-    places = [schema.index(name) for name in formula.features]
-    ours = np.ascontiguousarray(codes[places, :: values.every])
-    response = _response(formula, ours, values, schema)
-    usable = ~np.isnan(response)
-    numbers = {}
-    for term in formula.parts:
-        found = _numbers(term, ours[formula.features.index(term.feature)], values, schema)
-        if found is not None:
-            numbers[term.text] = found
-            usable &= ~np.isnan(found)
-    counts = np.ones(len(response)) if values.weights is None else values.weights
-    # A row of weight 0 would only stand in the way of a count of rows.
-    usable &= counts > 0
-    if exposures is not None:
-        usable &= exposures > 0
-    counts = counts[usable]
-    if len(counts):
-        counts = counts * (len(counts) / counts.sum())
-    return Sample(
-        ours[:, usable],
-        counts,
-        response[usable],
-        int(np.count_nonzero(~usable)),
-        {name: each[usable] for name, each in numbers.items()},
-        None if exposures is None else exposures[usable],
-    )
-
-
-def _response(formula: Formula, codes: Codes, values: TableValues, schema: Schema) -> Float64:
+def _response(
+    formula: Formula, codes: Codes, values: TableValues | None, schema: Schema
+) -> Float64:
     found = None
     if formula.response.sign or formula.kind != "logistic":
         found = _numbers(formula.response, codes[0], values, schema)
     return response_values(formula, schema)[codes[0]] if found is None else found
 
 
-def _numbers(term: Term, codes: Codes, values: TableValues, schema: Schema) -> Float64 | None:
+def _numbers(
+    term: Term, codes: Codes, values: TableValues | None, schema: Schema
+) -> Float64 | None:
     """Return the number of a term in every row; None for a term of categories."""
-    feature = schema.features[schema.index(term.feature)]
+    feature = _feature(term, schema)
     number = parsed_number(term.operand) if term.sign else None
-    if values.has(term.feature) and is_numeric(feature) and not term.categorical:
+    numeric = is_numeric(feature) and not term.categorical
+    if values is not None and values.has(term.feature) and numeric:
         ours = values.columns[term.feature]
         if not term.sign:
             return transformed(term, ours)
@@ -292,3 +300,61 @@ def _numbers(term: Term, codes: Codes, values: TableValues, schema: Schema) -> F
             return compared(term, ours, number)
     found = numbers_of_codes(term, feature)
     return None if found is None else np.asarray(found[codes])
+
+
+def truth(term: Term, feature: Feature) -> Float64:
+    """Return 1 where a code fulfils a comparison, 0 where not, NaN where it has no answer.
+
+    A bin is judged by its midpoint. Categories that are names are compared as text, and
+    those of an ordinal feature also by their order. Missing, not applicable and unknown
+    have no answer.
+    """
+    number = parsed_number(term.operand)
+    if is_numeric(feature) and number is not None:
+        return compared(term, numeric_values(feature), number)
+    places = np.arange(feature.category_count, dtype=np.float64)
+    places[feature.bin_count :] = np.nan
+    return compared(term, places, feature.labels.index(unquoted(term.operand)))
+
+
+def compared(term: Term, numbers: Float64, operand: float) -> Float64:
+    """Return 1 where a number fulfils a comparison, 0 where not, NaN where there is none."""
+    answers = np.asarray(_COMPARE[term.sign](numbers, operand), dtype=np.float64)
+    answers[np.isnan(numbers)] = np.nan
+    return answers
+
+
+def transformed(term: Term, numbers: Float64) -> Float64:
+    """Return what a term makes of numbers; NaN where that is no finite number.
+
+    Notes
+    -----
+    The spline is linear beyond its outer knots, and its columns are divided by the square of the
+    distance between these: Harrell (2015), Regression Modeling Strategies, 2nd edition, 2.4.5.
+    """
+    if not term.function:
+        return numbers
+    with np.errstate(all="ignore"):
+        if term.function == POWER:
+            found = numbers ** int(term.numbers[0])
+        elif term.function == SPLINE:
+            found = _spline(numbers, [float(knot) for knot in term.numbers], term.column)
+        else:
+            found = _FUNCTIONS[term.function](numbers)
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _spline(numbers: Float64, knots: list[float], column: int) -> Float64:
+    if column == 1:
+        return numbers
+    *_, before, last = knots
+    knot, width = knots[column - 2], last - knots[0]
+
+    def cubed(at: float) -> Float64:
+        return np.asarray(np.maximum((numbers - at) / width, 0.0) ** 3 * width)
+
+    return np.asarray(
+        cubed(knot)
+        - cubed(before) * ((last - knot) / (last - before))
+        + cubed(last) * ((before - knot) / (last - before))
+    )

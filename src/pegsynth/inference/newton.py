@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.kernels.arrays import Codes, Float64
+from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.kernels.binomial import add_derivatives
 
 Slopes = Callable[[Float64], tuple[float, Float64, Float64]]
@@ -39,8 +39,8 @@ _SUMS = 8
 class Rows:
     """Rows to be explained: codes one feature a line, how many of each, and responses."""
 
-    columns: Codes
-    counts: Float64
+    columns: Codes | Float64
+    counts: Int64 | Float64
     responses: Float64
 
 
@@ -94,24 +94,30 @@ def maximise(
         Parts of the rows worked on at a time.
     """
     starts = starts_of(sizes)
-    chunks = [chunk for part in parts for chunk in _chunks(part)]
-    # As many sums whatever the threads, so that not even rounding depends on these.
-    shares = [chunks[first::_SUMS] for first in range(min(_SUMS, len(chunks)))]
     with ThreadPoolExecutor(threads) as pool:
-
-        def slopes(scores: Float64) -> tuple[float, Float64, Float64]:
-            found = list(pool.map(lambda share: _slopes(share, starts, scores), shares))
-            return (
-                sum(each[0] for each in found),
-                np.sum([each[1] for each in found], axis=0),
-                _symmetric(np.sum([each[2] for each in found], axis=0)),
-            )
-
+        slopes = _by_codes(parts, starts, pool)
         return _climb(slopes, _null_scores(parts, int(starts[-1])), _whole(model))
 
 
+def _by_codes(parts: Sequence[Rows], starts: NDArray[np.int64], pool: ThreadPoolExecutor) -> Slopes:
+    """Return the likelihood of scores of categories, and its derivatives."""
+    chunks = [chunk for part in parts for chunk in _chunks(part)]
+    # As many sums whatever the threads, so that not even rounding depends on these.
+    shares = [chunks[first::_SUMS] for first in range(min(_SUMS, len(chunks)))]
+
+    def slopes(scores: Float64) -> tuple[float, Float64, Float64]:
+        found = list(pool.map(lambda share: _slopes(share, starts, scores), shares))
+        return (
+            sum(each[0] for each in found),
+            np.sum([each[1] for each in found], axis=0),
+            _symmetric(np.sum([each[2] for each in found], axis=0)),
+        )
+
+    return slopes
+
+
 def maximise_matrix(
-    matrix: Float64, counts: NDArray[Any], responses: Float64, exposures: Float64 | None = None
+    matrix: Float64, counts: Int64 | Float64, responses: Float64, exposures: Float64 | None = None
 ) -> Maximum:
     """Fit a regression to a design matrix, its last column the intercept.
 
@@ -164,14 +170,11 @@ def second_moments(
     The last row and column, and the last sum, are those of all rows together.
     """
     starts = starts_of(sizes)
-    chunks = [chunk for part in parts for chunk in _chunks(part)]
-    shares = [chunks[first::_SUMS] for first in range(min(_SUMS, len(chunks)))]
-    nothing = np.zeros(starts[-1] + 1)
     with ThreadPoolExecutor(threads) as pool:
-        found = list(pool.map(lambda share: _slopes(share, starts, nothing), shares))
+        _, residuals, weights = _by_codes(parts, starts, pool)(np.zeros(starts[-1] + 1))
     # At scores of 0 every chance is 1/2, so a row has weight 1/4 and residual y - 1/2.
-    meetings = 4 * _symmetric(np.sum([each[2] for each in found], axis=0))
-    return meetings, np.sum([each[1] for each in found], axis=0) + meetings[:, -1] / 2
+    meetings = 4 * weights
+    return meetings, residuals + meetings[:, -1] / 2
 
 
 def rank_of(parts: Sequence[Rows], sizes: Sequence[int]) -> int:

@@ -115,7 +115,7 @@ def estimates_of(result: Any, names: Sequence[str] | None = None) -> dict[str, f
     return found.by_label(found.estimates)
 
 
-def _rows(tables: list[Any]) -> int | None:
+def _rows(tables: Sequence[object]) -> int | None:
     """Return the number of rows that all frames have."""
     counts = {len(table) if hasattr(table, "__len__") else None for table in tables}
     return counts.pop() if len(counts) == 1 else None
@@ -157,7 +157,7 @@ def _flat(values: Any, keys: list[Any] | None) -> Numbers:
     return flat
 
 
-def _made_up(result: Any, count: int) -> list[str]:
+def _made_up(result: object, count: int) -> list[str]:
     """Return the names that statsmodels gives to columns of an array, or numbers."""
     own = getattr(getattr(result, "model", None), "exog_names", None)
     if isinstance(own, list) and len(own) == count:

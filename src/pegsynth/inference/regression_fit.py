@@ -12,6 +12,7 @@ design matrix, or without one where it would be large.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ from pegsynth.inference.newton import (
     second_moments,
     starts_of,
 )
-from pegsynth.inference.statistics import LEVEL, Estimate, interval
+from pegsynth.inference.statistics import Estimate, interval
 from pegsynth.kernels.arrays import Float64
 from pegsynth.runtime import in_silence
 
@@ -94,7 +95,6 @@ def fit(
     columns: Sequence[Column],
     kind: Kind,
     *,
-    level: float = LEVEL,
     threads: int = 1,
 ) -> RegressionFit:
     """Fit a regression to the distinct rows of a table.
@@ -108,8 +108,6 @@ def fit(
     kind
         Ordinary least squares, a binomial model with the logit link, or a Poisson model with
         the log link.
-    level
-        Of the intervals.
     threads
         Used where a design matrix would be large.
     """
@@ -132,10 +130,42 @@ def fit(
     return RegressionFit(
         sample.rows,
         sample.dropped,
-        {name: interval(v, s, freedom, n=used.rows, level=level) for name, v, s in figures},
+        {name: interval(v, s, freedom, n=used.rows) for name, v, s in figures},
         freedom,
         absent,
     )
+
+
+def robust_variances(
+    found: RegressionFit, sample: Sample, columns: Sequence[Column], kind: Kind
+) -> dict[str, float]:
+    """Return the variances of coefficients that hold whatever the distribution of the errors.
+
+    Notes
+    -----
+    White (1980), A heteroskedasticity-consistent covariance matrix estimator, Econometrica
+    48(4), 817-838, doi:10.2307/1912934; it is the variance of a bootstrap of rows.
+    """
+    estimates = found.estimates
+    kept = [column for column in columns if column.name in estimates]
+    names = [INTERCEPT, *(column.name for column in kept)]
+    if any(name not in estimates for name in names):
+        return {}
+    matrix = sample.matrix(kept)
+    scores = matrix @ np.array([estimates[name].value for name in names])
+    if kind == "linear":
+        errors, curve = sample.response - scores, np.ones(len(scores))
+    else:
+        chances = 1 / (1 + np.exp(-scores))
+        errors, curve = sample.response - chances, chances * (1 - chances)
+    scale = np.abs(matrix).max(axis=0)
+    scale[scale == 0] = 1.0
+    matrix = matrix / scale
+    bread = np.linalg.pinv(matrix.T @ (matrix * (sample.counts * curve)[:, np.newaxis]))
+    meat = matrix.T @ (matrix * (sample.counts * errors * errors)[:, np.newaxis])
+    variances = np.diag(bread @ meat @ bread) / scale**2
+    known = dict(zip(names, variances.tolist(), strict=True))
+    return {name: each for name, each in known.items() if math.isfinite(each)}
 
 
 def _varying(sample: Sample, columns: Sequence[Column], absent: dict[str, str]) -> list[Column]:

@@ -103,7 +103,7 @@ class ReleaseViews:
                 yield from_frame(one).lazy().collect()
 
 
-def _shares(tables: list[pl.DataFrame], name: str) -> Iterator[dict[str, Any]]:
+def _shares(tables: list[pl.DataFrame], name: str) -> Iterator[dict[str, float | str]]:
     import polars as pl
 
     from pegsynth.schema.dtypes import as_text

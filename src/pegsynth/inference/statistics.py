@@ -1,6 +1,6 @@
-"""Estimates with intervals: shares, means, areas under the curve, and repeats of a study.
+"""Estimates with intervals: shares, means and areas under the curve.
 
-Goes in: what was observed for each target, test row or repeat. Comes out: an `Estimate`.
+Goes in: what was observed for each target or test row. Comes out: an `Estimate`.
 All intervals are large-sample, t or distribution-free formulas of the textbooks, named and
 cited where they are used.
 """
@@ -11,15 +11,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.kernels.arrays import Float64
-
-Values = Sequence[float] | Float64
+from pegsynth.kernels.arrays import Float64, Int64
 
 LEVEL = 0.95
 
@@ -148,7 +144,7 @@ def lumped_share(value: float, n: int, variance: float, *, lump: float, level: f
     return Estimate(value, max(low, 0.0), min(high, 1.0), n)
 
 
-def weighted_mean(values: Float64, weights: NDArray[Any], *, level: float) -> Estimate:
+def weighted_mean(values: Float64, weights: Int64, *, level: float) -> Estimate:
     """Mean of values that stand for `weights` targets each, with the normal interval."""
     n = int(weights.sum())
     if n == 0:
@@ -263,66 +259,6 @@ def advantage(members: Float64, others: Float64, *, level: float) -> Estimate:
     value = max(0.0, float(np.max(spared - missed)))
     half = sum(math.sqrt(math.log(4 / (1 - level)) / (2 * size)) for size in (m, n))
     return Estimate(value, max(0.0, value - half), min(1.0, value + half), m + n)
-
-
-def mean(values: Values) -> Estimate:
-    """Return the mean of repeats with its t interval; repeats without a value are left out."""
-    found = _moments(values)
-    return _compared(found.mean, found.variance, found.n - 1, found.n)
-
-
-def difference(first: Values, second: Values) -> Estimate:
-    """Return mean(first) - mean(second) of repeats, with Welch's interval."""
-    a, b = _moments(first), _moments(second)
-    freedom = _welch((a.variance, a.n), (b.variance, b.n))
-    return _compared(a.mean - b.mean, a.variance + b.variance, freedom, min(a.n, b.n))
-
-
-def ratio(first: Values, second: Values) -> Estimate:
-    """Return mean(first) / mean(second), its interval by the delta method on the logarithm.
-
-    Both means must be positive, as those of distances, errors and shares are; where one is
-    not, there is no ratio.
-    """
-    a, b = _moments(first), _moments(second)
-    n = min(a.n, b.n)
-    if not (a.mean > 0 and b.mean > 0):
-        return Estimate(math.nan, n=n)
-    relative = (a.variance / a.mean**2, b.variance / b.mean**2)
-    freedom = _welch((relative[0], a.n), (relative[1], b.n))
-    logs = _compared(math.log(a.mean / b.mean), sum(relative), freedom, n)
-    return Estimate(math.exp(logs.value), math.exp(logs.low), math.exp(logs.high), n)
-
-
-class _Moments(NamedTuple):
-    """Mean of n values and its estimated variance."""
-
-    mean: float
-    variance: float
-    n: int
-
-
-def _moments(values: Values) -> _Moments:
-    kept = np.asarray(values, dtype=np.float64)
-    kept = kept[~np.isnan(kept)]
-    if not len(kept):
-        return _Moments(math.nan, math.nan, 0)
-    variance = float(kept.var(ddof=1)) / len(kept) if len(kept) > 1 else math.nan
-    return _Moments(float(kept.mean()), variance, len(kept))
-
-
-def _compared(value: float, variance: float, freedom: float, n: int) -> Estimate:
-    """Return an estimate with its interval; a single repeat has none."""
-    if not (n > 1 and freedom > 0):
-        return Estimate(value, n=n)
-    return interval(value, variance, freedom, n=n)
-
-
-def _welch(*parts: tuple[float, int]) -> float:
-    """Return Welch's degrees of freedom of a sum of independent variances."""
-    total = sum(variance for variance, _ in parts)
-    squares = sum(variance**2 / (n - 1) for variance, n in parts if n > 1)
-    return total**2 / squares if squares > 0 else float(min(n for _, n in parts) - 1)
 
 
 def _separated(area: float, m: int, n: int, level: float) -> tuple[float, float]:

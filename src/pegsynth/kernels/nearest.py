@@ -17,20 +17,10 @@ _STRETCH = 4096
 
 
 @njit(cache=True, nogil=True)
-def nearest_rows(
-    columns: Any,
-    tags: Any,
-    targets: Any,
-    target_tags: Any,
-    distance: Any,
-    ties: Any,
-    hits: Any,
-) -> None:
-    """Find the nearest rows of every target.
+def nearest_rows(columns: Any, targets: Any, distance: Any) -> None:
+    """Write for each target the number of features in which its nearest row differs.
 
-    Writes for each target the smallest number of differing features, how many rows are at
-    that distance, and how many of those carry the target's own tag. `distance` is of a type
-    that holds one more than the number of features.
+    `distance` is of a type that holds one more than the number of features.
     """
     features, rows = columns.shape
     differing = np.zeros(_STRETCH, dtype=distance.dtype)
@@ -43,19 +33,10 @@ def nearest_rows(
                 _add_differing(
                     columns[feature, start : start + len(part)], targets[feature, target], part
                 )
-            smallest = part[0]
+            smallest = distance[target]
             for row in range(len(part)):
                 smallest = part[row] if part[row] < smallest else smallest
-            if smallest > distance[target]:
-                continue
-            if smallest < distance[target]:
-                distance[target] = smallest
-                ties[target] = 0
-                hits[target] = 0
-            for row in range(len(part)):
-                if part[row] == smallest:
-                    ties[target] += 1
-                    hits[target] += tags[start + row] == target_tags[target]
+            distance[target] = smallest
 
 
 @njit(cache=True, nogil=True)

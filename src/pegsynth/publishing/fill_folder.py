@@ -583,26 +583,21 @@ def write_internal(
     counted
         For every row of the real table whether the release counted it, where that is known.
     """
-    from pegsynth.evaluation.evaluate_options import options_of
+    from pegsynth.evaluation.evaluate import options_of
     from pegsynth.evaluation.judged_tables import read_tables
     from pegsynth.evaluation.measuring import evaluate_tables
-    from pegsynth.evaluation.utility.pooling import published_noise
-    from pegsynth.inference.choice import rule_for
     from pegsynth.publishing.report.html import render
     from pegsynth.publishing.report.verdict import with_verdict
 
     internal = folder / "internal"
     internal.mkdir(mode=0o700)
-    rule = rule_for(ledger, len(synthetic)).rule
-    noise = published_noise(ledger, schema)
     options = options_of(
         schema,
         target=judging.target,
         formulas=judging.formulas or None,
         threads=threads,
-        rule=rule,
-        noise=noise,
         ledger=ledger,
+        datasets=len(synthetic),
     )
     tables = read_tables(
         reader,

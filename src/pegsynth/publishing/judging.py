@@ -35,7 +35,7 @@ class Judging:
 
     def check(self, schema: Schema) -> None:
         """Refuse, before any budget is spent, what could not be measured afterwards."""
-        from pegsynth.evaluation.evaluate_options import options_of
+        from pegsynth.evaluation.evaluate import options_of
         from pegsynth.tables.table_input import open_table
 
         options_of(schema, target=self.target, formulas=self.formulas or None)

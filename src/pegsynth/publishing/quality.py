@@ -15,7 +15,7 @@ from typing import Any
 
 from pegsynth.codec.measured_numbers import constant_numbers
 from pegsynth.codec.pooled_positions import measured_tables
-from pegsynth.evaluation.utility.pooling import noise_variance, published_noise
+from pegsynth.inference.ledger_support import noise_variance, published_noise
 from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals, PooledRows
 from pegsynth.privacy.statement import rows_counted
 from pegsynth.publishing.deed_texts import deeds_said

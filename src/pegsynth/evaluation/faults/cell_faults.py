@@ -8,24 +8,23 @@ that the original lacks. A group is a category, or a combination of quasi-identi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
 
-from pegsynth.codec.tabulation import count_cells, group_rows, one_way
+from pegsynth.codec.tabulation import count_cells, group_rows
 from pegsynth.evaluation.faults.fault_kinds import (
     KIND_ALARMS,
-    SEPARATOR,
     Fault,
     bernstein,
     counts_explained,
     distance_allowance,
     rows_judged,
 )
-from pegsynth.evaluation.records import Record, measured
+from pegsynth.evaluation.records import SEPARATOR, Record, measured
 from pegsynth.evaluation.utility.distances import total_variation_floor
 from pegsynth.inference.statistics import Estimate
 from pegsynth.kernels.arrays import Codes, Float64, Int64
@@ -87,10 +86,10 @@ class CellTables:
         """Rows of the original, and of the synthetic table to judge by."""
         return float(self.original.shape[1]), float(self.released)
 
-    def scaled(self, counts: Callable[[Codes], Int64]) -> Float64:
-        """Return mean counts over the synthetic tables, as of a table of the rows to judge by."""
-        shares = [counts(table) / table.shape[1] for table in self.synthetic]
-        return np.asarray(np.mean(shares, axis=0) * self.released, dtype=np.float64)
+    @property
+    def every(self) -> tuple[Codes, ...]:
+        """All tables, the original first."""
+        return (self.original, *self.synthetic)
 
 
 @dataclass(frozen=True)
@@ -118,58 +117,42 @@ def cell_findings(tables: CellTables, *, level: float = KIND_ALARMS) -> CellFind
 
 @dataclass(frozen=True)
 class _Group:
-    """Groups of one or more features: counts, and how to name one."""
+    """Groups of one or more features, and their counts."""
 
     features: tuple[int, ...]
     original: Int64
     released: Float64
-    name: Callable[[int], str]
 
 
 def _groups(tables: CellTables, level: float) -> Iterable[Fault]:
-    kinds = [*_categories(tables), *_combinations(tables)]
+    """Judge categories, and combinations of two quasi-identifiers and of all of them."""
+    quasi = [i for i, f in enumerate(tables.schema.features) if f.role == "quasi-identifier"]
+    sets = [*((i,) for i in range(len(tables.schema.features))), *combinations(quasi, 2)]
+    if len(quasi) > 2:
+        sets.append(tuple(quasi))
+    kinds = [_counted(tables, features) for features in sets]
     tested = sum(np.count_nonzero((g.original > 0) | (g.released > 0)) for g in kinds)
     for group in kinds:
         yield from _judged_group(tables, group, level / max(1, tested))
 
 
-def _categories(tables: CellTables) -> Iterable[_Group]:
-    for index, feature in enumerate(tables.schema.features):
-        size = feature.category_count
-
-        def count(table: Codes, index: int = index, size: int = size) -> Int64:
-            return one_way(table[index], size)
-
-        def name(code: int, index: int = index) -> str:
-            return _named(tables.schema, (index,), (code,))
-
-        yield _Group((index,), count(tables.original), tables.scaled(count), name)
+def _counted(tables: CellTables, features: tuple[int, ...]) -> _Group:
+    groups = group_rows(tables.every, features, tables.schema.category_counts)
+    shares = [
+        groups.sizes(number) / table.shape[1]
+        for number, table in enumerate(tables.synthetic, start=1)
+    ]
+    released = np.asarray(np.mean(shares, axis=0) * tables.released, dtype=np.float64)
+    return _Group(features, groups.sizes(0), released)
 
 
-def _combinations(tables: CellTables) -> Iterable[_Group]:
-    """Yield combinations of two quasi-identifiers, and of all of them."""
-    quasi = [i for i, f in enumerate(tables.schema.features) if f.role == "quasi-identifier"]
-    sets: list[tuple[int, ...]] = list(combinations(quasi, 2))
-    if len(quasi) > 2:
-        sets.append(tuple(quasi))
-    together = (tables.original, *tables.synthetic)
-    for features in sets:
-        groups = group_rows(together, features, tables.schema.category_counts)
-        shares = [
-            groups.sizes(number) / table.shape[1]
-            for number, table in enumerate(tables.synthetic, start=1)
-        ]
-
-        def name(
-            group: int, features: tuple[int, ...] = features, ids: tuple[Int64, ...] = groups.ids
-        ) -> str:
-            table = next(t for t, each in enumerate(ids) if (each == group).any())
-            row = int(np.argmax(ids[table] == group))
-            codes = tuple(int(together[table][i, row]) for i in features)
-            return _named(tables.schema, features, codes)
-
-        released = np.mean(shares, axis=0) * tables.released
-        yield _Group(features, groups.sizes(0), released, name)
+def _group_name(tables: CellTables, features: tuple[int, ...], group: int) -> str:
+    # Counted again, as the groups of all rows are too large to be kept for the few that are named.
+    groups = group_rows(tables.every, features, tables.schema.category_counts)
+    table = next(t for t, each in enumerate(groups.ids) if (each == group).any())
+    row = int(np.argmax(groups.ids[table] == group))
+    codes = [int(tables.every[table][i, row]) for i in features]
+    return _named(tables.schema, features, codes)
 
 
 def _judged_group(tables: CellTables, group: _Group, alpha: float) -> Iterable[Fault]:
@@ -195,8 +178,9 @@ def _judged_group(tables: CellTables, group: _Group, alpha: float) -> Iterable[F
     yield Fault(
         "subgroups",
         ", ".join(names),
-        f"{group.name(worst)} {_fate(before / rows[0], after / rows[1])} ({after:,.0f} of "
-        f"{rows[1]:,.0f} rows, originally {before:,.0f} of {rows[0]:,.0f}{explained}){others}",
+        f"{_group_name(tables, group.features, worst)} "
+        f"{_fate(before / rows[0], after / rows[1])} ({after:,.0f} of {rows[1]:,.0f} rows, "
+        f"originally {before:,.0f} of {rows[0]:,.0f}{explained}){others}",
         min(max(after / rows[1], 1 / rows[1]) / max(before / rows[0], 1 / rows[0]), rows[0])
         if after / rows[1] > before / rows[0]
         else before / rows[0] / max(after / rows[1], 1 / rows[1]),
@@ -224,9 +208,7 @@ class _Met:
 
 def _meet(tables: CellTables, pair: tuple[int, int]) -> _Met:
     sizes = [tables.schema.category_counts[i] for i in pair]
-    parts = [
-        count_cells(table[list(pair)], sizes) for table in (tables.original, *tables.synthetic)
-    ]
+    parts = [count_cells(table[list(pair)], sizes) for table in tables.every]
     keys = parts[0].keys
     for part in parts[1:]:
         keys = np.union1d(keys, part.keys)

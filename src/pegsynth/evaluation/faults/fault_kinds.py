@@ -18,11 +18,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import numpy as np
 
-from pegsynth.evaluation.records import FAULTS, Record, measured
+from pegsynth.evaluation.records import FAULTS, SEPARATOR, Record, measured
 from pegsynth.inference.statistics import Estimate
 from pegsynth.kernels.arrays import Float64
 
@@ -186,17 +186,9 @@ def _rate(numbers: Float64, shares: Float64, target: float, tilt: float) -> tupl
 Kind = Literal[
     "subgroups", "impossible rows", "regressions", "predictions", "numbers", "feature pairs"
 ]
-KINDS: Final[tuple[Kind, ...]] = (
-    "subgroups",
-    "impossible rows",
-    "regressions",
-    "predictions",
-    "numbers",
-    "feature pairs",
-)
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 """The worst first: who is lost, what cannot be, what analysts would conclude wrongly."""
 
-SEPARATOR: Final = " :: "
 _SMALLEST, _LARGEST = 1e-3, 1e12
 KIND_ALARMS: Final = FALSE_ALARMS / len(KINDS)
 """Chance that a bootstrap of the original is blamed for anything of one kind."""

@@ -17,8 +17,7 @@ Where the paper is silent:
   counted.
 
 All work is on counts of cells (known features, sensitive feature), so that it costs one
-pass over the rows and a few over the cells. `Targets` counts the original once, for many
-released tables.
+pass over the rows and a few over the cells.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.codec.tabulation import Crossing, cross, group_rows, row_keys
+from pegsynth.codec.tabulation import Crossing, cross, group_rows
 from pegsynth.errors import ParameterError
 from pegsynth.inference.statistics import LEVEL, Estimate, share, weighted_mean
 from pegsynth.inference.value_columns import is_numeric, numeric_values
@@ -42,7 +41,6 @@ PAPER_ATTACKS = (
     ("MDC", ("age.yrs", "sex", "patzip")),
     ("charge", ("age.yrs", "los", "patzip")),
 )
-MOST_CELLS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -158,70 +156,7 @@ def guess(
     starts, position = crossing.starts()
     if values is None:
         return _by_category(crossing, released, starts, position)
-    return (_by_median if median else _by_mean)(crossing, released, starts, position, values)
-
-
-@dataclass(frozen=True)
-class Targets:
-    """The rows of an original that an attack is made on, counted once for many releases.
-
-    Parameters
-    ----------
-    attack
-        What is known and inferred.
-    original
-        Its codes, one feature a row.
-    known, infer
-        Positions of the features.
-    sizes
-        Number of categories of all features.
-    keys, crossing, counts
-        Combinations of the known features that occur, in order; their cells, with one more
-        combination for all others; the targets in each. None where these are more than
-        `MOST_CELLS` cells, which are then counted anew for every release.
-    """
-
-    attack: Attack
-    original: Codes
-    known: tuple[int, ...]
-    infer: int
-    sizes: tuple[int, ...]
-    keys: Int64
-    crossing: Crossing | None
-    counts: Int64
-
-    @classmethod
-    def of(cls, attack: Attack, original: Codes, schema: Schema) -> Targets:
-        """Count an original, one feature a row."""
-        known, infer = tuple(map(schema.index, attack.known)), schema.index(attack.infer)
-        sizes = schema.category_counts
-        keys, rows = np.unique(_keys(original, known, sizes), return_inverse=True)
-        size = sizes[infer]
-        cells = np.arange((len(keys) + 1) * size, dtype=np.int64)
-        crossing = Crossing((), cells // size, cells % size) if len(cells) <= MOST_CELLS else None
-        counts = np.bincount(rows * size + original[infer], minlength=len(cells))
-        return cls(attack, original, known, infer, sizes, keys, crossing, counts.astype(np.int64))
-
-    def reach(self, released: Codes) -> Reach:
-        """Attack every row of the original with released rows, one feature a row."""
-        if self.crossing is None:
-            both = cells_of([self.original, released], self.known, self.infer, self.sizes)
-            targets, counts = map(both.counts, both.cells)
-            found = guess(both, counts, self.attack.values)
-            return found.reach(targets, amounts=self.attack.amounts)
-        keys = _keys(released, self.known, self.sizes)
-        place = np.searchsorted(self.keys, keys)
-        met = self.keys[np.minimum(place, len(self.keys) - 1)] == keys
-        # Rows that match no target still count for the guess that needs no match.
-        groups = np.where(met, place, len(self.keys))
-        cells = groups * self.sizes[self.infer] + released[self.infer]
-        counts = np.bincount(cells, minlength=len(self.counts)).astype(np.int64)
-        found = guess(self.crossing, counts, self.attack.values)
-        return found.reach(self.counts, amounts=self.attack.amounts)
-
-
-def _keys(columns: Codes, features: Sequence[int], sizes: Sequence[int]) -> Int64:
-    return row_keys(columns[list(features)], [sizes[place] for place in features])
+    return _by_number(crossing, released, starts, position, values, median)
 
 
 def _of_role(schema: Schema, role: str) -> list[str]:
@@ -239,35 +174,31 @@ def _by_category(crossing: Crossing, released: Int64, starts: Int64, position: I
     return CellErrors(1 - right, matched)
 
 
-def _by_mean(
-    crossing: Crossing, released: Int64, starts: Int64, position: Int64, values: Float64
+def _by_number(
+    crossing: Crossing,
+    released: Int64,
+    starts: Int64,
+    position: Int64,
+    values: Float64,
+    median: bool,
 ) -> CellErrors:
     amounts = values[crossing.category]
     counted = np.where(np.isnan(amounts), 0, released)
-    sums = counted * np.nan_to_num(amounts)
     rows = np.add.reduceat(counted, starts)[position]
-    total = int(counted.sum())
-    fallback = float(sums.sum()) / total if total else math.nan
-    means = np.add.reduceat(sums, starts)[position] / np.maximum(rows, 1)
+    if median:
+        order = np.lexsort((amounts, position))
+        ours = np.cumsum(counted[order])
+        ours -= (ours - counted[order])[starts][position]
+        # Cells keep the place of their combination; in it they are in the order of the amounts.
+        below = np.add.reduceat((2 * ours < rows).astype(np.int64), starts)
+        guesses = amounts[order][starts + below][position]
+        fallback = _median(amounts, counted)
+    else:
+        sums, total = counted * np.nan_to_num(amounts), int(counted.sum())
+        guesses = np.add.reduceat(sums, starts)[position] / np.maximum(rows, 1)
+        fallback = float(sums.sum()) / total if total else math.nan
     matched = rows > 0
-    return CellErrors(np.abs(np.where(matched, means, fallback) - amounts), matched)
-
-
-def _by_median(
-    crossing: Crossing, released: Int64, starts: Int64, position: Int64, values: Float64
-) -> CellErrors:
-    amounts = values[crossing.category]
-    counted = np.where(np.isnan(amounts), 0, released)
-    order = np.lexsort((amounts, position))
-    ours = np.cumsum(counted[order])
-    ours -= (ours - counted[order])[starts][position]
-    rows = np.add.reduceat(counted, starts)[position]
-    # Cells keep the place of their combination; within it they are in the order of the amounts.
-    below = np.add.reduceat((2 * ours < rows).astype(np.int64), starts)
-    medians = amounts[order][starts + below][position]
-    matched = rows > 0
-    fallback = _median(amounts, counted)
-    return CellErrors(np.abs(np.where(matched, medians, fallback) - amounts), matched)
+    return CellErrors(np.abs(np.where(matched, guesses, fallback) - amounts), matched)
 
 
 def _median(amounts: Float64, counts: Int64) -> float:

@@ -27,7 +27,13 @@ import numpy as np
 from pegsynth.codec.tabulation import Crossing
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.risk.intruder import Attack, CellErrors, Reach, cells_of, guess
-from pegsynth.evaluation.risk.risk_tables import NO_IDENTIFIER, NO_SENSITIVE, SEED, RiskTables
+from pegsynth.evaluation.risk.risk_tables import (
+    NO_IDENTIFIER,
+    NO_SENSITIVE,
+    SEED,
+    RiskTables,
+    with_references,
+)
 from pegsynth.inference.statistics import NOTHING, Estimate, hull, share
 from pegsynth.kernels.arrays import Float64, Int64
 
@@ -36,6 +42,10 @@ PARTS = 10
 NOBODY = "no power: nobody can predict this value from what is known"
 NO_MORE = "no power: real rows would tell no more of these people than the rows of other people do"
 NAMES = ("intruder_error", "intruder_matched")
+_CONTROL = (
+    "the released rows against the hold-out's rows as targets, who were never given; baseline: the "
+    "error for the original's rows, which tells of a disclosure where it is clearly lower"
+)
 
 
 @dataclass(frozen=True)
@@ -209,58 +219,33 @@ def _records(tables: RiskTables, outcome: _Outcome) -> list[Record]:
         "share of the targets with a released row that agrees on all known features; baseline: "
         f"{_baseline(tables, outcome)}; {tables.limits}"
     )
-    error, reference = found.error, outcome.reference
-    matches = share(found.matched, error.n, level=tables.level)
-    note = _note(tables, outcome)
-    return [
-        measured(
-            NAMES[0],
-            subject,
-            error,
-            baseline=reference.error.value,
-            note=note,
-            no_power=outcome.no_power,
-        ),
-        measured(
-            "intruder_error_bootstrap",
-            subject,
-            outcome.bootstrap.error,
-            baseline=error.value,
-            note=bootstrap,
-        ),
-        measured(
-            "intruder_error_others",
-            subject,
-            outcome.others,
-            baseline=error.value,
-            note=others,
-        ),
-        *_outside_records(tables, outcome),
-        measured(NAMES[1], subject, matches, baseline=reference.matched, note=matched),
-    ]
-
-
-def _outside_records(tables: RiskTables, outcome: _Outcome) -> list[Record]:
-    subject, outside = outcome.attack.subject, outcome.outside
-    if outside is None:
-        return [not_computed("intruder_error_holdout", subject, tables.no_holdout)]
-    instead = (
-        "the same attack with real rows never given to the synthesizer, which is what the "
-        f"population alone betrays; {_size(tables, outside)}; baseline: the error with what is "
-        "released"
-    )
-    control = (
-        "the released rows against the hold-out's rows as targets, who were never given; "
-        "baseline: the error for the original's rows, which tells of a disclosure where it is "
-        "clearly lower"
-    )
-    return [
-        measured(name, subject, estimate, baseline=outcome.reach.error.value, note=note)
-        for name, estimate, note in (
-            ("intruder_error_holdout", outside.instead.error, instead),
-            ("intruder_error_control", outside.control.error, control),
+    references = {
+        "bootstrap": (outcome.bootstrap.error, bootstrap),
+        "others": (outcome.others, others),
+    }
+    if outcome.outside is not None:
+        instead = (
+            "the same attack with real rows never given to the synthesizer, which is what the "
+            f"population alone betrays; {_size(tables, outcome.outside)}; baseline: the error "
+            "with what is released"
         )
-    ]
+        references["holdout"] = outcome.outside.instead.error, instead
+        references["control"] = outcome.outside.control.error, _CONTROL
+    error, reference = found.error, outcome.reference
+    record = measured(
+        NAMES[0],
+        subject,
+        error,
+        baseline=reference.error.value,
+        note=_note(tables, outcome),
+        no_power=outcome.no_power,
+    )
+    records = [*with_references(record, references)]
+    if outcome.outside is None:
+        records.append(not_computed("intruder_error_holdout", subject, tables.no_holdout))
+    matches = share(found.matched, error.n, level=tables.level)
+    records.append(measured(NAMES[1], subject, matches, baseline=reference.matched, note=matched))
+    return records
 
 
 def _size(tables: RiskTables, outside: _Outside) -> str:

@@ -40,6 +40,7 @@ from pegsynth.evaluation.risk.risk_tables import (
     NO_SENSITIVE,
     RiskTables,
     power_reason,
+    with_references,
 )
 from pegsynth.inference.statistics import Estimate, hull, share
 from pegsynth.kernels.arrays import Float64, Int64
@@ -53,6 +54,8 @@ _DEFINITIONS = (
     "share of the targets with a single matching row, and that one right",
     "share of wrong ones among the targets with a single matching row",
 )
+_OTHERS = "the same expected of as many rows drawn from other people of the original"
+_CONTROL = "the same for rows of the hold-out as targets, who were never given"
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,7 @@ def _records(tables: RiskTables, found: _Found) -> list[Record]:
     controls: Sequence[Estimate | None] = (None, None, None)
     if found.control is not None:
         controls = found.control.rates(tables.level)
-    records = []
+    records: list[Record] = []
     for number, name in enumerate(NAMES):
         value, control = hull([rates[number] for rates in by_table]), controls[number]
         if not value.n:
@@ -173,22 +176,16 @@ def _records(tables: RiskTables, found: _Found) -> list[Record]:
             continue
         baseline = found.without[number] if control is None else control.value
         note = f"{_DEFINITIONS[number]}; {_decisions(tables)}"
-        if number or found.others is None:
-            records.append(measured(name, subject, value, baseline=baseline, note=note))
-            continue
-        others = share(found.others, tables.rows, level=tables.level)
-        real = share(found.without[0], tables.rows, level=tables.level)
-        no_power = power_reason(real, others if control is None else control)
-        records.append(
-            measured(name, subject, value, baseline=baseline, note=note, no_power=no_power)
-        )
-        note = "the same expected of as many rows drawn from other people of the original"
-        records.append(measured(f"{name}_others", subject, others, baseline=value.value, note=note))
-        if control is not None:
-            note = "the same for rows of the hold-out as targets, who were never given"
-            records.append(
-                measured(f"{name}_control", subject, control, baseline=value.value, note=note)
-            )
+        references, no_power = {}, ""
+        if not number and found.others is not None:
+            others = share(found.others, tables.rows, level=tables.level)
+            real = share(found.without[0], tables.rows, level=tables.level)
+            no_power = power_reason(real, control or others)
+            references = {"others": (others, _OTHERS)}
+            if control is not None:
+                references["control"] = (control, _CONTROL)
+        record = measured(name, subject, value, baseline=baseline, note=note, no_power=no_power)
+        records += with_references(record, references)
     return records
 
 

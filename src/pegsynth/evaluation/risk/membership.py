@@ -44,70 +44,37 @@ COMPARISONS = 50_000_000_000
 FEWEST = 500
 
 
-@dataclass(frozen=True)
-class Nearest:
-    """What was found for each target.
-
-    Parameters
-    ----------
-    distance
-        Features in which the nearest released row differs.
-    ties
-        Released rows at that distance.
-    hits
-        Those among them that carry the target's own tag.
-    """
-
-    distance: Int64
-    ties: Int64
-    hits: Int64
-
-
 def searchable(released: Codes) -> int:
     """Most targets of one search; `released` has one feature a row."""
     return max(FEWEST, COMPARISONS // max(released.size, 1))
 
 
-def nearest(
-    released: Codes, tags: Int64, targets: Codes, target_tags: Int64, *, threads: int
-) -> Nearest:
-    """Find the nearest released rows of every target.
+def nearest(released: Codes, targets: Codes, *, threads: int) -> Float64:
+    """Return in how many features the nearest released row of every target differs.
 
     Parameters
     ----------
     released, targets
         Codes with one feature a row, the same features in both.
-    tags, target_tags
-        A number for every released row and every target, compared at the nearest rows.
     threads
         Parts searched at a time; the result does not depend on it.
     """
     from pegsynth.kernels.nearest import nearest_rows
 
     features, count = targets.shape
-    narrow = np.dtype(np.uint8) if features < 255 else np.dtype(np.uint16)
     # Codes as narrow as they can be: more of them fit into one instruction.
     codes = np.min_scalar_type(int(max(released.max(initial=0), targets.max(initial=0))))
     released, targets = (np.ascontiguousarray(table, dtype=codes) for table in (released, targets))
+    narrow = np.dtype(np.uint8) if features < 255 else np.dtype(np.uint16)
     distance: NDArray[np.unsignedinteger] = np.zeros(count, dtype=narrow)
-    ties, hits = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
 
     def search(part: slice) -> None:
-        nearest_rows(
-            released,
-            tags,
-            np.ascontiguousarray(targets[:, part]),
-            target_tags[part],
-            distance[part],
-            ties[part],
-            hits[part],
-        )
+        nearest_rows(released, np.ascontiguousarray(targets[:, part]), distance[part])
 
     edges = np.linspace(0, count, threads + 1).astype(int).tolist()
-    parts = [slice(a, b) for a, b in pairwise(edges) if a < b]
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(search, parts))
-    return Nearest(distance.astype(np.int64), ties, hits)
+        list(pool.map(search, [slice(a, b) for a, b in pairwise(edges) if a < b]))
+    return distance.astype(np.float64)
 
 
 NAMES = ("membership_auc", "membership_advantage")
@@ -159,13 +126,10 @@ def membership_records(tables: RiskTables) -> tuple[list[Record], dict[str, Floa
 def distance_scores(tables: RiskTables, holdout: Codes) -> Scores:
     """Minus the distance to the nearest released row."""
     most = searchable(tables.released)
-    tags = np.zeros(tables.released_rows, dtype=np.int64)
 
     def score(table: Codes, stream: int) -> Float64:
         rows = drawn(table.shape[1], most, stream=stream)
-        own = np.zeros(len(rows), dtype=np.int64)
-        found = nearest(tables.released, tags, table[:, rows], own, threads=tables.threads)
-        return -found.distance.astype(np.float64)
+        return -nearest(tables.released, table[:, rows], threads=tables.threads)
 
     return Scores(score(tables.original, _MEMBERS), score(holdout, _OTHERS))
 

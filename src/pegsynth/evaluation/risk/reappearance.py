@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,12 @@ from numpy.typing import NDArray
 from pegsynth.codec.tabulation import CELL_LIMIT, group_rows
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.records import Record, measured, not_computed
-from pegsynth.evaluation.risk.risk_tables import NO_IDENTIFIER, RiskTables, power_reason
+from pegsynth.evaluation.risk.risk_tables import (
+    NO_IDENTIFIER,
+    RiskTables,
+    power_reason,
+    with_references,
+)
 from pegsynth.inference.statistics import (
     NOTHING,
     Estimate,
@@ -103,12 +109,14 @@ def _alone(sizes: NDArray[np.int64], total: int, rows: int) -> Float64:
     return np.asarray(chances[np.minimum(sizes - 1, len(alone) + 1)], dtype=np.float64)
 
 
-NAMES = ("reappearing_uniques", "reappearing_as_unique")
+NAMES = {
+    "reappearing_uniques": "at all",
+    "reappearing_as_unique": "exactly once in a released table",
+}
 ALL_FEATURES = "all features"
 
 
-@dataclass(frozen=True)
-class Reappearance:
+class Reappearance(NamedTuple):
     """How many targets reappear, and reappear alone.
 
     Parameters
@@ -270,47 +278,42 @@ def _records(tables: RiskTables, subject: str, seen: Reappeared) -> list[Record]
         reason = "no row of the original is alone with these values"
         return [not_computed(name, subject, reason) for name in NAMES]
     expected = expectation(1 / tables.rows, [t.shape[1] for t in tables.tables])
-    pairs = zip(
-        NAMES,
-        ("at all", "exactly once in a released table"),
-        (seen.uniques.reappearing, seen.uniques.as_unique),
-        (seen.population.reappearing, seen.population.as_unique),
-        (seen.nobody.reappearing, seen.nobody.as_unique),
-        _controls(seen),
-        expected,
-        strict=True,
-    )
-    found = []
-    for name, how, value, population, nobody, control, bootstrap in pairs:
+    records: list[Record] = []
+    for place, (name, how) in enumerate(NAMES.items()):
+        value, population, nobody = (
+            each[place] for each in (seen.uniques, seen.population, seen.nobody)
+        )
+        control = None if seen.control is None else seen.control[place]
+        reference = control if control is not None and control.n else None
         note = (
             f"share of the original's {value.n} unique rows whose values are released {how}: "
-            f"{round(value.value * value.n)}; a bootstrap would give {bootstrap:.6g} (exact); "
-            f"baseline: {_baseline(tables, control)}; {tables.limits}"
+            f"{round(value.value * value.n)}; a bootstrap would give {expected[place]:.6g} "
+            f"(exact); baseline: {_baseline(tables, control)}; {tables.limits}"
         )
-        reference = control if control is not None and control.n else None
-        baseline = bootstrap if reference is None else reference.value
-        real = share(bootstrap, value.n, level=tables.level)
-        no_power = power_reason(real, population if reference is None else reference)
-        found.append(
-            measured(name, subject, value, baseline=baseline, note=note, no_power=no_power)
+        real = share(expected[place], value.n, level=tables.level)
+        record = measured(
+            name,
+            subject,
+            value,
+            baseline=expected[place] if reference is None else reference.value,
+            note=note,
+            no_power=power_reason(real, reference or population),
         )
-        others = _either(population, nobody)
         about = (
             f"of fresh rows of the population {population.value:.6g} is expected, by the numbers "
             "of values that occur once and twice in the original (score limits); of all values "
             f"that the original lacks {nobody.value:.6g} are released {how}; this is the chance of "
             "either"
         )
-        found.append(measured(f"{name}_others", subject, others, baseline=value.value, note=about))
-        if control is not None and control.n:
-            note = (
-                f"the same for {control.n} rows of the hold-out whose values the original lacks: "
+        references = {"others": (_either(population, nobody), about)}
+        if reference is not None:
+            held = (
+                f"the same for {reference.n} rows of the hold-out whose values the original lacks: "
                 "people as rare who were never given"
             )
-            found.append(
-                measured(f"{name}_control", subject, control, baseline=value.value, note=note)
-            )
-    return found
+            references["control"] = (reference, held)
+        records += with_references(record, references)
+    return records
 
 
 def _either(first: Estimate, second: Estimate) -> Estimate:
@@ -322,12 +325,6 @@ def _either(first: Estimate, second: Estimate) -> Estimate:
         for each in ("value", "low", "high")
     )
     return Estimate(value, low, high, first.n)
-
-
-def _controls(seen: Reappeared) -> tuple[Estimate | None, Estimate | None]:
-    if seen.control is None:
-        return None, None
-    return seen.control.reappearing, seen.control.as_unique
 
 
 def _baseline(tables: RiskTables, control: Estimate | None) -> str:

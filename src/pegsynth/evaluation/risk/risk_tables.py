@@ -20,7 +20,7 @@ its rows that have a twin elsewhere in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -187,6 +187,17 @@ def power_reason(real: Estimate, reference: Estimate) -> str:
         What it finds where nobody's own row is given.
     """
     return "" if real.low > reference.high else NO_POWER
+
+
+def with_references(
+    record: Record, references: Mapping[str, tuple[Estimate, str]]
+) -> Iterator[Record]:
+    """Yield a risk and, under its name and theirs, the figures that it is held against."""
+    yield record
+    for name, (found, note) in references.items():
+        yield measured(
+            f"{record.name}_{name}", record.subject, found, baseline=record.value, note=note
+        )
 
 
 def drawn(rows: int, count: int, *, stream: int) -> Int64:

@@ -16,9 +16,8 @@ import numpy as np
 from pegsynth.evaluation.faults.fault_kinds import bernstein, rows_judged
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.utility.empirical import Empirical, Sides
-from pegsynth.evaluation.utility.pooling import how_pooled, pooled, replicated
-from pegsynth.inference.combining_rules import Rule
-from pegsynth.inference.statistics import LEVEL, Estimate
+from pegsynth.inference.combining_rules import Rule, how_pooled, pooled_estimate
+from pegsynth.inference.statistics import Estimate
 from pegsynth.inference.value_columns import TableValues
 from pegsynth.kernels.arrays import Float64
 
@@ -148,22 +147,16 @@ def pair_sides(
     return found
 
 
-def correlation_records(pairs: Sequence[PairSides], *, level: float = LEVEL) -> list[Record]:
+def correlation_records(pairs: Sequence[PairSides]) -> list[Record]:
     """Return all correlations as records: the mean distances first."""
     if not pairs:
-        return no_correlation_records("there are no two numeric features that vary")
+        reason = "there are no two numeric features that vary"
+        return [not_computed(name, "", reason) for name in HEADLINES]
+    heads = zip(HEADLINES, NAMES, strict=True)
     return [
-        *(_headline(name, [each for each in pairs if each.name == of]) for name, of in _HEADS),
-        *(_record(each, level) for each in pairs),
+        *(_headline(name, [each for each in pairs if each.name == of]) for name, of in heads),
+        *map(_record, pairs),
     ]
-
-
-def no_correlation_records(reason: str) -> list[Record]:
-    """Return the headline records where nothing can be correlated."""
-    return [not_computed(name, "", reason) for name in HEADLINES]
-
-
-_HEADS = tuple(zip(HEADLINES, NAMES, strict=True))
 
 
 def _standardised(values: Float64, shares: Float64 | None) -> Float64 | None:
@@ -211,18 +204,15 @@ def _replicates(
     return tuple(each.value for each in found if each is not None)
 
 
-def _record(pair: PairSides, level: float) -> Record:
+def _record(pair: PairSides) -> Record:
     values = [each.value for each in pair.synthetic]
-    if pair.replicates:
-        found = replicated(values[0], pair.replicates, level=level)
-    else:
-        found = pooled(
-            values,
-            [each.variance for each in pair.synthetic],
-            share=float(np.mean([each.n for each in pair.synthetic])) / pair.original.n,
-            rule=pair.rule,
-            level=level,
-        )
+    found = pooled_estimate(
+        values,
+        [each.variance for each in pair.synthetic],
+        share=float(np.mean([each.n for each in pair.synthetic])) / pair.original.n,
+        rule=pair.rule,
+        replicates=pair.replicates,
+    )
     inside = Estimate(found.value, max(found.low, -1.0), min(found.high, 1.0))
     how = how_pooled(len(values), rule=pair.rule, replicates=len(pair.replicates))
     return measured(

@@ -14,19 +14,20 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations, count
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pegsynth.codec.tabulation import CELL_LIMIT
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Float64, Int64
 
+Counts: TypeAlias = Int64 | Float64
+
 _LARGE_MEAN = 500.0
 
 
-def shares(counts: NDArray[Any]) -> Float64:
+def shares(counts: Counts) -> Float64:
     """Return counts as shares of their sum."""
     total = counts.sum()
     if not total > 0:
@@ -34,7 +35,7 @@ def shares(counts: NDArray[Any]) -> Float64:
     return np.asarray(counts / total, dtype=np.float64)
 
 
-def total_variation(p_counts: NDArray[Any], q_counts: NDArray[Any]) -> float:
+def total_variation(p_counts: Counts, q_counts: Counts) -> float:
     """Total variation distance of two tables: half the sum of absolute differences of shares.
 
     Parameters
@@ -53,7 +54,7 @@ def total_variation(p_counts: NDArray[Any], q_counts: NDArray[Any]) -> float:
     return min(float(np.abs(shares(p_counts) - shares(q_counts)).sum() / 2), 1.0)
 
 
-def total_variation_floor(counts: NDArray[Any], rows: int) -> float:
+def total_variation_floor(counts: Counts, rows: int) -> float:
     """Total variation expected of `rows` rows drawn from these counts.
 
     Exact: half the sum over cells of E|X/n - p| for X ~ Binomial(n, p), by de Moivre's
@@ -75,12 +76,12 @@ def total_variation_floor(counts: NDArray[Any], rows: int) -> float:
     return float(np.sum(v * (1 - p) * np.exp(log_probability)) / rows)
 
 
-def marginal_distance(original: NDArray[Any], synthetic: NDArray[Any]) -> float:
+def marginal_distance(original: Counts, synthetic: Counts) -> float:
     """Return the paper's marginal distance: sum over x of (p_synth(x) - p_orig(x))^2."""
     return float(np.square(shares(synthetic) - shares(original)).sum())
 
 
-def marginal_floor(counts: NDArray[Any], rows: int) -> float:
+def marginal_floor(counts: Counts, rows: int) -> float:
     """Marginal distance expected of a bootstrap: (1 - sum p^2)/n, exact."""
     return float((1 - np.square(shares(counts)).sum()) / rows)
 

@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.evaluation.faults.fault_kinds import rows_judged
-from pegsynth.evaluation.utility.pooling import pooled, replicated
-from pegsynth.inference.combining_rules import Rule, effective_rows
+from pegsynth.inference.combining_rules import Rule, effective_rows, pooled_estimate
 from pegsynth.inference.statistics import Estimate
 from pegsynth.inference.value_columns import TableValues
 from pegsynth.kernels.arrays import Float64
 
 FEWEST_OF_HEAPS = 20
 HEAP_SHARE = 0.01
+MOST_HEAPS = 5
+TAILS = (("below", 0.01), ("above", 0.99))
 _AROUND, _TIMES = 5, 3.0
 
 
@@ -136,6 +137,12 @@ class Empirical:
             return float(self.shares[place])
         return 0.0
 
+    def beyond(self, bound: float, where: str) -> float:
+        """Return the share of rows above or below a bound."""
+        if where == "above":
+            return 1.0 - float(self.at_most(bound))
+        return float(self.at_most(bound)) - self.share(bound)
+
     def quantile(self, levels: Float64 | float) -> Float64:
         """Return the smallest number at or below which a share of the rows lies."""
         # A level that is itself a sum of shares must not be missed for a rounding error.
@@ -243,17 +250,20 @@ class Sides:
         """Return the mean of a figure over the synthetic tables."""
         return sum(map(figure, self.synthetic)) / len(self.synthetic)
 
-    def estimate(self, figure: Figure, variance: Figure, *, level: float) -> Estimate:
+    def heaps(self) -> list[float]:
+        """Return the numbers, zero aside, at which either table heaps up, the original's first."""
+        found = [law.heaps().tolist()[:MOST_HEAPS] for law in (self.original, *self.synthetic)]
+        return list(dict.fromkeys(number for each in found for number in each))
+
+    def estimate(self, figure: Figure, variance: Figure) -> Estimate:
         """Return a figure of the synthetic tables with its interval."""
         values = [figure(each) for each in self.synthetic]
-        if self.replicates and len(values) == 1:
-            return replicated(values[0], [figure(each) for each in self.replicates], level=level)
-        return pooled(
+        return pooled_estimate(
             values,
             [max(variance(each), 0.0) for each in self.synthetic],
             share=sum(each.n for each in self.synthetic) / len(values) / self.original.n,
             rule=self.rule,
-            level=level,
+            replicates=[figure(each) for each in self.replicates],
         )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,6 +26,7 @@ from pegsynth.schema import Schema
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.panel import PRIVATE, Panel
 from pegsynth.schema.wide_schema import gap_edges, wide_schema
+from pegsynth.tables.reader import TableReader
 from pegsynth.tables.table_input import open_table
 
 PANEL_KEYS = (
@@ -52,7 +52,6 @@ _NOTES = {
     "reappearing_histories": "share of synthetic units whose whole history, in categories, is that "
     "of exactly one unit of the original; baseline: that of the original's own units",
 }
-_ABOUT = {"transition_distance", "first_row_distance", "last_row_distance"}
 
 
 @dataclass(frozen=True)
@@ -60,15 +59,9 @@ class _Histories:
     """One table: wide codes, and the share of units that cannot be."""
 
     schema: Schema
+    panel: Panel
     codes: Int64
     inconsistent: float
-
-    @property
-    def panel(self) -> Panel:
-        """How rows belong together."""
-        if self.schema.panel is None:
-            raise ValueError("the schema has no panel")
-        return self.schema.panel
 
     @property
     def counts(self) -> Int64:
@@ -81,15 +74,52 @@ class _Histories:
         found: Int64 = self.codes[:, self.schema.index(self.panel.at(name, position))]
         return found
 
+    def size(self, name: str) -> int:
+        """Codes of a feature, with that of no row."""
+        return self.schema[self.panel.at(name, min(2, self.panel.most))].category_count + 1
 
-def panel_records(original: Any, synthetic: Sequence[Any], schema: Schema) -> list[Record]:
+    def first(self, name: str) -> Int64:
+        """Count what the first row of units holds."""
+        return np.bincount(self.at(name, 1), minlength=self.size(name))
+
+    def last(self, name: str) -> Int64:
+        """Count what the last row of units holds."""
+        positions = np.stack([self.at(name, each) for each in self.panel.positions])
+        last = positions[self.counts - 1, np.arange(len(self.counts))]
+        return np.bincount(last, minlength=self.size(name))
+
+    def transitions(self, name: str) -> Int64:
+        """Count pairs of what a row holds and the unit's next row, over all positions."""
+        size = self.size(name)
+        pairs = np.zeros(size * size, dtype=np.int64)
+        for position in self.panel.positions[1:]:
+            there = self.counts >= position
+            before, after = (self.at(name, each)[there] for each in (position - 1, position))
+            pairs += np.bincount(np.minimum(before, size - 1) * size + after, minlength=len(pairs))
+        return pairs
+
+    def gaps(self) -> Int64:
+        """Count the bins of the time from one row to the next."""
+        time = self.panel.time
+        found = np.zeros(self.size(time), dtype=np.int64)
+        for position in self.panel.positions[1:]:
+            there = self.counts >= position
+            found += np.bincount(self.at(time, position)[there], minlength=len(found))
+        return found
+
+
+def panel_records(original: object, synthetic: Sequence[object], schema: Schema) -> list[Record]:
     """Return the records of a panel; none for another table."""
     if schema.panel is None or schema.panel.wide:
         return []
-    schema = _settled(schema)
+    # Two tables are judged as one, rows with the features of their unit.
+    panel = replace(schema.panel, tables=None, least=1)
+    if panel.gaps == PRIVATE:
+        panel = replace(panel, gaps=gap_edges(schema[panel.time]))
+    schema = replace(schema, panel=panel)
     try:
-        real = _read(original, schema)
-        tables = [_read(table, replace(schema, dialect=Dialect())) for table in synthetic]
+        real = _read(original, schema, panel)
+        tables = [_read(table, replace(schema, dialect=Dialect()), panel) for table in synthetic]
     except EmptyTableError:
         return [not_computed(name, "", "a table has no rows") for name in PANEL_KEYS]
     except DataError as error:
@@ -97,19 +127,7 @@ def panel_records(original: Any, synthetic: Sequence[Any], schema: Schema) -> li
     return [*_distances(real, tables), _inconsistent(tables), _reappearing(real, tables)]
 
 
-def _settled(schema: Schema) -> Schema:
-    """Return the schema with public bins of the time between rows."""
-    panel = schema.panel
-    if panel is None:
-        return schema
-    # Two tables are judged as one, rows with the features of their unit.
-    panel = replace(panel, tables=None, least=1)
-    if panel.gaps == PRIVATE:
-        panel = replace(panel, gaps=gap_edges(schema[panel.time]))
-    return replace(schema, panel=panel)
-
-
-def _read(source: Any, schema: Schema) -> _Histories:
+def _read(source: object, schema: Schema, panel: Panel) -> _Histories:
     """Fold a table; values that the schema does not list are a category after the last."""
     wide = wide_schema(schema)
     with open_table(source, dialect=schema.dialect) as whole:
@@ -123,10 +141,10 @@ def _read(source: Any, schema: Schema) -> _Histories:
             for batch in folded_reader(reader, schema).batches()
         ]
         codes = np.concatenate(parts).astype(np.int64)
-        return _Histories(wide, codes, _impossible(reader, schema))
+        return _Histories(wide, wide.panel or panel, codes, _impossible(reader, schema))
 
 
-def _impossible(reader: Any, schema: Schema) -> float:
+def _impossible(reader: TableReader, schema: Schema) -> float:
     """Return the share of units with too many rows, or with two values of a fixed feature."""
     panel = Folding(schema).panel
     names = [panel.unit, *panel.fixed]
@@ -135,67 +153,38 @@ def _impossible(reader: Any, schema: Schema) -> float:
     wrong = units.get_column("_rows") > panel.most
     for name in panel.fixed:
         wrong = wrong | (units.get_column(name) > 1)
-    return float(wrong.mean() or 0.0)
+    return float(wrong.to_numpy().mean())
 
 
 def _distances(real: _Histories, tables: Sequence[_Histories]) -> list[Record]:
-    panel, book = real.panel, real.schema
-    changing = [name for name in panel.changing(book.names) if name != panel.time]
+    panel, every = real.panel, (real, *tables)
     found: dict[str, list[Record]] = {name: [] for name in PANEL_KEYS}
-    for name in changing:
-        size = book[panel.at(name, min(2, panel.most))].category_count + 1
-
-        def transitions(table: _Histories, name: str = name, size: int = size) -> Int64:
-            pairs = np.zeros(size * size, dtype=np.int64)
-            for position in panel.positions[1:]:
-                there = table.counts >= position
-                before, after = (table.at(name, each)[there] for each in (position - 1, position))
-                pairs += np.bincount(_plain(before, size) * size + after, minlength=size * size)
-            return pairs
-
-        def first(table: _Histories, name: str = name, size: int = size) -> Int64:
-            return np.bincount(table.at(name, 1), minlength=size)
-
-        def last(table: _Histories, name: str = name, size: int = size) -> Int64:
-            positions = np.stack([table.at(name, each) for each in panel.positions])
-            return np.bincount(
-                positions[table.counts - 1, np.arange(len(table.counts))], minlength=size
-            )
-
-        for key, count in zip(sorted(_ABOUT), (first, last, transitions), strict=True):
-            found[key] += _distance(key, name, count(real), [count(each) for each in tables])
-    rows = [np.bincount(each.counts, minlength=panel.most + 1) for each in (real, *tables)]
-    found["rows_per_unit_distance"] = _distance("rows_per_unit_distance", "", rows[0], rows[1:])
-    gaps = [_gaps(each) for each in (real, *tables)]
-    if gaps[0] is not None:
-        counted = [each for each in gaps if each is not None]
-        found["gap_distance"] = _distance("gap_distance", "", counted[0], counted[1:])
-    for key in _ABOUT:
-        found[key] = [_mean(key, found[key]), *found[key]] if found[key] else []
+    counts = {
+        "transition_distance": _Histories.transitions,
+        "first_row_distance": _Histories.first,
+        "last_row_distance": _Histories.last,
+    }
+    for key, count in counts.items():
+        ours = [
+            record
+            for name in panel.changing(real.schema.names)
+            if name != panel.time
+            for record in _distance(key, name, [count(each, name) for each in every])
+        ]
+        found[key] = [_mean(key, ours), *ours] if ours else []
+    rows = [np.bincount(each.counts, minlength=panel.most + 1) for each in every]
+    found["rows_per_unit_distance"] = _distance("rows_per_unit_distance", "", rows)
+    # Times that have categories have no bins.
+    if panel.most > 1 and real.schema[panel.at(panel.time, 2)].binned:
+        gaps = [each.gaps() for each in every]
+        found["gap_distance"] = _distance("gap_distance", "", gaps)
     return [record for records in found.values() for record in records]
 
 
-def _plain(codes: Int64, size: int) -> Int64:
-    return np.minimum(codes, size - 1)
-
-
-def _gaps(table: _Histories) -> Int64 | None:
-    """Count the bins of the time from one row to the next; None where times have categories."""
-    panel, book = table.panel, table.schema
-    if panel.most == 1 or not book[panel.at(panel.time, 2)].binned:
-        return None
-    size = book[panel.at(panel.time, 2)].category_count + 1
-    found = np.zeros(size, dtype=np.int64)
-    for position in panel.positions[1:]:
-        found += np.bincount(
-            table.at(panel.time, position)[table.counts >= position], minlength=size
-        )
-    return found
-
-
-def _distance(key: str, subject: str, real: Int64, tables: Sequence[Int64]) -> list[Record]:
-    size = max(len(each) for each in (real, *tables))
-    padded = [np.pad(each, (0, size - len(each))) for each in (real, *tables)]
+def _distance(key: str, subject: str, counts: Sequence[Int64]) -> list[Record]:
+    """Compare counts of the original with those of every synthetic table."""
+    size = max(map(len, counts))
+    padded = [np.pad(each, (0, size - len(each))) for each in counts]
     if not all(each.any() for each in padded):
         return [not_computed(key, subject, "no unit has two rows")]
     values = [total_variation(padded[0], each) for each in padded[1:]]
@@ -229,18 +218,12 @@ def _inconsistent(tables: Sequence[_Histories]) -> Record:
 
 def _reappearing(real: _Histories, tables: Sequence[_Histories]) -> Record:
     key = "reappearing_histories"
-    alone = _alone(real)
-    values = [float(np.mean([line in alone for line in _lines(each)])) for each in tables]
-    own = len(alone) / len(real.codes)
+    lines, counts = np.unique(real.codes.astype(np.uint32), axis=0, return_counts=True)
+    alone = {line.tobytes() for line in lines[counts == 1]}
+    values = [
+        float(np.mean([line.tobytes() in alone for line in each.codes.astype(np.uint32)]))
+        for each in tables
+    ]
     n = min(len(each.codes) for each in tables)
+    own = len(alone) / len(real.codes)
     return measured(key, "", spread(values, n=n), baseline=own, note=_NOTES[key])
-
-
-def _lines(table: _Histories) -> list[bytes]:
-    codes = np.ascontiguousarray(table.codes.astype(np.uint32))
-    return [line.tobytes() for line in codes]
-
-
-def _alone(table: _Histories) -> set[bytes]:
-    lines, counts = np.unique(table.codes.astype(np.uint32), axis=0, return_counts=True)
-    return {line.tobytes() for line in lines[counts == 1]}

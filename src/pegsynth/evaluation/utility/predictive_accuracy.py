@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.evaluation.records import Record, measured, not_computed
-from pegsynth.inference.formula import Term, read_response, truth
-from pegsynth.inference.statistics import Estimate, placements, quantile
+from pegsynth.inference.formula import Term, read_response
+from pegsynth.inference.model_matrix import truth
+from pegsynth.inference.statistics import LEVEL, Estimate, placements, quantile
 from pegsynth.kernels.arrays import Codes, Float64
 from pegsynth.schema import Schema
 
@@ -84,7 +85,6 @@ def prediction_records(
     schema: Schema,
     *,
     holdout: Codes | None = None,
-    level: float = 0.95,
 ) -> list[Record]:
     """Return ``auc_synthetic`` and ``auc_real`` for a target.
 
@@ -97,8 +97,6 @@ def prediction_records(
         fifth row of the original, which the real training rows then leave out.
     schema
         The codebook.
-    level
-        Of the intervals.
     """
     task = _task(read_response(target, schema), schema)
     rows = np.arange(original.shape[1])
@@ -117,8 +115,8 @@ def prediction_records(
     if reason:
         return [not_computed(name, target, reason) for name in NAMES]
     areas = [_trained(part.spaced(n), test) for part in (real, *tables)]
-    best = _estimate([areas[0]], level)
-    found = _estimate(areas[1:], level)
+    best = _estimate([areas[0]])
+    found = _estimate(areas[1:])
     trees = _TREES_OF_TWO if task.classes == 2 else _TREES_OF_MORE
     note = (
         f"area under the ROC curve of gradient-boosted trees ({trees} rounds, all other features) "
@@ -221,7 +219,7 @@ def _trained(part: _Part, test: _Part) -> Area:
     return mean_area(chances, test.labels)
 
 
-def _estimate(areas: Sequence[Area], level: float) -> Estimate:
+def _estimate(areas: Sequence[Area]) -> Estimate:
     """Mean of areas on the same test rows, with an interval."""
     values = np.array([each.value for each in areas])
     influence = np.mean([each.influence for each in areas], axis=0)
@@ -231,5 +229,5 @@ def _estimate(areas: Sequence[Area], level: float) -> Estimate:
     value = float(values.mean())
     if variance == 0:
         return Estimate(value)
-    half = quantile(level) * math.sqrt(variance)
+    half = quantile(LEVEL) * math.sqrt(variance)
     return Estimate(value, max(value - half, 0.0), min(value + half, 1.0))

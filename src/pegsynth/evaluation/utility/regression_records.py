@@ -4,29 +4,34 @@ Goes in: formulas and tables. Comes out: the paper's distance, a table of coeffi
 the overlap of their intervals. The estimates of several synthetic tables are pooled (R16,
 plug-in rule); a single table has the interval that an analyst would naively take. What could
 not be estimated is a record without a value, with the reason.
+
+Regressions on released numbers have the same form as those on codes, which take a bin by its
+midpoint: ``coefficient_original`` is the original's own coefficient. Weighted tables are fitted
+with their weights, and with each replicate of these.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import repeat
 
 import msgspec
 import numpy as np
 
-from pegsynth.evaluation.records import Record, measured, not_computed
-from pegsynth.evaluation.utility.pooling import how_pooled, pooled, replicated
-from pegsynth.inference.combining_rules import Rule
+from pegsynth.evaluation.records import SEPARATOR, Record, measured, not_computed
+from pegsynth.inference.combining_rules import Rule, how_pooled, pooled_estimate
 from pegsynth.inference.formula import Formula, cuts_a_bin
 from pegsynth.inference.model_matrix import INTERCEPT, Column, Sample, columns_of, sample_of
 from pegsynth.inference.regression_fit import RegressionFit, fit
-from pegsynth.inference.statistics import LEVEL, Estimate, overlap
+from pegsynth.inference.statistics import Estimate, overlap
+from pegsynth.inference.value_columns import TableValues
 from pegsynth.kernels.arrays import Codes
 from pegsynth.schema import Schema
 
+MOST_ENTRIES = 1 << 25
 _ROUNDING = 1e-10
-SEPARATOR = " :: "
 DISTANCE_NOTE = (
     "sum over the coefficients, intercept included, of |(b_synth - b_orig)/b_orig|; unstable where "
     "an original coefficient is near 0: read the coefficients beside it; low and high: smallest "
@@ -66,8 +71,8 @@ class Comparison:
     synthetic: dict[str, Estimate | None]
     fits: tuple[RegressionFit, ...]
     remarks: tuple[str, ...]
-    columns: tuple[Column, ...] = ()
-    sample: Sample | None = None
+    columns: tuple[Column, ...]
+    sample: Sample
 
     @property
     def shared(self) -> list[tuple[Estimate, Estimate]]:
@@ -81,78 +86,72 @@ class Comparison:
         return min(each.rows for each in self.fits[1:])
 
 
+def has_values(formula: Formula, schema: Schema, tables: Sequence[TableValues]) -> bool:
+    """Say whether a formula has numeric features, and all tables have their numbers."""
+    names = [
+        name for name in formula.features if schema.features[schema.index(name)].kind == "numeric"
+    ]
+    return bool(names) and all(table.has(name) for table in tables for name in names)
+
+
 def compare(
     formula: Formula,
-    original: Codes,
-    synthetic: Sequence[Codes],
+    codes: Sequence[Codes],
     schema: Schema,
+    values: Sequence[TableValues] = (),
     *,
-    level: float = LEVEL,
+    rule: Rule | None = None,
+    support: str = "",
     threads: int = 1,
-    rule: Rule | None = None,
-    support: str = "",
 ) -> Comparison:
-    """Fit a formula to the original and to every synthetic table, one feature a line."""
-    samples = [sample_of(formula, table, schema) for table in (original, *synthetic)]
-    columns = columns_of(formula, samples, schema)
-    fits = tuple(
-        fit(sample, columns, formula.kind, level=level, threads=threads) for sample in samples
-    )
-    return comparison_of(
-        formula,
-        columns,
-        fits,
-        schema,
-        level=level,
-        rule=rule,
-        sample=samples[0],
-        support=support,
-    )
-
-
-def comparison_of(
-    formula: Formula,
-    columns: Sequence[Column],
-    fits: tuple[RegressionFit, ...],
-    schema: Schema,
-    *,
-    level: float = LEVEL,
-    rule: Rule | None = None,
-    replicates: Sequence[RegressionFit] = (),
-    values: Sequence[str] = (),
-    sample: Sample | None = None,
-    support: str = "",
-) -> Comparison:
-    """Put the fits of a formula together.
+    """Fit a formula to the original and to every synthetic table.
 
     Parameters
     ----------
-    fits
-        To the original, then to each synthetic table.
+    codes
+        Of the original, then of each synthetic table, one feature a line.
+    values
+        The numbers and weights of the same tables, row by row; without numbers bins count by their
+        midpoints, and without any of it rows of equal codes are counted.
     rule
         How several synthetic tables were made, where that is known.
-    replicates
-        Fits of the one synthetic table with each of its replicate weights.
-    values
-        What was decided where numbers were used as they stand; empty: bins by their midpoints.
-    sample
-        The rows of the original that were used.
     support
         What published tables hold of the formula, where that is known.
     """
+    numbers: Sequence[TableValues | None] = values or [None] * len(codes)
+    samples = [sample_of(formula, *each) for each in zip(codes, repeat(schema), numbers)]
+    columns = columns_of(formula, samples, schema)
+    rows = max(len(each.counts) for each in samples) if values else 0
+    thin = slice(None, None, max(1, -(-rows * (len(columns) + 1) // MOST_ENTRIES)))
+    fits = tuple(fit(each.part(thin), columns, formula.kind, threads=threads) for each in samples)
+    replicates = [
+        fit(sample_of(formula, codes[1], schema, table).part(thin), columns, formula.kind)
+        for table in _reweighted(values)
+    ]
     names = (INTERCEPT, *(column.name for column in columns))
     how = how_pooled(len(fits) - 1, rule=rule, replicates=len(replicates))
-    how = f"{how}; {support}" if support else how
+    on_numbers = any(each.columns for each in values)
+    every = max(each.every for each in values) * thin.step if on_numbers else 1
     return Comparison(
         formula,
         names,
         {name: fits[0].estimates.get(name) for name in names},
-        {name: _pooled(fits, replicates, name, level, rule) for name in names},
+        {name: _pooled(fits, replicates, name, rule) for name in names},
         fits,
-        (*_remarks(formula, fits, schema, values), how),
-        tuple(columns),
-        sample,
+        (
+            *_remarks(formula, fits, schema, every if on_numbers else None),
+            f"{how}; {support}" if support else how,
+        ),
+        columns,
+        samples[0].part(thin),
     )
+
+
+def _reweighted(values: Sequence[TableValues]) -> Iterable[TableValues]:
+    """Yield the one synthetic table with each of its replicate weights in place of its weights."""
+    if len(values) == 2 and values[1].replicates is not None:
+        for line in values[1].replicates:
+            yield replace(values[1], weights=line, replicates=None)
 
 
 def regression_records(comparisons: Sequence[Comparison], *, suffix: str = "") -> list[Record]:
@@ -183,7 +182,6 @@ def _pooled(
     fits: Sequence[RegressionFit],
     replicates: Sequence[RegressionFit],
     name: str,
-    level: float,
     rule: Rule | None,
 ) -> Estimate | None:
     found = [each.estimates.get(name) for each in fits[1:]]
@@ -191,31 +189,34 @@ def _pooled(
     if len(estimates) < len(found):
         return None
     again = [each.estimates[name].value for each in replicates if name in each.estimates]
-    if len(again) > 1:
-        return replicated(estimates[0].value, again, level=level)
-    if len(estimates) == 1:
+    if len(estimates) == 1 and len(again) < 2:
         return estimates[0]
     share = float(np.mean([each.rows for each in fits[1:]])) / max(fits[0].rows, 1)
-    return pooled(
+    return pooled_estimate(
         [each.value for each in estimates],
         [each.variance for each in estimates],
         share=share,
         rule=rule,
-        level=level,
+        replicates=again,
     )
 
 
 def _remarks(
-    formula: Formula, fits: Sequence[RegressionFit], schema: Schema, values: Sequence[str]
+    formula: Formula, fits: Sequence[RegressionFit], schema: Schema, every: int | None
 ) -> Iterable[str]:
+    """Say what was decided; numbers were used of every so manieth row, or bins if None."""
     kind = "linear regression by least squares"
     if formula.kind != "linear":
         kind = "logistic regression by maximum likelihood"
-    yield kind if values else f"{kind}, bins by their midpoints"
-    yield from values
-    for term in () if values else (formula.response, *formula.parts):
-        if cuts_a_bin(term, schema.features[schema.index(term.feature)]):
-            yield f"{term.text} cuts a bin, which counts as a whole by its midpoint"
+    if every is None:
+        yield f"{kind}, bins by their midpoints"
+        for term in (formula.response, *formula.parts):
+            if cuts_a_bin(term, schema.features[schema.index(term.feature)]):
+                yield f"{term.text} cuts a bin, which counts as a whole by its midpoint"
+    else:
+        yield f"{kind}; bins play no part: the numbers of the tables are used as they stand"
+        if every > 1:
+            yield f"every {every}th row was used, evenly spaced, of a table too large for all"
     dropped = [each.dropped for each in fits]
     if any(dropped):
         shown = ", ".join(str(number) for number in dropped[1:])

@@ -40,7 +40,7 @@ from pegsynth.evaluation.utility.distances import (
     triples,
 )
 from pegsynth.inference.statistics import LEVEL, lumped_share, spread
-from pegsynth.kernels.arrays import Codes, Int64
+from pegsynth.kernels.arrays import Codes
 from pegsynth.schema.schema import Schema
 
 T = TypeVar("T")
@@ -289,40 +289,33 @@ def _record(figure: _Figure, tables: _Tables, *, note: str = "") -> Record:
 def _headline(name: str, figures: list[_Figure], tables: _Tables) -> Record:
     ours = [figure for figure in figures if figure.name == name]
     count = len(tables.synthetic)
-    means = _Figure(
-        name,
-        "",
-        tuple(_mean(figure.values[k] for figure in ours) for k in range(count)),
-        tuple(_mean(figure.floors[k] for figure in ours) for k in range(count)),
+    values, floors = (
+        tuple(_mean(getattr(figure, field)[k] for figure in ours) for k in range(count))
+        for field in ("values", "floors")
     )
-    note = (
-        _NOTES[name] if ours or name == "regression_distance" else "not computed: too few features"
-    )
-    return _record(means, tables, note=note)
+    computed = ours or name == "regression_distance"
+    note = _NOTES[name] if computed else "not computed: too few features"
+    return _record(_Figure(name, "", values, floors), tables, note=note)
 
 
 def _weighted(pairs: list[_Figure], tables: _Tables) -> Record:
     """Mean over pairs, each counted by the information that its features can share."""
-    name, n = WEIGHTED, min(tables.rows)
     ours = [figure for figure in pairs if figure.name == "tvd2"]
-    entropies = [
-        _entropy(one_way(column, size))
-        for column, size in zip(tables.original, tables.category_counts, strict=True)
-    ]
+    entropies = []
+    for column, size in zip(tables.original, tables.category_counts, strict=True):
+        counts = one_way(column, size)
+        p = shares(counts[counts > 0])
+        entropies.append(float(-(p * np.log(p)).sum()))
     weights = np.array([min(pair) for pair in combinations(entropies, 2)])
     if not weights.sum() > 0:
-        return not_computed(name, "", "no two features vary in the original", n=n)
+        reason = "no two features vary in the original"
+        return not_computed(WEIGHTED, "", reason, n=min(tables.rows))
     values, floors = (
         np.average([getattr(figure, field) for figure in ours], axis=0, weights=weights)
         for field in ("values", "floors")
     )
-    means = _Figure(name, "", tuple(values.tolist()), tuple(floors.tolist()))
+    means = _Figure(WEIGHTED, "", tuple(values.tolist()), tuple(floors.tolist()))
     return _record(means, tables, note=_WEIGHTED_NOTE)
-
-
-def _entropy(counts: Int64) -> float:
-    p = shares(counts[counts > 0])
-    return float(-(p * np.log(p)).sum())
 
 
 def _uniqueness(tables: _Tables, schema: Schema) -> Record:

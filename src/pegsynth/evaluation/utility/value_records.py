@@ -1,38 +1,47 @@
-"""Figures of released numbers, feature by feature, as records beside the original's.
+"""All that is measured of the numbers of tables, as records beside the original's.
 
 Means, standard deviations, quantiles, zeros and heaps, the share of rows in the original's
 tails, Kolmogorov and Wasserstein distance. The baseline of a figure is the original's own; of a
 distance, what a bootstrap of the original would have. Rows without a number are left out.
+Correlations, and what is off about the numbers, are in modules of their own.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
 import numpy as np
 
-from pegsynth.evaluation.records import Cumulative, Record, measured, not_computed
+from pegsynth.evaluation.faults.fault_kinds import Fault
+from pegsynth.evaluation.faults.figure_faults import NUMBER_RULE, number_faults
+from pegsynth.evaluation.judged_tables import Tables
+from pegsynth.evaluation.records import SEPARATOR, Cumulative, Record, measured, not_computed
+from pegsynth.evaluation.utility.correlations import HEADLINES as CORRELATION_HEADLINES
+from pegsynth.evaluation.utility.correlations import PairSides, correlation_records, pair_sides
 from pegsynth.evaluation.utility.empirical import (
     HEAP_SHARE,
+    TAILS,
     Empirical,
     Figure,
     Sides,
     kolmogorov,
     kolmogorov_floor,
+    sides_of,
     wasserstein,
     wasserstein_floor,
 )
-from pegsynth.evaluation.utility.pooling import how_pooled
+from pegsynth.inference.combining_rules import Rule, how_pooled
 from pegsynth.inference.statistics import LEVEL, Estimate, quantile, spread
+from pegsynth.inference.value_columns import moment_features, value_features
 from pegsynth.kernels.arrays import Float64
+from pegsynth.schema import Schema
 
 LEVELS = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-TAILS = (("below", 0.01), ("above", 0.99))
-MOST_HEAPS = 5
-SEPARATOR = " :: "
+NO_NUMBERS = "no numeric feature has numbers in all tables"
 HEADLINES = ("kolmogorov_distance", "wasserstein_distance")
 _POINTS = 60
 _MEANT = {
@@ -53,9 +62,100 @@ _MEANT = {
 }
 
 
-def value_records(sides: Sequence[Sides], *, level: float = LEVEL) -> list[Record]:
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of all tables, sorted and correlated.
+
+    Parameters
+    ----------
+    sides
+        One for each numeric feature that all tables have numbers of.
+    pairs
+        Correlations of all pairs of these.
+    moments
+        One for each feature of dates or times that all tables have.
+    units
+        What these are counted in, by feature.
+    left_out
+        Other features with numbers, and why nothing is said about these.
+    every
+        Every so manieth row of the largest table was used; 1 where all were.
+    """
+
+    sides: tuple[Sides, ...] = ()
+    pairs: tuple[PairSides, ...] = ()
+    moments: tuple[Sides, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[tuple[str, str], ...] = ()
+    every: int = 1
+
+    @property
+    def rule(self) -> str:
+        """By which rule numbers are judged, or why they are not."""
+        return (
+            NUMBER_RULE if self.sides or self.moments else f"Numbers were not judged: {NO_NUMBERS}."
+        )
+
+    def faults(self) -> list[Fault]:
+        """List what is off about the numbers."""
+        with np.errstate(all="ignore"):
+            return number_faults(self.sides, self.pairs, self.moments)
+
+    def records(self) -> list[Record]:
+        """Return every record of numbers."""
+        absent = [
+            not_computed("kolmogorov_distance" if name in self.units else "value_mean", name, why)
+            for name, why in self.left_out
+        ]
+        dated = list(map(self._thinned, moment_records(self.moments, self.units)))
+        if not self.sides:
+            values, correlations = (
+                [not_computed(name, "", NO_NUMBERS) for name in names]
+                for names in (HEADLINES, CORRELATION_HEADLINES)
+            )
+            return [*values, *dated, *correlations, *absent]
+        # Numbers near the largest that there are overflow in squares: those figures are left out.
+        with np.errstate(all="ignore"):
+            found = [*value_records(self.sides), *correlation_records(self.pairs)]
+        return [*map(self._thinned, found), *dated, *absent]
+
+    def _thinned(self, record: Record) -> Record:
+        """Say in a note that rows were left out of a table too large for all."""
+        if self.every == 1:
+            return record
+        note = f"{record.note}; every {self.every}th row was used, evenly spaced"
+        return msgspec.structs.replace(record, note=note)
+
+    def distributions(self, schema: Schema) -> tuple[Cumulative, ...]:
+        """Return the distribution functions of every feature, for the report."""
+        labels = {feature.name: feature.label for feature in schema.features}
+        return tuple(cumulative_of(each, labels[each.name]) for each in self.sides)
+
+
+def numbers_found(tables: Tables, schema: Schema, rule: Rule | None = None) -> Numbers:
+    """Sort and correlate the numbers of tables; nothing where only codes are known."""
+    if not tables.values:
+        return Numbers()
+    original, *synthetic = tables.values
+    sides: list[Sides] = []
+    moments: list[Sides] = []
+    left_out = []
+    units = {name: schema[name].resolution for name in moment_features(schema)}
+    for name in (*value_features(schema), *units):
+        found = sides_of(name, original, synthetic, rule)
+        if isinstance(found, Sides):
+            (moments if name in units else sides).append(found)
+        else:
+            left_out.append((name, found))
+    with np.errstate(all="ignore"):
+        pairs = pair_sides(sides, original, synthetic)
+    every = max(each.every for each in tables.values)
+    return Numbers(tuple(sides), tuple(pairs), tuple(moments), units, tuple(left_out), every)
+
+
+def value_records(sides: Sequence[Sides]) -> list[Record]:
     """Return all records of numbers: the means over the features first."""
-    records = [record for each in sides for record in _feature(each, level)]
+    records = [record for each in sides for record in _feature(each)]
     return [*(_headline(name, sides, records) for name in HEADLINES), *records]
 
 
@@ -68,11 +168,6 @@ def moment_records(sides: Sequence[Sides], units: Mapping[str, str]) -> list[Rec
         )
         for record in records
     ]
-
-
-def no_value_records(reason: str) -> list[Record]:
-    """Return the headline records where no numbers can be compared."""
-    return [not_computed(name, "", reason) for name in HEADLINES]
 
 
 def cumulative_of(side: Sides, label: str) -> Cumulative:
@@ -106,58 +201,31 @@ def _rounded(places: Float64) -> Float64:
     return np.unique(np.where(np.isfinite(rounded), rounded, places))
 
 
-def heaps_of(side: Sides) -> list[float]:
-    """Return the numbers, zero aside, at which either table heaps up, the original's first."""
-    found = [*side.original.heaps().tolist()[:MOST_HEAPS]]
-    for law in side.synthetic:
-        found += law.heaps().tolist()[:MOST_HEAPS]
-    return list(dict.fromkeys(found))
-
-
-def tail_share(law: Empirical, where: str, bound: float) -> float:
-    """Return the share of rows beyond a bound."""
-    if where == "above":
-        return 1.0 - float(law.at_most(bound))
-    return float(law.at_most(bound)) - law.share(bound)
-
-
-def _feature(side: Sides, level: float) -> Iterable[Record]:
-    yield _figure("value_mean", "", side, lambda law: law.mean, _mean_variance, level)
-    yield _figure("value_sd", "", side, lambda law: law.sd, _sd_variance, level)
+def _feature(side: Sides) -> Iterable[Record]:
+    yield _figure("value_mean", "", side, lambda law: law.mean, lambda law: law.moment(2) / law.n)
+    yield _figure("value_sd", "", side, lambda law: law.sd, _sd_variance)
     for each in LEVELS:
-        yield _figure(
-            "value_quantile",
-            f"{each:g}",
-            side,
-            partial(_quantile, level=each),
-            partial(_quantile_variance, level=each),
-            level,
-        )
-    if side.original.share(0) > 0 or any(law.share(0) > 0 for law in side.synthetic):
-        yield _share("value_zeros", "", side, partial(Empirical.share, number=0.0), level)
-    for number in heaps_of(side):
+        variance = partial(_quantile_variance, level=each)
+        yield _figure("value_quantile", f"{each:g}", side, partial(_quantile, level=each), variance)
+    if any(law.share(0) > 0 for law in (side.original, *side.synthetic)):
+        yield _share("value_zeros", "", side, partial(Empirical.share, number=0.0))
+    for number in side.heaps():
         heap = partial(Empirical.share, number=number)
-        yield _share("value_heap", f"{number:.15g}", side, heap, level)
+        yield _share("value_heap", f"{number:.15g}", side, heap)
     for where, each in TAILS:
-        beyond = partial(tail_share, where=where, bound=float(side.original.quantile(each)))
+        bound = float(side.original.quantile(each))
+        beyond = partial(Empirical.beyond, bound=bound, where=where)
         if beyond(side.original) > 0:
-            yield _share("value_tail", f"{where} the {each:g} quantile", side, beyond, level)
+            yield _share("value_tail", f"{where} the {each:g} quantile", side, beyond)
     yield from _distances(side)
 
 
-def _figure(
-    name: str, detail: str, side: Sides, figure: Figure, variance: Figure, level: float
-) -> Record:
-    found = side.estimate(figure, variance, level=level)
-    return _record(name, detail, side, found, figure(side.original))
+def _figure(name: str, detail: str, side: Sides, figure: Figure, variance: Figure) -> Record:
+    return _record(name, detail, side, side.estimate(figure, variance), figure(side.original))
 
 
-def _share(name: str, detail: str, side: Sides, figure: Figure, level: float) -> Record:
-    def variance(law: Empirical) -> float:
-        share = figure(law)
-        return share * (1 - share) / law.n
-
-    found = side.estimate(figure, variance, level=level)
+def _share(name: str, detail: str, side: Sides, figure: Figure) -> Record:
+    found = side.estimate(figure, lambda law: figure(law) * (1 - figure(law)) / law.n)
     inside = Estimate(found.value, max(found.low, 0.0), min(found.high, 1.0))
     return _record(name, detail, side, inside, figure(side.original))
 
@@ -170,12 +238,13 @@ def _record(name: str, detail: str, side: Sides, found: Estimate, baseline: floa
     value, low, high, baseline = (
         figure if math.isfinite(figure) else math.nan for figure in figures
     )
+    how = how_pooled(len(side.synthetic), rule=side.rule, replicates=len(side.replicates))
     return measured(
         name,
         subject,
         Estimate(value, low, high, _rows(side)),
         baseline=baseline,
-        note=f"{_MEANT[name]}; {_how(side)}{_dropped(side)}",
+        note=f"{_MEANT[name]}; {how}{_dropped(side)}",
     )
 
 
@@ -221,10 +290,6 @@ def _headline(name: str, sides: Sequence[Sides], records: Sequence[Record]) -> R
     return measured(name, "", Estimate(value, n=n), baseline=baseline, note=note)
 
 
-def _mean_variance(law: Empirical) -> float:
-    return law.moment(2) / law.n
-
-
 def _sd_variance(law: Empirical) -> float:
     """Variance of a standard deviation by the delta method: (m4 - s^4)/(4 s^2 n)."""
     variance = law.moment(2)
@@ -245,10 +310,6 @@ def _quantile_variance(law: Empirical, level: float) -> float:
 
 def _rows(side: Sides) -> int:
     return min(each.rows for each in side.synthetic)
-
-
-def _how(side: Sides) -> str:
-    return how_pooled(len(side.synthetic), rule=side.rule, replicates=len(side.replicates))
 
 
 def _dropped(side: Sides) -> str:

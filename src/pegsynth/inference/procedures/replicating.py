@@ -11,18 +11,35 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from pegsynth.errors import ParameterError
-from pegsynth.inference.choice import weights_of
-from pegsynth.inference.combine import Combined, Floor
-from pegsynth.inference.combining_rules import Numbers
+from pegsynth.inference.choice import (
+    check_rule,
+    design_of,
+    from_released_blocks,
+    weights_in,
+    weights_of,
+)
+from pegsynth.inference.combine import Combined, combine
+from pegsynth.inference.combining_rules import Floor, Numbers
 from pegsynth.inference.formula import Formula, Interaction, Kind, is_declared, read_formula
-from pegsynth.inference.ledger_support import names_features, status_of, support_note
-from pegsynth.inference.model_matrix import columns_of, value_sample
+from pegsynth.inference.ledger_support import (
+    LEDGER_NEEDED,
+    NO_ANALYSIS,
+    NOT_ASKED,
+    floor_of_shares,
+    names_features,
+    status_of,
+    support_note,
+    with_shared_bias,
+)
+from pegsynth.inference.model_matrix import columns_of, sample_of
+from pegsynth.inference.pooled import estimates_of
 from pegsynth.inference.pooled_result import Pooled
 from pegsynth.inference.procedures.weighted_statistics import (
     Estimates,
@@ -33,15 +50,12 @@ from pegsynth.inference.procedures.weighted_statistics import (
 )
 from pegsynth.inference.regression_fit import fit
 from pegsynth.inference.release_views import ReleaseViews
-from pegsynth.inference.replicated import replicated as of_a_function
-from pegsynth.inference.replicated import weights_in, with_note
-from pegsynth.inference.shared_bias import floor_of_shares, with_shared_bias
 from pegsynth.inference.value_columns import TableValues
 from pegsynth.kernels.arrays import Codes, Float64
 from pegsynth.privacy import Ledger
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.feature import number_text
-from pegsynth.tables.caller_frames import from_frame
+from pegsynth.tables.caller_frames import frame_kind, from_frame
 
 Family: TypeAlias = Literal["gaussian", "binomial", "poisson"]
 
@@ -103,13 +117,13 @@ def _prepared(
     if formula.kind == "poisson" and np.nanmin(columns[formula.response.feature]) < 0:
         raise ParameterError(f"formula {text!r}: counts of a poisson regression are at least 0")
     values = TableValues(columns)
-    plain = value_sample(formula, codes, values, schema, exposures=times)
+    plain = sample_of(formula, codes, schema, values, exposures=times)
     design = columns_of(formula, [plain], schema)
 
     def estimates(weights: Float64) -> Estimates:
         weighted = replace(values, weights=weights)
         found = fit(
-            value_sample(formula, codes, weighted, schema, exposures=times), design, formula.kind
+            sample_of(formula, codes, schema, weighted, exposures=times), design, formula.kind
         )
         if found.reason:
             raise ParameterError(f"formula {text!r}: {found.reason}")
@@ -212,44 +226,74 @@ def replicated(
     if isinstance(frame, ReleaseViews):
         ledger = frame.ledger if ledger is None else ledger
         schema = getattr(frame, "schema", None) if schema is None else schema
-        if len(frame.frames) != 1:
-            raise ParameterError(
-                f"this release has {len(frame.frames)} tables and no replicate weights; use pooled"
-            )
-        (frame,) = frame.weighted
+        frame = _only_table(frame)
     if isinstance(fit, str):
         fit = regression(fit, family=family, exposure=exposure)
     elif family is not None or exposure is not None:
         raise ParameterError("family and exposure are for a formula; remove them")
-    options: dict[str, Any] = {"names": names, "ledger": ledger, "floor": floor}
-    if not isinstance(fit, Statistic):
-        return of_a_function(fit, frame, weight=weight, analysis=analysis, schema=schema, **options)
+    elif not isinstance(fit, Statistic) and analysis is not None and ledger is None:
+        raise ParameterError(LEDGER_NEEDED)
     if weight is None and ledger is not None:
         weight = next(iter(weights_of(ledger)), None)
-    main = weights_in(frame, weight)[0]
-    prepared = fit.prepare(from_frame(frame).lazy().collect(), main, schema)
+    weights = weights_in(frame, weight)
+    if isinstance(fit, Statistic):
+        prepared = fit.prepare(from_frame(frame).lazy().collect(), weights[0], schema)
+    else:
+        fit = _of_function(fit)
+        prepared = fit.prepare(frame, weights[0], schema)
     if names is not None and prepared.finished is not None:
         raise ParameterError("quantiles are chosen by their probabilities; remove names")
+
+    def estimates(weights: Numbers) -> Estimates:
+        return estimates_of(prepared.estimates(weights), names)
+
+    main, *rest = map(estimates, weights)
     if fit.counted and ledger is not None and floor is None:
-        shown = prepared.estimates(main) if names is None else names
-        options["floor"] = floor_of_shares(ledger, fit.counted, main, shown)
-    found = of_a_function(
-        lambda _, weights: prepared.estimates(weights), frame, weight=weight, **options
-    )
-    combined = replace(found.combined, link=fit.link)
+        floor = floor_of_shares(ledger, fit.counted, weights[0], main)
+    part = None if ledger is None else _part(ledger)
+    combined = combine(rest, rule="replicate-weights", main=main, floor=floor, part=part)
+    combined = replace(combined, link=fit.link)
     if ledger is not None and (analysis or names_features(ledger, fit.analysis)):
         asked = analysis or fit.analysis
-        combined = with_note(combined, _note(ledger, asked, schema))
+        combined = _with_note(combined, _note(ledger, fit, asked, schema))
         combined = replace(combined, statuses=_statuses(combined, prepared, ledger, schema))
-        combined = with_shared_bias(combined, prepared.estimates, frame, main, ledger, asked)
+        combined = with_shared_bias(combined, estimates, frame, weights[0], ledger, asked)
+    elif ledger is not None:
+        combined = combined.with_status(NO_ANALYSIS)
     if prepared.finished is not None:
         combined = prepared.finished(combined)
-    return replace(
-        found,
-        combined=combined,
-        terms=_kept(prepared.terms, found.names),
-        response=prepared.response,
-    )
+    terms = _kept(prepared.terms, combined.names)
+    return Pooled(combined, frame_kind(frame), terms, prepared.response)
+
+
+def _only_table(release: ReleaseViews) -> Any:
+    if len(release.frames) != 1:
+        raise ParameterError(
+            f"this release has {len(release.frames)} tables and no replicate weights; use pooled"
+        )
+    return release.weighted[0]
+
+
+def _of_function(fit: Callable[[Any, Numbers], Any]) -> Statistic:
+    """Return what a function of a table and weights computes; its columns are not known."""
+    return Statistic(lambda table, *_: Prepared(partial(fit, table)), "")
+
+
+def _part(ledger: Ledger) -> float | None:
+    """Return the part of sampling error and noise that replicates have, as a ledger records it."""
+    if not from_released_blocks(ledger):
+        check_rule("replicate-weights", ledger)
+    # The ledger of a model says nothing of weights that were drawn from it; the columns do.
+    design = design_of(ledger)
+    return None if design is None else design.part
+
+
+def _with_note(found: Combined, note: str) -> Combined:
+    """Say of all quantities what published tables hold of them."""
+    kept = tuple(each for each in found.notes if each != NOT_ASKED)
+    if not note:
+        return replace(found, notes=kept, statuses=())
+    return replace(found, notes=(*kept, note)).with_status(status_of(note))
 
 
 def _kept(terms: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -258,14 +302,14 @@ def _kept(terms: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> dict[st
     return {term: each for term, each in found.items() if each}
 
 
-def _note(ledger: Ledger, analysis: str, schema: Schema | None) -> str:
+def _note(ledger: Ledger, fit: Statistic, analysis: str, schema: Schema | None) -> str:
     """Say whether published tables support an analysis.
 
-    What was measured for a declared regression serves that regression; without a codebook, any
-    of the same features.
+    What was measured for a declared regression serves that regression; without a codebook, and
+    for a function of which nothing else is known, any of the same features.
     """
     formula = "~" in analysis and (schema is None or is_declared(analysis, schema))
-    return support_note(ledger, analysis, declared=formula, schema=schema)
+    return support_note(ledger, analysis, declared=formula or not fit.analysis, schema=schema)
 
 
 def _statuses(

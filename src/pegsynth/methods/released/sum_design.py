@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.codec.number_grid import grid_feature, grid_of
-from pegsynth.inference.formula import compared, transformed, truth
+from pegsynth.inference.model_matrix import compared, transformed, truth
 from pegsynth.inference.value_columns import numeric_values
 from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.methods.released.row_scores import Scores

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import escaped
-from pegsynth.inference.model_matrix import value_sample
+from pegsynth.inference.model_matrix import sample_of
 from pegsynth.inference.regression_fit import fit
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms import answers
@@ -91,7 +91,7 @@ def agrees(asked: Asked, rows: Rows, schema: Schema) -> Answers:
 
 def part_answers(asked: Asked, rows: Rows, schema: Schema) -> list[bool]:
     """Fit one part and compare; a part that cannot be fitted may raise."""
-    sample = value_sample(asked.formula, rows.codes, rows.values, schema)
+    sample = sample_of(asked.formula, rows.codes, schema, rows.values)
     found = fit(sample, asked.columns, asked.formula.kind).estimates
     return [
         region.term in found and region.holds(found[region.term].value) for region in asked.regions

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from pegsynth.codec.codec import Encoder
-from pegsynth.inference.replicated import weight_columns
+from pegsynth.inference.choice import weight_columns
 from pegsynth.inference.value_columns import TableValues, ValueCollector
 from pegsynth.kernels.arrays import Codes, Int64
 from pegsynth.mechanisms.noise import Below

@@ -15,7 +15,7 @@ import numpy as np
 from pegsynth.errors import ParameterError
 from pegsynth.inference.combining_rules import own_noise, replicate_weights
 from pegsynth.inference.formula import Formula
-from pegsynth.inference.model_matrix import INTERCEPT, Column, columns_of, value_sample
+from pegsynth.inference.model_matrix import INTERCEPT, Column, columns_of, sample_of
 from pegsynth.inference.regression_fit import RegressionFit, fit
 from pegsynth.publishing.verification.asked_rows import Rows
 from pegsynth.schema import Schema
@@ -106,7 +106,7 @@ def regions_of(
     tolerance
         How much further off a part may be and still agree.
     """
-    samples = [value_sample(formula, table.codes, table.values, schema) for table in tables]
+    samples = [sample_of(formula, table.codes, schema, table.values) for table in tables]
     columns = columns_of(formula, samples, schema)
     fits = [fit(sample, columns, formula.kind) for sample in samples]
     found = {name for each in fits for name in each.estimates}
@@ -123,7 +123,7 @@ def regions_of(
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise ParameterError("--tolerance must be a number of at least 0")
     again = [
-        fit(value_sample(formula, table.codes, table.values, schema), columns, formula.kind)
+        fit(sample_of(formula, table.codes, schema, table.values), columns, formula.kind)
         for table in tables[0].replicated()
         if len(tables) == 1
     ]
