@@ -6,7 +6,7 @@ They are the readers that run in a process of their own otherwise; only the pipe
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from pegsynth.tables import foreign_read
 from pegsynth.tables.arrow_read import batch_rows, sliced
 from pegsynth.tables.foreign import serve
 from pegsynth.tables.foreign.problem import ForeignError
+from pegsynth.tables.reader import Wanted
 
 
 class InThisProcess:
@@ -35,9 +36,10 @@ class InThisProcess:
         found["schema"] = base64.b64encode(found["schema"].serialize().to_pybytes()).decode()
         return found
 
-    def rows(self, columns: Sequence[str], *, skip: int) -> Iterator[pl.DataFrame]:
+    def rows(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
         """Yield rows."""
-        batches = self._source.batches(columns, skip, batch_rows(len(columns)))
+        columns = wanted.columns
+        batches = self._source.batches(columns, wanted.skip, batch_rows(len(columns)))
         try:
             yield from sliced(batches, columns)
         except ForeignError as problem:

@@ -9,7 +9,7 @@ Two tables as one long one, for whoever compares whole units: rows with their un
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from pegsynth.errors import DataError
 from pegsynth.schema.dtypes import unit_text
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.schema import Schema
-from pegsynth.tables.reader import TableReader, is_blank, missing_units
+from pegsynth.tables.reader import TableReader, Wanted, is_blank, missing_units
 from pegsynth.tables.table_input import TablePair, open_table
 
 MOST_CELLS = 1 << 26
@@ -117,23 +117,18 @@ class FoldedPart:
     most: int
     units: TableReader | None = None
 
-    def __call__(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: int = 0,
-        hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[pl.DataFrame]:
-        """Yield the wanted columns of wide rows after the first `skip`."""
+    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+        """Yield the wide rows that are wanted."""
+        return wanted.after_skip(wide.select(wanted.columns) for wide in self._wide())
+
+    def _wide(self) -> Iterator[pl.DataFrame]:
         share, shares = 0, 1
         while share < shares:
             rows, shares = self._rows(share, shares)
             units = None if self.units is None else self._units(share, shares, rows)
             there = rows.height if units is None else units.height
-            for wide in self.folding.parts(rows, units) if there else ():
-                if skip < wide.height:
-                    yield wide[skip:].select(columns)
-                skip = max(skip - wide.height, 0)
+            if there:
+                yield from self.folding.parts(rows, units)
             share += 1
 
     def _rows(self, share: int, shares: int) -> tuple[pl.DataFrame, int]:

@@ -24,6 +24,7 @@ from pegsynth.errors import DataError
 from pegsynth.runtime import spare_processors
 from pegsynth.tables.file_sets import File, RemoteFile
 from pegsynth.tables.parquet_pages import MOST_BYTES, MOST_GROWTH, check_pages
+from pegsynth.tables.reader import Wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -168,27 +169,24 @@ def parquet_schema(path: File) -> tuple[pa.Schema, int]:
 
 
 def parquet_pieces(
-    path: File,
-    columns: Sequence[str],
-    *,
-    skip: int = 0,
-    hints: Mapping[str, pl.DataType] | None = None,
-    groups: slice = slice(None),
+    path: File, wanted: Wanted, *, groups: slice = slice(None)
 ) -> Iterator[ParquetPiece]:
-    """Yield the wanted columns of a Parquet file in order, after the first `skip` rows.
+    """Yield the wanted columns of a Parquet file in order.
 
-    Row groups that lie before are not read, nor are those outside `groups`. A text column
+    Row groups that are passed over are not read, nor are those outside `groups`. A text column
     whose hint is a list of categories comes as that, where all texts of a piece are listed.
     """
-    listed = {n: h for n, h in (hints or {}).items() if isinstance(h, pl.Enum) and n in columns}
+    columns, skip = wanted.columns, wanted.skip
+    hints = {name: wanted.hints.get(name) for name in columns}
+    listed = {name: hint for name, hint in hints.items() if isinstance(hint, pl.Enum)}
     with _refusing(path, "Parquet"), _parquet(path, listed) as file:
         size = min(batch_rows(len(columns)), _rows_that_fit(path, columns, listed))
-        wanted = range(file.num_row_groups)[groups]
-        while wanted and skip >= file.metadata.row_group(wanted[0]).num_rows:
-            skip -= file.metadata.row_group(wanted[0]).num_rows
-            wanted = wanted[1:]
+        numbers = range(file.num_row_groups)[groups]
+        while numbers and skip >= file.metadata.row_group(numbers[0]).num_rows:
+            skip -= file.metadata.row_group(numbers[0]).num_rows
+            numbers = numbers[1:]
         # What is fetched ahead from far away is held in memory: one row group at a time.
-        lots = [[group] for group in wanted] if isinstance(path, RemoteFile) else [wanted]
+        lots = [[group] for group in numbers] if isinstance(path, RemoteFile) else [numbers]
         batches = (
             batch
             for lot in lots
@@ -200,7 +198,7 @@ def parquet_pieces(
             passed = min(skip, batch.num_rows)
             skip -= passed
             if passed < batch.num_rows:
-                yield ParquetPiece(path, batch.slice(passed), tuple(columns), listed)
+                yield ParquetPiece(path, batch.slice(passed), columns, listed)
 
 
 @dataclass(frozen=True)
@@ -290,16 +288,10 @@ def ipc_schema(path: File) -> tuple[pa.Schema, int | None]:
         return schema, sum(batch.num_rows for batch in batches)
 
 
-def ipc_batches(
-    path: File,
-    columns: Sequence[str],
-    *,
-    skip: int = 0,
-    hints: Mapping[str, pl.DataType] | None = None,
-) -> Iterator[pl.DataFrame]:
-    """Yield the wanted columns of an Arrow file or stream in order, after `skip` rows."""
+def ipc_batches(path: File, wanted: Wanted) -> Iterator[pl.DataFrame]:
+    """Yield the wanted columns of an Arrow file or stream in order."""
     with _refusing(path, "Arrow"), _ipc(path) as (_, batches):
-        yield from after(skip, sliced(batches, columns))
+        yield from wanted.after_skip(sliced(batches, wanted.columns))
 
 
 def sliced(batches: Iterable[Any], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -308,15 +300,6 @@ def sliced(batches: Iterable[Any], columns: Sequence[str]) -> Iterator[pl.DataFr
     for batch in batches:
         for start in range(0, batch.num_rows, size):
             yield to_polars(batch.slice(start, size).select(list(columns)))
-
-
-def after(skip: int, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Leave out the first rows of a stream."""
-    for frame in frames:
-        passed = min(skip, frame.height)
-        skip -= passed
-        if passed < frame.height:
-            yield frame.slice(passed)
 
 
 def to_polars(batch: Any) -> pl.DataFrame:

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from pegsynth.errors import DataError
 from pegsynth.schema.dialect import SEPARATORS, Dialect
 from pegsynth.tables.file_sets import File
+from pegsynth.tables.reader import Wanted
 from pegsynth.tables.text_bytes import Bytes, compression_of, open_text
 
 _STARTS = "=+-@\t\r"
@@ -149,12 +150,10 @@ def expected_rows(path: File, size: int) -> int | None:
 
 def read_batches(
     path: File,
-    columns: Sequence[str] | None = None,
+    wanted: Wanted | None = None,
     *,
     dialect: Dialect = COMMAS,
     block_bytes: int | None = None,
-    skip: int = 0,
-    hints: Mapping[str, pl.DataType] | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows of a CSV file as frames of text, in order.
 
@@ -162,17 +161,17 @@ def read_batches(
     ----------
     path
         The file.
-    columns
-        Names of the columns to keep, in the order wanted; None keeps all.
+    wanted
+        Which rows and columns; None for all. Blocks that are passed over are checked and not
+        parsed. A block with a value that does not fit its hint is read as text.
     dialect
         How the file is written, with nothing left open.
     block_bytes
         Bytes to read at a time; the rows do not depend on it.
-    skip
-        Rows to pass over; blocks that lie before are checked and not parsed.
-    hints
-        Types to try first; a block with a value that does not fit is read as text.
     """
+    skip = 0 if wanted is None else wanted.skip
+    hints = {} if wanted is None else wanted.hints
+    columns = None if wanted is None else wanted.columns
     # One block is parsed while the one before it is used and the one after it is checked.
     with ThreadPoolExecutor(1) as parser:
         parsing: Future[pl.DataFrame] | None = None
@@ -182,7 +181,7 @@ def read_batches(
             if passed == rows:
                 continue
             block = _Block(path, body, names, rows, dialect.separator)
-            started = parser.submit(block.parsed, passed, hints or {})
+            started = parser.submit(block.parsed, passed, hints)
             if parsing is not None:
                 yield from _slices(parsing.result(), columns)
             parsing = started

@@ -7,7 +7,7 @@ the first: rows that are kept or replaced by their position are then the same ro
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -31,9 +31,9 @@ from pegsynth.tables.database import (
     quoted,
     relation_of,
 )
-from pegsynth.tables.reader import Selection, TableReader
+from pegsynth.tables.reader import Selection, TableReader, Wanted
 from pegsynth.tables.sql_shape import rowwise_expression
-from pegsynth.tables.streams import PassDigest, other_rows
+from pegsynth.tables.streams import STEADY_QUERY, PassDigest, other_rows
 
 _AS_TEXT = ("extension", "interval", "duration")
 # What a plan of a plain selection consists of; nothing else looks at one row at a time.
@@ -206,15 +206,9 @@ class _Stream:
         self._cursor: Any = None
         self._first: tuple[int, int] | None = None
 
-    def frames(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: int = 0,
-        hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[pl.DataFrame]:
+    def frames(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
         """Yield the wanted columns; all are read, so that every pass is the same query."""
-        skip += self._opened.headed
+        skip = wanted.skip + self._opened.headed
         digest = PassDigest(placed=True)
         with plain_errors(self._name), self._connection.cursor() as cursor:
             self._cursor = cursor
@@ -224,7 +218,7 @@ class _Stream:
                 for frame in sliced(batches, batches.schema.names):
                     passed = min(max(skip - digest.rows, 0), frame.height)
                     digest.add(frame)
-                    chosen = frame.select(columns).slice(passed)
+                    chosen = frame.select(wanted.columns).slice(passed)
                     yield pl.DataFrame([self._opened.values(column) for column in chosen])
             except GeneratorExit:
                 # What is left of the answer is not worth waiting for.
@@ -234,11 +228,7 @@ class _Stream:
                 self._cursor = None
         self._first = self._first or digest.value
         if self._first != digest.value:
-            raise other_rows(
-                self._name,
-                "leave random or changing functions out of the query, or save the rows as Parquet "
-                "first",
-            )
+            raise other_rows(self._name, STEADY_QUERY)
 
     def cancel(self) -> None:
         """Stop waiting for the server."""

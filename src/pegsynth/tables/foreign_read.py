@@ -23,8 +23,8 @@ from pegsynth.errors import DataError, ParameterError
 from pegsynth.tables.arrow_read import batch_rows, check_types, polars_types, to_polars
 from pegsynth.tables.caller_frames import check_names
 from pegsynth.tables.file_sets import File
-from pegsynth.tables.reader import Selection, TableReader, unreadable
-from pegsynth.tables.streams import PassDigest, other_rows
+from pegsynth.tables.reader import Selection, TableReader, Wanted, unreadable
+from pegsynth.tables.streams import STEADY_QUERY, SameRows
 
 COMMAND = ("-P", "-m", "pegsynth.tables.foreign.serve")
 NAMES: Mapping[str, str] = {
@@ -110,13 +110,14 @@ def open_foreign(source: ForeignTable, *, declared_rowwise: bool = False) -> Tab
         process.close()
         raise
     part = ForeignPart(source, process)
+    steady = SameRows(part, str(source.file), STEADY_QUERY, placed=True)
     untyped = frozenset(schema.names if source.kind == "excel" else found["coded"])
     types = polars_types(schema)
     return TableReader(
         tuple(schema.names),
         str(source.file),
         True,
-        (part,),
+        (part if source.query is None else steady,),
         {name: dtype for name, dtype in types.items() if name not in untyped},
         expected_rows=found["count"],
         selection=_selection(found.get("relation"), declared=declared_rowwise),
@@ -142,8 +143,8 @@ class Reading(Protocol):
     def ask(self, request: Mapping[str, Any], /) -> dict[str, Any]:
         """Answer a request."""
 
-    def rows(self, columns: Sequence[str], *, skip: int) -> Iterator[pl.DataFrame]:
-        """Yield some columns after the first `skip` rows."""
+    def rows(self, wanted: Wanted, /) -> Iterator[pl.DataFrame]:
+        """Yield the rows that are wanted."""
 
     def kill(self) -> None:
         """Stop at once."""
@@ -153,47 +154,26 @@ class Reading(Protocol):
 
 
 class ForeignPart:
-    """The rows of one file, the same every time they are asked for."""
+    """The rows of one file."""
 
     def __init__(self, source: ForeignTable, process: Reading | None = None) -> None:
         self._source = source
         self._idle = process
         self._busy: Reading | None = None
-        self._first: dict[tuple[str, ...], tuple[int, int]] = {}
         if process is not None:
             weakref.finalize(self, process.close)
 
-    def __call__(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: int = 0,
-        hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[pl.DataFrame]:
-        """Yield the wanted columns after the first `skip` rows."""
+    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+        """Yield the rows that are wanted."""
         process = self._idle or START(self._source)
         self._idle, self._busy = None, process
-        digest = PassDigest(placed=True) if self._source.query is not None else None
         try:
-            for frame in process.rows(columns, skip=skip):
-                if digest is not None:
-                    digest.add(frame)
-                yield frame
+            yield from process.rows(wanted)
             self._idle, process = process, None  # type: ignore[assignment]
         finally:
             self._busy = None
             if process is not None:
                 process.close()
-        if digest is not None and skip == 0:
-            self._compare(tuple(columns), digest.value)
-
-    def _compare(self, columns: tuple[str, ...], value: tuple[int, int]) -> None:
-        if self._first.setdefault(columns, value) != value:
-            raise other_rows(
-                str(self._source.file),
-                "leave random or changing functions out of the query, or save the rows as Parquet "
-                "first",
-            )
 
     def interrupt(self) -> None:
         """Stop a stream that another thread waits for."""
@@ -255,13 +235,13 @@ class _Process:
             raise refusal(self._source, answer["error"], answer["names"])
         return answer
 
-    def rows(self, columns: Sequence[str], *, skip: int) -> Iterator[pl.DataFrame]:
+    def rows(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
         """Yield the rows that the process sends."""
         import pyarrow as pa
         from pyarrow import ipc
 
-        most = batch_rows(len(columns))
-        self.ask({"ask": "rows", "columns": list(columns), "skip": skip, "rows": most})
+        most = batch_rows(len(wanted.columns))
+        self.ask({"ask": "rows", "columns": wanted.columns, "skip": wanted.skip, "rows": most})
         try:
             with ipc.open_stream(pa.PythonFile(self._process.stdout, "r")) as stream:
                 for batch in stream:

@@ -10,7 +10,7 @@ counting goes on after an interruption.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
@@ -66,17 +66,36 @@ def made(piece: Piece) -> pl.DataFrame:
     return piece if isinstance(piece, pl.DataFrame) else piece.frame()
 
 
-class Part(Protocol):
-    """One part of a table: a file, a query, a dataframe."""
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted of a part of a table.
 
-    def __call__(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: int = 0,
-        hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[Piece]:
-        """Yield the wanted columns after the first `skip` rows."""
+    Parameters
+    ----------
+    columns
+        Names of columns, in the order wanted.
+    skip
+        How many rows to pass over first.
+    hints
+        Types that text may be read as where every value of a block fits.
+    """
+
+    columns: tuple[str, ...]
+    skip: int = 0
+    hints: Mapping[str, pl.DataType] = field(default_factory=dict)
+
+    def after_skip(self, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """Leave the rows to pass over out of a stream of all rows."""
+        skip = self.skip
+        for frame in frames:
+            passed = min(skip, frame.height)
+            skip -= passed
+            if passed < frame.height:
+                yield frame.slice(passed)
+
+
+Part = Callable[[Wanted], Iterator[Piece]]
+"""Yields one part of a table: the rows of a file, a query or a dataframe."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +277,7 @@ class TableReader:
         try:
             for number in range(start.part, len(self.parts)):
                 track.begin(number, rows - skip)
-                for piece in self.parts[number](wanted, skip=skip, hints=hints):
+                for piece in self.parts[number](Wanted(wanted, skip, hints or {})):
                     if piece.height:
                         rows += piece.height
                         yield piece

@@ -48,8 +48,7 @@ from pegsynth.tables.file_sets import (
 )
 from pegsynth.tables.foreign_read import NAMES as FOREIGN
 from pegsynth.tables.foreign_read import foreign_table, open_foreign
-from pegsynth.tables.partitions import with_fixed
-from pegsynth.tables.reader import Part, TableReader, no_rows, unreadable
+from pegsynth.tables.reader import Part, TableReader, Wanted, made, no_rows, unreadable
 from pegsynth.tables.streams import SameRows, is_chunked, is_read_once, is_stream, open_stream
 
 BATCH_ROWS = 1 << 17
@@ -248,7 +247,7 @@ def _joined(source: str, files: list[TableFile], opened: list[TableReader]) -> T
     fixed = tuple(name for name in files[0].fixed if name not in reader.columns)
     if fixed:
         parts = tuple(
-            with_fixed(part, {name: each.fixed[name] for name in fixed}, reader.columns[0])
+            PartInFolders(part, {name: each.fixed[name] for name in fixed}, reader.columns[0])
             for part, each in zip(parts, files, strict=True)
         )
     return TableReader(
@@ -268,6 +267,38 @@ def _joined(source: str, files: list[TableFile], opened: list[TableReader]) -> T
         states=file_states([each.file for each in files]),
         _arrow_schema=reader._arrow_schema,
     )
+
+
+@dataclass(frozen=True)
+class PartInFolders:
+    """A file, and columns that the names of its folders give: ``year=2024/part-0.parquet``.
+
+    They hold text, so that ``month=01`` stays ``01`` and no folder changes how another one is
+    read (R30); the schema says what type they are written in. A column that the files hold
+    themselves is read from the files.
+
+    Parameters
+    ----------
+    values
+        What the folders say.
+    any_column
+        A column of the file. It tells how many rows there are when nothing else of it is wanted.
+    """
+
+    part: Part
+    values: Mapping[str, str | None]
+    any_column: str
+
+    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+        """Yield the rows that are wanted."""
+        inside = tuple(name for name in wanted.columns if name not in self.values)
+        added = [
+            pl.lit(self.values[name], dtype=pl.String).alias(name)
+            for name in wanted.columns
+            if name in self.values
+        ]
+        for piece in self.part(replace(wanted, columns=inside or (self.any_column,))):
+            yield made(piece).with_columns(added).select(wanted.columns)
 
 
 def _all(calls: Sequence[Callable[[], None] | None]) -> Callable[[], None] | None:
@@ -394,27 +425,15 @@ class FramePart:
         self._data = data
         self._frame: pl.DataFrame | pl.LazyFrame | None = None
 
-    def __call__(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: int = 0,
-        hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[pl.DataFrame]:
-        """Yield the wanted columns after the first `skip` rows."""
+    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+        """Yield the rows that are wanted."""
         if self._frame is None:
             data, self._data = self._data, None
             self._frame = from_frame(data.to_arrow_table() if is_relation(data) else data)
-        return _frame_batches(self._frame, columns, skip=skip)
+        return _frame_batches(self._frame.select(wanted.columns).slice(wanted.skip))
 
 
-def _frame_batches(
-    frame: pl.DataFrame | pl.LazyFrame,
-    columns: Sequence[str],
-    *,
-    skip: int,
-) -> Iterator[pl.DataFrame]:
-    chosen = frame.select(columns).slice(skip)
+def _frame_batches(chosen: pl.DataFrame | pl.LazyFrame) -> Iterator[pl.DataFrame]:
     if isinstance(chosen, pl.DataFrame):
         yield from chosen.iter_slices(BATCH_ROWS)
         return
