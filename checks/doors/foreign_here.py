@@ -5,9 +5,9 @@ They are the readers that run in a process of their own otherwise; only the pipe
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
@@ -15,8 +15,7 @@ import polars as pl
 from pegsynth.errors import DataError
 from pegsynth.tables import foreign_read
 from pegsynth.tables.arrow_read import batch_rows, sliced
-from pegsynth.tables.foreign import serve
-from pegsynth.tables.foreign.problem import ForeignError
+from pegsynth.tables.foreign import ForeignError, serve
 from pegsynth.tables.reader import Wanted
 
 
@@ -26,15 +25,13 @@ class InThisProcess:
     def __init__(self, source: foreign_read.ForeignTable) -> None:
         self._file = source
         try:
-            self._source = serve.opened(source.request)
+            self._source = serve.opened(source.asked)
         except ForeignError as problem:
             raise foreign_read.refusal(source, problem.code, problem.names) from None
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a request for the header."""
-        found = dict(self._source.describe())
-        found["schema"] = base64.b64encode(found["schema"].serialize().to_pybytes()).decode()
-        return found
+        return asdict(self._source.describe())
 
     def rows(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
         """Yield rows."""

@@ -12,7 +12,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.publishing.completed_texts import completed_name
 from pegsynth.publishing.folder import check_folder, new_folder
 from pegsynth.schema import Schema
-from pegsynth.tables.file_sets import table_format
+from pegsynth.tables.file_kinds import table_format
 from pegsynth.tables.table_output import check_writable, open_writer
 
 if TYPE_CHECKING:

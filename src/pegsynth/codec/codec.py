@@ -28,8 +28,7 @@ from pegsynth.schema.descriptions import DescriptionDecoder
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.temporal import described
-from pegsynth.tables.ahead import run_ahead
-from pegsynth.tables.reader import made
+from pegsynth.tables.reader import made, run_ahead
 
 if TYPE_CHECKING:
     from pegsynth.schema.schema import Schema

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 from pegsynth.errors import DataError, OutputError
 from pegsynth.spark.codes import CodeSource, encoded, encoder_of
 from pegsynth.tables.arrow_read import parquet_pieces, parquet_schema
-from pegsynth.tables.lakehouse import refuse_lakehouses
+from pegsynth.tables.file_sets import refuse_lakehouses
 from pegsynth.tables.reader import Wanted
 
 if TYPE_CHECKING:

@@ -6,135 +6,84 @@ told what to read and answers with Arrow; `pegsynth.tables.foreign` is what it r
 
 from __future__ import annotations
 
-import base64
 import json
 import subprocess
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import polars as pl
 
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.tables.arrow_read import batch_rows, check_types, polars_types, to_polars
-from pegsynth.tables.caller_frames import check_names
-from pegsynth.tables.file_sets import File
-from pegsynth.tables.reader import Selection, TableReader, Wanted, unreadable
+from pegsynth.tables.arrow_read import batch_rows, declared_reader, to_polars
+from pegsynth.tables.file_kinds import FileKind
+from pegsynth.tables.file_sets import File, TableInFile
+from pegsynth.tables.foreign import Asked, Described
+from pegsynth.tables.reader import TableReader, Wanted, selection_of, unreadable
 from pegsynth.tables.streams import STEADY_QUERY, SameRows
 
 COMMAND = ("-P", "-m", "pegsynth.tables.foreign.serve")
-NAMES: Mapping[str, str] = {
-    "spss": "an SPSS",
-    "stata": "a Stata",
-    "sas": "a SAS",
-    "xport": "a SAS transport",
-    "excel": "an Excel",
-    "duckdb": "a DuckDB",
-}
-"""The kinds of files that are read so, and what messages call them."""
-
-_EXTRAS = {"pyreadstat": "office", "fastexcel": "office", "duckdb": "duckdb"}
 _LEAVING_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class ForeignTable:
-    """What is to be read.
-
-    Parameters
-    ----------
-    kind
-        One of `NAMES`.
-    table, query
-        The sheet of a workbook; the table or the query of a database.
-    encoding
-        Of the texts of a statistics file, where it is declared.
-    """
+    """What is to be read; see `Asked`."""
 
     file: Path
-    kind: str
+    kind: FileKind
     table: str | None = None
     query: str | None = field(default=None, repr=False)
     encoding: str | None = None
 
     @property
-    def request(self) -> dict[str, Any]:
-        """The first request of a process."""
-        return {
-            "kind": self.kind,
-            "path": str(self.file.absolute()),
-            "table": self.table,
-            "query": self.query,
-            "encoding": self.encoding,
-        }
+    def asked(self) -> Asked:
+        """What the process is told."""
+        path = str(self.file.absolute())
+        return Asked(self.kind.opener, path, self.kind.name, self.table, self.query, self.encoding)
 
 
-def foreign_table(
-    file: File, kind: str, *, table: str | None, query: str | None, encoding: str
-) -> ForeignTable:
-    """Say what is to be read, if it can be."""
-    if not isinstance(file, Path):
-        raise DataError(f"{file}: {NAMES[kind]} file is read from this machine; copy it here first")
-    if table is not None and kind not in ("excel", "duckdb"):
-        raise ParameterError("--table goes with databases and Excel workbooks; leave it out")
-    if query is not None and kind != "duckdb":
-        raise ParameterError("--query goes with databases; leave it out")
-    return ForeignTable(file, kind, table, query, encoding or None)
-
-
-def described(source: ForeignTable) -> dict[str, Any]:
+def described(source: ForeignTable) -> Described:
     """Return what the header of a file declares; no row is read where the format allows that."""
     process = START(source)
     try:
-        return process.ask({"ask": "describe"})
+        return Described(**process.ask({"ask": "describe"}))
     finally:
         process.close()
 
 
-def open_foreign(source: ForeignTable, *, declared_rowwise: bool = False) -> TableReader:
+def open_foreign(file: File, kind: FileKind, chosen: TableInFile, encoding: str) -> TableReader:
     """Open a file; the process that reads it lasts as long as the reader."""
-    import pyarrow as pa
-    from pyarrow import ipc
-
+    if not isinstance(file, Path):
+        raise DataError(
+            f"{file}: {kind.foreign} file is read from this machine; copy it here first"
+        )
+    if chosen.table is not None and not kind.tables:
+        raise ParameterError("--table goes with databases and Excel workbooks; leave it out")
+    if chosen.query is not None and not kind.queries:
+        raise ParameterError("--query goes with databases; leave it out")
+    source = ForeignTable(file, kind, chosen.table, chosen.query, encoding or None)
     process = START(source)
+    part = ForeignPart(source, process)
+    steady = SameRows(part, str(file), STEADY_QUERY, placed=True)
     try:
-        found = process.ask({"ask": "describe"})
-        schema = ipc.read_schema(pa.py_buffer(base64.b64decode(found["schema"])))
-        check_names(schema.names, str(source.file))
-        check_types(schema, str(source.file))
+        found = Described(**process.ask({"ask": "describe"}))
+        rows = part if source.query is None else steady
+        reader = declared_reader(found.arrow_schema, str(file), rows, untyped=found.coded)
     except BaseException:
         process.close()
         raise
-    part = ForeignPart(source, process)
-    steady = SameRows(part, str(source.file), STEADY_QUERY, placed=True)
-    untyped = frozenset(schema.names if source.kind == "excel" else found["coded"])
-    types = polars_types(schema)
-    return TableReader(
-        tuple(schema.names),
-        str(source.file),
-        True,
-        (part if source.query is None else steady,),
-        {name: dtype for name, dtype in types.items() if name not in untyped},
-        expected_rows=found["count"],
-        selection=_selection(found.get("relation"), declared=declared_rowwise),
-        untyped=untyped,
+    return replace(
+        reader,
+        expected_rows=found.count,
+        selection=selection_of(found.relation, query=False, declared=chosen.declared_rowwise),
         interrupt=part.interrupt,
         finish=part.close,
-        # A workbook declares no types: whatever is written comes from the schema.
-        _arrow_schema=pa.schema([field for field in schema if field.name not in untyped]),
     )
-
-
-def _selection(relation: str | None, *, declared: bool) -> Selection:
-    if relation in (None, "table"):
-        return "whole"
-    if declared:
-        return "declared"
-    return "view" if relation == "view" else "other"
 
 
 class Reading(Protocol):
@@ -210,7 +159,7 @@ class _Process:
         except OSError as error:
             raise unreadable(source.file, error) from None
         try:
-            self.ask(source.request)
+            self.ask(asdict(source.asked))
         except BaseException:
             self.close()
             raise
@@ -291,12 +240,11 @@ START: Callable[[ForeignTable], Reading] = _Process
 
 def refusal(source: ForeignTable, code: str, names: Sequence[str]) -> DataError:
     """Say what is wrong with a file; nothing that a library said is repeated."""
-    file, kind = source.file, NAMES[source.kind]
+    file, kind = source.file, source.kind.foreign
     if code == "missing-package":
-        extra = _EXTRAS[names[0]]
         return DataError(
             f"{file}: reading {kind} file needs {names[0]}; install it with pip install "
-            f"'pegsynth[{extra}]'"
+            f"'pegsynth[{source.kind.extra}]'"
         )
     known = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
     return DataError(

@@ -15,8 +15,9 @@ give the same ones; an iterator can be read once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.errors import DataError
-from pegsynth.tables.arrow_read import batch_rows, check_types, polars_types, sliced
+from pegsynth.tables.arrow_read import batch_rows, declared_reader, sliced
 from pegsynth.tables.caller_frames import (
     FrameKind,
     check_names,
@@ -34,7 +35,7 @@ from pegsynth.tables.caller_frames import (
     text_columns,
     to_kind,
 )
-from pegsynth.tables.reader import Part, TableReader, Wanted, made, no_rows
+from pegsynth.tables.reader import Part, TableReader, Wanted, made, no_rows, typed_reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -267,17 +268,8 @@ def _open_chunks(chunks: Iterator[Any]) -> TableReader:
         raise no_rows(SOURCE)
     kind = _chunk_kind(first)
     part = ChunkPart(first, chunks)
-    return TableReader(
-        tuple(part.dtypes),
-        SOURCE,
-        True,
-        (part,),
-        {name: dtype for name, dtype in part.dtypes.items() if name not in part.untyped},
-        kind,
-        untyped=part.untyped,
-        steady=False,
-        once=True,
-    )
+    reader = typed_reader(part.dtypes, SOURCE, part, untyped=part.untyped)
+    return replace(reader, frame_kind=kind, steady=False, once=True)
 
 
 def _chunk_kind(chunk: Any) -> FrameKind:
@@ -298,19 +290,9 @@ def _frame(chunk: Any, number: int) -> pl.DataFrame:
     return frame
 
 
-def _reader(schema: pa.Schema, part: Callable[..., Iterator[pl.DataFrame]]) -> TableReader:
-    check_names(schema.names, SOURCE)
-    check_types(schema, SOURCE)
-    return TableReader(
-        tuple(schema.names),
-        SOURCE,
-        True,
-        (SameRows(part, SOURCE, _HOLD_IT),),
-        polars_types(schema),
-        "pyarrow",
-        steady=False,
-        _arrow_schema=schema,
-    )
+def _reader(schema: pa.Schema, part: Part) -> TableReader:
+    reader = declared_reader(schema, SOURCE, SameRows(part, SOURCE, _HOLD_IT))
+    return replace(reader, frame_kind="pyarrow", steady=False)
 
 
 def _is_dataset(data: object) -> bool:
