@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from pegsynth.codec.codec import check_both
 from pegsynth.codec.folding import UNIT, Folding, wide_types
 from pegsynth.codec.held_rows import HeldRows
 from pegsynth.errors import DataError
@@ -40,9 +41,12 @@ def folded_reader(
     """
     folding = Folding(schema)
     rows = _second(reader, folding)
-    _check_columns(rows, folding.needed, schema)
-    if rows is not reader:
-        _check_columns(reader, folding.needed_of_units, schema)
+    dropped = {column.name for column in schema.columns if not column.modelled}
+    tables = [(rows, folding.needed)]
+    tables += [] if rows is reader else [(reader, folding.needed_of_units)]
+    for table, needed in tables:
+        known = {*needed, *dropped}
+        check_both(table.columns, needed=needed, known=known, source=table.source)
     columns = folding.wide_names
     units = None if rows is reader else reader
     part = FoldedPart(rows, folding, max(most_cells // len(folding.needed), 1), units)
@@ -79,22 +83,6 @@ def _second(reader: TableReader, folding: Folding) -> TableReader:
             "give both, in this order"
         )
     return reader.children
-
-
-def _check_columns(reader: TableReader, needed: Sequence[str], schema: Schema) -> None:
-    for name in needed:
-        if name not in reader.columns:
-            raise DataError(
-                f"{reader.source}: column {name!r} of the schema is not in the table; add it, or "
-                "take it out of the schema"
-            )
-    dropped = {column.name for column in schema.columns if not column.modelled}
-    for name in reader.columns:
-        if name not in {*needed, *dropped}:
-            raise DataError(
-                f"{reader.source}: column {name!r} is not in the schema; describe it there "
-                '(role = "identifier" drops it), or take it out of the table'
-            )
 
 
 @dataclass(frozen=True)
