@@ -19,30 +19,30 @@ from pegsynth.tables.foreign import ForeignError, serve
 from pegsynth.tables.reader import Wanted
 
 
-class InThisProcess:
+class InThisProcess(foreign_read.ForeignProcess):
     """What reads one file, called and not asked."""
 
     def __init__(self, source: foreign_read.ForeignTable) -> None:
-        self._file = source
+        self._source = source
         try:
-            self._source = serve.opened(source.asked)
+            self._opened = serve.opened(source.asked)
         except ForeignError as problem:
             raise foreign_read.refusal(source, problem.code, problem.names) from None
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a request for the header."""
-        return asdict(self._source.describe())
+        return asdict(self._opened.describe())
 
     def rows(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
         """Yield rows."""
         columns = wanted.columns
-        batches = self._source.batches(columns, wanted.skip, batch_rows(len(columns)))
+        batches = self._opened.batches(columns, wanted.skip, batch_rows(len(columns)))
         try:
             yield from sliced(batches, columns)
         except ForeignError as problem:
-            raise foreign_read.refusal(self._file, problem.code, problem.names) from None
+            raise foreign_read.refusal(self._source, problem.code, problem.names) from None
         except DataError as error:
-            raise DataError(f"{self._file.file}: {error}") from None
+            raise DataError(f"{self._source.file}: {error}") from None
 
     def kill(self) -> None:
         """Do nothing: there is no process."""

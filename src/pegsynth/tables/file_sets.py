@@ -224,7 +224,7 @@ def fingerprint(files: Sequence[File]) -> str:
     """Return a text that changes when a file does: names, sizes, times, first and last bytes."""
     digest = hashlib.sha256()
     for file in files:
-        size, changed = _size_and_time(file)
+        size, changed, _ = _state(file)
         digest.update(f"{file}\0{size}\0{changed}\0".encode())
         with file.open("rb") as handle:
             digest.update(handle.read(_SAMPLE))
@@ -243,7 +243,7 @@ def file_states(files: Sequence[File]) -> tuple[FileState, ...]:
 
 def size_of(file: File) -> int:
     """Return the number of bytes of a file."""
-    return _size_and_time(file)[0]
+    return _state(file)[0]
 
 
 def refuse_secrets(source: str, remedy: str) -> None:
@@ -307,10 +307,6 @@ def _fixed(inside: str) -> dict[str, str | None]:
         for name, equals, value in pairs
         if equals and name
     }
-
-
-def _size_and_time(file: File) -> tuple[int, int]:
-    return _state(file)[:2]
 
 
 def _state(file: File) -> FileState:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
@@ -86,29 +86,13 @@ def open_foreign(file: File, kind: FileKind, chosen: TableInFile, encoding: str)
     )
 
 
-class Reading(Protocol):
-    """What reads one file and answers requests."""
-
-    def ask(self, request: Mapping[str, Any], /) -> dict[str, Any]:
-        """Answer a request."""
-
-    def rows(self, wanted: Wanted, /) -> Iterator[pl.DataFrame]:
-        """Yield the rows that are wanted."""
-
-    def kill(self) -> None:
-        """Stop at once."""
-
-    def close(self) -> None:
-        """Let go of the file."""
-
-
 class ForeignPart:
     """The rows of one file."""
 
-    def __init__(self, source: ForeignTable, process: Reading | None = None) -> None:
+    def __init__(self, source: ForeignTable, process: ForeignProcess | None = None) -> None:
         self._source = source
         self._idle = process
-        self._busy: Reading | None = None
+        self._busy: ForeignProcess | None = None
         if process is not None:
             weakref.finalize(self, process.close)
 
@@ -149,7 +133,7 @@ def launch() -> Any:
 LAUNCH: Callable[[], Any] = launch
 
 
-class _Process:
+class ForeignProcess:
     """A process that reads one file."""
 
     def __init__(self, source: ForeignTable) -> None:
@@ -234,7 +218,7 @@ class _Process:
             self._process.wait()
 
 
-START: Callable[[ForeignTable], Reading] = _Process
+START: Callable[[ForeignTable], ForeignProcess] = ForeignProcess
 """How a file is opened; audits read in their own process instead."""
 
 

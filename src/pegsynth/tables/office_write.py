@@ -14,9 +14,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pegsynth.errors import OutputError
+from pegsynth.schema.dtypes import as_text
+from pegsynth.schema.number_text import parsed_number
 from pegsynth.tables.table_output import Content, check_limits
 
 if TYPE_CHECKING:
+    from xlsxwriter import Workbook
+
     from pegsynth.schema.feature import Feature
 
 MOST_TEXT = 32_767
@@ -111,7 +115,7 @@ class OfficeWriter:
                         getattr(sheet, method)(row, column, *cell)
             self._codebook_sheet(book)
 
-    def _codebook_sheet(self, book: Any) -> None:
+    def _codebook_sheet(self, book: Workbook) -> None:
         lines = [
             (each.name, code, text)
             for each in self._features.values()
@@ -145,14 +149,12 @@ def _plain(series: pl.Series) -> pl.Series:
     if isinstance(dtype, pl.Datetime):
         # Times of a zone are told by its clocks, which is how the schema reads them.
         return series.dt.replace_time_zone(None).cast(pl.Datetime("us"))
-    from pegsynth.schema.dtypes import as_text
-
     return as_text(series)
 
 
 def _has_long_numbers(feature: Feature) -> bool:
     """Say whether a category is a whole number that a float would round."""
-    numbers = map(_number, (*feature.categories, *feature.not_applicable, *feature.missing))
+    numbers = map(parsed_number, (*feature.categories, *feature.not_applicable, *feature.missing))
     return any(number is not None and abs(number) >= _EXACT for number in numbers)
 
 
@@ -161,11 +163,11 @@ def _fits(series: pl.Series) -> bool:
     return series.dtype in (pl.Int8, pl.Int16, pl.UInt8, pl.UInt16)
 
 
-def _labels(feature: Feature, kind: str, *, numbers: bool) -> dict[Any, str]:
+def _labels(feature: Feature, kind: str, *, numbers: bool) -> dict[str | float, str]:
     """Return the value labels that a column of a format can hold."""
     if not numbers:
         return dict(feature.value_labels) if kind == "spss" else {}
-    found = {_number(code): text for code, text in feature.value_labels}
+    found = {parsed_number(code): text for code, text in feature.value_labels}
     found.pop(None, None)
     if kind == "stata":
         low, high = _STATA_INTEGERS
@@ -182,21 +184,15 @@ def _missing(feature: Feature, *, numbers: bool) -> list[Any]:
     texts = [text for text in feature.missing if text]
     if not numbers:
         return [text for text in texts if len(text.encode()) <= 8][:_MOST_MISSING]
-    codes = sorted({number for text in texts if (number := _number(text)) is not None})
+    codes = sorted({number for text in texts if (number := parsed_number(text)) is not None})
     if len(codes) <= _MOST_MISSING:
         return list(codes)
-    listed = [_number(text) for text in feature.categories]
+    listed = [parsed_number(text) for text in feature.categories]
     within = [c for c in (*listed, *feature.edges) if c is not None and codes[0] <= c <= codes[-1]]
     return codes[:_MOST_MISSING] if within else [{"lo": codes[0], "hi": codes[-1]}]
 
 
-def _number(text: str) -> float | None:
-    from pegsynth.schema.number_text import parsed_number
-
-    return parsed_number(text)
-
-
-def _cells(series: pl.Series, book: Any) -> Iterator[tuple[str, tuple[Any, ...] | None]]:
+def _cells(series: pl.Series, book: Workbook) -> Iterator[tuple[str, tuple[Any, ...] | None]]:
     """Yield how to write each value of a column."""
     dtype = series.dtype
     if dtype.is_numeric():

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,7 +148,7 @@ def open_stream(data: Any) -> TableReader:
     """
     if _is_dataset(data):
         _check_declared(data)
-        return _reader(data.schema, DatasetPart(data))
+        return _reader(data.schema, partial(_dataset_rows, data))
     if hasattr(data, "__arrow_c_stream__"):
         part = ArrowPart(data)
         return _reader(part.schema, part)
@@ -189,19 +190,12 @@ class ArrowPart:
             return pa.RecordBatchReader.from_stream(self._source)
 
 
-class DatasetPart:
-    """The rows of a dataset of PyArrow."""
-
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
-
-    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
-        """Yield the rows that are wanted."""
-        with _refusing():
-            batches = self._dataset.to_batches(
-                columns=list(wanted.columns), batch_size=batch_rows(len(wanted.columns))
-            )
-            yield from wanted.after_skip(sliced(batches, wanted.columns))
+def _dataset_rows(dataset: Any, wanted: Wanted) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a dataset of PyArrow that are wanted."""
+    size = batch_rows(len(wanted.columns))
+    with _refusing():
+        batches = dataset.to_batches(columns=list(wanted.columns), batch_size=size)
+        yield from wanted.after_skip(sliced(batches, wanted.columns))
 
 
 class ChunkPart:

@@ -28,6 +28,7 @@ import polars.selectors as cs
 
 from pegsynth.errors import OutputError, ParameterError
 from pegsynth.schema.dialect import Dialect
+from pegsynth.schema.dtypes import as_text
 from pegsynth.tables.atomic import atomic_file, check_target
 from pegsynth.tables.csv_read import protect_frame
 from pegsynth.tables.database import (
@@ -109,8 +110,6 @@ class Content:
         changed
             Whether the format changes the text of values of such a column.
         """
-        from pegsynth.schema.dtypes import as_text
-
         features = self.features
         columns = []
         for column in frame:

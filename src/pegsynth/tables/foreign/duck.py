@@ -73,7 +73,7 @@ class DuckTable:
             chosen[name] = f"{quoted}::VARCHAR AS {quoted}" if as_text else quoted
         return chosen
 
-    def _rows(self, columns: Sequence[str], size: int, more: str = "") -> Any:
+    def _rows(self, columns: Sequence[str], size: int, more: str = "") -> pa.RecordBatchReader:
         listed = ", ".join(self._chosen[name] for name in columns)
         try:
             rows = self._connection.sql(f"SELECT {listed} FROM {self._origin} {more}")

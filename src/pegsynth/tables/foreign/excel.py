@@ -10,12 +10,15 @@ import contextlib
 import math
 import zipfile
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pegsynth.tables.foreign import Asked, Described, ForeignError, schema_text
+
+if TYPE_CHECKING:
+    import fastexcel
 
 MOST_UNPACKED = 8 << 30
 MOST_PACKED_FACTOR = 2_000
@@ -73,7 +76,7 @@ def _check_size(path: str) -> None:
         raise ForeignError("too-large")
 
 
-def _texts(book: Any, name: str) -> pa.Table:
+def _texts(book: fastexcel.ExcelReader, name: str) -> pa.Table:
     """Return the rows below the names, those without any value left out."""
     columns = _columns(book, name)
     table = pa.Table.from_arrays([each.slice(1) for each in columns], names=_names(columns))
@@ -83,13 +86,12 @@ def _texts(book: Any, name: str) -> pa.Table:
     return table.filter(some)
 
 
-def _columns(book: Any, name: str, rows: int | None = None) -> list[pa.Array]:
+def _columns(book: fastexcel.ExcelReader, name: str, rows: int | None = None) -> list[pa.Array]:
     """Return the columns of a sheet with their names on top, or the first rows of them."""
-    told = {"header_row": None, "n_rows": rows}
-    cells = book.load_sheet(name, dtypes="string", **told)
+    cells = book.load_sheet(name, header_row=None, n_rows=rows, dtypes="string")
     if not (cells.width and cells.height):
         return []
-    numbers = book.load_sheet(name, dtypes="float", **told)
+    numbers = book.load_sheet(name, header_row=None, n_rows=rows, dtypes="float")
     return [
         _dated(_exact(texts.cast(pa.string()), found))
         for texts, found in zip(cells.to_arrow().columns, numbers.to_arrow().columns, strict=True)
